@@ -21,7 +21,7 @@ from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
-from vpnrouter.core.tracing import TraceTerms
+from vpnrouter.core.tracing import TraceSettings
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.trace.events import EVENT_NAMES
 from vpnrouter.trace.recorder import Recorder
@@ -186,7 +186,7 @@ class World:
         self.clients: list[Client] = []
         self.rounds = 0
 
-    def router(self, name: str, sample: float = 0.0, terms: TraceTerms | None = None) -> Router:
+    def router(self, name: str, sample: float = 0.0, terms: TraceSettings | None = None) -> Router:
         """The router of that name, made when first asked for."""
         router = self.routers.get(name)
         if router is None:

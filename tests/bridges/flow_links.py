@@ -12,9 +12,9 @@ from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import decode_positions
 from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
 from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS, PARKING, QUEUE, EndpointSettings
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.terms import ALWAYS, PARKING, QUEUE, EndpointTerms
-from vpnrouter.core.guaranteed.unit import Receipt
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.core.message import Message
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.vpn import MessageVpn
@@ -29,7 +29,7 @@ LOT_MOST = 1000
 FRAME_MOST = 1 << 24
 
 
-class Safe(Receipt):
+class Safe(CompletionCallback):
     """Publishers: what was acknowledged to them."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Sea:
         self._numbers += 1
         spool = vpn.context.spool
         assert spool is not None
-        terms = EndpointTerms()
+        terms = EndpointSettings()
         terms.reject_behavior = ALWAYS
         end = Endpoint(spool, vpn, kind, name, self._numbers, terms)
         vpn.endpoints[kind, name] = end

@@ -17,10 +17,16 @@ from vpnrouter.bridges.remote_settings import FlowSettings
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    ALWAYS,
+    CONSUME,
+    PARKING,
+    QUEUE,
+    EndpointSettings,
+)
 from vpnrouter.core.guaranteed.recover import recover
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.terms import ALWAYS, CONSUME, PARKING, QUEUE, EndpointTerms
-from vpnrouter.core.guaranteed.unit import Receipt
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
@@ -40,7 +46,7 @@ SECOND_NS = 1_000_000_000
 LOT_MOST = 1000
 
 
-class Publisher(Receipt):
+class Publisher(CompletionCallback):
     """Remembers which messages were acknowledged to their publisher."""
 
     def __init__(self) -> None:
@@ -121,7 +127,7 @@ class Node:
         self.sealed = None
         self.ends: dict[str, Endpoint] = {}
         for number, (queue, topics) in enumerate([*self.queues.items(), ("lot", "")], 1):
-            terms = EndpointTerms()
+            terms = EndpointSettings()
             terms.reject_behavior = ALWAYS
             terms.max_spooled_msg_count = LOT_MOST if queue == "lot" else 0
             terms.ingress_enabled = queue not in self.shut

@@ -2,7 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter.bridges.counters import Counters
-from vpnrouter.core.discards import LOOP_DETECTED, REASONS, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import LOOP_DETECTED, REASONS, TRANSMIT_CONGESTION
 
 
 def test_messages_and_control_are_counted_apart() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.tracing import TraceFilter, TraceTerms
+from vpnrouter.core.tracing import TraceFilter, TraceSettings
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.trace.span import span_id
@@ -14,15 +14,15 @@ TRACE = 0x4BF92F3577B34DA6A3CE929D0E0E4736
 SPAN = 0x00F067AA0BA902B7
 
 
-def terms(sample: float | None = None, **more: bool) -> TraceTerms:
+def terms(sample: float | None = None, **more: bool) -> TraceSettings:
     """Terms with a filter of this share for everything, if there is one."""
     filters = []
     if sample is not None:
         filters.append(TraceFilter(Sampler(sample, 3), [parse_filter(">", SMF)], [], [], []))
-    return TraceTerms(filters=filters, **more)
+    return TraceSettings(filters=filters, **more)
 
 
-def cross(world: Any, edge: TraceTerms, core: TraceTerms, *parents: str) -> tuple[Any, Any]:
+def cross(world: Any, edge: TraceSettings, core: TraceSettings, *parents: str) -> tuple[Any, Any]:
     """What comes to a client in core's yellow of a message published in edge's blue; the link is up."""
     world.router("edge", terms=edge)
     world.router("core", terms=core)
@@ -103,9 +103,9 @@ def test_local_deliveries_do_not_say_so(world: Any) -> None:
 
 def test_discards_behind_a_bridge_are_told_there(world: Any) -> None:
     """Of a message that nobody traces each router tells what it discarded itself, with the bridge."""
-    always = TraceTerms(discards=True, rejects=True)
+    always = TraceSettings(discards=True, rejects=True)
     world.router("edge", terms=always)
-    world.router("core", terms=TraceTerms(discards=True, rejects=True))
+    world.router("core", terms=TraceSettings(discards=True, rejects=True))
     blue = world.vpn("blue", "edge")
     world.link(world.vpn("yellow", "core"), "edge", "blue", bridge="east")
     near = world.client(blue, "near")
@@ -131,7 +131,7 @@ def test_discards_behind_a_bridge_are_told_there(world: Any) -> None:
 def test_stopped_loops_are_told(world: Any) -> None:
     """A way round that the loop control stops is told where it stops, with the bridge that is wasted."""
     for name in ("edge", "core"):
-        world.router(name, terms=TraceTerms(discards=True))
+        world.router(name, terms=TraceSettings(discards=True))
     blue, yellow = world.vpn("blue", "edge"), world.vpn("yellow", "core")
     world.link(yellow, "edge", "blue", bridge="east")
     world.link(blue, "core", "yellow", bridge="west")

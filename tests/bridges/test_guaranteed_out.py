@@ -8,9 +8,9 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.flow_sender import FlowSender
-from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
-from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
-from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
+from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers, EndToEndCallback
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, NO_ACCESS
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.selectors import parse_selector
@@ -376,7 +376,7 @@ class Waiting:
         self.told: list[tuple[int, int]] = []
         alone.pair.peer.peer_bridge = "x"
         self._alone = alone
-        self._waits = EndToEnd(alone.edge.spool, "x", _Answers(self))
+        self._waits = EndToEndAnswers(alone.edge.spool, "x", _Answers(self))
 
     def publish(self, token: int, **more: Any) -> None:
         """One message, synced."""
@@ -389,7 +389,7 @@ class Waiting:
         self._alone.edge.sync()
 
 
-class _Answers(Answers):
+class _Answers(EndToEndCallback):
     def __init__(self, waiting: Waiting) -> None:
         self._waiting = waiting
 

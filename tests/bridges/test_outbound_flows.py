@@ -8,7 +8,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.credentials import ClientUsername
-from vpnrouter.core.guaranteed.terms import NO_ACCESS
+from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.events.log import EventLog
 from vpnrouter.server.apply.changes import judge_all

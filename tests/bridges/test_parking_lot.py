@@ -2,7 +2,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from vpnrouter.core.discards import TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.vpn import VpnLimits
 
 SPEC = importlib.util.spec_from_file_location("flow_pair", Path(__file__).parent / "flow_pair.py")

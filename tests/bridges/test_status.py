@@ -11,7 +11,7 @@ from vpnrouter.bridges.status import (
     remotes_of,
     status_of,
 )
-from vpnrouter.core.discards import LOOP_DETECTED, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import LOOP_DETECTED, TRANSMIT_CONGESTION
 
 SECOND = 1_000_000_000
 UP = [Input.ENABLE, Input.DIAL, Input.RESOLVED, Input.CONNECTED, Input.WELCOMED, Input.SUBSCRIBED]

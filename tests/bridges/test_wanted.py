@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed.terms import CONSUME, NO_ACCESS
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, NO_ACCESS
 from vpnrouter.topics.mapping import TopicMapping, add_prefix
 from vpnrouter.wire.link import encode, frames
 

@@ -1,7 +1,7 @@
 """Failed logins, counted for a minute each."""
 
 from vpnrouter import limits
-from vpnrouter.core.entrance import (
+from vpnrouter.core.pre_login_limits import (
     PERIOD_NS,
     PRETEND,
     REFUSE,

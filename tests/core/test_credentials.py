@@ -24,13 +24,13 @@ from vpnrouter.core.credentials import (
     Credentials,
     PeerCertificate,
 )
-from vpnrouter.core.guaranteed.terms import (
+from vpnrouter.core.guaranteed.endpoint_settings import (
     CONSUME,
     DELETE,
     MODIFY_TOPIC,
     NO_ACCESS,
     READ_ONLY,
-    EndpointTerms,
+    EndpointSettings,
 )
 from vpnrouter.errors import Refused
 
@@ -214,7 +214,7 @@ def test_the_built_in_default_has_no_certificate() -> None:
 
 def test_permissions() -> None:
     """A ladder; the owner stands on top of it."""
-    terms = EndpointTerms()
+    terms = EndpointSettings()
     terms.owner = "maria"
     ladder = [NO_ACCESS, READ_ONLY, CONSUME, MODIFY_TOPIC, DELETE]
     assert ladder == sorted(ladder)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.discard_reasons import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.message import Message
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.encode import encode

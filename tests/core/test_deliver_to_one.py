@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import (
+    CLIENT_NOT_CONNECTED,
+    NO_SUBSCRIPTION_MATCH,
+    TRANSMIT_CONGESTION,
+)
 from vpnrouter.core.message import Message, wants_one
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.properties import Properties, encode_block

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 from vpnrouter import limits
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import ClientUsername
-from vpnrouter.core.entrance import MADE_ROOM, NO_DESCRIPTOR, Entrance, Strangers
 from vpnrouter.core.outbox import Channel
+from vpnrouter.core.pre_login_limits import (
+    MADE_ROOM,
+    NO_DESCRIPTOR,
+    PendingConnections,
+    PreLoginLimits,
+)
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.trace.recorder import Recorder
@@ -26,7 +31,7 @@ NEVER = 0xFFFF_FFFF
 class Guest(Channel):
     """A connection that gives its place up when it is told to."""
 
-    def __init__(self, strangers: Strangers, origin: str) -> None:
+    def __init__(self, strangers: PendingConnections, origin: str) -> None:
         self.strangers = strangers
         self.origin = origin
         self.gone = False
@@ -42,7 +47,7 @@ class Inn:
 
     def __init__(self, most: int, of_address: int) -> None:
         self.context = RouterContext("here", 1, Recorder(), 0.0)
-        self.entrance = Entrance(self.context)
+        self.entrance = PreLoginLimits(self.context)
         self.strangers = self.entrance.plain
         self.strangers.most = most
         self.strangers.most_of_address = of_address
@@ -70,7 +75,7 @@ def test_an_address_that_has_its_places() -> None:
 
 def test_a_crowd_of_one_address() -> None:
     """Where logins take round trips the connection that makes room is drawn: some logins always get through."""
-    strangers = Strangers(100, 10, seed=7)
+    strangers = PendingConnections(100, 10, seed=7)
     crowd: list[Guest] = []
     for _ in range(30):
         victim = strangers.victim("a")

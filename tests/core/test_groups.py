@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import (
+    CLIENT_NOT_CONNECTED,
+    NO_SUBSCRIPTION_MATCH,
+    TRANSMIT_CONGESTION,
+)
 from vpnrouter.core.message import Message
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.selectors import parse_selector

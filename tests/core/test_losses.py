@@ -1,4 +1,4 @@
-"""vpnrouter.core.losses: every discard has a row or stands in one, and none stands in two."""
+"""vpnrouter.core.discard_rows: every discard has a row or stands in one, and none stands in two."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.core.tracing import TraceTerms
+from vpnrouter.core.tracing import TraceSettings
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.wire.mqtt.encode import encode_publish
@@ -30,7 +30,7 @@ ROOM = 65_536
 def small(kit: ModuleType, sample: float, emits: bool = False) -> MemoryRouter:
     """A router that discards for many reasons: little room, topics that are not allowed, few bytes."""
     world: MemoryRouter = kit.MemoryRouter(
-        "green", sample=sample, terms=TraceTerms(True, True, emits=emits)
+        "green", sample=sample, terms=TraceSettings(True, True, emits=emits)
     )
     world.add_vpn(
         "blue",
@@ -193,7 +193,7 @@ def test_too_many_slow_clients(kit: ModuleType) -> None:
 @pytest.mark.parametrize(("discards", "rejects"), [(False, False), (False, True)])
 def test_switched_off(kit: ModuleType, discards: bool, rejects: bool) -> None:
     """Without the wish nothing is told, and nothing kept."""
-    world = kit.MemoryRouter(terms=TraceTerms(discards, rejects))
+    world = kit.MemoryRouter(terms=TraceSettings(discards, rejects))
     client = world.connect("c")
     client.publish("nobody")
     client.raw(encode_publish(b"nobody", b"x", 5))
@@ -206,7 +206,7 @@ def test_switched_off(kit: ModuleType, discards: bool, rejects: bool) -> None:
 
 def test_a_bridge_without_room(kit: ModuleType) -> None:
     """What a link has no room for names the router and message VPN at its other end."""
-    world = kit.MemoryRouter(terms=TraceTerms(discards=True, rejects=True))
+    world = kit.MemoryRouter(terms=TraceSettings(discards=True, rejects=True))
     vpn = world.vpn()
     link = kit.FakeLink(vpn, "far/red", room=1)
     losses = world.router.context.losses

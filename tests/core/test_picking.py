@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.tracing import TraceFilter, TraceTerms
+from vpnrouter.core.tracing import TraceFilter, TraceSettings
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.wire.mqtt.encode import encode_publish
@@ -81,7 +81,9 @@ def test_fits_a_topic(dialect: int, text: str, fits: bool) -> None:
 @pytest.mark.parametrize("level", [4, 5])
 def test_the_first_that_fits_decides(kit: ModuleType, level: int) -> None:
     """By topic: all alarms but the noisy ones, nothing else."""
-    terms = TraceTerms(filters=[one(0.0, "alarm/noise"), one(1.0, "alarm/>"), one(0.0, "alarm/x")])
+    terms = TraceSettings(
+        filters=[one(0.0, "alarm/noise"), one(1.0, "alarm/>"), one(0.0, "alarm/x")]
+    )
     world = kit.MemoryRouter(terms=terms)
     world.connect("sub").subscribe("#")
     client = world.connect("c", level=level)
@@ -93,7 +95,9 @@ def test_the_first_that_fits_decides(kit: ModuleType, level: int) -> None:
 
 def test_by_client(kit: ModuleType) -> None:
     """A filter without topics is decided at the login: nothing is left to ask for a message."""
-    world = kit.MemoryRouter(sample=1.0, terms=TraceTerms(filters=[one(0.0, names=("quiet-*",))]))
+    world = kit.MemoryRouter(
+        sample=1.0, terms=TraceSettings(filters=[one(0.0, names=("quiet-*",))])
+    )
     loud, quiet = world.connect("loud"), world.connect("quiet-1")
     for client in (loud, quiet):
         client.raw(encode_publish(b"a", b"x", 5) * 2)
@@ -104,7 +108,7 @@ def test_by_client(kit: ModuleType) -> None:
 
 def test_routes_are_shared_by_clients_of_two_kinds(kit: ModuleType) -> None:
     """Two kinds of clients that publish to the same topic in turn each keep their own filter."""
-    terms = TraceTerms(
+    terms = TraceSettings(
         filters=[one(1.0, "a", names=("all",)), one(0.0, "a", names=("none",)), one(1.0, "b")]
     )
     world = kit.MemoryRouter(terms=terms)
@@ -118,7 +122,7 @@ def test_routes_are_shared_by_clients_of_two_kinds(kit: ModuleType) -> None:
 
 def test_clients_of_one_kind_share_what_is_known(kit: ModuleType) -> None:
     """A thousand sensors are one kind, and what was chosen for topics is bounded."""
-    world = kit.MemoryRouter(terms=TraceTerms(filters=[one(1.0, "a/>", names=("s*",))]))
+    world = kit.MemoryRouter(terms=TraceSettings(filters=[one(1.0, "a/>", names=("s*",))]))
     clients = [world.connect(f"s{number}") for number in range(5)]
     pickings = {id(client.connection.publisher.picking) for client in clients}
     assert len(pickings) == 1
@@ -131,7 +135,7 @@ def test_clients_of_one_kind_share_what_is_known(kit: ModuleType) -> None:
 
 def test_a_share(kit: ModuleType) -> None:
     """A filter's share holds for the messages that fit it, however they are mixed with others."""
-    world = kit.MemoryRouter(terms=TraceTerms(filters=[one(0.25, "a")]))
+    world = kit.MemoryRouter(terms=TraceSettings(filters=[one(0.25, "a")]))
     client = world.connect("c", level=4)
     for _ in range(200):
         client.raw(encode_publish(b"b", b"x", 4) * 7 + encode_publish(b"a", b"x", 4) * 5)
@@ -142,7 +146,7 @@ def test_a_share(kit: ModuleType) -> None:
 
 def test_without_filters_nothing_is_chosen(kit: ModuleType) -> None:
     """Clients have the router's own sampler."""
-    world = kit.MemoryRouter(sample=0.5, terms=TraceTerms())
+    world = kit.MemoryRouter(sample=0.5, terms=TraceSettings())
     publisher = world.connect("c").connection.publisher
     assert publisher is not None
     assert publisher.picking is None

@@ -1,9 +1,9 @@
 """vpnrouter.core.timers: deadlines in virtual time."""
 
-from vpnrouter.core.timers import FEW, Timed, Timers
+from vpnrouter.core.timers import FEW, Timers, TimerTarget
 
 
-class Target(Timed):
+class Target(TimerTarget):
     """Remembers what it was called with."""
 
     def __init__(self, timers: Timers) -> None:

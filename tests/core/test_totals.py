@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     MSG_TOO_BIG,
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vpnrouter.core.tracing import TraceTerms, read
+from vpnrouter.core.tracing import TraceSettings, read
 from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.packets import Publish
@@ -101,7 +101,7 @@ def publish(client: Client, *texts: str, topic: str = "a") -> None:
 def honouring(kit: ModuleType, sample: float = 0.0, emits: bool = False) -> MemoryRouter:
     """A router that honours traceparent."""
     world: MemoryRouter = kit.MemoryRouter(
-        sample=sample, terms=TraceTerms(honours=True, emits=emits)
+        sample=sample, terms=TraceSettings(honours=True, emits=emits)
     )
     return world
 
@@ -176,7 +176,7 @@ def test_bad_ones_are_passed_on(kit: ModuleType, texts: tuple[str, ...], emits: 
 
 def test_ignored(kit: ModuleType) -> None:
     """Where it is to be ignored, a trace of our own says nothing of it, and it is passed on."""
-    world: MemoryRouter = kit.MemoryRouter(sample=1.0, terms=TraceTerms())
+    world: MemoryRouter = kit.MemoryRouter(sample=1.0, terms=TraceSettings())
     subscriber = world.connect("s")
     subscriber.subscribe("a")
     world.rows()

@@ -8,7 +8,7 @@ import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.message import Message
-from vpnrouter.core.tracing import TraceTerms, kept_mode
+from vpnrouter.core.tracing import TraceSettings, kept_mode
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.trace.events import DIRECT, MODE_NAMES
@@ -37,7 +37,7 @@ def test_subscriptions_say_their_dialect(kit: ModuleType) -> None:
 
 def test_subscriptions_are_told_whatever_the_share(kit: ModuleType) -> None:
     """A report on subscriptions needs all of them, also where no message is traced."""
-    for terms, count in ((None, 0), (TraceTerms(), 1)):
+    for terms, count in ((None, 0), (TraceSettings(), 1)):
         world = kit.MemoryRouter(terms=terms)
         world.connect("c").subscribe("a")
         assert len(world.rows()) == count
@@ -46,7 +46,7 @@ def test_subscriptions_are_told_whatever_the_share(kit: ModuleType) -> None:
 @pytest.mark.parametrize("sample", [0.0, 1.0])
 def test_who_did_not_get_it(kit: ModuleType, sample: float) -> None:
     """Discards on the way to a receiver name the receiver, traced or not."""
-    world = kit.MemoryRouter(sample=sample, terms=TraceTerms(discards=True))
+    world = kit.MemoryRouter(sample=sample, terms=TraceSettings(discards=True))
     picky = world.connect("picky", properties=Properties(maximum_packet_size=50))
     own = world.connect("own")
     picky.subscribe("big")
@@ -96,7 +96,7 @@ def test_mode_of_what_is_kept() -> None:
 
 def test_messages_that_may_not_enter(kit: ModuleType) -> None:
     """Too large, or not allowed: told with topic and publisher before anybody asks for a trace."""
-    world = kit.MemoryRouter(sample=1.0, terms=TraceTerms(discards=True))
+    world = kit.MemoryRouter(sample=1.0, terms=TraceSettings(discards=True))
     world.add_vpn(
         "blue",
         acl=AclProfile("default", publish=TopicRule(True, [("no", SMF)])),

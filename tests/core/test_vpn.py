@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
 from vpnrouter.trace.events import SUBSCRIBE, UNSUBSCRIBE

@@ -9,8 +9,8 @@ import trio
 
 from vpnrouter.config.load import load
 from vpnrouter.config.router import Loaded
-from vpnrouter.core.discards import REASONS
-from vpnrouter.core.guaranteed.terms import QUEUE
+from vpnrouter.core.discard_reasons import REASONS
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.server.run import Node, serve
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode

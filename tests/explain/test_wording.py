@@ -1,7 +1,7 @@
 """Reasons in words."""
 
-from vpnrouter.core.discards import REASONS
-from vpnrouter.core.guaranteed.reasons import DISCARD_NAMES
+from vpnrouter.core.discard_reasons import REASONS
+from vpnrouter.core.guaranteed.refusals import DISCARD_NAMES
 from vpnrouter.explain.scene import WORDS, counted, in_words
 
 

@@ -12,21 +12,21 @@ from vpnrouter.selectors.conditions import (
     FALSE,
     TRUE,
     UNKNOWN,
-    Agree,
     AllOf,
     Always,
     AnyOf,
+    BooleanEquals,
+    BooleanProperty,
     Chain,
     Constant,
-    Flag,
-    FlagIs,
     LikePattern,
     Not,
-    Ordered,
+    NumericComparison,
     PropertyTerm,
-    SameText,
+    SameOutcome,
+    SameTexts,
     Signed,
-    TextIs,
+    TextEquals,
     read_flag,
     truth,
 )
@@ -84,7 +84,7 @@ def test_many_parts_are_as_pairs(values: tuple[int, int, int]) -> None:
 )
 def test_numbers_in_order(operator: str, results: list[int]) -> None:
     """Below, equal, above; text is false and nothing is unknown with every operator."""
-    condition = Ordered(PropertyTerm("x"), operator, Constant(2))
+    condition = NumericComparison(PropertyTerm("x"), operator, Constant(2))
     assert [condition.test({"x": text}) for text in ("1", "2.0", "3")] == results
     assert condition.test({"x": "two"}) == F
     assert condition.test({}) == U
@@ -92,19 +92,19 @@ def test_numbers_in_order(operator: str, results: list[int]) -> None:
 
 def test_flags() -> None:
     """A property alone is a condition; a text that is no flag equals neither TRUE nor FALSE."""
-    assert [Flag("x").test({"x": text}) for text in ("true", "False", "on")] == [T, F, F]
-    assert Flag("x").test({}) == U
-    is_false = FlagIs("x", Always(F), T, F)
+    assert [BooleanProperty("x").test({"x": text}) for text in ("true", "False", "on")] == [T, F, F]
+    assert BooleanProperty("x").test({}) == U
+    is_false = BooleanEquals("x", Always(F), T, F)
     assert [is_false.test({"x": text}) for text in ("true", "False", "on")] == [F, T, F]
     assert is_false.test({}) == U
-    assert FlagIs("x", Always(U), T, F).test({"x": "on"}) == U
+    assert BooleanEquals("x", Always(U), T, F).test({"x": "on"}) == U
 
 
 def test_conditions_agree() -> None:
     """Two conditions are equal or not, unknown where one of them is."""
-    assert Agree(Always(F), Always(F), T, F).test({}) == T
-    assert Agree(Always(F), Always(T), T, F).test({}) == F
-    assert Agree(Always(U), Always(U), T, F).test({}) == U
+    assert SameOutcome(Always(F), Always(F), T, F).test({}) == T
+    assert SameOutcome(Always(F), Always(T), T, F).test({}) == F
+    assert SameOutcome(Always(U), Always(U), T, F).test({}) == U
 
 
 NAME = NameOperand(1, "x", "x")
@@ -123,13 +123,13 @@ ALL = [NAME, TEXT, NUMBER, CONDITION]
 
 
 EQUAL: dict[frozenset[Operand], type] = {
-    frozenset({NAME}): SameText,
+    frozenset({NAME}): SameTexts,
     frozenset({TEXT}): Always,
-    frozenset({NUMBER}): Ordered,
-    frozenset({CONDITION}): Agree,
-    frozenset({NAME, TEXT}): TextIs,
-    frozenset({NAME, NUMBER}): Ordered,
-    frozenset({NAME, CONDITION}): FlagIs,
+    frozenset({NUMBER}): NumericComparison,
+    frozenset({CONDITION}): SameOutcome,
+    frozenset({NAME, TEXT}): TextEquals,
+    frozenset({NAME, NUMBER}): NumericComparison,
+    frozenset({NAME, CONDITION}): BooleanEquals,
 }
 """What = makes of two kinds, in either order; other pairs have no type in common."""
 
@@ -151,7 +151,7 @@ def test_order_is_of_numbers(left: Operand, right: Operand) -> None:
     """Texts and conditions have no order (3.8.1.1)."""
     for operator in ("<", "<=", ">", ">="):
         if {left, right} <= {NAME, NUMBER}:
-            assert type(comparison(left, operator, right)) is Ordered
+            assert type(comparison(left, operator, right)) is NumericComparison
         else:
             with pytest.raises(SelectorError, match=f"; {operator} compares numbers$"):
                 comparison(left, operator, right)
@@ -159,7 +159,7 @@ def test_order_is_of_numbers(left: Operand, right: Operand) -> None:
 
 def test_what_stands_alone() -> None:
     """A property can be a condition, a number and a name; a text none of them."""
-    assert type(condition_of(NAME)) is Flag
+    assert type(condition_of(NAME)) is BooleanProperty
     assert term_of(NAME).value({"x": "4"}) == 4
     assert name_of(NAME, "like") == "x"
     with pytest.raises(SelectorError, match="expected a condition, not a string"):

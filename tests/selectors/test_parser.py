@@ -17,15 +17,15 @@ from vpnrouter.selectors.conditions import (
     FALSE,
     TRUE,
     UNKNOWN,
-    Absent,
     Always,
     Condition,
     Constant,
     Like,
     LikePattern,
     OneOf,
-    SameText,
-    TextIs,
+    PropertyIsNull,
+    SameTexts,
+    TextEquals,
     bounded,
     calculated,
     read_number,
@@ -369,10 +369,10 @@ def test_arithmetic(left: float, operator: str, right: float, result: float | No
 
 
 CONDITIONS = [
-    (TextIs("x", "a", TRUE, FALSE), "a", "A"),
+    (TextEquals("x", "a", TRUE, FALSE), "a", "A"),
     (OneOf("x", ["a", "b"], TRUE, FALSE), "b", "ab"),
     (Like("x", LikePattern("a%"), TRUE, FALSE), "abc", "ba"),
-    (SameText("x", "y", TRUE, FALSE), "why", "Why"),
+    (SameTexts("x", "y", TRUE, FALSE), "why", "Why"),
 ]
 
 
@@ -386,7 +386,7 @@ def test_yes_no_unknown(condition: Condition, inside: str, outside: str) -> None
 
 def test_absence_is_never_unknown() -> None:
     """An empty text is there."""
-    is_null = Absent("x", TRUE, FALSE)
+    is_null = PropertyIsNull("x", TRUE, FALSE)
     assert is_null.test({}) == TRUE
     assert is_null.test({"x": ""}) == FALSE
 

@@ -19,8 +19,8 @@ from vpnrouter.build_info import build_kind
 from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.guaranteed.terms import QUEUE
-from vpnrouter.core.guaranteed.unit import SYNCED, Receipt
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
+from vpnrouter.core.guaranteed.unit_of_work import SYNCED, CompletionCallback
 from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
 from vpnrouter.server.apply.assemble import build_router
@@ -123,7 +123,7 @@ def running(configured: Callable[..., RouterConfig], interpreter: None) -> Runni
     return run
 
 
-class Stored(Receipt):
+class Stored(CompletionCallback):
     """The core of a router of `config` with its spool on disk, and no sockets; `told` are outcomes."""
 
     def __init__(self, config: RouterConfig) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.load import read
 from vpnrouter.config.secrets import hash_password
-from vpnrouter.core.discards import MSG_TOO_BIG
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import MqttSession, Will
 from vpnrouter.core.outbox import Outbox

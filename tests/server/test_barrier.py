@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.core.barrier import (
+from vpnrouter.core.connection import Connection
+from vpnrouter.core.fault_barrier import (
     BRIDGE,
     CONNECTION,
     KINDS,
@@ -22,8 +23,7 @@ from vpnrouter.core.barrier import (
     TIMER,
     fault_id,
 )
-from vpnrouter.core.connection import Connection
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.events.log import Event
 from vpnrouter.server.net import loop
 from vpnrouter.server.net.listeners import bind, serve_streams
@@ -167,7 +167,7 @@ async def test_an_accept_that_raises(running: Any, client_of: Any) -> None:
         await works(node, client)
 
 
-class BadTimer(Timed):
+class BadTimer(TimerTarget):
     """Raises the first times."""
 
     def __init__(self, times: int, party: Connection | None = None) -> None:

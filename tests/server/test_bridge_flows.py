@@ -12,7 +12,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.received_positions import ReceivedPositions
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.core.guaranteed.terms import PARKING
+from vpnrouter.core.guaranteed.endpoint_settings import PARKING
 from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.assemble import build_router

@@ -10,8 +10,8 @@ import httpx
 import pytest
 import trio
 
-from vpnrouter.core.discards import TTL_EXCEEDED
-from vpnrouter.core.guaranteed.terms import ALWAYS
+from vpnrouter.core.discard_reasons import TTL_EXCEEDED
+from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.management.edge import Edge
 from vpnrouter.management.metrics.source import bridge_figures
 from vpnrouter.management.sources import Sources

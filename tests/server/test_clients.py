@@ -9,7 +9,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.bridges.link_registry import LinkRegistry
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.errors import TopicError
 from vpnrouter.management.edge import Edge

@@ -9,7 +9,7 @@ import pytest
 
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.unit import SYNCED, Receipt
+from vpnrouter.core.guaranteed.unit_of_work import SYNCED, CompletionCallback
 from vpnrouter.errors import SpoolError
 from vpnrouter.server.spool import committer as module
 from vpnrouter.server.spool.committer import Committer
@@ -56,7 +56,7 @@ class Slow(Store):
         self.inner.close()
 
 
-class Told(Receipt):
+class Told(CompletionCallback):
     """Remembers what it was told."""
 
     def __init__(self) -> None:

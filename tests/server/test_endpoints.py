@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.definition import Definition, read_definitions
-from vpnrouter.core.guaranteed.terms import (
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
+from vpnrouter.core.guaranteed.endpoint_settings import (
     PARKING,
     QUEUE,
     REPLAY_LOG,
     TOPIC_ENDPOINT,
 )
-from vpnrouter.core.guaranteed.unit import SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.unit_of_work import SPOOLED, UNMATCHED
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
@@ -332,7 +332,7 @@ def test_what_a_client_gave_a_topic_endpoint_is_there_after_any_bound(stored: An
     """A stored subscription beyond bounds that were lowered stops no start, and still attracts."""
     one = stored(FULL)
     endpoint = one.router.vpns["blue"].endpoints[TOPIC_ENDPOINT, "te"]
-    definition = Definition(
+    definition = EndpointDefinition(
         endpoint.number, "blue", TOPIC_ENDPOINT, "te", True, "t/1/2/3", ("u", "c")
     )
     one.spooling.spool.ledger.put(keys.endpoint(endpoint.number), definition.encode())

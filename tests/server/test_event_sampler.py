@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.terms import QUEUE
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
 from vpnrouter.management.meters import VpnMeters

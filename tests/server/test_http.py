@@ -15,7 +15,7 @@ import trustme
 from starlette.requests import ClientDisconnect
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import Barrier
+from vpnrouter.core.fault_barrier import FaultBarrier
 from vpnrouter.core.router import Router
 from vpnrouter.server.net import http
 from vpnrouter.server.net.http import serve_http
@@ -55,7 +55,11 @@ def listening() -> Iterator[socket.socket]:
 
 @asynccontextmanager
 async def serving(
-    sock: socket.socket, app: Any, most: int = 100, tls: Any = None, barrier: Barrier | None = None
+    sock: socket.socket,
+    app: Any,
+    most: int = 100,
+    tls: Any = None,
+    barrier: FaultBarrier | None = None,
 ) -> AsyncIterator[Callable[[], Awaitable[trio.SocketStream]]]:
     """Serves in this trio run; yields a function that opens a connection, closed at the end."""
     async with trio.open_nursery() as nursery:
@@ -299,7 +303,7 @@ async def test_a_peer_that_does_not_read_loses_its_connection(
         await stream.aclose()
 
 
-def a_barrier() -> Barrier:
+def a_barrier() -> FaultBarrier:
     """The barrier of a router."""
     return Router("here", 1, Recorder()).context.barrier
 

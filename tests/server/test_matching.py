@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.errors import TopicError
 from vpnrouter.management.status.clients import holder_of, matching
 from vpnrouter.wire.mqtt.properties import Properties

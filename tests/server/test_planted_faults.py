@@ -26,7 +26,7 @@ import trio
 
 import vpnrouter
 from vpnrouter.build_info import build_kind
-from vpnrouter.core import barrier as barrier_module
+from vpnrouter.core import fault_barrier as barrier_module
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.events.log import Event
 from vpnrouter.server.run import Node
@@ -157,7 +157,7 @@ class Passed:
         if (
             path.is_relative_to(PACKAGE)
             and path.relative_to(PACKAGE).parts[0] in CORE
-            and path.name != "barrier.py"
+            and path.name != "fault_barrier.py"
             and not code.co_flags & CO_GENERATOR
             and code.co_name != "<genexpr>"
         ):
@@ -415,7 +415,7 @@ async def test_planted_faults(
         print(f"\nVPNROUTER_PLANTED_SEED={seed}")
     draws = random.Random(seed)
     # Each is told, though it comes again within seconds.
-    monkeypatch.setattr(barrier_module, "TELL_NS", 0)
+    monkeypatch.setattr(barrier_module, "EVENT_INTERVAL_NS", 0)
     monkeypatch.setattr(barrier_module, "RETRY_NS", 20_000_000)
     wrong: list[str] = []
     async with running(EDGE, "edge") as edge:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.guaranteed.flow import Flow
-from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
 from vpnrouter.management.status.queues import (
     OTHER,
     QueueNumbers,

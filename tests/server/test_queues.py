@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.core.guaranteed import reasons, unit
+from vpnrouter.core.guaranteed import refusals, unit_of_work
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
-from vpnrouter.core.guaranteed.terms import CONSUME
-from vpnrouter.core.guaranteed.unit import SPOOLED
+from vpnrouter.core.guaranteed.unit_of_work import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.management.status import queues as module
 from vpnrouter.management.status.queues import Done, Queues
@@ -141,7 +141,7 @@ async def test_consumers(one: Any, queues: Queues) -> None:
 
 async def test_purge(one: Any, queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is answered the messages are gone from the disk, however many rounds that takes."""
-    monkeypatch.setattr(unit, "ROUND", 2)
+    monkeypatch.setattr(unit_of_work, "ROUND", 2)
     await publish(one, *[b"x"] * 9)
     with trio.fail_after(20):
         assert await queues.delete_msgs("blue", "q", None) == Done(9)
@@ -205,10 +205,10 @@ async def test_replay(stored: Any) -> None:
     await publish(one, b"1", b"2")
     logged = ids(queues, "q")
     assert await queues.delete_msgs("blue", "q", None) == Done(2)
-    assert await queues.start_replay("blue", "q", "other", 0, 0) == reasons.REPLAY_DISABLED
-    assert await queues.start_replay("blue", "none", "", 0, 0) == reasons.UNKNOWN_QUEUE
-    assert await queues.start_replay("blue", "p", "", 0, 0) == reasons.REPLAY_NON_EXCLUSIVE
-    assert await queues.start_replay("blue", "q", "", 0, 999) == reasons.REPLAY_MESSAGE
+    assert await queues.start_replay("blue", "q", "other", 0, 0) == refusals.REPLAY_DISABLED
+    assert await queues.start_replay("blue", "none", "", 0, 0) == refusals.UNKNOWN_QUEUE
+    assert await queues.start_replay("blue", "p", "", 0, 0) == refusals.REPLAY_NON_EXCLUSIVE
+    assert await queues.start_replay("blue", "q", "", 0, 999) == refusals.REPLAY_MESSAGE
     status = queues.queue("blue", "q")
     assert status is not None
     assert (status.replay_state, status.replay_start_count) == ("complete", 0)
@@ -229,7 +229,7 @@ async def test_replay(stored: Any) -> None:
     assert (status.replay_state, status.replay_failure_count) == ("failed", 1)
     assert (status.replay_success_count, status.last_replay_failure_reason) == (
         0,
-        reasons.REPLAY_CANCELLED,
+        refusals.REPLAY_CANCELLED,
     )
 
 

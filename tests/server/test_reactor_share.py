@@ -12,7 +12,7 @@ import pytest
 
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.router import Router
-from vpnrouter.core.turn import Committing
+from vpnrouter.core.turn import CommitPort
 from vpnrouter.server.net.reactor import (
     DIRECT_SHARE,
     HEAVY_BYTES,
@@ -63,7 +63,7 @@ class Busy(Connection):
         self.closing = True
 
 
-class Idle(Committing):
+class Idle(CommitPort):
     """A spool that has nothing to commit."""
 
     def step(self) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.core.guaranteed.definition import Definition
-from vpnrouter.core.guaranteed.terms import SESSION
-from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
+from vpnrouter.core.guaranteed.endpoint_settings import SESSION
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError
 from vpnrouter.server.apply.assemble import build_router
@@ -93,7 +93,7 @@ def test_a_session_that_nobody_has(stored: Any) -> None:
     """The definition of an endpoint without a session is deleted, with its messages."""
     one = stored(ONE)
     number = one.spooling.spool.number()
-    definition = Definition(number, "blue", SESSION, "gone", True)
+    definition = EndpointDefinition(number, "blue", SESSION, "gone", True)
     one.spooling.spool.ledger.put(keys.endpoint(number), definition.encode())
     one.commit()
     one = stored(ONE)

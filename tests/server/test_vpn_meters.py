@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from vpnrouter.bridges.status import Rate
-from vpnrouter.core.vpn import Sums
+from vpnrouter.core.vpn import TotalsSum
 from vpnrouter.management import meters as vpn_meters
 from vpnrouter.management.meters import VpnMeters
 
@@ -78,7 +78,7 @@ def test_a_sum_in_portions(kit: ModuleType) -> None:
     for client in clients:
         client.drain()
     before = world.vpn().totals()
-    sums = Sums(world.vpn())
+    sums = TotalsSum(world.vpn())
     assert not sums.step(2)
     clients[0].lose()
     clients[3].lose()

@@ -14,7 +14,11 @@ from vpnrouter.config.not_yet import TABLE as NOT_YET
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
 from vpnrouter.config.shape import model_at
-from vpnrouter.core.guaranteed.terms import EndpointTerms, default_session_terms, terms_of
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    EndpointSettings,
+    default_session_settings,
+    endpoint_settings_of,
+)
 from vpnrouter.core.profile import ClientProfile as RunningProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.management.config import kinds
@@ -84,10 +88,10 @@ ALL = (
 )
 
 RECEIVERS = {
-    Queue: ("terms", "EndpointTerms"),
-    TopicEndpoint: ("terms", "EndpointTerms"),
-    SessionQueue: ("terms", "EndpointTerms"),
-    ReplayLog: ("terms", "EndpointTerms"),
+    Queue: ("terms", "EndpointSettings"),
+    TopicEndpoint: ("terms", "EndpointSettings"),
+    SessionQueue: ("terms", "EndpointSettings"),
+    ReplayLog: ("terms", "EndpointSettings"),
     ClientProfile: ("profile", "ClientProfile"),
     MsgVpn: ("limits", "bounds"),
 }
@@ -268,12 +272,16 @@ def running_of(written: Any) -> Any:
     """The running object of what is written."""
     if isinstance(written, MsgVpn):
         return bounds_of(written)
-    return profile_of("p", written) if isinstance(written, ClientProfile) else terms_of(written)
+    return (
+        profile_of("p", written)
+        if isinstance(written, ClientProfile)
+        else endpoint_settings_of(written)
+    )
 
 
 def values_of(running: Any) -> dict[str, Any]:
     """The attributes of a running object."""
-    of = {EndpointTerms: Queue, RunningProfile: ClientProfile, VpnLimits: MsgVpn}[type(running)]
+    of = {EndpointSettings: Queue, RunningProfile: ClientProfile, VpnLimits: MsgVpn}[type(running)]
     return {name: getattr(running, name) for name in held_defaults(of)}
 
 
@@ -315,9 +323,12 @@ def test_quotas_in_the_units_of_the_core() -> None:
 
 def test_queue_of_a_session() -> None:
     """It has one consumer, and what has expired is not sent (MQTT-3.3.2-5); else it is a queue as any other."""
-    terms = values_of(terms_of(model_of(SessionQueue)()))
-    assert terms == values_of(default_session_terms())
-    assert terms == values_of(EndpointTerms()) | {"max_bind_count": 1, "respect_ttl_enabled": True}
+    terms = values_of(endpoint_settings_of(model_of(SessionQueue)()))
+    assert terms == values_of(default_session_settings())
+    assert terms == values_of(EndpointSettings()) | {
+        "max_bind_count": 1,
+        "respect_ttl_enabled": True,
+    }
 
 
 def annotated(path: str, name: str) -> dict[str, str]:
@@ -336,7 +347,7 @@ def annotated(path: str, name: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("path", "running", "of"),
     [
-        ("vpnrouter/core/guaranteed/terms.py", EndpointTerms, Queue),
+        ("vpnrouter/core/guaranteed/endpoint_settings.py", EndpointSettings, Queue),
         ("vpnrouter/core/profile.py", RunningProfile, ClientProfile),
         ("vpnrouter/core/vpn.py", VpnLimits, MsgVpn),
     ],

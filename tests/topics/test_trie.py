@@ -19,7 +19,7 @@ from vpnrouter.topics.cache import RouteCache
 from vpnrouter.topics.grammar import LITERAL, MQTT, ONE, PREFIX, SMF, Filter, parse_filter
 from vpnrouter.topics.index import TopicIndex
 from vpnrouter.topics.trie import (
-    Many,
+    EntrySet,
     Node,
     SubscriptionTrie,
     Tail,
@@ -217,7 +217,7 @@ def test_entries_grow_and_shrink_through_their_three_forms() -> None:
         entries = grown
         assert added_to(entries, number) is None
         assert each(entries) == list(range(number + 1))
-    assert isinstance(entries, Many)
+    assert isinstance(entries, EntrySet)
     for number in range(20):
         assert entries is not None
         assert holds(entries, number)

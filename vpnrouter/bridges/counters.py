@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
     TRANSMIT_CONGESTION,
-    Discards,
+    DiscardCounts,
 )
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class Counters:
         self.data_tx_byte_count = 0
         self.data_tx_msg_count = 0
         self.delivered_rx_msg_count = 0
-        self.discarded_rx = Discards()
-        self.discarded_tx = Discards()
+        self.discarded_rx = DiscardCounts()
+        self.discarded_tx = DiscardCounts()
         self.last_data_rx_ns = -1
         self.last_data_tx_ns = -1
         self.login_rx_msg_count = 0
@@ -98,11 +98,11 @@ class Counters:
         self.login_tx_msg_count += login
 
     def discard_rx(self, reason: str, messages: int = 1) -> None:
-        """Messages that came were not delivered; `reason` of core/discards.py."""
+        """Messages that came were not delivered; `reason` of core/discard_reasons.py."""
         self.discarded_rx.add(reason, messages)
 
     def discard_tx(self, reason: str, messages: int = 1) -> None:
-        """Messages offered were not sent; `reason` of core/discards.py."""
+        """Messages offered were not sent; `reason` of core/discard_reasons.py."""
         self.discarded_tx.add(reason, messages)
 
     def add(self, other: Counters) -> None:
@@ -193,7 +193,7 @@ class TxTally:
 
     __slots__ = ("_bytes", "_discarded", "_full", "_offered", "_sent")
 
-    def __init__(self, outbox: Outbox, client: Subscriber, discarded: Discards) -> None:
+    def __init__(self, outbox: Outbox, client: Subscriber, discarded: DiscardCounts) -> None:
         self._sent = outbox.messages - outbox.waiting()
         self._bytes = outbox.bytes_
         self._full = outbox.discarded
@@ -204,7 +204,7 @@ class TxTally:
         self,
         outbox: Outbox,
         client: Subscriber,
-        discarded: Discards,
+        discarded: DiscardCounts,
         counters: Counters,
         now_ns: int,
         dropped: int = 0,

@@ -14,10 +14,10 @@ from vpnrouter import limits
 from vpnrouter.bridges import receive
 from vpnrouter.bridges.parking_lot import LaneActions, LaneOrder
 from vpnrouter.bridges.received_positions import AcceptedPositions, PositionSet
-from vpnrouter.core.discards import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
-from vpnrouter.core.guaranteed import unit as outcomes
-from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, Receipt
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.discard_reasons import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
+from vpnrouter.core.guaranteed import unit_of_work as outcomes
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, CompletionCallback
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import encode, frames
@@ -282,7 +282,7 @@ ROOM: Final = -4
 
 
 @final
-class FlowOutcome(Receipt):
+class FlowOutcome(CompletionCallback):
     """Passes on what the spool says."""
 
     __slots__ = ("_flow",)
@@ -327,7 +327,7 @@ class FlowLaneActions(LaneActions):
 
 
 @final
-class Retry(Timed):
+class Retry(TimerTarget):
     """When what was refused is tried again: as soon as an endpoint has more room, and after a time."""
 
     __slots__ = ("_asked_room", "_flow", "_spool", "_timer", "_told")

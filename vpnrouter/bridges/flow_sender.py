@@ -15,14 +15,19 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.bridges.link_client import may_enter, path_for
-from vpnrouter.core.discards import LOOP_DETECTED, MSG_TOO_BIG, TOPIC_PARSE_ERROR, TTL_EXCEEDED
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.discard_reasons import (
+    LOOP_DETECTED,
+    MSG_TOO_BIG,
+    TOPIC_PARSE_ERROR,
+    TTL_EXCEEDED,
+)
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.counters import ACKED
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
-from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there
+from vpnrouter.core.guaranteed.refusals import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError, TopicError
 from vpnrouter.events.table import BIND_FAILED
@@ -85,7 +90,7 @@ class FlowCallbacks:
         self.say(data)
 
     def discarded(self, message: Message, reason: str) -> None:
-        """A message went no further, for a reason of core/discards.py; it is settled at both ends."""
+        """A message went no further, for a reason of core/discard_reasons.py; it is settled at both ends."""
 
     def permits(self, endpoint: Endpoint) -> bool:
         """True while the peer may take from `endpoint`."""
@@ -112,13 +117,13 @@ class FlowCallbacks:
         """A message came, in a frame of `size` bytes; what becomes of it is told later."""
 
     def passed_over(self, size: int, reason: str) -> None:
-        """A message came in a frame of `size` bytes and was not looked at, for a reason of core/discards.py."""
+        """A message came in a frame of `size` bytes and was not looked at, for a reason of core/discard_reasons.py."""
 
     def entered(self, outcome: int) -> None:
         """A message that came was accepted; `outcome` is the spool's."""
 
     def returned(self, count: int, reason: str) -> None:
-        """The sender has `count` messages again that came here, for a reason of core/discards.py."""
+        """The sender has `count` messages again that came here, for a reason of core/discard_reasons.py."""
 
 
 @final
@@ -452,17 +457,17 @@ def _settle(endpoint: Endpoint, position: int) -> None:
             return
 
 
-NOT_EXCLUSIVE: Final = f"{reasons.PERMISSION_DENIED}: the queue is not exclusive"
+NOT_EXCLUSIVE: Final = f"{refusals.PERMISSION_DENIED}: the queue is not exclusive"
 """A bridge keeps the order of its queue, so it has to be the only one that takes from it."""
 
 CODES: Final[dict[str, int]] = {
-    reasons.PERMISSION_DENIED: codes.NOT_AUTHORIZED,
+    refusals.PERMISSION_DENIED: codes.NOT_AUTHORIZED,
     NOT_EXCLUSIVE: codes.NOT_AUTHORIZED,
-    reasons.QUEUE_SHUTDOWN: codes.UNAVAILABLE,
-    reasons.INVALID_SELECTOR: codes.SELECTOR_PARSE_ERROR,
-    reasons.QUEUE_BINDS: codes.QUOTA_EXCEEDED,
-    reasons.TOO_MANY_FLOWS: codes.QUOTA_EXCEEDED,
-    reasons.UNKNOWN_QUEUE: codes.UNKNOWN_QUEUE,
+    refusals.QUEUE_SHUTDOWN: codes.UNAVAILABLE,
+    refusals.INVALID_SELECTOR: codes.SELECTOR_PARSE_ERROR,
+    refusals.QUEUE_BINDS: codes.QUOTA_EXCEEDED,
+    refusals.TOO_MANY_FLOWS: codes.QUOTA_EXCEEDED,
+    refusals.UNKNOWN_QUEUE: codes.UNKNOWN_QUEUE,
 }
 """Why a flow is refused → code of LINK-40."""
 
@@ -529,7 +534,7 @@ class FlowSenders(FlowCallbacks):
         try:
             self._begin(frame)
         except Refused as refused:
-            if refused.reason == reasons.PERMISSION_DENIED:
+            if refused.reason == refusals.PERMISSION_DENIED:
                 self._tell_denied(frame.queue, refused.why)
             code = CODES.get(refused.reason, codes.UNAVAILABLE)
             answer = frames.Bound(
@@ -557,14 +562,14 @@ class FlowSenders(FlowCallbacks):
         vpn = self._client.vpn
         spool = spool_of(vpn.context)
         if spool is None:
-            raise Refused(reasons.UNKNOWN_QUEUE, codes.UNKNOWN_QUEUE)
+            raise Refused(refusals.UNKNOWN_QUEUE, codes.UNKNOWN_QUEUE)
         profile = self._admission.profile
         most = profile.max_egress_flow_count
         count = len(self._flows)
         if count >= limits.LINK_FLOWS or (most and count >= most):
-            raise Refused(reasons.TOO_MANY_FLOWS, codes.QUOTA_EXCEEDED)
+            raise Refused(refusals.TOO_MANY_FLOWS, codes.QUOTA_EXCEEDED)
         if not profile.allow_guaranteed_msg_receive_enabled:
-            raise Refused(reasons.PERMISSION_DENIED, codes.NOT_AUTHORIZED)
+            raise Refused(refusals.PERMISSION_DENIED, codes.NOT_AUTHORIZED)
         endpoint = endpoints_of(vpn).get((QUEUE, frame.queue))
         if endpoint is None:
             raise not_there(QUEUE, self._admission.username)
@@ -578,7 +583,7 @@ class FlowSenders(FlowCallbacks):
             try:
                 selector = parse_selector(frame.selector)
             except SelectorError as error:
-                raise Refused(reasons.INVALID_SELECTOR, codes.SELECTOR_PARSE_ERROR) from error
+                raise Refused(refusals.INVALID_SELECTOR, codes.SELECTOR_PARSE_ERROR) from error
         flow_id = self._link.next_flow_id()
         flow = FlowSender(
             endpoint,

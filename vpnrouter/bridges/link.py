@@ -17,12 +17,12 @@ from vpnrouter.bridges.link_end import LinkEnd
 from vpnrouter.bridges.own_half import OwnHalf
 from vpnrouter.bridges.peer_half import PeerHalf
 from vpnrouter.bridges.remote_settings import BridgeEnds
-from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.entrance import NO_MEMORY
+from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import scan
+from vpnrouter.core.pre_login_limits import NO_MEMORY
 from vpnrouter.core.publisher import Publisher
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.units import MILLISECOND_NS
@@ -69,7 +69,7 @@ PART_MOST_NS: Final = 10_000_000_000
 
 
 @final
-class LinkClock(Timed):
+class LinkClock(TimerTarget):
     """Waits for the handshake of `link` from the start, and asks for signs of life after `beat`."""
 
     __slots__ = ("_interval_ns", "_link", "_parted_ns", "_parting", "_said", "_timer")

@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     LOOP_DETECTED,
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
     TOPIC_PARSE_ERROR,
     TTL_EXCEEDED,
-    Discards,
+    DiscardCounts,
 )
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.errors import TopicError
@@ -197,7 +197,7 @@ class LinkClient(Subscriber):
         self.peer_vpn = peer_vpn
         self.vpn_id = f"{peer_router}/{peer_vpn}"
         self.max_frame = limits.LINK_FRAME_BYTES
-        self.discarded = Discards()
+        self.discarded = DiscardCounts()
         self._mapping: TopicMapping | None = None
         self._asked: dict[str, Filter] = {}
         self._renamed: dict[bytes, bytes] = {}

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.flow_sender import FlowCallbacks
 from vpnrouter.bridges.half_events import HalfEvent
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
-from vpnrouter.core.guaranteed.unit import DEMOTED, SPOOLED
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, SPOOLED
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.trace.events import DISCARD
 from vpnrouter.units import MILLISECOND_NS
@@ -31,7 +31,7 @@ NO_FLOWS: Final = "the remote router keeps no guaranteed messages"
 
 
 @final
-class _Again(Timed):
+class _Again(TimerTarget):
     """A timer after which the flow is asked for again."""
 
     __slots__ = ("_flow",)

@@ -14,7 +14,7 @@ from vpnrouter.bridges.own_flow import OwnFlow
 from vpnrouter.bridges.peer_half import host_of
 from vpnrouter.bridges.peer_subscriptions import SubscribedFilters, subscribed_to
 from vpnrouter.bridges.receive import copy_of_another, direct, known_snapshot, obstacle
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     DUPLICATE,
     FAULT,
     NOT_SUBSCRIBED,

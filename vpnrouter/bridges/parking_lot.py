@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter.bridges.receive import lane as lane_of
-from vpnrouter.core.discards import TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.terms import CONSUME
-from vpnrouter.core.guaranteed.unit import REJECTED
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED
 from vpnrouter.errors import TopicError
 
 if TYPE_CHECKING:

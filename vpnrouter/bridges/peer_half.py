@@ -13,8 +13,7 @@ from vpnrouter.bridges.link_client import vpn_id
 from vpnrouter.bridges.link_registry import ListenAddress, client_name_of, key_of
 from vpnrouter.bridges.peer_subscriptions import FILTER_WORK, PeerSubscriptions, RetainedReplay
 from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
-from vpnrouter.core.discards import FAULT
-from vpnrouter.core.entrance import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
+from vpnrouter.core.discard_reasons import FAULT
 from vpnrouter.core.login import (
     Admission,
     admit,
@@ -23,6 +22,7 @@ from vpnrouter.core.login import (
     check_verified,
     named_vpn,
 )
+from vpnrouter.core.pre_login_limits import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verifier_of
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import ProtocolError, Refused

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 from vpnrouter import limits
 from vpnrouter.bridges.link_client import may_enter
 from vpnrouter.core.access import BoundRule
-from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.mqtt.subscribe import FRAME_BYTES, LATER_NS, MESSAGE_WORK, STEPS
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.timers import Job
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.topics.index import Walk
+    from vpnrouter.topics.index import IndexWalk
     from vpnrouter.topics.mapping import TopicMapping
 
 
@@ -283,7 +283,7 @@ class RetainedReplay(Job):
         self._wanted: list[tuple[Subscription, int]] = []
         self._subscription: Subscription | None = None
         self._since = 0
-        self._walk: Walk | None = None
+        self._walk: IndexWalk | None = None
         self._found: list[bytes] = []
         self._waits = False
 

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter import limits
 from vpnrouter.bridges.link_client import why_not
 from vpnrouter.bridges.peer_subscriptions import may_queue
-from vpnrouter.core.discards import MSG_TOO_BIG, NOT_SUBSCRIBED, TOPIC_PARSE_ERROR, TTL_EXCEEDED
+from vpnrouter.core.discard_reasons import (
+    MSG_TOO_BIG,
+    NOT_SUBSCRIBED,
+    TOPIC_PARSE_ERROR,
+    TTL_EXCEEDED,
+)
 from vpnrouter.core.duplicates import FIRST, SHORTER, SeenIds
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.stored import lane_of, read_headers
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.message_record import lane_of, read_headers
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from vpnrouter.wire.link.frames import Direct, Guaranteed
 
 NEVER: Final = {
-    MSG_TOO_BIG: reasons.TOO_LARGE,
+    MSG_TOO_BIG: refusals.TOO_LARGE,
     TOPIC_PARSE_ERROR: "400 Topic Parse Error",
 }
 """Why a message can never be in this message VPN though it could be in the sender's; what REJECT says."""

@@ -185,7 +185,7 @@ class BridgeStatus:
     """Everything monitoring tells of one bridge. Rates are a second, `uptime` whole seconds.
 
     Ages are milliseconds, -1 for never. `discarded_rx` and `discarded_tx` are messages by reason of
-    core/discards.py. For each direction the imbalance is what was received (offered) and is neither
+    core/discard_reasons.py. For each direction the imbalance is what was received (offered) and is neither
     delivered (sent), nor discarded, nor in flight: anything but 0 is a fault of the router.
     """
 

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
-from vpnrouter.core.entrance import origin_of
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.timers import Job, Timed
+from vpnrouter.core.pre_login_limits import origin_of
+from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import PeerCertificate
-    from vpnrouter.core.entrance import Holdings, Login, Strangers
     from vpnrouter.core.outbox import Channel
+    from vpnrouter.core.pre_login_limits import BufferedBytes, PendingConnections, PendingLogin
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.turn import TurnContext
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Connection(Timed):
+class Connection(TimerTarget):
     """One peer. Subclasses: an MQTT client's, a link's.
 
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being verified);
@@ -80,26 +80,26 @@ class Connection(Timed):
         self.heard_ns = context.now_ns
         self.since_ns = context.now_ns
         self.origin = origin_of(peer)
-        self.login: Login | None = None
+        self.login: PendingLogin | None = None
         self._parts: list[bytes] = []
         self._have = 0
         # Bytes of packets that are not complete or not admitted yet: `_holdings` counts them where there are more
         # than `_spare`. It knows of `_counted`; `_kept` are those of a packet that waits for its verdict.
-        self._holdings: Holdings | None = None
+        self._holdings: BufferedBytes | None = None
         self._spare = 0
         self._counted = 0
         self._kept = 0
         # `choked`: nothing is read because the peer does not read, which `_stall` watches. `stuck`: the kernel
         # takes no more of what waits.
         self.choked = False
-        self._stall: Stall | None = None
+        self._stall: StallWatch | None = None
         self.stuck = False
-        self._strangers: Strangers | None = None
+        self._strangers: PendingConnections | None = None
         self._ticket: Channel | None = None
 
     # -- before and after login ------------------------------------------------------------------
 
-    def hold_in(self, holdings: Holdings, spare: int) -> None:
+    def hold_in(self, holdings: BufferedBytes, spare: int) -> None:
         """From now on count in `holdings` the bytes held here, where they are more than `spare`."""
         self._release()
         self._kept = 0
@@ -107,7 +107,7 @@ class Connection(Timed):
         self._spare = spare
         self._count()
 
-    def placed(self, strangers: Strangers, ticket: Channel) -> None:
+    def placed(self, strangers: PendingConnections, ticket: Channel) -> None:
         """Take a place among the strangers, as `ticket`."""
         self._strangers = strangers
         self._ticket = ticket
@@ -209,7 +209,7 @@ class Connection(Timed):
             return
         self.choked = True
         self.paused = True
-        self._stall = Stall(self)
+        self._stall = StallWatch(self)
 
     def eased(self) -> None:
         """The peer has taken some of what waits. Read again when no more than half of the outbox's limit is left."""
@@ -246,7 +246,7 @@ class Connection(Timed):
     def rest(self) -> None:
         """Go on in a later turn: this one has done enough."""
         self.hold()
-        self.context.jobs.add(GoOn(self))
+        self.context.jobs.add(NextTurn(self))
 
     def resume(self) -> None:
         """Go on after a pause with what arrived before it; not while the connection is held or choked."""
@@ -302,7 +302,7 @@ class Connection(Timed):
 
 
 @final
-class GoOn(Job):
+class NextTurn(Job):
     """The next turn of a connection that has more to do than one allows."""
 
     __slots__ = ("_connection",)
@@ -322,7 +322,7 @@ class GoOn(Job):
 
 
 @final
-class Stall(Timed):
+class StallWatch(TimerTarget):
     """Watches over a connection that is not read because its peer does not read."""
 
     __slots__ = ("connection", "moved", "timer")

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.core.entrance import Quota
-from vpnrouter.core.losses import Losses
-from vpnrouter.core.retained import Account
-from vpnrouter.core.tracing import TraceTerms
+from vpnrouter.core.discard_rows import DiscardRows
+from vpnrouter.core.pre_login_limits import UsernameQuota
+from vpnrouter.core.retained import RetainedBytes
+from vpnrouter.core.tracing import TraceSettings
 from vpnrouter.core.turn import TurnContext
 from vpnrouter.trace.sampler import Sampler
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route
-    from vpnrouter.core.tracing import Picking
+    from vpnrouter.core.tracing import TopicSamplers
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.ledger import Ledger
     from vpnrouter.trace.recorder import Recorder
@@ -72,18 +72,18 @@ class RouterContext(TurnContext):
         seed: int,
         recorder: Recorder,
         sample: float,
-        terms: TraceTerms | None = None,
+        terms: TraceSettings | None = None,
     ) -> None:
         super().__init__(router_name, seed, recorder, sample > 0.0 or terms is not None)
         self.sampler = Sampler(sample, seed)
-        wanted = terms or TraceTerms()
+        wanted = terms or TraceSettings()
         self.filters = wanted.filters
-        self.pickings: dict[bytes, Picking] = {}
+        self.pickings: dict[bytes, TopicSamplers] = {}
         self.honours = wanted.honours
         self.emits = wanted.emits
-        self.losses: Losses | None = None
+        self.losses: DiscardRows | None = None
         if wanted.discards or wanted.rejects:
-            self.losses = Losses(self, wanted.discards, wanted.rejects)
-        self.retained = Account()
-        self.wills = Quota(limits.WILL_BYTES_ALL)
+            self.losses = DiscardRows(self, wanted.discards, wanted.rejects)
+        self.retained = RetainedBytes()
+        self.wills = UsernameQuota(limits.WILL_BYTES_ALL)
         self.spool: SpoolPort | None = None

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core import scram
-from vpnrouter.core.guaranteed.terms import DELETE
+from vpnrouter.core.guaranteed.endpoint_settings import DELETE
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from vpnrouter.core.guaranteed.terms import EndpointTerms
+    from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class ClientUsername:
             guaranteed_endpoint_permission_override_enabled
         )
 
-    def permission_on(self, terms: EndpointTerms) -> int:
-        """Return the step of the ladder (guaranteed/terms.py) at an endpoint: its owner may do everything."""
+    def permission_on(self, terms: EndpointSettings) -> int:
+        """Return the permission (guaranteed/endpoint_settings.py) at an endpoint: its owner may do everything."""
         owns = terms.owner and terms.owner == self.name
         if owns or self.guaranteed_endpoint_permission_override_enabled:
             return DELETE

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED
+from vpnrouter.core.discard_reasons import CLIENT_NOT_CONNECTED
 from vpnrouter.core.route import Route
 from vpnrouter.core.subscriber import FRAME_MQTT4
 from vpnrouter.core.tracing import frame5

@@ -18,7 +18,7 @@ from librt.strings import read_i64_le
 from mypy_extensions import i64
 
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.core.route import Route
 from vpnrouter.core.subscriber import FRAME_OWN

@@ -12,7 +12,7 @@ from vpnrouter.core.credentials import (
     NOT_AUTHORIZED,
     Credentials,
 )
-from vpnrouter.core.entrance import Login
+from vpnrouter.core.pre_login_limits import PendingLogin
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import Refused
@@ -21,7 +21,7 @@ from vpnrouter.events import table
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import ClientUsername, PeerCertificate
-    from vpnrouter.core.entrance import Entrance
+    from vpnrouter.core.pre_login_limits import PreLoginLimits
     from vpnrouter.core.router import Router
 
 
@@ -282,7 +282,7 @@ def check_verified(admission: Admission, peer: str, holder: Admission | None) ->
     _check_room(admission, holder)
 
 
-def begin_verifying(connection: Connection, admission: Admission, entrance: Entrance) -> None:
+def begin_verifying(connection: Connection, admission: Admission, entrance: PreLoginLimits) -> None:
     """Have the password of the admission of `connection` verified by the edge.
 
     Raises Refused where too many logins of this address or username have failed.
@@ -292,7 +292,7 @@ def begin_verifying(connection: Connection, admission: Admission, entrance: Entr
     vpn = admission.vpn.name
     given = admission.password
     key = credentials.login_key(vpn, username, given)
-    login = Login(entrance.verifications, connection, vpn, username.name, key)
+    login = PendingLogin(entrance.verifications, connection, vpn, username.name, key)
     login.verifies(username.password or "", given)
     known = credentials.usernames.get(username.name) is username
     entrance.verify(login, known=known)

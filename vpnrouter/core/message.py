@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.fields import varint
@@ -45,7 +45,7 @@ def wants_one(block: bytes) -> bool:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Source(Timed):
+class Source(TimerTarget):
     """Who publishes: what a message knows of a subscriber that it came from.
 
     `vpn_id` is "router/vpn" of the far side for a link's client, else "".

@@ -35,7 +35,7 @@ class Channel:
 
 
 class RefusedFrames:
-    """Notes for traces what an outbox had no room for (losses.py)."""
+    """Notes for traces what an outbox had no room for (discard_rows.py)."""
 
     __slots__ = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed.reasons import may_learn
+from vpnrouter.core.guaranteed.refusals import may_learn
 from vpnrouter.events import table
 from vpnrouter.trace.events import DIRECT, INGRESS, PERSISTENT
 from vpnrouter.trace.recorder import Context
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber
-    from vpnrouter.core.tracing import Picking
+    from vpnrouter.core.tracing import TopicSamplers
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.table import EventType
     from vpnrouter.trace.sampler import Sampler
@@ -107,7 +107,7 @@ class Publisher:
         self.refused = 0
         self.path: list[str] = []
         self.sampler = vpn.context.sampler
-        self.picking: Picking | None = None
+        self.picking: TopicSamplers | None = None
         self.context = Context(INGRESS, vpn.name, DIRECT, client=subscriber.client_name)
 
     def publish(self, message: Message) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed.stored import to_record
+from vpnrouter.core.guaranteed.message_record import to_record
 from vpnrouter.events import table
 from vpnrouter.spool import keys
-from vpnrouter.topics.index import TopicIndex, Walk
+from vpnrouter.topics.index import IndexWalk, TopicIndex
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Account:
+class RetainedBytes:
     """Bytes of what all message VPNs of a router retain, where a spool keeps them."""
 
     __slots__ = ("bytes_",)
@@ -53,7 +53,7 @@ class Retained:
         self,
         most: int = limits.RETAINED_MESSAGES,
         most_bytes: int = limits.RETAINED_MEGABYTES * 1_000_000,
-        account: Account | None = None,
+        account: RetainedBytes | None = None,
     ) -> None:
         self.most = most
         self.most_bytes = most_bytes
@@ -142,7 +142,7 @@ class Retained:
             self.account.bytes_ -= self.bytes_
             self.account = None
 
-    def keep_in(self, account: Account) -> None:
+    def keep_in(self, account: RetainedBytes) -> None:
         """Count the retained bytes in `account`: the spool keeps them from now on."""
         if self.account is None:
             self.account = account
@@ -158,9 +158,9 @@ class Retained:
         if not self._watchers:
             self._late.clear()
 
-    def walk(self, filter_: Filter) -> Walk:
+    def walk(self, filter_: Filter) -> IndexWalk:
         """A walk over the topics that `filter_` matches, some at a time."""
-        return Walk(self._index, filter_)
+        return IndexWalk(self._index, filter_)
 
     def message(self, topic: bytes, since: int, now_ns: int) -> Message | None:
         """What is retained on a topic, unless it has expired or came after `last` was `since`."""

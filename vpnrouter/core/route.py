@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast, final
 
 from mypy_extensions import i64
 
-from vpnrouter.core.guaranteed.terms import CONSUME
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, Keeper, Subscriber, Subscription
+from vpnrouter.core.subscriber import (
+    FRAME_MQTT4,
+    FRAME_MQTT5,
+    EndpointSubscriber,
+    Subscriber,
+    Subscription,
+)
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
 if TYPE_CHECKING:
@@ -119,7 +125,7 @@ _NO_OUTBOXES: Final[list[Outbox]] = []
 _NO_SUBSCRIBERS: Final[list[Subscriber]] = []
 _NOBODY: Final[set[Subscriber]] = set()
 _NO_GROUPS: Final[list[ShareGroup]] = []
-_NO_ENDPOINTS: Final[list[Keeper]] = []
+_NO_ENDPOINTS: Final[list[EndpointSubscriber]] = []
 
 
 @final
@@ -177,11 +183,11 @@ class Route:
     endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
     where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
-    `guard` is the queue that it names; publishers need a permission for it (reasons.py). `guarded`:
+    `guard` is the queue that it names; publishers need a permission for it (refusals.py). `guarded`:
     one of these two is set.
     `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is forward.py's,
     `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
-    wanted are not told yet (losses.py). `sampler` is what `picking` (a tracing.Picking) chose for the topic.
+    wanted are in no row yet (discard_rows.py). `sampler` is what `picking` (a TopicSamplers) chose for the topic.
     """
 
     __slots__ = (
@@ -237,13 +243,13 @@ class Route:
         self.excluded: set[Subscriber] = _NOBODY
         self.endpoints: list[Target] = _NO_TARGETS
         self.sessions: list[Target] = _NO_TARGETS
-        self.queues: list[Keeper] = _NO_ENDPOINTS
-        self.takers: list[Keeper] = _NO_ENDPOINTS
+        self.queues: list[EndpointSubscriber] = _NO_ENDPOINTS
+        self.takers: list[EndpointSubscriber] = _NO_ENDPOINTS
         self.simple_takers = True
         self.demoted: list[Subscriber] = _NO_SUBSCRIBERS
         self.demoted_special: list[Target] = _NO_TARGETS
         self.missing_queue = False
-        self.guard: Keeper | None = None
+        self.guard: EndpointSubscriber | None = None
         self.guarded = False
         self.many_links = False
         self.one_link: Subscriber | None = None
@@ -332,7 +338,7 @@ class Route:
         for target in self.endpoints:
             if target.selective:
                 self.simple_takers = False
-            self.queues = _with(self.queues, cast("Keeper", target.subscriber))
+            self.queues = _with(self.queues, cast("EndpointSubscriber", target.subscriber))
         self.takers = self.queues.copy()
         keeping: list[Subscriber] = []
         for target in self.sessions:
@@ -419,7 +425,7 @@ QUEUE_PREFIX: Final = "$queue/"
 """Topics that name a queue: what is published there goes to that queue alone."""
 
 
-def point_to_point(topic: str, raw: bytes, queue: Keeper | None) -> Route:
+def point_to_point(topic: str, raw: bytes, queue: EndpointSubscriber | None) -> Route:
     """The route of a topic that names a queue."""
     route = Route(topic, raw)
     route.guarded = True

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.core.context import RouterContext
-from vpnrouter.core.entrance import Entrance
+from vpnrouter.core.pre_login_limits import PreLoginLimits
 from vpnrouter.events import table
 
 if TYPE_CHECKING:
     from vpnrouter.core.scram import Derivation
-    from vpnrouter.core.tracing import TraceTerms
+    from vpnrouter.core.tracing import TraceSettings
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.trace.recorder import Recorder
 
@@ -44,12 +44,12 @@ class Router:
         seed: int,
         recorder: Recorder,
         sample: float = 0.0,
-        terms: TraceTerms | None = None,
+        terms: TraceSettings | None = None,
     ) -> None:
         self.name = name
         self.context = RouterContext(name, seed, recorder, sample, terms)
         self.vpns: dict[str, MessageVpn] = {}
-        self.entrance = Entrance(self.context)
+        self.entrance = PreLoginLimits(self.context)
         self.verifications = self.entrance.verifications
         self.derivations: list[Derivation] = []
         self.protocol_errors = 0

@@ -13,7 +13,7 @@ from vpnrouter.core.message import Source
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
-    from vpnrouter.core.guaranteed.terms import EndpointTerms
+    from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.selectors import Selector
@@ -60,7 +60,7 @@ class Subscriber(Source):
         self.outbox = outbox
         self.frame = frame
         self.is_endpoint = False
-        self.endpoint: Keeper | None = None
+        self.endpoint: EndpointSubscriber | None = None
         self.offered = 0
         self.connected = True
         self.gone = False
@@ -73,12 +73,14 @@ class Subscriber(Source):
         raise AssertionError(self.client_name)
 
 
-class Keeper(Subscriber):
+class EndpointSubscriber(Subscriber):
     """A subscriber that keeps guaranteed messages: what routes and message VPNs know of an `Endpoint`."""
 
     __slots__ = ("terms",)
 
-    def __init__(self, client_name: str, outbox: Outbox, frame: int, terms: EndpointTerms) -> None:
+    def __init__(
+        self, client_name: str, outbox: Outbox, frame: int, terms: EndpointSettings
+    ) -> None:
         super().__init__(client_name, outbox, frame)
         self.terms = terms
         self.is_endpoint = True

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.barrier import TASK
+from vpnrouter.core.fault_barrier import TASK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.fault_barrier import FaultBarrier
     from vpnrouter.core.turn import TurnContext
 
 
@@ -31,7 +31,7 @@ FEW: Final = 64
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Timed:
+class TimerTarget:
     """Somebody with deadlines."""
 
     __slots__ = ()
@@ -54,9 +54,9 @@ class Timer:
 
     __slots__ = ("_timers", "kind", "target")
 
-    def __init__(self, timers: Timers, target: Timed, kind: int) -> None:
+    def __init__(self, timers: Timers, target: TimerTarget, kind: int) -> None:
         self._timers = timers
-        self.target: Timed | None = target
+        self.target: TimerTarget | None = target
         self.kind = kind
 
     def cancel(self) -> None:
@@ -77,7 +77,7 @@ class Timers:
 
     __slots__ = ("_heap", "_serial", "barrier", "cancelled")
 
-    def __init__(self, barrier: Barrier | None = None) -> None:
+    def __init__(self, barrier: FaultBarrier | None = None) -> None:
         self.barrier = barrier
         self._heap: list[tuple[int, int, Timer]] = []
         self._serial = 0
@@ -86,7 +86,7 @@ class Timers:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def arm(self, at_ns: int, target: Timed, kind: int) -> Timer:
+    def arm(self, at_ns: int, target: TimerTarget, kind: int) -> Timer:
         """Call `target.on_timer(kind, now)` once, at or after `at_ns`."""
         if self.cancelled > FEW and self.cancelled * 2 > len(self._heap):
             self._sweep()
@@ -125,7 +125,7 @@ class Timers:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Job(Timed):
+class Job(TimerTarget):
     """Work that goes on where it stopped. `queued` is for Jobs alone; when a step raises, `party` is closed."""
 
     __slots__ = ("queued",)

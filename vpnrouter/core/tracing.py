@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.discards import TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import TRANSMIT_CONGESTION
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, EVENT_NAMES, NON_PERSISTENT, PERSISTENT
@@ -208,7 +208,7 @@ class TraceFilter:
 
 
 @final
-class TraceTerms:
+class TraceSettings:
     """What the configuration says of tracing, besides the rate.
 
     `discards`, `rejects`: these are told of messages that are not traced too. `honours`: a publisher's
@@ -233,7 +233,7 @@ class TraceTerms:
 
 
 @final
-class Picking:
+class TopicSamplers:
     """The filters that look at the clients of one kind, in order, and what they chose for each topic."""
 
     __slots__ = ("_chosen", "_default", "_filters")
@@ -282,7 +282,7 @@ def assign(router_context: RouterContext, publisher: Publisher, username: str) -
     if picking is None:
         if len(router_context.pickings) >= limits.TRACE_PICKED_TOPICS:
             router_context.pickings.clear()
-        picking = Picking(found, router_context.sampler)
+        picking = TopicSamplers(found, router_context.sampler)
         router_context.pickings[key] = picking
     publisher.picking = picking
 
@@ -360,7 +360,7 @@ def lost(
     client: str = "",
     partition: int = -1,
 ) -> None:
-    """Record that `message` was discarded or rejected; one that is not traced is added up (losses.py).
+    """Record that `message` was discarded or rejected; one that is not traced is added up (discard_rows.py).
 
     `receiver` did not get it; `client` is whom it concerns. Without either it is who published it. Where
     one of them is a link's client, the row names the bridge.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import Barrier
-from vpnrouter.core.entrance import Holdings
+from vpnrouter.core.fault_barrier import FaultBarrier
+from vpnrouter.core.pre_login_limits import BufferedBytes
 from vpnrouter.core.timers import Jobs, Timers
 from vpnrouter.ids import IdSource
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Committing:
+class CommitPort:
     """The edge's half of the spool: how units reach the store. Subclassed in `server`."""
 
     __slots__ = ("spent_ns",)
@@ -76,20 +76,20 @@ class TurnContext:
         self.recorder = recorder
         # Rows about links and subscriptions are written where anything is traced at all.
         self.tracing = tracing
-        self.barrier = Barrier(self)
+        self.barrier = FaultBarrier(self)
         self.timers = Timers(self.barrier)
         self.work: i64 = 0
         self.allowance: i64 = limits.TURN_WORK
         self.jobs = Jobs(self)
-        self.partials = Holdings(limits.PARTIAL_BYTES_ALL)
-        self.outboxes = Holdings(limits.UNREAD_BYTES, unread=True)
+        self.partials = BufferedBytes(limits.PARTIAL_BYTES_ALL)
+        self.outboxes = BufferedBytes(limits.UNREAD_BYTES, unread=True)
         self.ready: list[Outbox] = []
         # Outboxes that hold much; the edge flushes them last.
         self.large: deque[Outbox] = deque()
         self.streams = 0
         self.troubles: list[str] = []
         self.events: EventLog | None = None
-        self.committing: Committing | None = None
+        self.committing: CommitPort | None = None
         self.now_ns = 0
         self.wall_ns = 0
         self._offset_ns = 0

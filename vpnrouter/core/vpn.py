@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast, final
 
 from vpnrouter import limits
 from vpnrouter.core import tracing
-from vpnrouter.core.barrier import TASK
 from vpnrouter.core.deliver import (
     ABSENT,
     NOBODY,
@@ -22,17 +21,18 @@ from vpnrouter.core.deliver import (
     deliver_to_one,
     to_links,
 )
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,
     TRANSMIT_CONGESTION,
-    Discards,
+    DiscardCounts,
 )
-from vpnrouter.core.entrance import Holdings, Quota
+from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.core.forward import RouteTable
-from vpnrouter.core.guaranteed.reasons import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
-from vpnrouter.core.guaranteed.terms import default_session_terms
+from vpnrouter.core.guaranteed.endpoint_settings import default_session_settings
+from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
+from vpnrouter.core.pre_login_limits import BufferedBytes, UsernameQuota
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import QUEUE_PREFIX, Route, ShareGroup, build, point_to_point
 from vpnrouter.core.timers import Job
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.subscriber import Keeper, Subscriber, Subscription
+    from vpnrouter.core.subscriber import EndpointSubscriber, Subscriber, Subscription
     from vpnrouter.events.table import EventType
     from vpnrouter.topics.grammar import Filter
 
@@ -114,7 +114,7 @@ def _counted(publisher: Publisher) -> list[tuple[str, int]]:
 
 
 @final
-class Sums:
+class TotalsSum:
     """The sum over a message VPN, made in portions between which its clients go on.
 
     Each count lies between what it was at the beginning and what it was at the end, whoever comes or goes
@@ -266,15 +266,15 @@ class MessageVpn:
             context.retained if self.limits.max_msg_spool_usage else None,
         )
         # Queues and topic endpoints by kind and name; what they hold together, and flows bound to them.
-        self.endpoints: dict[tuple[int, str], Keeper] = {}
+        self.endpoints: dict[tuple[int, str], EndpointSubscriber] = {}
         # Those that clients made, by client username.
         self.endpoints_of: dict[str, int] = {}
-        self.session_terms = default_session_terms()
+        self.session_terms = default_session_settings()
         # Bytes of packets of clients and links that are not complete yet.
-        self.partials = Holdings(limits.PARTIAL_BYTES, context.partials)
+        self.partials = BufferedBytes(limits.PARTIAL_BYTES, context.partials)
         # Sessions that outlive their connection, and bytes of wills, by client username.
-        self.lasting = Quota(self.limits.max_mqtt_session_count)
-        self.wills = Quota(limits.WILL_BYTES, context.wills)
+        self.lasting = UsernameQuota(self.limits.max_mqtt_session_count)
+        self.wills = UsernameQuota(limits.WILL_BYTES, context.wills)
         self.spooled_bytes = 0
         self.egress_flows = 0
         # Connections that have published guaranteed messages.
@@ -282,7 +282,7 @@ class MessageVpn:
         self.rejected = 0
         # MQTT 3.1.1 publishers that were disconnected, for there is no other way to refuse a message.
         self.nack_disconnects = 0
-        self.discards = Discards()
+        self.discards = DiscardCounts()
         self.subscription_count = 0
         # Whoever publishes the subscriptions that come and go (True: come) as events, None for nobody.
         self.on_subscription: Callable[[Subscription, bool], None] | None = None
@@ -410,7 +410,7 @@ class MessageVpn:
             return False
         return self._deliver(build(text, message.topic, wanted, self.groups), message) == OFFERED
 
-    def queue(self, name: str) -> Keeper | None:
+    def queue(self, name: str) -> EndpointSubscriber | None:
         """The queue of this name."""
         return self.endpoints.get((0, name))
 
@@ -495,7 +495,7 @@ class MessageVpn:
 
     def totals(self) -> VpnTotals:
         """Everything counted in the message VPN: connections that ended and those that live."""
-        sums = Sums(self)
+        sums = TotalsSum(self)
         sums.step(len(self.publishers))
         return sums.totals()
 
@@ -632,11 +632,11 @@ class MessageVpn:
             self.drop(subscriber)
             return
         self.forget_routes(subscriber)
-        self.context.jobs.add(Forgetting(self, subscriber))
+        self.context.jobs.add(SubscriptionRemoval(self, subscriber))
 
 
 @final
-class Forgetting(Job):
+class SubscriptionRemoval(Job):
     """Removes the subscriptions of a subscriber that is gone."""
 
     __slots__ = ("_keys", "_subscriber", "_vpn")

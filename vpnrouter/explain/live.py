@@ -11,7 +11,7 @@ from vpnrouter.bridges.bridge import UP, Inbound
 from vpnrouter.config.parse import Document, Node
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, TopicError
 from vpnrouter.explain.question import Subscriber

@@ -8,9 +8,9 @@ from vpnrouter import limits
 from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.secrets import verify_password
 from vpnrouter.config.trace import Trace
-from vpnrouter.core.guaranteed.definition import read_definitions
+from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.turn import Committing
+from vpnrouter.core.turn import CommitPort
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.bridges.flows import BridgeFlows, have_lots
 from vpnrouter.server.spool.endpoints import Endpoints
@@ -20,7 +20,7 @@ from vpnrouter.units import MEGABYTE
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import Loaded
-    from vpnrouter.core.entrance import Login
+    from vpnrouter.core.pre_login_limits import PendingLogin
     from vpnrouter.spool.store import Store
 
 MASKED = frozenset({"***", "********"})
@@ -28,7 +28,7 @@ MASKED = frozenset({"***", "********"})
 
 
 @final
-class Commits(Committing):
+class Commits(CommitPort):
     """Commits to a store in memory at once."""
 
     def __init__(self, spool: Spool, store: Store) -> None:
@@ -110,7 +110,7 @@ class Node:
         context.ready.clear()
         return bool(waiting)
 
-    def _verify(self, login: Login) -> bool:
+    def _verify(self, login: PendingLogin) -> bool:
         stored, given = login.stored, login.given
         vpn = self.router.vpns.get(login.vpn)
         username = None if vpn is None else vpn.credentials.usernames.get(login.name)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from vpnrouter.config.bridge_terms import mapping_of
-from vpnrouter.core import discards
+from vpnrouter.core import discard_reasons
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
@@ -68,44 +68,44 @@ def attribute(loaded: Loaded, path: Path) -> Rule:
 
 
 WORDS: Final[dict[str, str]] = {
-    discards.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
-    reasons.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
-    discards.TOPIC_PARSE_ERROR: "its topic is not allowed there",
-    discards.MSG_TOO_BIG: "it is too big",
-    discards.TTL_EXCEEDED: "it has crossed too many bridges",
-    discards.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
-    reasons.ACL_DENIED: "the publisher may not publish to this topic",
-    reasons.PERMISSION_DENIED: "the publisher may not do that",
-    discards.SUBSCRIBE_TOPIC_ACL: "its receiver may not have this topic any more",
-    discards.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
-    discards.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
-    discards.NO_LOCAL_DELIVERY: "it came over this link",
-    discards.NOT_SUBSCRIBED: "the bridge did not ask for its topic",
-    discards.LOOP_DETECTED: "it has been there",
-    discards.DUPLICATE: "another copy came before, over another way",
-    discards.RETURNED: "the link was lost before it was taken; it comes again",
-    discards.REFUSED: "it was refused and is given up, for the dead message queue of the remote",
-    discards.FAULT: "a fault of the router, which was contained, cut it off",
-    discards.UNACCOUNTED: "the router was killed, and nobody knows where it went",
+    discard_reasons.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
+    refusals.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
+    discard_reasons.TOPIC_PARSE_ERROR: "its topic is not allowed there",
+    discard_reasons.MSG_TOO_BIG: "it is too big",
+    discard_reasons.TTL_EXCEEDED: "it has crossed too many bridges",
+    discard_reasons.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
+    refusals.ACL_DENIED: "the publisher may not publish to this topic",
+    refusals.PERMISSION_DENIED: "the publisher may not do that",
+    discard_reasons.SUBSCRIBE_TOPIC_ACL: "its receiver may not have this topic any more",
+    discard_reasons.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
+    discard_reasons.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
+    discard_reasons.NO_LOCAL_DELIVERY: "it came over this link",
+    discard_reasons.NOT_SUBSCRIBED: "the bridge did not ask for its topic",
+    discard_reasons.LOOP_DETECTED: "it has been there",
+    discard_reasons.DUPLICATE: "another copy came before, over another way",
+    discard_reasons.RETURNED: "the link was lost before it was taken; it comes again",
+    discard_reasons.REFUSED: "it was refused and is given up, for the dead message queue of the remote",
+    discard_reasons.FAULT: "a fault of the router, which was contained, cut it off",
+    discard_reasons.UNACCOUNTED: "the router was killed, and nobody knows where it went",
     CONSUMER: "its consumer does not take it, now or ever",
     PROMOTION_CONGESTION: "the spool has no room for it",
     "max-msg-spool-usage-exceeded": "no room: the megabytes that may wait are used up",
-    reasons.SPOOL_OVER_QUOTA: "no room: the megabytes that may wait are used up",
+    refusals.SPOOL_OVER_QUOTA: "no room: the megabytes that may wait are used up",
     "max-msg-usage-exceeded": "no room: as many messages wait as may",
-    reasons.MAX_MESSAGE_USAGE: "no room: as many messages wait as may",
+    refusals.MAX_MESSAGE_USAGE: "no room: as many messages wait as may",
     "low-priority-msg-congestion": "its priority is low and many messages wait",
-    reasons.LOW_PRIORITY: "its priority is low and many messages wait",
+    refusals.LOW_PRIORITY: "its priority is low and many messages wait",
     "destination-group-error": "the endpoint takes nothing: ingress is off",
-    reasons.QUEUE_SHUTDOWN: "the queue takes nothing: ingress is off",
-    reasons.TOPIC_ENDPOINT_SHUTDOWN: "the topic endpoint takes nothing: ingress is off",
-    reasons.ENDPOINT_SHUTDOWN: "the endpoint takes nothing: ingress is off",
+    refusals.QUEUE_SHUTDOWN: "the queue takes nothing: ingress is off",
+    refusals.TOPIC_ENDPOINT_SHUTDOWN: "the topic endpoint takes nothing: ingress is off",
+    refusals.ENDPOINT_SHUTDOWN: "the endpoint takes nothing: ingress is off",
     "queue-not-found": "the topic names a queue that is not there",
-    reasons.QUEUE_NOT_FOUND: "the topic names a queue that is not there",
+    refusals.QUEUE_NOT_FOUND: "the topic names a queue that is not there",
     "max-msg-size-exceeded": "it is too big",
-    reasons.TOO_LARGE: "it is too big",
+    refusals.TOO_LARGE: "it is too big",
     "spool-to-disk-fail": "the spool cannot be written",
-    reasons.SERVICE_UNAVAILABLE: "the spool cannot be written",
-    reasons.TOO_MANY_INGRESS_FLOWS: "too many connections publish guaranteed messages there",
+    refusals.SERVICE_UNAVAILABLE: "the spool cannot be written",
+    refusals.TOO_MANY_INGRESS_FLOWS: "too many connections publish guaranteed messages there",
 }
 """Reason of a trace row or of an answer → what it means for the message."""
 

@@ -12,12 +12,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core import discards
-from vpnrouter.core.discards import REASONS
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core import discard_reasons
+from vpnrouter.core.discard_reasons import REASONS
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.terms import QUEUE, SESSION, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, SESSION, TOPIC_ENDPOINT
 from vpnrouter.explain.question import (
     BRIDGE,
     CLIENT,
@@ -142,7 +142,7 @@ def _counted(twin: Twin) -> Counter[Key]:
     return found
 
 
-_DENIED: Final = frozenset({discards.PUBLISH_TOPIC_ACL, reasons.ACL_DENIED})
+_DENIED: Final = frozenset({discard_reasons.PUBLISH_TOPIC_ACL, refusals.ACL_DENIED})
 _SHOWN: Final = {
     "acknowledge": "acknowledged by {client}",
     "redeliver": "delivered again to {client}",
@@ -340,20 +340,22 @@ class Teller:
                 publish_rule(loaded, visit.msg_vpn, username, event.client, topic),
                 username_rule(loaded, visit.msg_vpn, username),
             ]
-        if reason == discards.MSG_TOO_BIG and (not event.bridge or self._entering(visit, event)):
+        if reason == discard_reasons.MSG_TOO_BIG and (
+            not event.bridge or self._entering(visit, event)
+        ):
             return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_msg_size"))]
-        if reason == discards.TTL_EXCEEDED:
+        if reason == discard_reasons.TTL_EXCEEDED:
             bridge = scene.bridge(visit.router, visit.msg_vpn, event.bridge)
             if bridge is None and visit.entered is not None:
                 bridge = scene.bridge(visit.router, visit.msg_vpn, visit.entered.bridge)
             return [] if bridge is None else [hop_rule(bridge, event.hops)]
-        if reason == discards.LOOP_DETECTED:
+        if reason == discard_reasons.LOOP_DETECTED:
             return [Rule(f"visited: {', '.join((*visit.path, visit.place))}")]
-        if reason == discards.NO_SUBSCRIPTION_MATCH:
+        if reason == discard_reasons.NO_SUBSCRIPTION_MATCH:
             route = scene.route(visit)
             if route is not None and route.missing_queue:
                 return [Rule(f"the topic names a queue that is not there: {route.topic}")]
-        if reason == reasons.TOO_MANY_INGRESS_FLOWS:
+        if reason == refusals.TOO_MANY_INGRESS_FLOWS:
             return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_ingress_flow_count"))]
         return []
 

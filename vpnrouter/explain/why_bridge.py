@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.config.bridge_terms import mapping_of
-from vpnrouter.core import discards
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core import discard_reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.message import DELIVER_TO_ONE
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import TopicError
@@ -424,15 +424,15 @@ def _flow(scene: Scene, visit: Visit, bridge: TwinBridge, queue: str, queues: li
 LOST: Final = frozenset({"discard", "reject", "expire"})
 NEVER_ROUTED: Final = frozenset(
     {
-        discards.PUBLISH_TOPIC_ACL,
-        reasons.ACL_DENIED,
-        reasons.PERMISSION_DENIED,
-        reasons.TOO_MANY_INGRESS_FLOWS,
-        discards.TOPIC_PARSE_ERROR,
-        discards.MSG_TOO_BIG,
-        discards.TTL_EXCEEDED,
-        discards.LOOP_DETECTED,
-        discards.DUPLICATE,
+        discard_reasons.PUBLISH_TOPIC_ACL,
+        refusals.ACL_DENIED,
+        refusals.PERMISSION_DENIED,
+        refusals.TOO_MANY_INGRESS_FLOWS,
+        discard_reasons.TOPIC_PARSE_ERROR,
+        discard_reasons.MSG_TOO_BIG,
+        discard_reasons.TTL_EXCEEDED,
+        discard_reasons.LOOP_DETECTED,
+        discard_reasons.DUPLICATE,
     }
 )
 """Reasons for which a message does not come to be routed in the message VPN that it entered."""

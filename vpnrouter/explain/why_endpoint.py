@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.core.discards import MSG_TOO_BIG
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
-from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
-from vpnrouter.core.guaranteed.terms import (
+from vpnrouter.core.guaranteed.endpoint_settings import (
     PARKING,
     QUEUE,
     REPLAY_LOG,
     SESSION,
     TOPIC_ENDPOINT,
 )
+from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.explain.question import Rule
 from vpnrouter.explain.scene import attribute, client_of, rule
 from vpnrouter.topics.algebra import matches
@@ -39,18 +39,18 @@ NAMES: Final = {
 }
 
 _SHUT: Final = frozenset(
-    {"destination-group-error", reasons.QUEUE_SHUTDOWN, reasons.TOPIC_ENDPOINT_SHUTDOWN}
+    {"destination-group-error", refusals.QUEUE_SHUTDOWN, refusals.TOPIC_ENDPOINT_SHUTDOWN}
 )
 _QUOTA: Final = frozenset(
-    {"max-msg-spool-usage-exceeded", reasons.SPOOL_OVER_QUOTA, PROMOTION_CONGESTION}
+    {"max-msg-spool-usage-exceeded", refusals.SPOOL_OVER_QUOTA, PROMOTION_CONGESTION}
 )
 _ATTRIBUTES: Final = {
     "max-msg-usage-exceeded": "max_spooled_msg_count",
-    reasons.MAX_MESSAGE_USAGE: "max_spooled_msg_count",
+    refusals.MAX_MESSAGE_USAGE: "max_spooled_msg_count",
     "low-priority-msg-congestion": "reject_low_priority_msg",
-    reasons.LOW_PRIORITY: "reject_low_priority_msg",
+    refusals.LOW_PRIORITY: "reject_low_priority_msg",
     "max-msg-size-exceeded": "max_msg_size",
-    reasons.TOO_LARGE: "max_msg_size",
+    refusals.TOO_LARGE: "max_msg_size",
     MSG_TOO_BIG: "max_msg_size",
     CONSUMER: "dead_msg_queue",
 }

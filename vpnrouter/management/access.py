@@ -16,7 +16,7 @@ import trio
 from vpnrouter import limits
 from vpnrouter.config.router import Management, User
 from vpnrouter.config.secrets import Password
-from vpnrouter.core.entrance import Attempts, address_of, origin_of
+from vpnrouter.core.pre_login_limits import Attempts, address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import NAME_SHOWN_CHARS
 from vpnrouter.management.body import busy, forbidden, too_many, unauthorized

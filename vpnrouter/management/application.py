@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
 from vpnrouter.beside import beside
-from vpnrouter.core.barrier import fault_id
+from vpnrouter.core.fault_barrier import fault_id
 from vpnrouter.errors import RequestError
 from vpnrouter.management import (
     bridges,

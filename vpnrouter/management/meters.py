@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter.bridges.status import NO_RATES, BridgeRates, RateMeter
-from vpnrouter.core.discards import CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
-from vpnrouter.core.vpn import Sums, VpnTotals
+from vpnrouter.core.discard_reasons import (
+    CLIENT_NOT_CONNECTED,
+    NO_LOCAL_DELIVERY,
+    TRANSMIT_CONGESTION,
+)
+from vpnrouter.core.vpn import TotalsSum, VpnTotals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,7 +93,7 @@ class VpnMeters:
             if meter is None or meter.vpn is not vpn:
                 meter = _Meter(vpn)
                 self._meters[name] = meter
-            sums = Sums(vpn)
+            sums = TotalsSum(vpn)
             while not sums.step(PORTION):
                 await trio.lowlevel.checkpoint()
             meter.sample(self._clock_ns(), sums.totals())

@@ -45,7 +45,7 @@ class MsgVpnStatus:
     tx_byte_count: int
     discarded_msg_count: int
     discarded: dict[str, int]
-    """Messages by reason of core/discards.py."""
+    """Messages by reason of core/discard_reasons.py."""
     rx_discarded_msg_count: int = 0
     tx_discarded_msg_count: int = 0
     """Those among them that were on their way to a client: it had no room, had gone, or had sent them itself."""

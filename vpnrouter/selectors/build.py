@@ -17,27 +17,27 @@ from vpnrouter.selectors.conditions import (
     FALSE,
     HEADERS,
     TRUE,
-    Absent,
-    Agree,
     AllOf,
     Always,
     AnyOf,
+    BooleanEquals,
+    BooleanProperty,
     Chain,
     Condition,
     Constant,
-    Flag,
-    FlagIs,
     Like,
     LikePattern,
     Not,
+    NumericComparison,
     OneOf,
-    Ordered,
+    PropertyIsNull,
     PropertyTerm,
-    SameText,
+    SameOutcome,
+    SameTexts,
     Selector,
     Signed,
     Term,
-    TextIs,
+    TextEquals,
     read_number,
     truth,
 )
@@ -46,7 +46,7 @@ from vpnrouter.selectors.parser import (
     NameOperand,
     NumberOperand,
     Operand,
-    Part,
+    ParsedPart,
     TextOperand,
     parse,
     shown,
@@ -68,22 +68,22 @@ def comparison(left: Operand, operator: str, right: Operand) -> Condition:
         return _ordered(left, operator, right)
     if isinstance(left, ConditionOperand):
         if isinstance(right, ConditionOperand):
-            return Agree(left.condition, right.condition, same, different)
+            return SameOutcome(left.condition, right.condition, same, different)
         if isinstance(right, NameOperand):
-            return FlagIs(right.name, left.condition, same, different)
+            return BooleanEquals(right.name, left.condition, same, different)
         raise _not("a condition or a property", right)
     if isinstance(right, ConditionOperand):
         if isinstance(left, NameOperand):
-            return FlagIs(left.name, right.condition, same, different)
+            return BooleanEquals(left.name, right.condition, same, different)
         raise _not("a condition or a property", left)
     if isinstance(left, NameOperand):
         if isinstance(right, NameOperand):
-            return SameText(left.name, right.name, same, different)
+            return SameTexts(left.name, right.name, same, different)
         if isinstance(right, TextOperand):
-            return TextIs(left.name, right.text, same, different)
+            return TextEquals(left.name, right.text, same, different)
     elif isinstance(left, TextOperand):
         if isinstance(right, NameOperand):
-            return TextIs(right.name, left.text, same, different)
+            return TextEquals(right.name, left.text, same, different)
         if isinstance(right, TextOperand):
             return Always(truth((left.text == right.text) == (operator == "=")))
     raise _not("a property", left)
@@ -94,7 +94,7 @@ def condition_of(operand: Operand) -> Condition:
     if isinstance(operand, ConditionOperand):
         return operand.condition
     if isinstance(operand, NameOperand):
-        return Flag(operand.name)
+        return BooleanProperty(operand.name)
     raise _not("a condition", operand)
 
 
@@ -121,7 +121,7 @@ def _ordered(left: Operand, operator: str, right: Operand) -> Condition:
             if not hint and operator not in {"=", "<>"}:
                 hint = f"; {operator} compares numbers"
             raise _not("a number or a property", one, hint)
-    return Ordered(term_of(left), operator, term_of(right))
+    return NumericComparison(term_of(left), operator, term_of(right))
 
 
 def _not(wanted: str, found: Operand, hint: str = "") -> SelectorError:
@@ -138,14 +138,14 @@ def _hint(operand: Operand) -> str:
 
 
 # The arguments of a rule: its terminals and built parts, None for an optional part that is missing.
-Parts: TypeAlias = list[Part | None]
+Parts: TypeAlias = list[ParsedPart | None]
 Build: TypeAlias = Callable[[int, str, Parts], Operand]
 
 _DEEPER: Final = frozenset({"group", "negation", "signed"})
 """Rules that can hold themselves without end."""
 
 
-def build(whole: Part, text: str) -> tuple[frozenset[str], Condition]:
+def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
     """The names in a parsed selector and its condition; `text` is what was parsed.
 
     Raises SelectorError.
@@ -189,14 +189,14 @@ def build(whole: Part, text: str) -> tuple[frozenset[str], Condition]:
     return frozenset(names), condition_of(_operand(whole))
 
 
-def _operand(part: Part | None) -> Operand:
+def _operand(part: ParsedPart | None) -> Operand:
     """The value of a built part."""
     if part is None or part.operand is None:
         raise AssertionError("no operand")
     return part.operand
 
 
-def _word(part: Part | None) -> str:
+def _word(part: ParsedPart | None) -> str:
     """The text of a terminal."""
     if part is None:
         raise AssertionError("no terminal")
@@ -234,9 +234,11 @@ def _between(at: int, source: str, parts: Parts) -> Operand:
     condition: Condition
     # Not the opposite: of a text that is no number both forms are false (3.8.1.2, the examples).
     if negated is not None:
-        condition = AnyOf((Ordered(term, "<", least), Ordered(term, ">", most)))
+        condition = AnyOf((NumericComparison(term, "<", least), NumericComparison(term, ">", most)))
     else:
-        condition = AllOf((Ordered(term, ">=", least), Ordered(term, "<=", most)))
+        condition = AllOf(
+            (NumericComparison(term, ">=", least), NumericComparison(term, "<=", most))
+        )
     return ConditionOperand(at, source, condition)
 
 
@@ -267,7 +269,9 @@ def _like(at: int, source: str, parts: Parts) -> Operand:
 def _absence(at: int, source: str, parts: Parts) -> Operand:
     name, keyword, negated, _ = parts
     yes, no = (TRUE, FALSE) if negated is None else (FALSE, TRUE)
-    return ConditionOperand(at, source, Absent(name_of(_operand(name), _word(keyword)), yes, no))
+    return ConditionOperand(
+        at, source, PropertyIsNull(name_of(_operand(name), _word(keyword)), yes, no)
+    )
 
 
 def _chain(at: int, source: str, parts: Parts) -> Operand:
@@ -311,7 +315,7 @@ def _unquoted(word: str) -> str:
     return word[1:-1].replace("''", "'")
 
 
-def _position(part: Part | None) -> int:
+def _position(part: ParsedPart | None) -> int:
     return 1 if part is None else part.start + 1
 
 

@@ -204,7 +204,7 @@ _ANY: Final = ""
 
 
 @final
-class Piece:
+class PatternPiece:
     """Part of a pattern without `%`."""
 
     __slots__ = ("_accept", "_masks", "_runs", "_wild", "width")
@@ -300,9 +300,9 @@ class LikePattern:
         return True
 
 
-def _pieces(pattern: str, escape: str, at: int) -> list[Piece]:
+def _pieces(pattern: str, escape: str, at: int) -> list[PatternPiece]:
     """The pieces between the `%` of a pattern, one more than there are of those."""
-    pieces: list[Piece] = []
+    pieces: list[PatternPiece] = []
     piece: list[str] = []
     escaped = False
     for character in pattern:
@@ -314,13 +314,13 @@ def _pieces(pattern: str, escape: str, at: int) -> list[Piece]:
         elif character == escape:
             escaped = True
         elif character == "%":
-            pieces.append(Piece(piece))
+            pieces.append(PatternPiece(piece))
             piece = []
         else:
             piece.append(_ANY if character == "_" else character)
     if escaped:
         raise _lonely(escape, at)
-    pieces.append(Piece(piece))
+    pieces.append(PatternPiece(piece))
     return pieces
 
 
@@ -434,7 +434,7 @@ class AnyOf(Condition):
 
 
 @final
-class Ordered(Condition):
+class NumericComparison(Condition):
     """Two numbers compared by one of ORDERS."""
 
     __slots__ = ("above", "below", "equal", "left", "right")
@@ -458,7 +458,7 @@ class Ordered(Condition):
 
 
 @final
-class Flag(Condition):
+class BooleanProperty(Condition):
     """A property that stands as a condition: the same as `property = TRUE`."""
 
     __slots__ = ("name",)
@@ -475,7 +475,7 @@ class Flag(Condition):
 
 
 @final
-class FlagIs(Condition):
+class BooleanEquals(Condition):
     """A property compared with TRUE, FALSE or a condition."""
 
     __slots__ = ("condition", "different", "name", "same")
@@ -499,7 +499,7 @@ class FlagIs(Condition):
 
 
 @final
-class Agree(Condition):
+class SameOutcome(Condition):
     """Two conditions compared with each other."""
 
     __slots__ = ("different", "left", "right", "same")
@@ -520,7 +520,7 @@ class Agree(Condition):
 
 
 @final
-class TextIs(Condition):
+class TextEquals(Condition):
     """A property compared with a string, character by character."""
 
     __slots__ = ("different", "name", "same", "text")
@@ -540,7 +540,7 @@ class TextIs(Condition):
 
 
 @final
-class SameText(Condition):
+class SameTexts(Condition):
     """Two properties compared as texts."""
 
     __slots__ = ("different", "left", "right", "same")
@@ -601,7 +601,7 @@ class Like(Condition):
 
 
 @final
-class Absent(Condition):
+class PropertyIsNull(Condition):
     """IS [NOT] NULL, which is never unknown."""
 
     __slots__ = ("absent", "name", "present")

@@ -265,7 +265,7 @@ ACCEPTED: Final[dict[int, frozenset[str]]] = {
 
 
 @final
-class Part:
+class ParsedPart:
     """A terminal, or what a rule made of parts.
 
     `rule` is "" for a terminal that is no operand; then `text` is its text. `start` and `end` are its place in the
@@ -275,7 +275,12 @@ class Part:
     __slots__ = ("depth", "end", "operand", "parts", "rule", "start", "text")
 
     def __init__(
-        self, rule: str, text: str, start: int, end: int, parts: list[Part | None] | None = None
+        self,
+        rule: str,
+        text: str,
+        start: int,
+        end: int,
+        parts: list[ParsedPart | None] | None = None,
     ) -> None:
         self.rule = rule
         self.text = text
@@ -287,7 +292,7 @@ class Part:
 
 
 @final
-class _Outside:
+class _OpenBracket:
     """What was being read when a bracket opened: the parser's places in its stack, and its state there."""
 
     __slots__ = ("after", "conjunction", "predicate", "product", "rule", "start", "sum")
@@ -304,15 +309,15 @@ class _Outside:
         self.rule = ""
 
 
-def parse(text: str) -> Part:
+def parse(text: str) -> ParsedPart:
     """The whole of a selector as one part, for `build`.
 
     Raises SelectorError, with the position and what was expected there, for what the grammar does not allow.
     """
     # Everything that is read and not yet part of something larger. The disjunction begins at `start`, the
     # conjunction further on, and so on. Signs and NOT stand before their operands.
-    stack: list[Part | None] = []
-    outside: list[_Outside] = []
+    stack: list[ParsedPart | None] = []
+    outside: list[_OpenBracket] = []
     start = conjunction = predicate = sum_ = product = 0
     rule = ""
     state = _PREDICATE
@@ -342,7 +347,7 @@ def parse(text: str) -> Part:
             terminal in _ENDS and state != _IN_ITEM and (terminal == "RPAR") != bool(outside)
         ):
             raise SelectorError(unexpected(word, _accepted(state, outside)), at + 1)
-        part = Part("", word, at, end)
+        part = ParsedPart("", word, at, end)
         at = end
         if state <= _OPERAND:
             if terminal == "NOT":
@@ -353,7 +358,7 @@ def parse(text: str) -> Part:
                 state = _OPERAND
             elif terminal == "LPAR":
                 stack.append(part)
-                here = _Outside(start, conjunction, predicate, sum_, product, after)
+                here = _OpenBracket(start, conjunction, predicate, sum_, product, after)
                 here.rule = rule
                 outside.append(here)
                 start = conjunction = predicate = sum_ = product = len(stack)
@@ -409,7 +414,9 @@ def parse(text: str) -> Part:
                     _chain(stack, start, "disjunction")
                     if terminal == END:
                         whole = stack[0]
-                        return Part("selector", "", whole.start if whole else 0, size, [whole])
+                        return ParsedPart(
+                            "selector", "", whole.start if whole else 0, size, [whole]
+                        )
                     inner = stack.pop()
                     bracket = stack.pop()
                     begin = bracket.start if bracket else 0
@@ -421,7 +428,7 @@ def parse(text: str) -> Part:
                     product = here.product
                     after = here.after
                     rule = here.rule
-                    _take(stack, Part("group", "", begin, end, [inner]))
+                    _take(stack, ParsedPart("group", "", begin, end, [inner]))
                     state = after
                     continue
             predicate = sum_ = product = len(stack)
@@ -473,7 +480,7 @@ def parse(text: str) -> Part:
             state = _IN_LIST
 
 
-def _accepted(state: int, outside: list[_Outside]) -> frozenset[str]:
+def _accepted(state: int, outside: list[_OpenBracket]) -> frozenset[str]:
     """The terminals that may come in this state, within so many brackets."""
     accepted = ACCEPTED[state]
     if state == _IN_ITEM or not accepted & _ENDS:
@@ -481,18 +488,18 @@ def _accepted(state: int, outside: list[_Outside]) -> frozenset[str]:
     return accepted - {END if outside else "RPAR"}
 
 
-def _take(stack: list[Part | None], operand: Part) -> None:
+def _take(stack: list[ParsedPart | None], operand: ParsedPart) -> None:
     """Put an operand on the stack, with the signs that stand there before it."""
     while stack:
         sign = stack[-1]
         if sign is None or sign.rule or sign.text not in ("+", "-") or not _is_sign(stack):
             break
         stack.pop()
-        operand = Part("signed", "", sign.start, operand.end, [sign, operand])
+        operand = ParsedPart("signed", "", sign.start, operand.end, [sign, operand])
     stack.append(operand)
 
 
-def _is_sign(stack: list[Part | None]) -> bool:
+def _is_sign(stack: list[ParsedPart | None]) -> bool:
     """True when the + or - on top of the stack is a sign: no operand stands before it."""
     if len(stack) < 2:
         return True
@@ -500,7 +507,7 @@ def _is_sign(stack: list[Part | None]) -> bool:
     return before is None or not before.rule
 
 
-def _negated(stack: list[Part | None], conjunction: int) -> None:
+def _negated(stack: list[ParsedPart | None], conjunction: int) -> None:
     """Join the predicate on top of the stack with the NOTs that stand before it."""
     predicate = stack.pop()
     while predicate is not None and len(stack) > conjunction:
@@ -508,17 +515,17 @@ def _negated(stack: list[Part | None], conjunction: int) -> None:
         if word is None or word.rule or word.text.upper() != "NOT":
             break
         stack.pop()
-        predicate = Part("negation", "", word.start, predicate.end, [word, predicate])
+        predicate = ParsedPart("negation", "", word.start, predicate.end, [word, predicate])
     stack.append(predicate)
 
 
-def _chain(stack: list[Part | None], first: int, rule: str) -> None:
+def _chain(stack: list[ParsedPart | None], first: int, rule: str) -> None:
     """Join the stack from `first` on into one part, unless it is one already."""
     if len(stack) > first + 1:
         _close(stack, first, rule, 0)
 
 
-def _close(stack: list[Part | None], first: int, rule: str, end: int) -> None:
+def _close(stack: list[ParsedPart | None], first: int, rule: str, end: int) -> None:
     """Join the stack from `first` on into one part, which ends with its last one, or at `end`."""
     parts = stack[first:]
     del stack[first:]
@@ -528,7 +535,7 @@ def _close(stack: list[Part | None], first: int, rule: str, end: int) -> None:
             if part is not None:
                 end = part.end
                 break
-    stack.append(Part(rule, "", 0 if head is None else head.start, end, parts))
+    stack.append(ParsedPart(rule, "", 0 if head is None else head.start, end, parts))
 
 
 def _check_number(word: str, at: int) -> None:

@@ -13,7 +13,7 @@ from vpnrouter.config.secrets import verify_password
 from vpnrouter.server.net.reactor import flush_ready
 
 if TYPE_CHECKING:
-    from vpnrouter.core.entrance import Login
+    from vpnrouter.core.pre_login_limits import PendingLogin
     from vpnrouter.core.router import Router
     from vpnrouter.core.scram import Derivation
 
@@ -88,7 +88,7 @@ class PasswordVerifier:
                     del self._proofs[job.peer]
         flush_ready(self._router.context)
 
-    async def _verify(self, login: Login) -> None:
+    async def _verify(self, login: PendingLogin) -> None:
         began_ns = time.monotonic_ns()
         try:
             good = await trio.to_thread.run_sync(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from vpnrouter.core.barrier import THREAD
-from vpnrouter.core.tracing import TraceFilter, TraceTerms
+from vpnrouter.core.fault_barrier import THREAD
+from vpnrouter.core.tracing import TraceFilter, TraceSettings
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
 from vpnrouter.server.events.event_context import current_log, raise_event
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
     from vpnrouter.config import trace
     from vpnrouter.config.trace import Trace
-    from vpnrouter.core.barrier import Barrier
+    from vpnrouter.core.fault_barrier import FaultBarrier
     from vpnrouter.core.router import Router
     from vpnrouter.management.live_traces import LiveTraces
     from vpnrouter.server.otlp import OtlpThread
 
 
-def terms_of(written: trace.Trace | None, seed: int) -> TraceTerms | None:
+def terms_of(written: trace.Trace | None, seed: int) -> TraceSettings | None:
     """What is traced besides the share of all messages; None where nothing is.
 
     `seed` is 64 random bits; each filter draws by its own.
@@ -42,7 +42,7 @@ def terms_of(written: trace.Trace | None, seed: int) -> TraceTerms | None:
     if written is None or not written.enabled:
         return None
     enabled = [one for one in written.filters if one.enabled]
-    return TraceTerms(
+    return TraceSettings(
         "discard" in written.always,
         "reject" in written.always,
         [_filter(one, seed + index) for index, one in enumerate(enabled, start=1)],
@@ -166,7 +166,7 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
                 await trio.to_thread.run_sync(exporter.stop, COLLECTOR_S)
 
 
-def _exporter(written: Trace, router: str, barrier: Barrier) -> OtlpThread | None:
+def _exporter(written: Trace, router: str, barrier: FaultBarrier) -> OtlpThread | None:
     """The thread that sends spans; None when none is wanted, or when it cannot be had."""
     if not written.otlp.enabled:
         return None
@@ -196,7 +196,7 @@ def _say_from_elsewhere() -> Callable[[str], None]:
     return say
 
 
-def _fault_from_elsewhere(barrier: Barrier, name: str) -> Callable[[Exception], None]:
+def _fault_from_elsewhere(barrier: FaultBarrier, name: str) -> Callable[[Exception], None]:
     """A callback that hands what the thread `name` raised to the barrier, in the router's thread."""
     token = trio.lowlevel.current_trio_token()
 

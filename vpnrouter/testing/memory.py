@@ -39,7 +39,7 @@ from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
-    from vpnrouter.core.tracing import TraceTerms
+    from vpnrouter.core.tracing import TraceSettings
     from vpnrouter.selectors import Selector
 
 START_NS = 1_000 * SECOND_NS
@@ -179,7 +179,7 @@ class MemoryRouter:
         name: str = "here",
         sample: float = 0.0,
         seed: int = 7,
-        terms: TraceTerms | None = None,
+        terms: TraceSettings | None = None,
     ) -> None:
         self.router = Router(name, seed, Recorder(), sample, terms)
         self.now_ns = START_NS

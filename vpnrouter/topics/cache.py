@@ -22,7 +22,7 @@ from vpnrouter.limits import (
     ROUTE_CACHE_TOPIC_BYTES,
 )
 from vpnrouter.topics.grammar import Filter
-from vpnrouter.topics.index import TopicIndex, Walk
+from vpnrouter.topics.index import IndexWalk, TopicIndex
 
 _GENERATIONS: Final = 4
 
@@ -106,7 +106,7 @@ class RouteCache:
         elif self.entries:
             left = ROUTE_CACHE_INVALIDATION_STEPS
             for generation in self._generations:
-                walk = Walk(generation, filter_)
+                walk = IndexWalk(generation, filter_)
                 keys = walk.go_on(left)
                 left -= walk.steps + len(keys)
                 self.steps += walk.steps + len(keys)

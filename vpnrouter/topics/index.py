@@ -16,7 +16,7 @@ EVERYTHING: Final = 1 << 62
 
 
 @final
-class _Branch:
+class _IndexNode:
     """Cached topics that share their first levels: the one that ends here, and the others by level.
 
     A topic that shares no more levels with others stands there as its key, not as a branch.
@@ -26,7 +26,7 @@ class _Branch:
 
     def __init__(self) -> None:
         self.key: bytes | None = None
-        self.children: dict[str, bytes | _Branch] = {}
+        self.children: dict[str, bytes | _IndexNode] = {}
 
 
 def _pieces(topic: str) -> list[str]:
@@ -41,7 +41,7 @@ class TopicIndex:
     __slots__ = ("root", "size")
 
     def __init__(self) -> None:
-        self.root = _Branch()
+        self.root = _IndexNode()
         self.size = 0
 
     def add(self, key: bytes, topic: str) -> None:
@@ -56,7 +56,7 @@ class TopicIndex:
                 branch.children[pieces[index]] = key
                 return
             if isinstance(child, bytes):
-                split = _Branch()
+                split = _IndexNode()
                 other = _pieces(child.decode("utf-8"))
                 if len(other) == index + 1:
                     split.key = child
@@ -71,7 +71,7 @@ class TopicIndex:
 
     def discard(self, key: bytes, topic: str) -> bool:
         """Remove a key; False when it is not there."""
-        path: list[_Branch] = []
+        path: list[_IndexNode] = []
         pieces = _pieces(topic)
         branch = self.root
         index = 0
@@ -101,7 +101,7 @@ class TopicIndex:
 
     def find(self, filter_: Filter) -> list[bytes]:
         """The keys that `filter_` matches, in no order."""
-        walk = Walk(self, filter_)
+        walk = IndexWalk(self, filter_)
         found: list[bytes] = []
         while not walk.done:
             found.extend(walk.go_on(EVERYTHING))
@@ -109,7 +109,7 @@ class TopicIndex:
 
 
 @final
-class _Place:
+class _WalkPosition:
     """Where a walk is in one branch: the names of its children when it came, and which is next.
 
     `level` is the filter's level for these names, -1 where the filter matches everything below. `sure` says that
@@ -118,7 +118,7 @@ class _Place:
 
     __slots__ = ("branch", "level", "names", "next", "sure")
 
-    def __init__(self, branch: _Branch, level: int, sure: bool) -> None:
+    def __init__(self, branch: _IndexNode, level: int, sure: bool) -> None:
         self.branch = branch
         self.level = level
         self.sure = sure
@@ -127,7 +127,7 @@ class _Place:
 
 
 @final
-class Walk:
+class IndexWalk:
     """A walk over the keys of an index that a filter matches, some at a time; the index may change meanwhile.
 
     A key that stays in the index comes once. `steps` counts the children that were looked at, `done` says that the
@@ -138,7 +138,7 @@ class Walk:
 
     def __init__(self, index: TopicIndex, filter_: Filter) -> None:
         self._filter = filter_
-        self._places: list[_Place] = []
+        self._places: list[_WalkPosition] = []
         self._first: list[bytes] = []
         self.steps = 0
         # Most leaves fail by their end; that test needs no decoding.
@@ -190,7 +190,7 @@ class Walk:
         self.done = not places
         return found
 
-    def _enter(self, branch: _Branch, level: int, found: list[bytes]) -> None:
+    def _enter(self, branch: _IndexNode, level: int, found: list[bytes]) -> None:
         """Look at what is below `branch`, the filter's levels before `level` having matched."""
         kinds = self._filter.kinds
         while True:
@@ -204,7 +204,7 @@ class Walk:
             if kinds[level] != LITERAL:
                 if kinds[level] == ALL and branch.key is not None:
                     found.append(branch.key)
-                self._places.append(_Place(branch, level, True))
+                self._places.append(_WalkPosition(branch, level, True))
                 return
             self.steps += 1
             child = branch.children.get(self._filter.levels[level])
@@ -217,11 +217,11 @@ class Walk:
             branch = child
             level += 1
 
-    def _collect(self, branch: _Branch, sure: bool, found: list[bytes]) -> None:
+    def _collect(self, branch: _IndexNode, sure: bool, found: list[bytes]) -> None:
         """Take the key of `branch`, and later all below it; unless `sure`, those that the filter matches."""
         if branch.key is not None and (sure or _matches(self._filter, branch.key)):
             found.append(branch.key)
-        self._places.append(_Place(branch, -1, sure))
+        self._places.append(_WalkPosition(branch, -1, sure))
 
 
 def _matches(filter_: Filter, key: bytes) -> bool:

@@ -11,7 +11,7 @@ A branch of the trie, behind one level of a pattern, is one of three:
 so that most patterns cost no node of their own, and a walk touches few objects: with a million
 subscriptions each object touched is a wait for memory, and those waits are most of its time.
 
-The entries of a pattern are the entry itself when there is one, a list of a few, a `Many` of more.
+The entries of a pattern are the entry itself when there is one, a list of a few, a `EntrySet` of more.
 
 Filters without a wildcard stand in one dict from text to entries: a topic finds them by one lookup,
 and they cost no nodes. Filters with wildcards stand in a trie (trie.py), walked level by level
@@ -46,7 +46,7 @@ _FEW: Final = 8
 
 
 @final
-class Many:
+class EntrySet:
     """More than a few entries of one pattern, in order of insertion."""
 
     __slots__ = ("entries",)
@@ -258,7 +258,7 @@ def added_to(entries: object | None, entry: object) -> object | None:
     """The entries with `entry` among them; None when it is there already."""
     if entries is None:
         return entry
-    if isinstance(entries, Many):
+    if isinstance(entries, EntrySet):
         if entry in entries.entries:
             return None
         entries.entries[entry] = None
@@ -268,19 +268,19 @@ def added_to(entries: object | None, entry: object) -> object | None:
     if entry in entries:
         return None
     entries.append(entry)
-    return entries if len(entries) <= _FEW else Many(entries)
+    return entries if len(entries) <= _FEW else EntrySet(entries)
 
 
 def holds(entries: object, entry: object) -> bool:
     """Whether `entry` is among the entries."""
-    if isinstance(entries, Many):
+    if isinstance(entries, EntrySet):
         return entry in entries.entries
     return entry in entries if isinstance(entries, list) else entries == entry
 
 
 def without(entries: object, entry: object) -> object | None:
     """The entries that are left without `entry`, which is among them; None when none is."""
-    if isinstance(entries, Many):
+    if isinstance(entries, EntrySet):
         del entries.entries[entry]
         # Half as many as made it, so that one entry that comes and goes does not rebuild it.
         return entries if len(entries.entries) > _FEW // 2 else list(entries.entries)
@@ -292,7 +292,7 @@ def without(entries: object, entry: object) -> object | None:
 
 def gather(found: list[object], entries: object) -> None:
     """Append the entries to `found`."""
-    if isinstance(entries, Many):
+    if isinstance(entries, EntrySet):
         found.extend(entries.entries)
     elif isinstance(entries, list):
         found.extend(entries)

@@ -6,7 +6,7 @@ Pure: rules over the rows of one router's API and the growth of its counters.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from vpnrouter.core import discards
+from vpnrouter.core import discard_reasons
 from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.rows import Row
 from vpnrouter.tui import format as fmt
@@ -21,14 +21,14 @@ STYLES: Final = ("bad", "bad", "warn", "warn", "note")
 
 LOSSES: Final = frozenset(
     {
-        discards.TRANSMIT_CONGESTION,
-        discards.CLIENT_NOT_CONNECTED,
-        discards.MSG_TOO_BIG,
-        discards.TTL_EXCEEDED,
-        discards.PUBLISH_TOPIC_ACL,
-        discards.TOPIC_PARSE_ERROR,
-        discards.PARSE_ERROR,
-        discards.REFUSED,
+        discard_reasons.TRANSMIT_CONGESTION,
+        discard_reasons.CLIENT_NOT_CONNECTED,
+        discard_reasons.MSG_TOO_BIG,
+        discard_reasons.TTL_EXCEEDED,
+        discard_reasons.PUBLISH_TOPIC_ACL,
+        discard_reasons.TOPIC_PARSE_ERROR,
+        discard_reasons.PARSE_ERROR,
+        discard_reasons.REFUSED,
     }
 )
 """Reasons of discards by which somebody misses a message. That nobody wanted one, or that a loop was cut, is

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE, EndpointSettings
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.terms import CONSUME, QUEUE, EndpointTerms
-from vpnrouter.core.guaranteed.unit import Receipt
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT5, Subscriber, Subscription
@@ -25,7 +25,7 @@ from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.properties import with_user_properties
 
 if TYPE_CHECKING:
-    from vpnrouter.core.tracing import TraceTerms
+    from vpnrouter.core.tracing import TraceSettings
     from vpnrouter.spool.store import Batch
 
 
@@ -42,7 +42,7 @@ def guaranteed(topic: str, payload: bytes = b"x", qos: int = 1, **properties: st
     return message
 
 
-class Told(Receipt):
+class Told(CompletionCallback):
     """A publisher that remembers what it was told: (token, outcome, reason)."""
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class SpoolWorld:
     """One message VPN, blue, with a spool over a memory store."""
 
     def __init__(
-        self, max_usage: int = 0, trace_terms: TraceTerms | None = None, **bounds: int
+        self, max_usage: int = 0, trace_terms: TraceSettings | None = None, **bounds: int
     ) -> None:
         self.trace_terms = trace_terms
         self.store = MemoryStore(b"0123456789abcdef")
@@ -143,7 +143,7 @@ class SpoolWorld:
         self.bounds = bounds
         self.now_ns = START_NS
         self.told = Told()
-        self.made: list[tuple[int, str, int, EndpointTerms, bool, tuple[str, ...]]] = []
+        self.made: list[tuple[int, str, int, EndpointSettings, bool, tuple[str, ...]]] = []
         self.ended: list[Endpoint] = []
         self._start()
 
@@ -165,7 +165,7 @@ class SpoolWorld:
         self, name: str, *filters: str, kind: int = QUEUE, durable: bool = True, **terms: Any
     ) -> Endpoint:
         """A queue, or another endpoint, with attributes."""
-        given = EndpointTerms()
+        given = EndpointSettings()
         for key, value in terms.items():
             assert hasattr(given, key), key
             setattr(given, key, value)
@@ -173,7 +173,7 @@ class SpoolWorld:
         self.made.append((kind, name, number, given, durable, filters))
         return self._make(self.made[-1])
 
-    def _make(self, row: tuple[int, str, int, EndpointTerms, bool, tuple[str, ...]]) -> Endpoint:
+    def _make(self, row: tuple[int, str, int, EndpointSettings, bool, tuple[str, ...]]) -> Endpoint:
         kind, name, number, terms, durable, filters = row
         endpoint = Endpoint(self.spool, self.vpn, kind, name, number, terms, durable)
         self.vpn.endpoints[kind, name] = endpoint

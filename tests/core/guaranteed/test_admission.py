@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.terms import ALWAYS, NEVER, SESSION, TOPIC_ENDPOINT, WHEN_ENABLED
-from vpnrouter.core.guaranteed.unit import DEMOTED, REJECTED, SPOOLED
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    ALWAYS,
+    NEVER,
+    SESSION,
+    TOPIC_ENDPOINT,
+    WHEN_ENABLED,
+)
+from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED
 from vpnrouter.core.message import Message
 
 if TYPE_CHECKING:
@@ -18,11 +24,11 @@ if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
 
 FULL: dict[str, dict[str, Any]] = {
-    reasons.SPOOL_OVER_QUOTA: {"max_msg_spool_usage": 2},
-    reasons.MAX_MESSAGE_USAGE: {"max_spooled_msg_count": 1},
-    reasons.TOO_LARGE: {"max_msg_size": 1},
-    reasons.LOW_PRIORITY: {"reject_low_priority_msg_enabled": True},
-    reasons.QUEUE_SHUTDOWN: {"ingress_enabled": False},
+    refusals.SPOOL_OVER_QUOTA: {"max_msg_spool_usage": 2},
+    refusals.MAX_MESSAGE_USAGE: {"max_spooled_msg_count": 1},
+    refusals.TOO_LARGE: {"max_msg_size": 1},
+    refusals.LOW_PRIORITY: {"reject_low_priority_msg_enabled": True},
+    refusals.QUEUE_SHUTDOWN: {"ingress_enabled": False},
 }
 """Why the second message is not taken."""
 
@@ -46,22 +52,22 @@ def test_all_or_nothing(world: SpoolWorld, reason: str) -> None:
     assert outcome == REJECTED
     assert world.told.reasons() == ["", reason]
     assert [queue.spooled_count, other.spooled_count] == [1, 1]
-    assert queue.counters.refused.counts == {reasons.DISCARD_NAMES[reason]: 1}
+    assert queue.counters.refused.counts == {refusals.DISCARD_NAMES[reason]: 1}
     assert other.counters.refused.counts == {}
     assert world.vpn.rejected == 1
 
 
-@pytest.mark.parametrize("reason", sorted(set(FULL) - {reasons.LOW_PRIORITY}))
+@pytest.mark.parametrize("reason", sorted(set(FULL) - {refusals.LOW_PRIORITY}))
 def test_never(world: SpoolWorld, reason: str) -> None:
     """The others keep theirs, and the publisher gets a plain acknowledgement."""
     outcome, queue, other = second_is_refused(world, {**FULL[reason], "reject_behavior": NEVER})
     assert outcome == SPOOLED
     assert world.told.reasons() == ["", ""]
     assert [queue.spooled_count, other.spooled_count] == [1, 2]
-    assert queue.counters.refused.counts == {reasons.DISCARD_NAMES[reason]: 1}
+    assert queue.counters.refused.counts == {refusals.DISCARD_NAMES[reason]: 1}
 
 
-@pytest.mark.parametrize("reason", [reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE])
+@pytest.mark.parametrize("reason", [refusals.SPOOL_OVER_QUOTA, refusals.MAX_MESSAGE_USAGE])
 def test_never_beside_one_that_rejects_over_a_bridge(world: SpoolWorld, reason: str) -> None:
     """What came over a bridge is for all or for none as soon as one endpoint rejects; else each alone."""
     queue = world.endpoint("full", "a/#")
@@ -71,7 +77,7 @@ def test_never_beside_one_that_rejects_over_a_bridge(world: SpoolWorld, reason: 
     world.terms(queue, **FULL[reason], reject_behavior=NEVER)
     assert world.give(over_a_bridge()) == REJECTED
     assert [queue.spooled_count, other.spooled_count] == [1, 1]
-    assert queue.counters.refused.counts == {reasons.DISCARD_NAMES[reason]: 1}
+    assert queue.counters.refused.counts == {refusals.DISCARD_NAMES[reason]: 1}
     world.terms(other, reject_behavior=NEVER)
     assert world.give(over_a_bridge()) == SPOOLED
     assert [queue.spooled_count, other.spooled_count] == [1, 2]
@@ -83,14 +89,14 @@ def test_never_beside_one_that_rejects_over_a_bridge(world: SpoolWorld, reason: 
     assert world.told.reasons() == ["", reason, "", ""]
 
 
-@pytest.mark.parametrize("reason", [reasons.TOO_LARGE, reasons.QUEUE_SHUTDOWN])
+@pytest.mark.parametrize("reason", [refusals.TOO_LARGE, refusals.QUEUE_SHUTDOWN])
 def test_what_waiting_does_not_change_holds_no_bridge(world: SpoolWorld, reason: str) -> None:
     """An endpoint that is `never` and shut down, or takes only smaller messages, discards it alone."""
     queue = world.endpoint("small", "a/#", **FULL[reason], reject_behavior=NEVER)
     other = world.endpoint("other", "a/#")
     assert world.give(over_a_bridge()) == SPOOLED
     assert [queue.spooled_count, other.spooled_count] == [0, 1]
-    assert queue.counters.refused.counts == {reasons.DISCARD_NAMES[reason]: 1}
+    assert queue.counters.refused.counts == {refusals.DISCARD_NAMES[reason]: 1}
 
 
 def over_a_bridge() -> Message:
@@ -106,7 +112,7 @@ def over_a_bridge() -> Message:
 def test_low_priority_needs_a_reject(world: SpoolWorld) -> None:
     """With `never` the limit is not looked at."""
     outcome, queue, _ = second_is_refused(
-        world, {**FULL[reasons.LOW_PRIORITY], "reject_behavior": NEVER}
+        world, {**FULL[refusals.LOW_PRIORITY], "reject_behavior": NEVER}
     )
     assert (outcome, queue.spooled_count) == (SPOOLED, 2)
 
@@ -170,7 +176,7 @@ def test_the_vpn_and_the_router_have_quotas(spool_kit: ModuleType) -> None:
         assert world.publish("b", b"123456789") == SPOOLED
         assert quiet.spooled_count == 0
         world.commit()
-        assert world.told.reasons() == ["", reasons.SPOOL_OVER_QUOTA, "", ""]
+        assert world.told.reasons() == ["", refusals.SPOOL_OVER_QUOTA, "", ""]
         assert world.spool.usage == 40
         world.check()
 
@@ -182,7 +188,7 @@ def test_strings_of_other_kinds(world: SpoolWorld) -> None:
     world.publish("t")
     world.publish("s")
     world.commit()
-    assert world.told.reasons() == [reasons.TOPIC_ENDPOINT_SHUTDOWN, reasons.ENDPOINT_SHUTDOWN]
+    assert world.told.reasons() == [refusals.TOPIC_ENDPOINT_SHUTDOWN, refusals.ENDPOINT_SHUTDOWN]
 
 
 def test_demotion_never_holds_the_publisher(world: SpoolWorld, spool_kit: ModuleType) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def test_max_bind_count(world: SpoolWorld, spool_kit: ModuleType) -> None:
     queue = world.endpoint("q", max_bind_count=2)
     flow = world.bind(queue)
     world.bind(queue)
-    assert refusal(world, spool_kit) == reasons.QUEUE_BINDS
+    assert refusal(world, spool_kit) == refusals.QUEUE_BINDS
     queue.unbind(flow, counts=False)
     queue.unbind(flow, counts=False)
     world.bind(queue)
@@ -40,17 +40,17 @@ def test_max_bind_count(world: SpoolWorld, spool_kit: ModuleType) -> None:
 def test_binds_to_a_topic_endpoint(world: SpoolWorld, spool_kit: ModuleType) -> None:
     """It has its own strings."""
     queue = world.endpoint("t", kind=TOPIC_ENDPOINT, max_bind_count=0)
-    assert refusal(world, spool_kit) == reasons.TOPIC_ENDPOINT_BINDS
+    assert refusal(world, spool_kit) == refusals.TOPIC_ENDPOINT_BINDS
     queue.terms.egress_enabled = False
-    assert refusal(world, spool_kit) == reasons.TOPIC_ENDPOINT_SHUTDOWN
+    assert refusal(world, spool_kit) == refusals.TOPIC_ENDPOINT_SHUTDOWN
     queue.delete("gone")
-    assert refusal(world, spool_kit) == reasons.UNKNOWN_TOPIC_ENDPOINT
+    assert refusal(world, spool_kit) == refusals.UNKNOWN_TOPIC_ENDPOINT
 
 
 def test_egress_disabled(world: SpoolWorld, spool_kit: ModuleType) -> None:
     """No consumer is let in."""
     world.endpoint("q", egress_enabled=False)
-    assert refusal(world, spool_kit) == reasons.QUEUE_SHUTDOWN
+    assert refusal(world, spool_kit) == refusals.QUEUE_SHUTDOWN
 
 
 def test_flows_of_a_vpn_are_bounded(spool_kit: ModuleType) -> None:
@@ -59,7 +59,7 @@ def test_flows_of_a_vpn_are_bounded(spool_kit: ModuleType) -> None:
     queue = world.endpoint("q")
     flow = world.bind(queue)
     world.bind(world.endpoint("t", kind=TOPIC_ENDPOINT))
-    assert refusal(world, spool_kit) == reasons.TOO_MANY_FLOWS
+    assert refusal(world, spool_kit) == refusals.TOO_MANY_FLOWS
     queue.unbind(flow, counts=False)
     world.bind(queue)
 
@@ -68,11 +68,11 @@ def test_no_flow_binds_twice(world: SpoolWorld) -> None:
     """It would count twice."""
     queue = world.endpoint("q")
     flow = world.bind(queue)
-    with pytest.raises(Refused, match=reasons.ALREADY_BOUND):
+    with pytest.raises(Refused, match=refusals.ALREADY_BOUND):
         queue.bind(flow, CONSUME, CONSUME)
 
 
 def test_a_permission_that_does_not_reach(world: SpoolWorld, spool_kit: ModuleType) -> None:
     """Reading is not consuming."""
     world.endpoint("q")
-    assert refusal(world, spool_kit, READ_ONLY) == reasons.PERMISSION_DENIED
+    assert refusal(world, spool_kit, READ_ONLY) == refusals.PERMISSION_DENIED

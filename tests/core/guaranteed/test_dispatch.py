@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.guaranteed.flow import FAILED, RELEASED
-from vpnrouter.core.guaranteed.unit import SPOOLED
+from vpnrouter.core.guaranteed.unit_of_work import SPOOLED
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.definition import read_definitions
-from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers, EndToEndCallback
+from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
+from vpnrouter.core.guaranteed.endpoint_settings import TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.flow import FAILED, REJECTED, RELEASED
-from vpnrouter.core.guaranteed.terms import TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.unit import REJECTED as REFUSED
-from vpnrouter.core.guaranteed.unit import SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED as REFUSED
+from vpnrouter.core.guaranteed.unit_of_work import SPOOLED, UNMATCHED
 from vpnrouter.core.message import Message
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
     from vpnrouter.core.guaranteed.endpoint import Endpoint
 
-FAILURE = (REFUSED, reasons.PUBLISH_FAILURE)
+FAILURE = (REFUSED, refusals.PUBLISH_FAILURE)
 
 
-class Told(Answers):
+class Told(EndToEndCallback):
     """Notes the answers: token, outcome, reason; and the tokens that were lost, as they stood then."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Publisher:
     def __init__(self, world: SpoolWorld) -> None:
         self.world = world
         self.told = Told()
-        self.waits = EndToEnd(world.spool, "x", self.told)
+        self.waits = EndToEndAnswers(world.spool, "x", self.told)
 
     def give(self, topic: str, token: int, payload: bytes = b"x", expires_s: float = 0) -> int:
         """Publish, and commit; returns the spool id that is waited for."""
@@ -114,7 +114,7 @@ def test_answers_keep_their_order(world: SpoolWorld) -> None:
     one = Publisher(world)
     one.give("a", 1)
     one.give("full", 2)
-    one.waits.answer(3, REFUSED, reasons.ACL_DENIED)
+    one.waits.answer(3, REFUSED, refusals.ACL_DENIED)
     one.give("a", 4)
     one.give("none", 5)
     assert one.told.heard == []
@@ -128,8 +128,8 @@ def test_answers_keep_their_order(world: SpoolWorld) -> None:
     world.commit()
     assert one.told.heard == [
         (1, SPOOLED, ""),
-        (2, REFUSED, reasons.SPOOL_OVER_QUOTA),
-        (3, REFUSED, reasons.ACL_DENIED),
+        (2, REFUSED, refusals.SPOOL_OVER_QUOTA),
+        (3, REFUSED, refusals.ACL_DENIED),
         (4, SPOOLED, ""),
         (5, UNMATCHED, ""),
     ]
@@ -306,7 +306,7 @@ def test_the_end_comes_with_an_answer(world: SpoolWorld) -> None:
     queue = crossed(world, "q", "a")
     one = Publisher(world)
     one.told = Ends()
-    one.waits = EndToEnd(world.spool, "x", one.told)
+    one.waits = EndToEndAnswers(world.spool, "x", one.told)
     one.give("a", 1)
     one.give("a", 2)
     one.give("none", 3)

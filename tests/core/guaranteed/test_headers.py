@@ -1,8 +1,8 @@
-"""vpnrouter.core.guaranteed.stored."""
+"""vpnrouter.core.guaranteed.message_record."""
 
 import pytest
 
-from vpnrouter.core.guaranteed.stored import lane_of, read_headers
+from vpnrouter.core.guaranteed.message_record import lane_of, read_headers
 from vpnrouter.core.message import Message
 from vpnrouter.wire.mqtt.properties import with_user_properties
 

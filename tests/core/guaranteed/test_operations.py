@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import IN_HAND, MESSAGE_NOT_FOUND
 from vpnrouter.core.guaranteed.flow import FAILED
-from vpnrouter.core.guaranteed.unit import UNMATCHED
+from vpnrouter.core.guaranteed.unit_of_work import UNMATCHED
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_copy_and_move(world: SpoolWorld) -> None:
     ids = ids_of(queue)
     assert queue.copy_message(ids[0], other) == ""
     assert queue.move_message(ids[1], other) == ""
-    assert queue.move_message(ids[2], other) == reasons.MAX_MESSAGE_USAGE
+    assert queue.move_message(ids[2], other) == refusals.MAX_MESSAGE_USAGE
     assert (queue.spooled_count, other.spooled_count) == (2, 2)
     assert queue.counters.moved == 1
     assert queue.copy_message(999, other) == queue.move_message(999, other) == MESSAGE_NOT_FOUND

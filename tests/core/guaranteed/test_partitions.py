@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.flow import PAUSED, READY, RELEASED, UNASSIGNED
 from vpnrouter.errors import Refused
 
@@ -194,5 +194,5 @@ def test_partitions_share_a_window_fairly(world: SpoolWorld) -> None:
 def test_no_selectors(world: SpoolWorld) -> None:
     """A consumer of partitions takes what is in them."""
     queue = partitioned(world)
-    with pytest.raises(Refused, match=reasons.INVALID_SELECTOR):
+    with pytest.raises(Refused, match=refusals.INVALID_SELECTOR):
         world.bind(queue, selector="a = 'b'")

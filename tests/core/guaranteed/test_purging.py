@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.unit: many messages leave."""
+"""vpnrouter.core.guaranteed.unit_of_work: many messages leave."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.guaranteed.flow import FAILED
-from vpnrouter.core.guaranteed.unit import SYNCED
+from vpnrouter.core.guaranteed.unit_of_work import SYNCED
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.flow import RELEASED
-from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
@@ -33,7 +33,7 @@ def test_egress_off(world: SpoolWorld) -> None:
     world.commit()
     world.terms(queue, egress_enabled=False)
     world.commit()
-    assert flow.ended == [reasons.QUEUE_SHUTDOWN]
+    assert flow.ended == [refusals.QUEUE_SHUTDOWN]
     assert (queue.flows, queue.waiting[0].count, flow.unacked) == ([], 3, {})
     world.terms(queue, egress_enabled=True)
     flow = world.bind(queue)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG
 from vpnrouter.core.guaranteed.replay import (
     ACTIVE,
     COMPLETE,
@@ -17,7 +18,6 @@ from vpnrouter.core.guaranteed.replay import (
     PENDING_COMPLETE,
     ReplayLog,
 )
-from vpnrouter.core.guaranteed.terms import REPLAY_LOG
 from vpnrouter.errors import Refused
 from vpnrouter.topics.grammar import SMF, parse_filter
 
@@ -154,18 +154,18 @@ def test_refusals(world: SpoolWorld, spool_kit: ModuleType) -> None:
     queue = world.endpoint("q", "a")
     shared = world.endpoint("shared", exclusive=False)
     passing = world.endpoint("passing", durable=False)
-    assert refused(log, shared) == reasons.REPLAY_NON_EXCLUSIVE
-    assert refused(log, passing) == reasons.REPLAY_TEMPORARY
-    assert refused(log, queue, after_id=77) == reasons.REPLAY_MESSAGE
+    assert refused(log, shared) == refusals.REPLAY_NON_EXCLUSIVE
+    assert refused(log, passing) == refusals.REPLAY_TEMPORARY
+    assert refused(log, queue, after_id=77) == refusals.REPLAY_MESSAGE
     future = world.context.wall_ns + spool_kit.SECOND_NS
-    assert refused(log, queue, from_ns=future) == reasons.REPLAY_TIME
+    assert refused(log, queue, from_ns=future) == refusals.REPLAY_TIME
     world.publish("other")
     world.commit()
     for number in range(limits.REPLAYS):
         log.replay_to(world.endpoint(f"q{number}"))
-    assert refused(log, queue) == reasons.REPLAY_RESOURCES
+    assert refused(log, queue) == refusals.REPLAY_RESOURCES
     log.endpoint.terms.egress_enabled = False
-    assert refused(log, queue) == reasons.REPLAY_DISABLED
+    assert refused(log, queue) == refusals.REPLAY_DISABLED
 
 
 def test_a_time_that_was_trimmed(world: SpoolWorld, spool_kit: ModuleType) -> None:
@@ -175,8 +175,8 @@ def test_a_time_that_was_trimmed(world: SpoolWorld, spool_kit: ModuleType) -> No
     fill(world, 0, 40, every=1)
     replay = log.replay_to(queue, from_ns=spool_kit.WALL_NS)
     world.commit()
-    assert (replay.state, replay.failure) == (FAILED, reasons.REPLAY_TIME)
-    assert queue.counters.last_replay_failure_reason == reasons.REPLAY_TIME
+    assert (replay.state, replay.failure) == (FAILED, refusals.REPLAY_TIME)
+    assert queue.counters.last_replay_failure_reason == refusals.REPLAY_TIME
     assert queue.counters.replay_failure_count == 1
 
 
@@ -218,7 +218,7 @@ def test_a_cancelled_replay(world: SpoolWorld) -> None:
     """What it brought stays among the others."""
     _, queue, replay = running(world)
     replay.cancel()
-    assert (replay.state, replay.failure) == (FAILED, reasons.REPLAY_CANCELLED)
+    assert (replay.state, replay.failure) == (FAILED, refusals.REPLAY_CANCELLED)
     flow = world.bind(queue)
     world.commit()
     assert numbers(flow.payloads()) == [0, 1, 2]
@@ -228,10 +228,10 @@ def test_a_second_replay_ends_the_first(world: SpoolWorld) -> None:
     """The queue has one at a time."""
     log, queue, replay = running(world)
     second = log.replay_to(queue)
-    assert replay.failure == reasons.REPLAY_STARTED
+    assert replay.failure == refusals.REPLAY_STARTED
     assert (second.state, log.replays) == (ACTIVE, 1)
     queue.delete("gone")
-    assert (second.failure, log.replays) == (reasons.REPLAY_CANCELLED, 0)
+    assert (second.failure, log.replays) == (refusals.REPLAY_CANCELLED, 0)
 
 
 def test_a_log_that_changes(world: SpoolWorld) -> None:
@@ -240,7 +240,7 @@ def test_a_log_that_changes(world: SpoolWorld) -> None:
     log.endpoint.purge()
     queue.wake()
     world.commit()
-    assert replay.failure == reasons.REPLAY_LOG_MODIFIED
+    assert replay.failure == refusals.REPLAY_LOG_MODIFIED
 
 
 def test_a_log_that_is_shut_down(world: SpoolWorld) -> None:
@@ -249,7 +249,7 @@ def test_a_log_that_is_shut_down(world: SpoolWorld) -> None:
     world.terms(log.endpoint, egress_enabled=False)
     queue.wake()
     world.commit()
-    assert replay.failure == reasons.REPLAY_DISABLED
+    assert replay.failure == refusals.REPLAY_DISABLED
 
 
 def test_a_log_that_trims_what_is_still_to_come(world: SpoolWorld) -> None:
@@ -258,7 +258,7 @@ def test_a_log_that_trims_what_is_still_to_come(world: SpoolWorld) -> None:
     for _ in range(20):
         world.publish("b", b"1234")
     world.advance(1)
-    assert replay.failure == reasons.REPLAY_MESSAGE
+    assert replay.failure == refusals.REPLAY_MESSAGE
 
 
 def test_subscriptions_and_life_times_choose(world: SpoolWorld, spool_kit: ModuleType) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS, REPLAY_LOG
 from vpnrouter.core.guaranteed.replay import ReplayLog
-from vpnrouter.core.guaranteed.terms import ALWAYS, REPLAY_LOG
 from vpnrouter.topics.grammar import SMF, parse_filter
 
 if TYPE_CHECKING:

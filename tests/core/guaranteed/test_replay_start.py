@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG
 from vpnrouter.core.guaranteed.replay import ReplayLog, parse_moment, parse_start
-from vpnrouter.core.guaranteed.terms import REPLAY_LOG
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ def test_no_messages(text: str) -> None:
 def test_the_log_by_its_name(world: SpoolWorld) -> None:
     """A name that is not that of the log is refused; without a name the log of the message VPN serves."""
     queue = world.endpoint("q", "a")
-    with pytest.raises(Refused, match=reasons.REPLAY_DISABLED):
+    with pytest.raises(Refused, match=refusals.REPLAY_DISABLED):
         queue.start_replay(0, 0)
     log = world.endpoint("log", kind=REPLAY_LOG)
     world.spool.replay_logs["blue"] = ReplayLog(log)
-    with pytest.raises(Refused, match=reasons.REPLAY_DISABLED):
+    with pytest.raises(Refused, match=refusals.REPLAY_DISABLED):
         queue.start_replay(0, 0, "other")
     assert queue.counters.replay_start_count == 0
     first = queue.start_replay(0, 0, "log")
     assert queue.start_replay(0, 0) is queue.replay
-    assert first.failure == reasons.REPLAY_STARTED
+    assert first.failure == refusals.REPLAY_STARTED

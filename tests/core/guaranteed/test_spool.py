@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
@@ -41,7 +41,7 @@ def test_while_the_store_fails(world: SpoolWorld) -> None:
     world.spool.committed()
     assert world.publish("a", b"four") == SPOOLED
     world.commit()
-    assert world.told.reasons() == ["", reasons.SERVICE_UNAVAILABLE, ""]
+    assert world.told.reasons() == ["", refusals.SERVICE_UNAVAILABLE, ""]
     assert queue.spooled_count == 2
 
 

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
-from vpnrouter.core.guaranteed.terms import ALWAYS
-from vpnrouter.core.guaranteed.unit import REJECTED as NACK
-from vpnrouter.core.guaranteed.unit import SPOOLED
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED as NACK
+from vpnrouter.core.guaranteed.unit_of_work import SPOOLED
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import Sink, SpoolWorld

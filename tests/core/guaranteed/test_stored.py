@@ -1,4 +1,4 @@
-"""vpnrouter.core.guaranteed.stored: messages as records."""
+"""vpnrouter.core.guaranteed.message_record: messages as records."""
 
 from __future__ import annotations
 

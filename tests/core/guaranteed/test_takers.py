@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
@@ -20,7 +20,7 @@ def test_point_to_point(world: SpoolWorld) -> None:
     world.endpoint("gone")
     assert world.publish("$queue/gone", b"three") == SPOOLED
     world.commit()
-    assert world.told.reasons() == ["", reasons.QUEUE_NOT_FOUND, ""]
+    assert world.told.reasons() == ["", refusals.QUEUE_NOT_FOUND, ""]
     assert (queue.spooled_count, other.spooled_count) == (1, 0)
     assert world.direct("$queue/orders", b"promoted") == ""
     world.commit()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vpnrouter.core.guaranteed.endpoint_settings import NEVER
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
-from vpnrouter.core.guaranteed.terms import NEVER
-from vpnrouter.core.tracing import TraceTerms
+from vpnrouter.core.tracing import TraceSettings
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def test_what_came_over_a_bridge_says_so(world: SpoolWorld, publish: Any) -> Non
 @pytest.mark.parametrize("traced", [False, True])
 def test_rows_say_what_counters_say(spool_kit: Any, traced: bool) -> None:
     """By endpoint and reason the rows stand for as many messages as were counted, each of them once."""
-    world = spool_kit.SpoolWorld(trace_terms=TraceTerms(discards=True, rejects=True))
+    world = spool_kit.SpoolWorld(trace_terms=TraceSettings(discards=True, rejects=True))
     silent = world.endpoint("silent", "a", max_spooled_msg_count=3, reject_behavior=NEVER)
     last = world.endpoint("last", "l", max_msg_spool_usage=0)
     old = world.endpoint("old", "o", respect_ttl_enabled=True, max_ttl=1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.unit import SPOOLED
+from vpnrouter.core.guaranteed.unit_of_work import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys

@@ -1,15 +1,15 @@
-"""vpnrouter.core.guaranteed.waiting."""
+"""vpnrouter.core.guaranteed.waiting_list."""
 
 from array import array
 
 import pytest
 
-from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
+from vpnrouter.core.guaranteed.waiting_list import DelayedIds, ExpiryBuckets, WaitingList
 
 
 def test_waiting() -> None:
     """Highest priority first, by age within one; ids come back to their old place."""
-    waiting = Waiting()
+    waiting = WaitingList()
     assert (waiting.first(), waiting.last(), waiting.oldest()) == (0, 0, [])
     with pytest.raises(IndexError):
         waiting.pop()
@@ -32,7 +32,7 @@ def test_waiting() -> None:
 
 def test_delays() -> None:
     """By time; what is taken out does not come; the heap does not grow with what is gone."""
-    delays = Delays()
+    delays = DelayedIds()
     for number in range(1_000):
         delays.add(number, 1_000 - number)
     for number in range(990):
@@ -50,7 +50,7 @@ def test_delays() -> None:
 def test_buckets() -> None:
     """Rounded up to a second, a bounded number at a time."""
     second = 1_000_000_000
-    buckets = Buckets()
+    buckets = ExpiryBuckets()
     for number in range(10):
         buckets.add(number, second + 1 + number % 2 * second)
     assert (buckets.count, buckets.next_ns()) == (10, 2 * second)

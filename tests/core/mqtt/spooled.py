@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from vpnrouter.core.guaranteed.definition import Definition, read_definitions
 from vpnrouter.core.guaranteed.endpoint import Endpoint
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT, EndpointSettings
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT, EndpointTerms
 from vpnrouter.core.mqtt.restore import restore_sessions
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.spool import keys
@@ -145,7 +145,9 @@ class SpooledWorld(MemoryRouter):
         for vpn in self.router.vpns.values():
             for one in definitions:
                 if one.kind in (QUEUE, TOPIC_ENDPOINT) and one.vpn == vpn.name:
-                    endpoint = Endpoint(spool, vpn, one.kind, one.name, one.number, EndpointTerms())
+                    endpoint = Endpoint(
+                        spool, vpn, one.kind, one.name, one.number, EndpointSettings()
+                    )
                     endpoint.bridges = one.bridges
                     vpn.endpoints[one.kind, one.name] = endpoint
                     by_number[one.number] = endpoint
@@ -187,13 +189,13 @@ class SpooledWorld(MemoryRouter):
 
     def queue(self, name: str, *filters: str, kind: int = QUEUE, **terms: Any) -> Endpoint:
         """A queue of VPN blue with these subscriptions."""
-        given = EndpointTerms()
+        given = EndpointSettings()
         for key, value in terms.items():
             setattr(given, key, value)
         vpn = self.vpn()
         number = self.spool.number()
         endpoint = Endpoint(self.spool, vpn, kind, name, number, given)
-        definition = Definition(number, vpn.name, kind, name, True)
+        definition = EndpointDefinition(number, vpn.name, kind, name, True)
         self.spool.ledger.put(keys.endpoint(number), definition.encode())
         vpn.endpoints[kind, name] = endpoint
         vpn.forget_all_routes()

@@ -1,4 +1,4 @@
-"""vpnrouter.core.mqtt.outbound: what PUBACK, PUBREC, PUBREL and PUBCOMP do, expected or not."""
+"""vpnrouter.core.mqtt.qos_sender: what PUBACK, PUBREC, PUBREL and PUBCOMP do, expected or not."""
 
 from __future__ import annotations
 

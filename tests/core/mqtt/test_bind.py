@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.credentials import ClientUsername
-from vpnrouter.core.guaranteed.terms import NO_ACCESS, READ_ONLY, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog

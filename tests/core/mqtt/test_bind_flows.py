@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.definition import read_definitions
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
+from vpnrouter.core.guaranteed.endpoint_settings import MODIFY_TOPIC, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.replay import ReplayLog
-from vpnrouter.core.guaranteed.terms import MODIFY_TOPIC, REPLAY_LOG, TOPIC_ENDPOINT
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import (
     Publish,
@@ -162,12 +162,12 @@ def test_replay_from_a_time(router: SpooledWorld, seconds: int, count: int) -> N
 @pytest.mark.parametrize(
     ("text", "where", "said"),
     [
-        ("$queue/q", "id:999", reasons.REPLAY_MESSAGE),
-        ("$queue/q", "2999-01-01T00:00:00Z", reasons.REPLAY_TIME),
-        ("$queue/turns", "beginning", reasons.REPLAY_NON_EXCLUSIVE),
-        ("$queue/busy", "beginning", reasons.REPLAY_INACTIVE),
-        ("$browse/q", "beginning", reasons.REPLAY_BROWSER),
-        ("$topic-endpoint/te/a", "beginning", reasons.REPLAY_TEMPORARY),
+        ("$queue/q", "id:999", refusals.REPLAY_MESSAGE),
+        ("$queue/q", "2999-01-01T00:00:00Z", refusals.REPLAY_TIME),
+        ("$queue/turns", "beginning", refusals.REPLAY_NON_EXCLUSIVE),
+        ("$queue/busy", "beginning", refusals.REPLAY_INACTIVE),
+        ("$browse/q", "beginning", refusals.REPLAY_BROWSER),
+        ("$topic-endpoint/te/a", "beginning", refusals.REPLAY_TEMPORARY),
         ("$queue/q", "tomorrow", "400 Bad Replay Start: tomorrow is no date and time"),
         ("$queue/q", "id:x", "400 Bad Replay Start: x is no message id"),
     ],

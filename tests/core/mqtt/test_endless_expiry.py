@@ -103,7 +103,7 @@ def test_a_retained_one_outlives_restarts(router: SpooledWorld) -> None:
 
 def test_one_stored_with_its_end_is_read_as_endless(router: SpooledWorld) -> None:
     """A record that says when it ends in a century, as was written once, is read as one without end."""
-    from vpnrouter.core.guaranteed.stored import from_record
+    from vpnrouter.core.guaranteed.message_record import from_record
 
     now_ns, wall_ns = router.router.context.now_ns, router.router.context.wall_ns
     end_ns = wall_ns + ENDLESS_S * 1_000_000_000

@@ -1,4 +1,4 @@
-"""vpnrouter.core.mqtt.flow: QoS 1 and 2 deliveries."""
+"""vpnrouter.core.mqtt.consumer_flow: QoS 1 and 2 deliveries."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discards import MSG_TOO_BIG
-from vpnrouter.core.losses import Losses
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG
+from vpnrouter.core.discard_rows import DiscardRows
 from vpnrouter.spool import keys
 from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.packets import Ack, Publish, SubscriptionRequest
@@ -216,7 +216,7 @@ def test_a_traceparent_names_the_delivery(router: SpooledWorld) -> None:
 def test_a_message_too_large_for_its_consumer_is_told(router: SpooledWorld) -> None:
     """As a discard at the endpoint, with the client that cannot take it."""
     context = router.router.context
-    context.losses = Losses(context, True, True)
+    context.losses = DiscardRows(context, True, True)
     client = router.join("c", properties=Properties(maximum_packet_size=60))
     client.sub("a")
     publisher(router).pub("a", bytes(100))

@@ -1,4 +1,4 @@
-"""vpnrouter.core.mqtt.ingress: QoS 1 and 2 publishing, and its answers."""
+"""vpnrouter.core.mqtt.qos_receiver: QoS 1 and 2 publishing, and its answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername
-from vpnrouter.core.guaranteed.terms import NO_ACCESS
+from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.wire.mqtt import reason
@@ -156,7 +156,7 @@ def test_what_never_comes_over(router: SpooledWorld, qos: int) -> None:
     (answer,) = client.got()
     assert isinstance(answer, Ack)
     assert (answer.packet_id, answer.reason_code) == (3, reason.IMPLEMENTATION_SPECIFIC_ERROR)
-    assert answer.properties.reason_string == reasons.PUBLISH_FAILURE
+    assert answer.properties.reason_string == refusals.PUBLISH_FAILURE
     client.pub("a", b"2", qos=qos, pid=3)
     client.got()
     assert queue.spooled_count == 1
@@ -244,7 +244,7 @@ def test_ingress_flows(router: SpooledWorld) -> None:
     late.pub("a", pid=1)
     late.pub("a", qos=2, pid=2)
     texts = [packet.properties.reason_string for packet in late.got() if isinstance(packet, Ack)]
-    assert texts == [reasons.TOO_MANY_INGRESS_FLOWS] * 2
+    assert texts == [refusals.TOO_MANY_INGRESS_FLOWS] * 2
     assert (vpn.ingress_flows, vpn.rejected, vpn.publishers["c"].refused) == (2, 2, 2)
     clients[0].lose()
     assert vpn.ingress_flows == 1

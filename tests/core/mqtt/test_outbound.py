@@ -1,4 +1,4 @@
-"""vpnrouter.core.mqtt.outbound: packet identifiers over connections and crashes, and the client's window."""
+"""vpnrouter.core.mqtt.qos_sender: packet identifiers over connections and crashes, and the client's window."""
 
 from __future__ import annotations
 

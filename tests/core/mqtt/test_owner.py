@@ -10,8 +10,8 @@ import pytest
 from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
-from vpnrouter.core.discards import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL, TOPIC_PARSE_ERROR
-from vpnrouter.core.guaranteed.terms import (
+from vpnrouter.core.discard_reasons import PUBLISH_TOPIC_ACL, SUBSCRIBE_TOPIC_ACL, TOPIC_PARSE_ERROR
+from vpnrouter.core.guaranteed.endpoint_settings import (
     CONSUME,
     MODIFY_TOPIC,
     NO_ACCESS,

@@ -8,7 +8,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Publish

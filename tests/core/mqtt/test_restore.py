@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.guaranteed.terms import SESSION
+from vpnrouter.core.guaranteed.endpoint_settings import SESSION
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits

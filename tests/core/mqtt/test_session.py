@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discards import MSG_TOO_BIG, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG, NO_LOCAL_DELIVERY, TRANSMIT_CONGESTION
 from vpnrouter.core.mqtt.session import NEVER_S
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.wire.mqtt.encode import encode

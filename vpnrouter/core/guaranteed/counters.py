@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, final
 
-from vpnrouter.core.discards import Discards
+from vpnrouter.core.discard_reasons import DiscardCounts
 
 ACKED: Final = 0
 DISCARDED: Final = 1
@@ -53,12 +53,12 @@ class EndpointCounters:
         self.bind_success_count = 0
         self.deleted = 0
         self.delivered = 0
-        self.discarded = Discards()
+        self.discarded = DiscardCounts()
         self.moved = 0
         self.peak_bytes = 0
         self.recovered = 0
         self.redelivered = 0
-        self.refused = Discards()
+        self.refused = DiscardCounts()
         self.replay_start_count = 0
         self.replay_success_count = 0
         self.replay_failure_count = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.flow import Partitions, lane_of
-from vpnrouter.core.guaranteed.waiting import Waiting
+from vpnrouter.core.guaranteed.waiting_list import WaitingList
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -36,7 +36,7 @@ class DispatchOrder:
         self.selective = False
         self._turn = 0
         self._lane_turn = 0
-        self.unsorted: list[Waiting] = []
+        self.unsorted: list[WaitingList] = []
 
     def next_active(self) -> None:
         """The longest bound flow of an exclusive endpoint is the active one."""
@@ -86,7 +86,7 @@ class DispatchOrder:
         room = self._endpoint.terms.max_delivered_unacked_msgs_per_flow - len(flow.unacked)
         return min(room, flow.room())
 
-    def _to_one(self, waiting: Waiting, flow: Flow) -> None:
+    def _to_one(self, waiting: WaitingList, flow: Flow) -> None:
         endpoint = self._endpoint
         if not waiting.count:
             return
@@ -110,7 +110,7 @@ class DispatchOrder:
                     endpoint.spool.later.append(endpoint)
                     return
 
-    def _in_turn(self, waiting: Waiting, flows: list[Flow]) -> None:
+    def _in_turn(self, waiting: WaitingList, flows: list[Flow]) -> None:
         endpoint = self._endpoint
         if not waiting.count:
             return
@@ -145,7 +145,7 @@ class DispatchOrder:
                 if rooms[index] == 0:
                     flows[index].window_closed += 1
 
-    def _selected(self, waiting: Waiting, flow: Flow) -> None:
+    def _selected(self, waiting: WaitingList, flow: Flow) -> None:
         """Deliver what the flow's selector matches; what it does not match waits for others."""
         endpoint = self._endpoint
         room = self._room(flow)
@@ -177,7 +177,7 @@ class DispatchOrder:
         if left <= 0:
             endpoint.spool.later.append(endpoint)
 
-    def _look(self, waiting: Waiting, flow: Flow, message_id: int) -> int:
+    def _look(self, waiting: WaitingList, flow: Flow, message_id: int) -> int:
         """Deliver the message if the selector matches it; returns the window that this took."""
         selector = flow.selector
         message = self._endpoint.readable(message_id)
@@ -188,7 +188,7 @@ class DispatchOrder:
             return 0
         return 1 if self._pop(waiting, flow, message_id) else 0
 
-    def _pop(self, waiting: Waiting, flow: Flow, message_id: int) -> bool:
+    def _pop(self, waiting: WaitingList, flow: Flow, message_id: int) -> bool:
         """Deliver a message that waits. If this raises, the flow has the message, or it waits again."""
         endpoint = self._endpoint
         try:
@@ -239,7 +239,7 @@ class DispatchOrder:
         for pool in endpoint.waiting:
             if pool.count:
                 self.unsorted.append(pool)
-        endpoint.waiting = [Waiting() for _ in range(lanes)]
+        endpoint.waiting = [WaitingList() for _ in range(lanes)]
         if endpoint.partitions is not None:
             endpoint.partitions.stop()
             endpoint.partitions = None

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.unit import REJECTED, SPOOLED, SYNCED, Receipt
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, SYNCED, CompletionCallback
 
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Answers(Receipt):
+class EndToEndCallback(CompletionCallback):
     """Whoever answers the publisher in the end."""
 
     __slots__ = ()
@@ -34,22 +34,22 @@ class Answers(Receipt):
 
 
 @final
-class Watched:
+class SettlementWatchers:
     """Who waits until messages leave an endpoint, by spool id."""
 
     __slots__ = ("_waiting",)
 
     def __init__(self) -> None:
-        self._waiting: dict[int, list[tuple[EndToEnd, int]]] = {}
+        self._waiting: dict[int, list[tuple[EndToEndAnswers, int]]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def watch(self, spool_id: int, waiter: EndToEnd, number: int) -> None:
+    def watch(self, spool_id: int, waiter: EndToEndAnswers, number: int) -> None:
         """Tell `waiter` what becomes of a message, under this number of its."""
         self._waiting.setdefault(spool_id, []).append((waiter, number))
 
-    def drop(self, spool_id: int, waiter: EndToEnd, number: int) -> bool:
+    def drop(self, spool_id: int, waiter: EndToEndAnswers, number: int) -> bool:
         """Tell it no more; False when it has been told."""
         waiting = self._waiting.get(spool_id)
         if waiting is None or (waiter, number) not in waiting:
@@ -77,7 +77,7 @@ class Watched:
 
 
 @final
-class _Due:
+class _PendingAnswer:
     """One answer: `token` came to `outcome`. `left` counts what it waits for, `places` are endpoints among that."""
 
     __slots__ = ("left", "lost", "outcome", "places", "reason", "spool_id", "token")
@@ -94,7 +94,7 @@ class _Due:
 
 
 @final
-class EndToEnd(Receipt):
+class EndToEndAnswers(CompletionCallback):
     """Answers of one publishing connection that wait for `bridge`; `answers` gets them in the order of the
     publishes (MQTT-4.6.0-2, MQTT-4.6.0-3). Their number is bounded by RECEIVE_MAXIMUM.
 
@@ -103,11 +103,11 @@ class EndToEnd(Receipt):
 
     __slots__ = ("_answers", "_bridge", "_due", "_first", "_next", "_spool", "held_id")
 
-    def __init__(self, spool: Spool, bridge: str, answers: Answers) -> None:
+    def __init__(self, spool: Spool, bridge: str, answers: EndToEndCallback) -> None:
         self._spool = spool
         self._bridge = bridge
         self._answers = answers
-        self._due: dict[int, _Due] = {}
+        self._due: dict[int, _PendingAnswer] = {}
         # Numbers of answers: the oldest one that is due, and the next one to be given.
         self._first = 0
         self._next = 0
@@ -150,19 +150,19 @@ class EndToEnd(Receipt):
             ]
         self._watch(due, spool_id, places)
 
-    def _add(self, token: int) -> _Due:
-        due = _Due(token)
+    def _add(self, token: int) -> _PendingAnswer:
+        due = _PendingAnswer(token)
         self._due[self._next] = due
         self._next += 1
         return due
 
-    def _watch(self, due: _Due, spool_id: int, endpoints: list[Endpoint]) -> None:
+    def _watch(self, due: _PendingAnswer, spool_id: int, endpoints: list[Endpoint]) -> None:
         """Wait for the newest answer's message; its number is the one before `_next`."""
         due.spool_id = spool_id
         for endpoint in endpoints:
             if self._bridge in endpoint.bridges:
                 if endpoint.watched is None:
-                    endpoint.watched = Watched()
+                    endpoint.watched = SettlementWatchers()
                 endpoint.watched.watch(spool_id, self, self._next - 1)
                 due.left += 1
                 due.places.append(endpoint)
@@ -182,7 +182,7 @@ class EndToEnd(Receipt):
         due.left -= self._drop(number, due)
         self._spool.when_synced(self, number)
 
-    def _drop(self, number: int, due: _Due) -> int:
+    def _drop(self, number: int, due: _PendingAnswer) -> int:
         """Wait no more for queues that still hold the message; how many those were."""
         count = 0
         for endpoint in due.places:
@@ -211,7 +211,7 @@ class EndToEnd(Receipt):
             del self._due[self._first]
             self._first += 1
             if due.lost:
-                self._answers.settled(due.token, REJECTED, reasons.PUBLISH_FAILURE)
+                self._answers.settled(due.token, REJECTED, refusals.PUBLISH_FAILURE)
             else:
                 self._answers.settled(due.token, due.outcome, due.reason)
 

@@ -13,9 +13,9 @@ from array import array
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.credentials import NOT_AUTHORIZED
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.fault_barrier import SPOOL
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.counters import ACKED, DELETED, DISCARDED, MOVED, EndpointCounters
 from vpnrouter.core.guaranteed.dead_letters import (
     CONSUMER,
@@ -24,8 +24,14 @@ from vpnrouter.core.guaranteed.dead_letters import (
     addressed,
     sources,
 )
-from vpnrouter.core.guaranteed.definition import Definition
 from vpnrouter.core.guaranteed.dispatch import DispatchOrder
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    NEVER,
+    QUEUE,
+    REPLAY_LOG,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.core.guaranteed.flow import (
     ACCEPTED,
     FAILED,
@@ -35,17 +41,11 @@ from vpnrouter.core.guaranteed.flow import (
     Partitions,
     lane_of,
 )
-from vpnrouter.core.guaranteed.reasons import NOT_FOUND, QUOTA_EXCEEDED, UNAVAILABLE
+from vpnrouter.core.guaranteed.refusals import NOT_FOUND, QUOTA_EXCEEDED, UNAVAILABLE
 from vpnrouter.core.guaranteed.schedule import Schedule
-from vpnrouter.core.guaranteed.terms import (
-    NEVER,
-    QUEUE,
-    REPLAY_LOG,
-    TOPIC_ENDPOINT,
-)
-from vpnrouter.core.guaranteed.waiting import Waiting
+from vpnrouter.core.guaranteed.waiting_list import WaitingList
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.subscriber import FRAME_OWN, Keeper
+from vpnrouter.core.subscriber import FRAME_OWN, EndpointSubscriber
 from vpnrouter.core.tracing import trace_kept, trace_kept_lost
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.events import table
@@ -61,10 +61,10 @@ from vpnrouter.trace.events import (
 from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
-    from vpnrouter.core.guaranteed.end_to_end import Watched
+    from vpnrouter.core.guaranteed.end_to_end import SettlementWatchers
+    from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
     from vpnrouter.core.guaranteed.replay import Replay
     from vpnrouter.core.guaranteed.spool import Spool
-    from vpnrouter.core.guaranteed.terms import EndpointTerms
     from vpnrouter.core.message import Message
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
@@ -88,7 +88,7 @@ IN_HAND: Final = "400 Message Is Delivered And Not Acknowledged"
 
 
 @final
-class Endpoint(Keeper):
+class Endpoint(EndpointSubscriber):
     """One endpoint of `vpn`; `number` is its name in the store.
 
     `spooled_count` and `spooled_bytes` are all messages that it holds: those that wait, by partition
@@ -140,7 +140,7 @@ class Endpoint(Keeper):
         kind: int,
         name: str,
         number: int,
-        terms: EndpointTerms,
+        terms: EndpointSettings,
         durable: bool = True,
     ) -> None:
         super().__init__(name, Outbox(vpn.context.ready, 0), FRAME_OWN, terms)
@@ -158,8 +158,8 @@ class Endpoint(Keeper):
         self.schedule = Schedule(self)
         count = terms.partition_count if terms.partitioned else 1
         self.partitions = Partitions(self, count) if terms.partitioned else None
-        self.waiting: list[Waiting] = [Waiting() for _ in range(count)]
-        self.ahead: Waiting | None = None
+        self.waiting: list[WaitingList] = [WaitingList() for _ in range(count)]
+        self.ahead: WaitingList | None = None
         self.replay: Replay | None = None
         self.redeliveries: dict[int, int] = {}
         self.marked = 0
@@ -172,7 +172,7 @@ class Endpoint(Keeper):
         self.newest = 0
         self.bridges: list[str] = []
         self.lent: dict[str, set[int]] = {}
-        self.watched: Watched | None = None
+        self.watched: SettlementWatchers | None = None
 
     # -- what comes in --------------------------------------------------------------------------------
 
@@ -182,29 +182,29 @@ class Endpoint(Keeper):
         if not terms.ingress_enabled or self.deleted:
             return self.shutdown_reason()
         if terms.max_msg_size and len(message.payload) > terms.max_msg_size:
-            return reasons.TOO_LARGE
+            return refusals.TOO_LARGE
         if terms.last_value:
             return ""
         if self.spooled_bytes + size > terms.max_msg_spool_usage:
-            return reasons.SPOOL_OVER_QUOTA
+            return refusals.SPOOL_OVER_QUOTA
         if terms.max_spooled_msg_count and self.spooled_count >= terms.max_spooled_msg_count:
-            return reasons.MAX_MESSAGE_USAGE
+            return refusals.MAX_MESSAGE_USAGE
         if (
             terms.reject_low_priority_msg_enabled
             and message.priority <= LOW_PRIORITY
             and self.spooled_count >= terms.reject_low_priority_msg_limit
             and terms.reject_behavior != NEVER
         ):
-            return reasons.LOW_PRIORITY
+            return refusals.LOW_PRIORITY
         return ""
 
     def shutdown_reason(self) -> str:
         """The field's string for an endpoint of this kind that is shut down."""
         if self.kind == QUEUE:
-            return reasons.QUEUE_SHUTDOWN
+            return refusals.QUEUE_SHUTDOWN
         if self.kind == TOPIC_ENDPOINT:
-            return reasons.TOPIC_ENDPOINT_SHUTDOWN
-        return reasons.ENDPOINT_SHUTDOWN
+            return refusals.TOPIC_ENDPOINT_SHUTDOWN
+        return refusals.ENDPOINT_SHUTDOWN
 
     def arrive(self, message_id: int, message: Message) -> None:
         """Take a message that is in the synced spool now: from now on it may be delivered."""
@@ -282,7 +282,7 @@ class Endpoint(Keeper):
 
     # -- what waits -----------------------------------------------------------------------------------
 
-    def pools(self) -> list[Waiting]:
+    def pools(self) -> list[WaitingList]:
         """Everything that waits, but for `delayed`."""
         found = self.waiting + self.order.unsorted
         if self.schedule.held is not None:
@@ -356,7 +356,7 @@ class Endpoint(Keeper):
         """Refuse who may not have what he wants, before anything else is said of the endpoint."""
         if permission < needed:
             self.counters.bind_request_count += 1
-            self._refuse(reasons.PERMISSION_DENIED, NOT_AUTHORIZED)
+            self._refuse(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
 
     def bind(self, flow: Flow, permission: int, needed: int) -> None:
         """Let a consumer in. `permission` is what its client username may do here, `needed` what it wants.
@@ -370,25 +370,25 @@ class Endpoint(Keeper):
         queue = self.kind == QUEUE
         if self.deleted:
             self._refuse(
-                reasons.UNKNOWN_QUEUE if queue else reasons.UNKNOWN_TOPIC_ENDPOINT,
+                refusals.UNKNOWN_QUEUE if queue else refusals.UNKNOWN_TOPIC_ENDPOINT,
                 NOT_FOUND,
             )
         if permission < needed:
-            self._refuse(reasons.PERMISSION_DENIED, NOT_AUTHORIZED)
+            self._refuse(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
         if not terms.egress_enabled:
             self._refuse(self.shutdown_reason(), UNAVAILABLE)
         if flow in self.flows:
-            self._refuse(reasons.ALREADY_BOUND, NOT_AUTHORIZED)
+            self._refuse(refusals.ALREADY_BOUND, NOT_AUTHORIZED)
         if len(self.flows) >= terms.max_bind_count:
             self._refuse(
-                reasons.QUEUE_BINDS if queue else reasons.TOPIC_ENDPOINT_BINDS, QUOTA_EXCEEDED
+                refusals.QUEUE_BINDS if queue else refusals.TOPIC_ENDPOINT_BINDS, QUOTA_EXCEEDED
             )
         if flow.selector is not None and self.partitions is not None:
-            self._refuse(reasons.INVALID_SELECTOR, NOT_AUTHORIZED)
+            self._refuse(refusals.INVALID_SELECTOR, NOT_AUTHORIZED)
         if self.kind in (QUEUE, TOPIC_ENDPOINT):
             most = vpn.limits.max_egress_flow_count
             if most and vpn.egress_flows >= most:
-                self._refuse(reasons.TOO_MANY_FLOWS, QUOTA_EXCEEDED)
+                self._refuse(refusals.TOO_MANY_FLOWS, QUOTA_EXCEEDED)
             vpn.egress_flows += 1
         counters.bind_success_count += 1
         self.flows.append(flow)
@@ -437,7 +437,7 @@ class Endpoint(Keeper):
         for flow in list(self.flows):
             if not flow.permitted():
                 self.unbind(flow, counts=False)
-                flow.unbound(reasons.PERMISSION_DENIED)
+                flow.unbound(refusals.PERMISSION_DENIED)
 
     def _flows_changed(self) -> None:
         selective = [flow for flow in self.flows if flow.selector is not None]
@@ -600,7 +600,7 @@ class Endpoint(Keeper):
 
     # -- what management does -------------------------------------------------------------------------
 
-    def browse(self, after_id: int, count: int) -> list[Row]:
+    def browse(self, after_id: int, count: int) -> list[EndpointMessage]:
         """At most `count` messages beyond `after_id`, by id: those that wait and those that consumers have.
 
         Nothing changes. Raises SpoolError when the store cannot be read.
@@ -613,13 +613,13 @@ class Endpoint(Keeper):
         for pool in self.pools():
             ids += pool.after(after_id, count)
         ids.sort()
-        rows: list[Row] = []
+        rows: list[EndpointMessage] = []
         for number in ids[:count]:
             message = in_hand.get(number)
             held = message is not None
             if message is None:
                 message = self.spool.message(number)
-            rows.append(Row(self, number, message, held))
+            rows.append(EndpointMessage(self, number, message, held))
         return rows
 
     def find(self, message_id: int) -> Message | None:
@@ -666,7 +666,7 @@ class Endpoint(Keeper):
         """
         log = self.spool.replay_logs.get(self.vpn.name)
         if log is None or (log_name and log.endpoint.name != log_name):
-            raise Refused(reasons.REPLAY_DISABLED)
+            raise Refused(refusals.REPLAY_DISABLED)
         return log.replay_to(self, from_ns, after_id)
 
     def delete_message(self, message_id: int) -> str:
@@ -696,7 +696,7 @@ class Endpoint(Keeper):
         kept_bytes += spool.pending_bytes_of(self)
         count = self.spooled_count - kept_count
         size = self.spooled_bytes - kept_bytes
-        delayed = Waiting()
+        delayed = WaitingList()
         delayed.extend(array("Q", self.schedule.delayed.ids()), 0)
         for pool in [*self.pools(), delayed]:
             if pool.count:
@@ -711,10 +711,10 @@ class Endpoint(Keeper):
         return count
 
     def _empty(self) -> None:
-        self.waiting = [Waiting() for _ in self.waiting]
+        self.waiting = [WaitingList() for _ in self.waiting]
         self.order.unsorted = []
         if self.ahead is not None:
-            self.ahead = Waiting()
+            self.ahead = WaitingList()
         self.schedule.clear()
 
     def _forget_redeliveries(self) -> None:
@@ -732,7 +732,7 @@ class Endpoint(Keeper):
 
     # -- changes --------------------------------------------------------------------------------------
 
-    def take_terms(self, terms: EndpointTerms) -> None:
+    def take_terms(self, terms: EndpointSettings) -> None:
         """Go on under other attributes.
 
         Where egress is disabled all flows are unbound, where the permission is less those that may not consume any
@@ -836,7 +836,7 @@ class Endpoint(Keeper):
 
     def define(self, subscription: str = "") -> None:
         """Write down what the store is to know of the endpoint; `subscription` is that of a topic endpoint."""
-        definition = Definition(
+        definition = EndpointDefinition(
             self.number,
             self.vpn.name,
             self.kind,
@@ -900,7 +900,7 @@ class Endpoint(Keeper):
 
 
 @final
-class Row:
+class EndpointMessage:
     """One message of an endpoint. Names are the field's in snake case; times are wall clock in nanoseconds,
     `expiry_time_ns` 0 for never; `undelivered` is False while a consumer has it; `redelivery_count` counts
     tries that failed; `message` is the message itself.
@@ -941,7 +941,7 @@ class Row:
         self.partition = lane_of(msg_id, message, len(endpoint.waiting))
 
 
-def _lanes(terms: EndpointTerms) -> int:
+def _lanes(terms: EndpointSettings) -> int:
     return terms.partition_count if terms.partitioned else 1
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.guaranteed.unit import Receipt
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.spool.ledger import IdQueue
 from vpnrouter.units import SECOND_NS
 
@@ -42,7 +42,7 @@ PRIORITIES: Final = 10
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Flow(Receipt):
+class Flow(CompletionCallback):
     """A consumer of `endpoint`. Subclasses: an MQTT session's, a bridge's.
 
     `window` is how many messages it may hold unacknowledged, `unacked` those that it holds, by id, in the
@@ -132,7 +132,7 @@ def lane_of(message_id: int, message: Message, count: int) -> int:
 
 
 @final
-class Partitions(Timed):
+class Partitions(TimerTarget):
     """Who consumes which partition of `endpoint`; `heirs` are flows that wait for a partition that moves."""
 
     __slots__ = ("_endpoint", "_hand_off", "_rebalance", "heirs", "owners")

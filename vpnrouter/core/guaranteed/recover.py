@@ -6,8 +6,8 @@ from array import array
 from typing import TYPE_CHECKING
 
 from vpnrouter.core.guaranteed.endpoint import UNCOUNTED
-from vpnrouter.core.guaranteed.stored import from_record
-from vpnrouter.core.guaranteed.waiting import Waiting
+from vpnrouter.core.guaranteed.message_record import from_record
+from vpnrouter.core.guaranteed.waiting_list import WaitingList
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ def recover(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> int:
     ledger = spool.ledger
     last = ledger.next_id - 1
     count = 0
-    ownerless: dict[int, Waiting] = {}
+    ownerless: dict[int, WaitingList] = {}
     for portion in ledger.recover():
         endpoint = endpoints.get(portion.endpoint)
         if endpoint is None:
-            ownerless.setdefault(portion.endpoint, Waiting()).extend(portion.ids, 0)
+            ownerless.setdefault(portion.endpoint, WaitingList()).extend(portion.ids, 0)
             continue
         count += len(portion.ids)
         if spool.fault is not None:

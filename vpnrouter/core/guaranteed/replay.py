@@ -18,11 +18,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.counters import MOVED
-from vpnrouter.core.guaranteed.terms import QUEUE
-from vpnrouter.core.guaranteed.waiting import Waiting
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
+from vpnrouter.core.guaranteed.waiting_list import WaitingList
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import Refused, SpoolError, TopicError
 from vpnrouter.spool import keys
 from vpnrouter.text import printable
@@ -54,7 +54,7 @@ RETRY_NS: Final = 1_000_000_000
 
 
 @final
-class Replay(Timed):
+class Replay(TimerTarget):
     """One replay, which begins with its making; `state` as the field has it, `failure` why it failed.
 
     `brought_count` is how many messages it added.
@@ -94,7 +94,7 @@ class Replay(Timed):
         counters.replay_start_count += 1
         counters.replay_state = self.state
         endpoint.replay = self
-        endpoint.ahead = Waiting()
+        endpoint.ahead = WaitingList()
         self._selectors_start_over()
         endpoint.wake()
 
@@ -105,7 +105,7 @@ class Replay(Timed):
 
     def cancel(self) -> None:
         """Management wants no more of it."""
-        self.fail(reasons.REPLAY_CANCELLED)
+        self.fail(refusals.REPLAY_CANCELLED)
 
     def fail(self, reason: str) -> None:
         """End it; what it brought stays, among the other messages of the queue."""
@@ -128,7 +128,7 @@ class Replay(Timed):
             except SpoolError as error:
                 # It begins by the time of each message, so it has to read the time of each.
                 self._log.endpoint.report_unreadable(error)
-                self.fail(reasons.REPLAY_MESSAGE)
+                self.fail(refusals.REPLAY_MESSAGE)
                 return
         elif self.state == ACTIVE:
             self._bring()
@@ -143,11 +143,11 @@ class Replay(Timed):
         """Why the log can serve no longer, "" while it can."""
         log = self._log
         if not log.endpoint.terms.egress_enabled:
-            return reasons.REPLAY_DISABLED
+            return refusals.REPLAY_DISABLED
         if log.endpoint.deleted or self._changes != self._changes_now():
-            return reasons.REPLAY_LOG_MODIFIED
+            return refusals.REPLAY_LOG_MODIFIED
         if log.trimmed > self._cursor and self._cursor < self._end:
-            return reasons.REPLAY_MESSAGE
+            return refusals.REPLAY_MESSAGE
         return ""
 
     def _changes_now(self) -> int:
@@ -163,7 +163,7 @@ class Replay(Timed):
         if self._cursor == self._log.trimmed > 0:
             oldest = ids.after(self._cursor, 1)
             if not oldest or self._time(oldest[0]) > self._from_ns:
-                self.fail(reasons.REPLAY_TIME)
+                self.fail(refusals.REPLAY_TIME)
                 return
         for _ in range(STEPS):
             if self._high - self._cursor <= 1:
@@ -210,7 +210,7 @@ class Replay(Timed):
         size = message.size
         reason = spool.down or spool.obstacle(endpoint.vpn, size)
         reason = reason or endpoint.obstacle(message, size)
-        if reason and reason != reasons.TOO_LARGE:
+        if reason and reason != refusals.TOO_LARGE:
             return False
         copy = message.copy()
         copy.ingress_ns = 0
@@ -419,19 +419,19 @@ class ReplayLog:
         A replay that runs already is ended. Raises Refused with the field's reason.
         """
         if self.endpoint.deleted or not self.endpoint.terms.egress_enabled:
-            raise Refused(reasons.REPLAY_DISABLED)
+            raise Refused(refusals.REPLAY_DISABLED)
         if not endpoint.durable or endpoint.kind != QUEUE:
-            raise Refused(reasons.REPLAY_TEMPORARY)
+            raise Refused(refusals.REPLAY_TEMPORARY)
         if not endpoint.terms.exclusive:
-            raise Refused(reasons.REPLAY_NON_EXCLUSIVE)
+            raise Refused(refusals.REPLAY_NON_EXCLUSIVE)
         if from_ns > endpoint.vpn.context.wall_ns:
-            raise Refused(reasons.REPLAY_TIME)
+            raise Refused(refusals.REPLAY_TIME)
         if after_id and after_id != self.trimmed and not self.endpoint.waits(after_id):
-            raise Refused(reasons.REPLAY_MESSAGE)
+            raise Refused(refusals.REPLAY_MESSAGE)
         if endpoint.replay is None and self.replays >= limits.REPLAYS:
-            raise Refused(reasons.REPLAY_RESOURCES)
+            raise Refused(refusals.REPLAY_RESOURCES)
         if endpoint.replay is not None:
-            endpoint.replay.fail(reasons.REPLAY_STARTED)
+            endpoint.replay.fail(refusals.REPLAY_STARTED)
         return Replay(self, endpoint, from_ns, after_id)
 
     def arrived(self, message_id: int, size: int) -> None:
@@ -463,7 +463,7 @@ class ReplayLog:
         quota = endpoint.terms.max_msg_spool_usage
         goal = max(0, quota - max(room, quota // PART))
         waiting = endpoint.waiting[0]
-        trimmed = Waiting()
+        trimmed = WaitingList()
         size = 0
         last = 0
         while waiting.count and endpoint.spooled_bytes - size > goal:

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.guaranteed.waiting import Buckets, Delays, Waiting
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.guaranteed.waiting_list import DelayedIds, ExpiryBuckets, WaitingList
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from array import array
 
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.terms import EndpointTerms
+    from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
     from vpnrouter.core.message import Message
     from vpnrouter.core.timers import Timer
 
@@ -36,7 +36,7 @@ SWEEP: Final = 1_024
 
 
 @final
-class Schedule(Timed):
+class Schedule(TimerTarget):
     """What falls due in `endpoint`, and the one timer for it.
 
     `held` are messages that wait for their delivery delay, `delayed` those that wait for their redelivery, `expiring`
@@ -56,10 +56,10 @@ class Schedule(Timed):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self.held: Waiting | None = None
+        self.held: WaitingList | None = None
         self._held_due_ns = 0
-        self.delayed = Delays()
-        self.expiring = Buckets()
+        self.delayed = DelayedIds()
+        self.expiring = ExpiryBuckets()
         self._oldest_due_ns = 0
         self._timer: Timer | None = None
         self._armed_ns = 0
@@ -225,7 +225,7 @@ class Schedule(Timed):
         """Keep a message back that has just arrived."""
         held = self.held
         if held is None:
-            held = Waiting()
+            held = WaitingList()
             self.held = held
         held.add(message_id, 0)
         if self._held_due_ns == 0:
@@ -236,7 +236,7 @@ class Schedule(Timed):
         """Keep messages back that were here before a restart; those whose delay is over leave in rounds."""
         held = self.held
         if held is None:
-            held = Waiting()
+            held = WaitingList()
             self.held = held
         held.extend(ids, 0)
         self._held_due_ns = self._endpoint.vpn.context.now_ns + 1
@@ -300,7 +300,7 @@ class Schedule(Timed):
         self.delayed.clear()
         self.expiring.take_all()
 
-    def take_terms(self, before: EndpointTerms) -> None:
+    def take_terms(self, before: EndpointSettings) -> None:
         """Go on under the attributes that the endpoint has now, where it had those `before`."""
         self._take_life_times(before)
         endpoint = self._endpoint
@@ -308,7 +308,7 @@ class Schedule(Timed):
             self._held_due_ns = endpoint.vpn.context.now_ns + 1
         self.arm()
 
-    def _take_life_times(self, before: EndpointTerms) -> None:
+    def _take_life_times(self, before: EndpointSettings) -> None:
         terms = self._endpoint.terms
         if not terms.respect_ttl_enabled:
             self._oldest_due_ns = 0

@@ -11,23 +11,28 @@ from typing import TYPE_CHECKING, Final, cast, final
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import RETRY_NS, SPOOL
 from vpnrouter.core.context import SpoolPort
 from vpnrouter.core.deliver import demote, demote_to_one
-from vpnrouter.core.discards import NO_SUBSCRIPTION_MATCH
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.fault_barrier import RETRY_NS, SPOOL
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.counters import ACKED, DISCARDED, MOVED
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
-from vpnrouter.core.guaranteed.stored import MessageCache, read_headers, to_record, wall_expiry_ns
-from vpnrouter.core.guaranteed.unit import (
+from vpnrouter.core.guaranteed.message_record import (
+    MessageCache,
+    read_headers,
+    to_record,
+    wall_expiry_ns,
+)
+from vpnrouter.core.guaranteed.unit_of_work import (
     DEMOTED,
     REJECTED,
     SPOOLED,
     SYNCED,
     UNMATCHED,
-    Purging,
-    Receipt,
-    Unit,
+    CompletionCallback,
+    PurgeQueue,
+    UnitOfWork,
 )
 from vpnrouter.core.retained import retain
 from vpnrouter.core.tracing import trace_kept, trace_kept_lost
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.flow import Flow
     from vpnrouter.core.guaranteed.replay import ReplayLog
-    from vpnrouter.core.guaranteed.waiting import Waiting
+    from vpnrouter.core.guaranteed.waiting_list import WaitingList
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route, Target
     from vpnrouter.core.vpn import MessageVpn
@@ -50,7 +55,7 @@ if TYPE_CHECKING:
     from vpnrouter.spool.store import Batch
 
 
-_PASSES: Final = frozenset({reasons.SPOOL_OVER_QUOTA, reasons.MAX_MESSAGE_USAGE})
+_PASSES: Final = frozenset({refusals.SPOOL_OVER_QUOTA, refusals.MAX_MESSAGE_USAGE})
 """Reasons for which a message has no room now and may have some later."""
 
 
@@ -122,7 +127,7 @@ def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -
     for endpoint in matched:
         reason = full or endpoint.obstacle(message, size)
         if reason and (endpoint.terms.rejects() or (together and reason in _PASSES)):
-            endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
+            endpoint.counters.refused.add(refusals.DISCARD_NAMES[reason])
             if not found:
                 found = reason
                 where = endpoint.name
@@ -139,7 +144,7 @@ def willing(
         if not reason:
             takers.append(endpoint)
             continue
-        name = reasons.DISCARD_NAMES[reason]
+        name = refusals.DISCARD_NAMES[reason]
         endpoint.counters.refused.add(name)
         trace_kept_lost(vpn, DISCARD, message, endpoint.name, name)
     return takers
@@ -193,12 +198,12 @@ class Spool(SpoolPort):
         self.usage = 0
         self.troubles = 0
         self.down = ""
-        self.unit, self._refused = Unit(), Unit()
-        self.syncing: Unit | None = None
+        self.unit, self._refused = UnitOfWork(), UnitOfWork()
+        self.syncing: UnitOfWork | None = None
         # The batch of `syncing`, until the store has it.
         self.sealed: Batch | None = None
         # A unit that is synced, while `committed` still works on it.
-        self.finishing: Unit | None = None
+        self.finishing: UnitOfWork | None = None
         self._rests_ns = 0
         # The message that left an endpoint last, and the flow whose delivery raised.
         self.gone_from: Endpoint | None = None
@@ -212,13 +217,15 @@ class Spool(SpoolPort):
         self.replay_logs: dict[str, ReplayLog] = {}  # by message VPN
         self.bodies = MessageCache()
         self._freed = False
-        self._purging = Purging()
-        self._hungry: list[tuple[Receipt, int]] = []
+        self._purging = PurgeQueue()
+        self._hungry: list[tuple[CompletionCallback, int]] = []
         self._next_number = 1
 
     # -- taking ----------------------------------------------------------------------------------
 
-    def publish(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
+    def publish(
+        self, vpn: MessageVpn, message: Message, receipt: CompletionCallback, token: int
+    ) -> int:
         """Take a guaranteed message, or refuse it; `receipt` is told which in its turn.
 
         Returns the outcome that it will be told, if the sync succeeds. Raises TopicError for a bad topic.
@@ -232,7 +239,9 @@ class Spool(SpoolPort):
             self._take_back(messages, receipts)
             raise
 
-    def _publish(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
+    def _publish(
+        self, vpn: MessageVpn, message: Message, receipt: CompletionCallback, token: int
+    ) -> int:
         if message.block:
             read_headers(message)
         route = vpn.route(message.topic)
@@ -240,7 +249,7 @@ class Spool(SpoolPort):
             return self._reject(vpn, message, receipt, token, (self.down, ""))
         if route.missing_queue:
             if message.hops == 0:
-                return self._reject(vpn, message, receipt, token, (reasons.QUEUE_NOT_FOUND, ""))
+                return self._reject(vpn, message, receipt, token, (refusals.QUEUE_NOT_FOUND, ""))
             # It came over a bridge. Its publisher named a queue of another message VPN, and refusing it here
             # would hold the bridge for ever: here it has no eligible destination.
             return self._unmatched(vpn, message, receipt, token)
@@ -273,13 +282,15 @@ class Spool(SpoolPort):
             trace_kept(vpn, DEMOTE, message, "", "")
         return self._taken(receipt, token, outcome)
 
-    def _unmatched(self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int) -> int:
+    def _unmatched(
+        self, vpn: MessageVpn, message: Message, receipt: CompletionCallback, token: int
+    ) -> int:
         """Count a message that nobody wants, and answer its publisher."""
         vpn.discards.add(NO_SUBSCRIPTION_MATCH)
         trace_kept_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
         return self._taken(receipt, token, UNMATCHED)
 
-    def _taken(self, receipt: Receipt, token: int, outcome: int) -> int:
+    def _taken(self, receipt: CompletionCallback, token: int, outcome: int) -> int:
         self.unit.tell(receipt, token, outcome, "")
         if self.fault is not None:
             self.fault("publish-accepted")
@@ -302,13 +313,18 @@ class Spool(SpoolPort):
     @override
     def obstacle(self, vpn: MessageVpn, size: int) -> str:
         if self.max_usage and self.taken + size > self.max_usage:
-            return reasons.SPOOL_OVER_QUOTA
+            return refusals.SPOOL_OVER_QUOTA
         if vpn.spool_taken + size > vpn.limits.max_msg_spool_usage:
-            return reasons.SPOOL_OVER_QUOTA
+            return refusals.SPOOL_OVER_QUOTA
         return ""
 
     def _reject(
-        self, vpn: MessageVpn, message: Message, receipt: Receipt, token: int, why: tuple[str, str]
+        self,
+        vpn: MessageVpn,
+        message: Message,
+        receipt: CompletionCallback,
+        token: int,
+        why: tuple[str, str],
     ) -> int:
         reason, where = why
         vpn.rejected += 1
@@ -335,7 +351,7 @@ class Spool(SpoolPort):
         for endpoint in matched:
             reason = "" if congested else endpoint.obstacle(message, size)
             if congested or reason:
-                name = PROMOTION_CONGESTION if congested else reasons.DISCARD_NAMES[reason]
+                name = PROMOTION_CONGESTION if congested else refusals.DISCARD_NAMES[reason]
                 endpoint.counters.refused.add(name)
                 vpn.discards.add(name)
                 trace_kept_lost(vpn, DISCARD, message, endpoint.name, name)
@@ -360,7 +376,7 @@ class Spool(SpoolPort):
         reason = reason or self.obstacle(endpoint.vpn, size)
         reason = reason or endpoint.obstacle(message, size)
         if reason:
-            endpoint.counters.refused.add(reasons.DISCARD_NAMES[reason])
+            endpoint.counters.refused.add(refusals.DISCARD_NAMES[reason])
             return reason
         self._add(message, size, [endpoint])
         return ""
@@ -425,11 +441,11 @@ class Spool(SpoolPort):
                 self.ledger.settle(endpoint.number, spool_id)
         unit.cut(messages, receipts)
 
-    def when_synced(self, receipt: Receipt, token: int) -> None:
+    def when_synced(self, receipt: CompletionCallback, token: int) -> None:
         """Tell `receipt` SYNCED when everything asked of the ledger up to now is synced."""
         self.unit.tell(receipt, token, SYNCED, "")
 
-    def when_room(self, receipt: Receipt, token: int) -> None:
+    def when_room(self, receipt: CompletionCallback, token: int) -> None:
         """Tell `receipt` SYNCED, once, when an endpoint has more room than now."""
         if not self._hungry:
             self._freed = False
@@ -584,7 +600,7 @@ class Spool(SpoolPort):
                 except Exception as error:  # noqa: BLE001 - given to the barrier
                     barrier.of(receipt.party(), error)
         if self._refused.receipts:
-            refused, self._refused = self._refused, Unit()
+            refused, self._refused = self._refused, UnitOfWork()
             try:
                 refused.answer(barrier)
             except Exception as error:  # noqa: BLE001 - given to the barrier
@@ -599,7 +615,7 @@ class Spool(SpoolPort):
         context = self.context
         ledger = self.ledger
         unit = self.unit
-        fresh = Unit()
+        fresh = UnitOfWork()
         if self._rests_ns and context.now_ns < self._rests_ns:
             return None
         batch: Batch | None = None
@@ -621,7 +637,7 @@ class Spool(SpoolPort):
             batch = ledger.sealed
             if batch is None:
                 self._rests_ns = context.now_ns + RETRY_NS
-                self.down = reasons.SERVICE_UNAVAILABLE
+                self.down = refusals.SERVICE_UNAVAILABLE
                 self.trouble(
                     f"fault {fault}: guaranteed messages are refused until a unit can be written"
                 )
@@ -688,7 +704,7 @@ class Spool(SpoolPort):
         """True when `committed` raised before it had done everything."""
         return self.finishing is not None
 
-    def _arrived(self, unit: Unit, index: int) -> None:
+    def _arrived(self, unit: UnitOfWork, index: int) -> None:
         barrier = self.context.barrier
         spool_id = unit.ids[index]
         message = unit.messages[index]
@@ -711,7 +727,7 @@ class Spool(SpoolPort):
 
     def failed(self, reason: str) -> None:
         """The commit failed and is tried again: until it succeeds, nothing more is taken."""
-        self.down = reasons.SERVICE_UNAVAILABLE
+        self.down = refusals.SERVICE_UNAVAILABLE
 
     # -- endpoints -------------------------------------------------------------------------------
 
@@ -726,15 +742,15 @@ class Spool(SpoolPort):
         """New endpoints are numbered from here on, as the store knows already."""
         self._next_number = number
 
-    def purge(self, endpoint: Endpoint, waiting: Waiting) -> None:
+    def purge(self, endpoint: Endpoint, waiting: WaitingList) -> None:
         """Let what waits go, some of it each round: it is no longer the endpoint's."""
         self._purging.add(endpoint.number, waiting)
 
-    def purge_number(self, number: int, waiting: Waiting) -> None:
+    def purge_number(self, number: int, waiting: WaitingList) -> None:
         """Let what waits go, some of it each round, where only the number of its endpoint is left."""
         self._purging.add(number, waiting)
 
-    def when_purged(self, receipt: Receipt, token: int) -> None:
+    def when_purged(self, receipt: CompletionCallback, token: int) -> None:
         """Tell `receipt` SYNCED when all that was purged up to now has left the store."""
         self._purging.tell(receipt, token)
 

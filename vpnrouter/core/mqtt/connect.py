@@ -9,7 +9,7 @@ from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt.ingress import Ingress
+from vpnrouter.core.mqtt.qos_receiver import QosReceiver
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.tracing import assign
@@ -30,7 +30,7 @@ NAME_IN_USE: Final = "403 Client Name Already In Use"
 
 
 @final
-class Opening:
+class ConnectHandler:
     """The login of a connection with its CONNECT: who it is, which session, what its client may do."""
 
     __slots__ = ("_connection", "_packet")
@@ -152,7 +152,7 @@ class Opening:
         publisher = self._publish(admission, session)
         if spool is not None:
             says_no_match = profile.reject_msg_to_sender_on_no_subscription_match_enabled
-            connection.ingress = Ingress(
+            connection.ingress = QosReceiver(
                 connection, publisher, session, spool, says_no_match, profile.end_to_end_bridge
             )
         admission.vpn.publishers[client_id] = publisher

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final, cast, final
 from mypy_extensions import i64
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import CONNECTION
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.discards import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
-from vpnrouter.core.entrance import NO_MEMORY, SAYS
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
+from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt.connect import Opening
+from vpnrouter.core.mqtt.connect import ConnectHandler
 from vpnrouter.core.mqtt.session import MqttSession
-from vpnrouter.core.mqtt.subscribe import Subscribing, Unsubscribing
+from vpnrouter.core.mqtt.subscribe import SubscribeJob, UnsubscribeJob
+from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
 from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG
 from vpnrouter.core.route import Route
 from vpnrouter.core.tracing import read
@@ -38,7 +38,7 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.core.login import Admission
-    from vpnrouter.core.mqtt.ingress import Ingress
+    from vpnrouter.core.mqtt.qos_receiver import QosReceiver
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
     from vpnrouter.core.timers import Job, Timer
@@ -136,7 +136,7 @@ class MqttConnection(Connection):
         self.max_packet = limits.CONNECT_BYTES
         self.session: MqttSession | None = None
         self.publisher: Publisher | None = None
-        self.ingress: Ingress | None = None
+        self.ingress: QosReceiver | None = None
         self.connect_packet: Connect | None = None
         self.wants_problem_information = True
         self._alias_topics: dict[int, bytes] = {}
@@ -223,10 +223,10 @@ class MqttConnection(Connection):
             self._acknowledge(cast(Ack, packet))
         elif action == "subscribe":
             if self.session is not None:
-                self._begin(Subscribing(self, self.session, cast(Subscribe, packet)))
+                self._begin(SubscribeJob(self, self.session, cast(Subscribe, packet)))
         elif action == "unsubscribe":
             if self.session is not None:
-                self._begin(Unsubscribing(self, self.session, cast(Unsubscribe, packet)))
+                self._begin(UnsubscribeJob(self, self.session, cast(Unsubscribe, packet)))
         elif action == "disconnect":
             self._disconnect(cast(Disconnect, packet))
         elif action == "auth":
@@ -234,7 +234,7 @@ class MqttConnection(Connection):
                 reason.PROTOCOL_ERROR, f"{type(packet).__name__} without a method (MQTT-4.12.0-6)"
             )
         else:
-            Opening(self, cast(Connect, packet)).begin(length)
+            ConnectHandler(self, cast(Connect, packet)).begin(length)
 
     def _begin(self, job: Job) -> None:
         """Run the job in this turn if it is short; otherwise the client's next packets wait for it (MQTT-4.6.0-1)."""
@@ -431,13 +431,13 @@ class MqttConnection(Connection):
             return
         publisher.messages += 1
         publisher.bytes_ += length
-        denied = "" if publisher.allowed(route) else reasons.ACL_DENIED
+        denied = "" if publisher.allowed(route) else refusals.ACL_DENIED
         if not denied and not route.may_put(publisher.username, publisher.rule):
-            denied = reasons.PERMISSION_DENIED
+            denied = refusals.PERMISSION_DENIED
         why = denied
         if route.missing_queue and qos and not denied and not publisher.may_learn(route):
-            denied = reasons.PERMISSION_DENIED
-            why = reasons.QUEUE_NOT_FOUND
+            denied = refusals.PERMISSION_DENIED
+            why = refusals.QUEUE_NOT_FOUND
         if denied:
             if not publisher.told & PUBLISH_DENIED:
                 text = f"{why}: topic {route.topic}"
@@ -456,7 +456,7 @@ class MqttConnection(Connection):
             # The client profile let it send guaranteed messages when it logged in.
             publisher.refused += 1
             vpn.rejected += 1
-            ingress.refuse(packet_id, qos, reasons.PERMISSION_DENIED)
+            ingress.refuse(packet_id, qos, refusals.PERMISSION_DENIED)
             return
         # What held at the login: that is what the client was told.
         if end - start > publisher.max_size:
@@ -469,7 +469,7 @@ class MqttConnection(Connection):
             publisher.refused += 1
             publisher.report_lost(DISCARD, topic, qos, MSG_TOO_BIG)
             if ingress is not None and qos:
-                ingress.refuse(packet_id, qos, reasons.TOO_LARGE)
+                ingress.refuse(packet_id, qos, refusals.TOO_LARGE)
             return
         large = vpn.limits.large_msg_size
         if large and end - start > large and not publisher.told & LARGE:
@@ -533,7 +533,7 @@ class MqttConnection(Connection):
         """Go on with the CONNECT that waits for this verdict."""
         packet = self.connect_packet
         if self.state == VERIFYING and packet is not None:
-            Opening(self, packet).verified(good)
+            ConnectHandler(self, packet).verified(good)
 
     def established(self, keep_alive_s: int) -> None:
         """The session is attached and CONNACK is out."""
@@ -614,7 +614,7 @@ class MqttConnection(Connection):
             text = "too many bytes of unfinished packets in the message VPN"
             self.report_protocol_error(text)
         else:
-            text = SAYS[NO_MEMORY]
+            text = REASON_TEXTS[NO_MEMORY]
             self.router.entrance.turned_away(NO_MEMORY, self.peer)
         self.fail(reason.QUOTA_EXCEEDED, text)
         self.let_go()
@@ -623,7 +623,7 @@ class MqttConnection(Connection):
         """Answer CONNACK with this code, if the password is still to be verified."""
         packet = self.connect_packet
         if self.state == VERIFYING and packet is not None:
-            Opening(self, packet).refuse(code, text)
+            ConnectHandler(self, packet).refuse(code, text)
 
     def taken_over(self) -> None:
         """Another connection took the session (MQTT 5, 3.1.4)."""

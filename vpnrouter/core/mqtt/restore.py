@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
+from vpnrouter.core.guaranteed.message_record import from_record
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.stored import from_record
 from vpnrouter.core.login import rights_of
-from vpnrouter.core.mqtt.outbound import KEYED, SYNCED, Outbound
+from vpnrouter.core.mqtt.qos_sender import KEYED, SYNCED, QosSender
 from vpnrouter.core.mqtt.session import NEVER_S, SEPARATOR, WILL_END, MqttSession, Will
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
@@ -30,7 +30,7 @@ ID_BYTES: Final = 8
 
 
 @final
-class Row:
+class StoredSession:
     """The stored row of one session. `left_ns` is wall clock time, 0 if its client was connected to the end.
 
     Earlier versions wrote no owner, but who made the endpoint, which was the owner.
@@ -74,7 +74,7 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
         client_id, separator, text = rest.decode().partition(SEPARATOR)
         if not separator:
             current = client_id
-            row = Row(value)
+            row = StoredSession(value)
             session = None
             if not (vpn.acl_profiles and row.owner and rights_of(vpn, row.owner) is None):
                 session = restore_session(vpn, spool, client_id, row)
@@ -101,7 +101,9 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
     return found
 
 
-def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> MqttSession | None:
+def restore_session(
+    vpn: MessageVpn, spool: Spool, client_id: str, row: StoredSession
+) -> MqttSession | None:
     """One session as its client left it, without subscriptions; None when it has expired."""
     left_ns = row.left(vpn.context.steady_ns)
     if row.expiry_s == 0 or (left_ns <= 0 and row.expiry_s != NEVER_S):
@@ -113,7 +115,7 @@ def restore_session(vpn: MessageVpn, spool: Spool, client_id: str, row: Row) -> 
     session.number = row.number
     if row.endpoint:
         session.make_endpoint(spool)
-        session.outbound = Outbound(session)
+        session.outbound = QosSender(session)
     vpn.clients[client_id] = session
     session.last()
     session.expire_in(left_ns)
@@ -195,7 +197,7 @@ def _identifiers(session: MqttSession, store: Store) -> None:
             session.carried[keys.second_of(key)] = keys.unpack_id(value)
     for key, value in store.scan(keys.outbound(number, 0)[:-2]):
         if session.outbound is None:
-            session.outbound = Outbound(session)
+            session.outbound = QosSender(session)
         packet_id = keys.second_of(key)
         if len(value) == ID_BYTES:
             session.outbound.sent(keys.unpack_id(value), packet_id, 2)

@@ -17,20 +17,20 @@ import json
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import CONNECTION
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
     PUBLISH_TOPIC_ACL,
     TOPIC_PARSE_ERROR,
 )
+from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoint_of
-from vpnrouter.core.guaranteed.reasons import SESSION_ENDED
+from vpnrouter.core.guaranteed.endpoint_settings import SESSION
+from vpnrouter.core.guaranteed.message_record import to_record
+from vpnrouter.core.guaranteed.refusals import SESSION_ENDED
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.stored import to_record
-from vpnrouter.core.guaranteed.terms import SESSION
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt.ingress import Unheard
+from vpnrouter.core.mqtt.qos_receiver import NoCallback
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.tracing import leaving
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.login import Admission
     from vpnrouter.core.mqtt.connection import MqttConnection
-    from vpnrouter.core.mqtt.outbound import Outbound
+    from vpnrouter.core.mqtt.qos_sender import QosSender
     from vpnrouter.core.mqtt.subscribe import RetainedFeed
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
@@ -157,7 +157,7 @@ class MqttSession(Subscriber):
         self.receives = True
         self.inbound: set[int] = set()
         self.carried: dict[int, int] = {}
-        self.outbound: Outbound | None = None
+        self.outbound: QosSender | None = None
         self.feed: RetainedFeed | None = None
         self.will: Will | None = None
         self.will_kept = False
@@ -393,7 +393,7 @@ class MqttSession(Subscriber):
             message.qos = 0
         if message.qos and spool is not None:
             message.persistent = True
-            spool.publish(self.vpn, message, Unheard(), 0)
+            spool.publish(self.vpn, message, NoCallback(), 0)
         else:
             self.vpn.publish(message)
 

@@ -17,15 +17,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
-from vpnrouter.core.guaranteed.reasons import PERMISSION_DENIED, not_there
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONSUME,
+    MODIFY_TOPIC,
+    QUEUE,
+    READ_ONLY,
+    TOPIC_ENDPOINT,
+)
+from vpnrouter.core.guaranteed.refusals import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.replay import parse_start
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.terms import CONSUME, MODIFY_TOPIC, QUEUE, READ_ONLY, TOPIC_ENDPOINT
-from vpnrouter.core.mqtt.flow import MqttFlow
-from vpnrouter.core.mqtt.ingress import Answer
-from vpnrouter.core.mqtt.outbound import Outbound
+from vpnrouter.core.mqtt.consumer_flow import MqttFlow
+from vpnrouter.core.mqtt.qos_receiver import FrameWhenSynced
+from vpnrouter.core.mqtt.qos_sender import QosSender
 from vpnrouter.core.publisher import BIND_FAILED, SUBSCRIBE_DENIED
 from vpnrouter.core.retained import forget_expired
 from vpnrouter.core.subscriber import Subscription
@@ -52,7 +58,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.mqtt.session import MqttSession
     from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
-    from vpnrouter.topics.index import Walk
+    from vpnrouter.topics.index import IndexWalk
     from vpnrouter.wire.mqtt.properties import Properties
 
 
@@ -75,7 +81,7 @@ def binds(text: str) -> bool:
 
 
 @final
-class Wishes:
+class SubscribeProperties:
     """What the user properties of one SUBSCRIBE say about the consumers that it binds.
 
     Each is read when a filter first asks for it, and once, however many filters there are.
@@ -170,7 +176,7 @@ class RetainedFeed(Job):
         self._wanted: dict[str, tuple[Subscription, int]] = {}
         self._subscription: Subscription | None = None
         self._since = 0
-        self._walk: Walk | None = None
+        self._walk: IndexWalk | None = None
         self._found: list[bytes] = []
         self._waits = False
         session.vpn.retained.watch()
@@ -370,7 +376,7 @@ class _FilterJob(Job):
 
 
 @final
-class Subscribing(_FilterJob):
+class SubscribeJob(_FilterJob):
     """One SUBSCRIBE. Retained messages come after the answer."""
 
     __slots__ = ("_identifier", "_packet", "_promised", "_texts", "_wanted", "_wishes")
@@ -384,7 +390,7 @@ class Subscribing(_FilterJob):
         self._texts: dict[str, None] = {}
         self._wanted: list[Subscription] = []
         self._promised = False
-        self._wishes = Wishes(packet.properties)
+        self._wishes = SubscribeProperties(packet.properties)
 
     def _one(self, connection: MqttConnection, session: MqttSession, at: int) -> int:
         """Subscribe to one filter."""
@@ -432,7 +438,7 @@ class Subscribing(_FilterJob):
         spool = spool_of(session.vpn.context)
         if self._promised and spool is not None:
             # A subscription that outlives the router is granted when it is in the spool.
-            spool.when_synced(Answer(connection, frame), 0)
+            spool.when_synced(FrameWhenSynced(connection, frame), 0)
         else:
             connection.outbox.control(frame)
         send_retained(session, self._wanted)
@@ -445,9 +451,9 @@ class Subscribing(_FilterJob):
         admission = connection.admission
         spool = spool_of(vpn.context)
         if spool is None or admission is None:
-            raise Refused(reasons.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
+            raise Refused(refusals.SERVICE_UNAVAILABLE, reason.IMPLEMENTATION_SPECIFIC_ERROR)
         if not admission.profile.allow_guaranteed_msg_receive_enabled:
-            raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+            raise Refused(refusals.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
         browsing = self._wishes.browse
         topics = ""
         if text.startswith(TOPIC_ENDPOINT_PREFIX):
@@ -474,7 +480,7 @@ class Subscribing(_FilterJob):
         if session.durable:
             session.number_in(spool)
         if session.outbound is None:
-            session.outbound = Outbound(session)
+            session.outbound = QosSender(session)
             session.outbound.plug(session.receive_maximum)
         outbound = session.outbound
         granted = max(1, qos)
@@ -485,7 +491,7 @@ class Subscribing(_FilterJob):
         flow.identifier = self._identifier
         if browsing:
             if replay_from is not None:
-                raise Refused(reasons.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
+                raise Refused(refusals.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
             outbound.flows[text] = flow
         else:
             # Before it is bound: whatever raises, it is let go of with the connection.
@@ -513,7 +519,7 @@ class Subscribing(_FilterJob):
         most = admission.profile.max_egress_flow_count
         count = len(outbound.flows) + (0 if outbound.own is None else 1)
         if most and count >= most:
-            raise Refused(reasons.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
+            raise Refused(refusals.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
 
     def _let_attract(self, endpoint: Endpoint, text: str, permission: int) -> None:
         """Let a topic endpoint have the one subscription that a consumer wants of it."""
@@ -536,9 +542,9 @@ class Subscribing(_FilterJob):
             return
         if endpoint.subscriptions and not same:
             if endpoint.flows:
-                raise Refused(reasons.SUBSCRIPTION_MISMATCH, reason.NOT_AUTHORIZED)
+                raise Refused(refusals.SUBSCRIPTION_MISMATCH, reason.NOT_AUTHORIZED)
             if permission < MODIFY_TOPIC:
-                raise Refused(reasons.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
+                raise Refused(refusals.PERMISSION_DENIED, reason.NOT_AUTHORIZED)
             vpn.drop(endpoint)
         if not same:
             vpn.subscribe(Subscription(filter_, endpoint))
@@ -629,7 +635,7 @@ class Subscribing(_FilterJob):
             endpoint.define()
             session.keep()
         if session.outbound is None:
-            session.outbound = Outbound(session)
+            session.outbound = QosSender(session)
             session.outbound.plug(session.receive_maximum)
         else:
             session.outbound.bind_own(endpoint)
@@ -637,7 +643,7 @@ class Subscribing(_FilterJob):
 
 
 @final
-class Unsubscribing(_FilterJob):
+class UnsubscribeJob(_FilterJob):
     """One UNSUBSCRIBE."""
 
     __slots__ = ("_packet",)

@@ -15,8 +15,8 @@ from vpnrouter import __version__
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.build_info import build_kind
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
 from vpnrouter.management.meters import by_direction
 from vpnrouter.management.metrics.families import Durations
 from vpnrouter.management.metrics.figures import (

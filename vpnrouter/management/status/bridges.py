@@ -26,9 +26,9 @@ from vpnrouter.bridges.status import (
     status_of,
 )
 from vpnrouter.config.bridge_terms import ConfiguredBridge, subscriptions
-from vpnrouter.core.discards import TTL_EXCEEDED
+from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.terms import QUEUE
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.status.cleared import bridge_base, bridge_counts
 from vpnrouter.wire.link import codes

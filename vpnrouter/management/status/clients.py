@@ -11,15 +11,15 @@ import trio
 from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,
     REFUSED,
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
+from vpnrouter.core.guaranteed.endpoint_settings import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.terms import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
@@ -83,7 +83,7 @@ class MqttSessionStatus:
 @dataclass(frozen=True, slots=True)
 class ClientStatus:
     """One client as monitoring shows it; names of the field's clients in snake_case. Counts are since it
-    connected, or since they were cleared; `discarded` is by reason of core/discards.py, `refused` among them
+    connected, or since they were cleared; `discarded` is by reason of core/discard_reasons.py, `refused` among them
     standing for reasons that only the message VPN tells apart. A link is a client too, of a bridge of another
     router or of an own one (`client_name` begins with `#bridge`).
     """

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.core.discards import REASONS
-from vpnrouter.core.guaranteed import dead_letters, reasons, replay
+from vpnrouter.core.discard_reasons import REASONS
+from vpnrouter.core.guaranteed import dead_letters, refusals, replay
 from vpnrouter.core.guaranteed.endpoint import LAST_VALUE, endpoints_of
-from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
-from vpnrouter.core.guaranteed.terms import (
+from vpnrouter.core.guaranteed.endpoint_settings import (
     KIND_NAMES,
     PARKING,
     QUEUE,
     SESSION,
     TOPIC_ENDPOINT,
 )
-from vpnrouter.core.guaranteed.unit import Receipt
+from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
 from vpnrouter.management.status.cleared import ClearedEndpoints
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpnrouter.core.guaranteed.counters import EndpointCounters
-    from vpnrouter.core.guaranteed.endpoint import Endpoint, Row
+    from vpnrouter.core.guaranteed.endpoint import Endpoint, EndpointMessage
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.router import Router
 
@@ -268,7 +268,7 @@ sessions begin with `#mqtt/` by themselves, as no queue's does."""
 
 
 @final
-class Synced(Receipt):
+class Synced(CompletionCallback):
     """Ends a wait when what was asked for is synced."""
 
     def __init__(self) -> None:
@@ -438,7 +438,7 @@ class Queues:
         """Replay to a queue what the replay log has; "" when the start is synced, else why it was refused."""
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
-            return reasons.UNKNOWN_QUEUE
+            return refusals.UNKNOWN_QUEUE
         try:
             endpoint.start_replay(from_ns, after_id, log)
         except Refused as refusal:
@@ -478,7 +478,7 @@ def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCount
     return QueueStatus(msg_vpn_name=msg_vpn, queue_name=name, **values)
 
 
-def _message(row: Row) -> MsgStatus:
+def _message(row: EndpointMessage) -> MsgStatus:
     message = row.message
     return MsgStatus(
         msg_id=row.msg_id,
@@ -508,7 +508,7 @@ OTHER: Final = "other"
 
 KNOWN: Final = (
     frozenset(REASONS)
-    | frozenset(reasons.DISCARD_NAMES.values())
+    | frozenset(refusals.DISCARD_NAMES.values())
     | {
         *(dead_letters.CONSUMER, dead_letters.EXPIRED, dead_letters.REDELIVERED),
         *(LAST_VALUE, replay.TRIMMED, PROMOTION_CONGESTION),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vpnrouter.config.model import is_said
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
-from vpnrouter.core.guaranteed.terms import terms_of
+from vpnrouter.core.guaranteed.endpoint_settings import endpoint_settings_of
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
@@ -50,7 +50,7 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
         bounds_of(written),
     )
     vpn.enabled = written.enabled
-    vpn.session_terms = terms_of(written.mqtt.session_queue)
+    vpn.session_terms = endpoint_settings_of(written.mqtt.session_queue)
     return vpn
 
 

@@ -12,7 +12,7 @@ from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.config.model import changed
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.terms import terms_of
+from vpnrouter.core.guaranteed.endpoint_settings import endpoint_settings_of
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
@@ -288,7 +288,7 @@ def change_message_vpn(
 ) -> None:
     """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
     vpn.take_bounds(bounds_of(after))
-    vpn.session_terms = terms_of(after.mqtt.session_queue)
+    vpn.session_terms = endpoint_settings_of(after.mqtt.session_queue)
     _change_profiles(vpn, before.client_profiles, after.client_profiles)
     _change_acl_profiles(vpn, before.acl_profiles, after.acl_profiles)
     goes_down = before.enabled and not after.enabled

@@ -12,7 +12,7 @@ from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import ReceivedPositions, decode_positions
 from vpnrouter.config.bridge_terms import flow_terms
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.terms import PARKING, EndpointTerms
+from vpnrouter.core.guaranteed.endpoint_settings import PARKING, EndpointSettings
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.units import MEGABYTE
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from vpnrouter.spool.store import Store
 
 
-def lot_terms(written: Bridge) -> EndpointTerms:
+def lot_terms(written: Bridge) -> EndpointSettings:
     """The attributes of a bridge's parking lot: nothing in it expires, and all of it is delivered at once."""
-    terms = EndpointTerms()
+    terms = EndpointSettings()
     # 0 would keep the last message only.
     terms.max_msg_spool_usage = max(1, written.max_parked_msg_spool_usage * MEGABYTE)
     terms.max_spooled_msg_count = limits.LINK_PARKED

@@ -13,7 +13,7 @@ from vpnrouter.bridges.driver import BridgeDriver
 from vpnrouter.bridges.machine import DetachHalf, Machine
 from vpnrouter.bridges.remote_links import RemoteLinks
 from vpnrouter.config.bridge_terms import ConfiguredBridge
-from vpnrouter.core.barrier import BRIDGE
+from vpnrouter.core.fault_barrier import BRIDGE
 from vpnrouter.errors import OperationError
 from vpnrouter.server.events.event_context import raise_event
 from vpnrouter.server.net.dial import TlsSettings

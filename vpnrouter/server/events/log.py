@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TextIO, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import TASK
+from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.events import table
 from vpnrouter.events.log import Event, EventLog, RateLimit, as_json, readable, shortened
 from vpnrouter.events.table import AREAS, CONFIG, NAMES

@@ -9,10 +9,10 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.config.declared import ClientProfile
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.terms import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.events import table
 from vpnrouter.events.thresholds import ThresholdEvents, Thresholds, ThresholdValues
 
@@ -48,7 +48,7 @@ DEFAULT: Final = "default"
 UNSAID: Final = ClientProfile()
 """A client profile with all its defaults."""
 
-OVER_QUOTA: Final = reasons.DISCARD_NAMES[reasons.SPOOL_OVER_QUOTA]
+OVER_QUOTA: Final = refusals.DISCARD_NAMES[refusals.SPOOL_OVER_QUOTA]
 
 CONNECTIONS: Final = ThresholdEvents(
     table.CONNECTIONS_HIGH, table.CONNECTIONS_HIGH_CLEAR, "connections"

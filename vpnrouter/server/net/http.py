@@ -19,7 +19,7 @@ import trio
 from starlette.requests import ClientDisconnect
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import REQUEST
+from vpnrouter.core.fault_barrier import REQUEST
 
 if TYPE_CHECKING:
     import socket
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message
 
-    from vpnrouter.core.barrier import Barrier
+    from vpnrouter.core.fault_barrier import FaultBarrier
 
 WRITE_S: Final = 10.0
 """Seconds that a peer has to take what is written to it; the answer is lost then, and the connection."""
@@ -56,7 +56,7 @@ class HasContext(Protocol):
 
 
 async def serve_http(
-    sock: socket.socket, tls: HasContext | None, most: int, app: ASGIApp, barrier: Barrier
+    sock: socket.socket, tls: HasContext | None, most: int, app: ASGIApp, barrier: FaultBarrier
 ) -> None:
     """Answer HTTP on a bound, listening, non-blocking socket until cancelled.
 
@@ -121,7 +121,11 @@ class HttpConnection:
     """One connection: its requests are answered one after the other."""
 
     def __init__(
-        self, accepted: trio.SocketStream, tls: HasContext | None, app: ASGIApp, barrier: Barrier
+        self,
+        accepted: trio.SocketStream,
+        tls: HasContext | None,
+        app: ASGIApp,
+        barrier: FaultBarrier,
     ) -> None:
         self.socket = accepted.socket
         self.waiting_since = trio.current_time()

@@ -11,10 +11,10 @@ import trio
 from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
-from vpnrouter.core.barrier import LISTENER
-from vpnrouter.core.entrance import origin_of
+from vpnrouter.core.fault_barrier import LISTENER
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Channel
+from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import LISTEN_PORT
 from vpnrouter.management.metrics.figures import ListenerFigures
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import Management
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import PeerCertificate
-    from vpnrouter.core.entrance import Strangers
+    from vpnrouter.core.pre_login_limits import PendingConnections
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
     from vpnrouter.management.sources import Sources
@@ -253,7 +253,7 @@ async def _take(
 class _NotLoggedIn(Channel):
     """A connection that is served by tasks and has not logged in."""
 
-    def __init__(self, peer: str, strangers: Strangers) -> None:
+    def __init__(self, peer: str, strangers: PendingConnections) -> None:
         self.peer = peer
         self.origin = origin_of(peer)
         self.scope = trio.CancelScope()
@@ -285,7 +285,7 @@ async def _serve_one(
     door: _ListenerContext,
     socket_stream: trio.SocketStream,
     places: trio.CapacityLimiter,
-    strangers: Strangers,
+    strangers: PendingConnections,
     guest: _NotLoggedIn,
 ) -> None:
     try:
@@ -308,7 +308,7 @@ async def _serve_one(
 async def _serve_placed(
     door: _ListenerContext,
     socket_stream: trio.SocketStream,
-    strangers: Strangers,
+    strangers: PendingConnections,
     guest: _NotLoggedIn,
 ) -> None:
     stream: trio.SocketStream | Secured | WebSocketStream = socket_stream

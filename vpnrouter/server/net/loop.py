@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import TASK
+from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.events.table import NOTE
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.listeners import serve_streams
@@ -40,9 +40,9 @@ from vpnrouter.server.net.streams import serve_stream
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.context import RouterContext
+    from vpnrouter.core.fault_barrier import FaultBarrier
     from vpnrouter.core.router import Router
     from vpnrouter.server.net.reactor import Acceptor, Host, Reactor
     from vpnrouter.server.password_verifier import PasswordVerifier
@@ -191,7 +191,9 @@ class RunnableTasks(trio.abc.Instrument):
         self.tasks.discard(task)
 
 
-async def restarted(barrier: Barrier, name: str, task: Callable[[], Awaitable[object]]) -> None:
+async def restarted(
+    barrier: FaultBarrier, name: str, task: Callable[[], Awaitable[object]]
+) -> None:
     """Run a task of the router. One that raises is told and started again, after longer and longer pauses."""
     rest_s = RESTART_S
     while True:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter.bridges.link import Link
-from vpnrouter.core.barrier import LISTENER, SPOOL
+from vpnrouter.core.fault_barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
 from vpnrouter.limits import TURN_WORK
 from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.router import Router
-    from vpnrouter.core.turn import Committing, TurnContext
+    from vpnrouter.core.turn import CommitPort, TurnContext
 
 
 class Host(Protocol):
@@ -427,7 +427,7 @@ class Reactor:
         flush_ready(self.context)
 
     def _share(
-        self, committing: Committing, spooled: list[SocketChannel], before_ns: int, recorded: int
+        self, committing: CommitPort, spooled: list[SocketChannel], before_ns: int, recorded: int
     ) -> None:
         """End a round: receive from those who bring work for the spool, if it has not had more than its share.
 

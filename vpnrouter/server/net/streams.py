@@ -23,7 +23,7 @@ from wsproto.events import (
 )
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from vpnrouter.core.barrier import CONNECTION, LOST
+from vpnrouter.core.fault_barrier import CONNECTION, LOST
 from vpnrouter.core.outbox import Channel
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.net.tls import tls_reason

@@ -9,8 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.barrier import SPOOL, THREAD, fault_id
-from vpnrouter.core.turn import Committing
+from vpnrouter.core.fault_barrier import SPOOL, THREAD, fault_id
+from vpnrouter.core.turn import CommitPort
 from vpnrouter.errors import SpoolError
 from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
 from vpnrouter.management.metrics.families import Durations, Histogram
@@ -28,7 +28,7 @@ RETRY_S: Final = 1.0
 
 
 @final
-class Committer(Committing):
+class Committer(CommitPort):
     """Commits the units of `spool` to `store`. `fd` is readable when `finished` is to be called.
 
     A commit that fails is tried again until it succeeds: until then publishers that wait go on waiting,

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.access import BoundRule
-from vpnrouter.core.guaranteed.definition import Definition
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
-from vpnrouter.core.guaranteed.replay import ReplayLog
-from vpnrouter.core.guaranteed.terms import (
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
+from vpnrouter.core.guaranteed.endpoint_settings import (
     KIND_NAMES,
     QUEUE,
     REPLAY_LOG,
     TOPIC_ENDPOINT,
-    EndpointTerms,
-    terms_of,
+    EndpointSettings,
+    endpoint_settings_of,
 )
+from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.subscriber import Subscription
@@ -40,7 +40,7 @@ GONE: Final = "503 Queue Shutdown: it is not configured any more"
 class Endpoints:
     """Endpoints of the configuration by their numbers in the store; `definitions` are what the store knows."""
 
-    def __init__(self, spool: Spool, definitions: list[Definition]) -> None:
+    def __init__(self, spool: Spool, definitions: list[EndpointDefinition]) -> None:
         self._spool = spool
         self._known = {(one.vpn, one.kind, one.name): one for one in definitions}
         self._orphans: list[Endpoint] = []
@@ -56,12 +56,12 @@ class Endpoints:
         queues = {} if before is None else before.queues
         for name, queue in written.queues.items():
             if queues.get(name) is not queue:
-                endpoint = self.have(vpn, QUEUE, name, terms_of(queue))
+                endpoint = self.have(vpn, QUEUE, name, endpoint_settings_of(queue))
                 subscribe(endpoint, queue)
         topic_endpoints = {} if before is None else before.topic_endpoints
         for name, topic_endpoint in written.topic_endpoints.items():
             if topic_endpoints.get(name) is not topic_endpoint:
-                self.have(vpn, TOPIC_ENDPOINT, name, terms_of(topic_endpoint))
+                self.have(vpn, TOPIC_ENDPOINT, name, endpoint_settings_of(topic_endpoint))
         self._log(vpn, written)
         wanted: dict[int, Mapping[str, object]] = {
             QUEUE: written.queues,
@@ -76,7 +76,7 @@ class Endpoints:
         """Let `vpn` have the replay log of its configuration; what a log that goes has logged goes too."""
         logs = self._spool.replay_logs
         for name, replay_log in written.replay_logs.items():
-            endpoint = self.have(vpn, REPLAY_LOG, name, terms_of(replay_log))
+            endpoint = self.have(vpn, REPLAY_LOG, name, endpoint_settings_of(replay_log))
             chosen = replay_log.topic_filter
             dialect = MQTT if chosen.topic_syntax == "mqtt" else SMF
             texts = chosen.subscriptions if chosen.enabled else ()
@@ -97,7 +97,7 @@ class Endpoints:
             del logs[endpoint.vpn.name]
         self.delete(endpoint)
 
-    def have(self, vpn: MessageVpn, kind: int, name: str, terms: EndpointTerms) -> Endpoint:
+    def have(self, vpn: MessageVpn, kind: int, name: str, terms: EndpointSettings) -> Endpoint:
         """The endpoint of this name, under these terms; made if it is new, with what is in the spool for it."""
         endpoint = endpoints_of(vpn).get((kind, name))
         if endpoint is not None:
@@ -107,7 +107,7 @@ class Endpoints:
             return endpoint
         known = self._known.get((vpn.name, kind, name))
         if known is None:
-            known = Definition(self._spool.number(), vpn.name, kind, name, True)
+            known = EndpointDefinition(self._spool.number(), vpn.name, kind, name, True)
             self._known[vpn.name, kind, name] = known
             self._spool.ledger.put(keys.endpoint(known.number), known.encode())
         endpoint = Endpoint(self._spool, vpn, kind, name, known.number, terms)
@@ -126,10 +126,10 @@ class Endpoints:
         """True when the store knows an endpoint of this name."""
         return (vpn.name, kind, name) in self._known
 
-    def keep_orphan(self, vpn: MessageVpn, definition: Definition) -> None:
+    def keep_orphan(self, vpn: MessageVpn, definition: EndpointDefinition) -> None:
         """Keep an endpoint that is not configured any more, shut down, with its messages."""
         self._detach(definition)
-        endpoint = self.have(vpn, definition.kind, definition.name, _shut(EndpointTerms()))
+        endpoint = self.have(vpn, definition.kind, definition.name, _shut(EndpointSettings()))
         self._orphans.append(endpoint)
 
     def let_go(self, endpoint: Endpoint) -> None:
@@ -145,7 +145,7 @@ class Endpoints:
             self._orphans.append(endpoint)
             self._tell(endpoint)
 
-    def _detach(self, definition: Definition) -> None:
+    def _detach(self, definition: EndpointDefinition) -> None:
         """Remove the subscription of a topic endpoint from the store, so that it attracts nothing any more."""
         if definition.kind == TOPIC_ENDPOINT:
             definition.subscription = ""
@@ -197,7 +197,7 @@ class Endpoints:
         self.by_number.pop(endpoint.number, None)
         vpn.forget_all_routes()
 
-    def forget(self, definition: Definition) -> None:
+    def forget(self, definition: EndpointDefinition) -> None:
         """Delete an endpoint that the store alone has; its messages are nobody's then."""
         self._known.pop((definition.vpn, definition.kind, definition.name), None)
         self._spool.ledger.delete(keys.endpoint(definition.number))
@@ -258,7 +258,7 @@ def judge_endpoint(endpoint: Endpoint) -> None:
         endpoint.rule = None if acl.unrestricted else acl.bind(username, client_id)
 
 
-def _shut(terms: EndpointTerms) -> EndpointTerms:
+def _shut(terms: EndpointSettings) -> EndpointSettings:
     terms.ingress_enabled = False
     terms.egress_enabled = False
     return terms

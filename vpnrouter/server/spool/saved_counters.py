@@ -14,7 +14,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.bridges.counters import COUNTS, Counters
-from vpnrouter.core.discards import UNACCOUNTED
+from vpnrouter.core.discard_reasons import UNACCOUNTED
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
 from vpnrouter.spool import keys
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.link_registry import LinkRegistry
-    from vpnrouter.core.discards import Discards
+    from vpnrouter.core.discard_reasons import DiscardCounts
     from vpnrouter.core.guaranteed.counters import EndpointCounters
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
@@ -80,7 +80,7 @@ def _fill(
     for name, number in numbers.items():
         setattr(counters, name, number)
     for name, found in counts.items():
-        discards: Discards = getattr(counters, name)
+        discards: DiscardCounts = getattr(counters, name)
         discards.counts = found
     return True
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, final
 import trio
 
 from vpnrouter.config.checks.listeners import SPOOL_FOLDER
-from vpnrouter.core.barrier import SPOOL
 from vpnrouter.core.credentials import Credentials
-from vpnrouter.core.guaranteed.definition import Definition, read_definitions
+from vpnrouter.core.fault_barrier import SPOOL
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
+from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
-from vpnrouter.core.guaranteed.terms import REPLAY_LOG, SESSION
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError
@@ -113,7 +113,9 @@ class SpoolService:
         self.committer = Committer(spool, store)
         context.committing = self.committer
 
-    def _absent(self, router: Router, definitions: list[Definition]) -> dict[str, MessageVpn]:
+    def _absent(
+        self, router: Router, definitions: list[EndpointDefinition]
+    ) -> dict[str, MessageVpn]:
         """Message VPNs of which the store has endpoints and the configuration nothing."""
         found: dict[str, MessageVpn] = {}
         for definition in definitions:
@@ -123,7 +125,7 @@ class SpoolService:
                 self.endpoints.keep_absent(found[name])
         return found
 
-    def _orphans(self, vpns: dict[str, MessageVpn], definitions: list[Definition]) -> None:
+    def _orphans(self, vpns: dict[str, MessageVpn], definitions: list[EndpointDefinition]) -> None:
         """Keep queues that the store knows and the configuration does not, shut down; forget the rest."""
         for definition in definitions:
             if definition.number in self.endpoints.by_number:

@@ -14,13 +14,13 @@ from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.core.discards import (
+from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     NO_SUBSCRIPTION_MATCH,
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.outbox import RefusedFrames
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.trace.events import DIRECT, DISCARD
 from vpnrouter.trace.recorder import Context
 from vpnrouter.wire.varint import topic_in
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber
 
 
-TELL_NS: Final = 1_000_000_000
+ROW_INTERVAL_NS: Final = 1_000_000_000
 """How long losses are added up before they are told."""
 
 Key = tuple[int, str, int, str, str, str, str, str, int, str, bytes]
@@ -42,12 +42,12 @@ topic."""
 
 
 @final
-class OutboxLosses(RefusedFrames):
+class OutboxDiscards(RefusedFrames):
     """What the outbox of `subscriber` in the message VPN `vpn` had no room for and no row tells yet."""
 
     __slots__ = ("count", "first", "listed", "losses", "subscriber", "vpn")
 
-    def __init__(self, losses: Losses, vpn: str, subscriber: Subscriber) -> None:
+    def __init__(self, losses: DiscardRows, vpn: str, subscriber: Subscriber) -> None:
         self.losses = losses
         self.vpn = vpn
         self.subscriber = subscriber
@@ -91,7 +91,7 @@ class OutboxLosses(RefusedFrames):
 
 
 @final
-class Losses(Timed):
+class DiscardRows(TimerTarget):
     """What no row tells yet. `discards`, `rejects`: which of the two are told at all.
 
     At most `most` places are told apart by topic, and as many again by client; what is lost beyond is
@@ -115,16 +115,16 @@ class Losses(Timed):
         self.rejects = rejects
         self.most = limits.TRACE_LOSSES
         self._armed = False
-        self._outboxes: list[OutboxLosses] = []
+        self._outboxes: list[OutboxDiscards] = []
         # Each with its message VPN.
         self._routes: list[tuple[str, Route]] = []
         self._places: dict[Key, int] = {}
 
-    def of(self, vpn: str, subscriber: Subscriber) -> OutboxLosses | None:
+    def of(self, vpn: str, subscriber: Subscriber) -> OutboxDiscards | None:
         """Where the outbox of a new connection is to count; None where discards are not told."""
-        return OutboxLosses(self, vpn, subscriber) if self.discards else None
+        return OutboxDiscards(self, vpn, subscriber) if self.discards else None
 
-    def outbox(self, refused: OutboxLosses) -> None:
+    def outbox(self, refused: OutboxDiscards) -> None:
         """Note an outbox that has losses to tell."""
         self._outboxes.append(refused)
         if not self._armed:
@@ -196,7 +196,7 @@ class Losses(Timed):
     def _arm(self) -> None:
         self._armed = True
         router_context = self._context
-        router_context.timers.arm(router_context.now_ns + TELL_NS, self, 0)
+        router_context.timers.arm(router_context.now_ns + ROW_INTERVAL_NS, self, 0)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Tell the losses that were added up."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.scram import PREFIX
-from vpnrouter.core.timers import Timed
+from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import Refused
 from vpnrouter.events import table
 
@@ -178,7 +178,7 @@ LOGIN_BUSY: Final = "too-many-logins"
 THROTTLED: Final = "too-many-failures"
 """Reasons for which strangers are turned away, as metrics and events name them."""
 
-SAYS: Final[dict[str, str]] = {
+REASON_TEXTS: Final[dict[str, str]] = {
     NO_DESCRIPTOR: "no file descriptor is left beside the reserve",
     MADE_ROOM: "had not logged in, and others wanted the place",
     NO_MEMORY: "too many bytes of packets before login",
@@ -186,7 +186,7 @@ SAYS: Final[dict[str, str]] = {
     THROTTLED: "too many failed logins",
 }
 
-TELL_NS: Final = 60_000_000_000
+EVENT_INTERVAL_NS: Final = 60_000_000_000
 """Each reason has at most one event in this time: a flood must not fill the log."""
 
 SERVER_BUSY: Final = 0x89
@@ -198,7 +198,7 @@ TOO_MANY_FAILURES: Final = "403 Too Many Failed Logins"
 
 
 @final
-class Strangers:
+class PendingConnections:
     """Connections that have not logged in, by address; each stands here as the channel that can end it.
 
     There are at most `most` of them, and `most_of_address` of one address. The oldest one makes room, or with
@@ -278,7 +278,7 @@ class Strangers:
 
 
 @final
-class Holdings:
+class BufferedBytes:
     """Bytes that connections hold for now, bounded by `most` together; beyond, the largest one is closed.
 
     That is the largest one of the address that holds most. `within` counts the same bytes for a larger whole.
@@ -287,7 +287,9 @@ class Holdings:
 
     __slots__ = ("_held", "_of", "_unread", "most", "total", "within")
 
-    def __init__(self, most: int, within: Holdings | None = None, *, unread: bool = False) -> None:
+    def __init__(
+        self, most: int, within: BufferedBytes | None = None, *, unread: bool = False
+    ) -> None:
         self.most = most
         self._unread = unread
         self.within = within
@@ -341,12 +343,12 @@ class Holdings:
 
 
 @final
-class Quota:
+class UsernameQuota:
     """An amount by client username, bounded by `most` together, and within a larger whole."""
 
     __slots__ = ("_of", "most", "total", "within")
 
-    def __init__(self, most: int, within: Quota | None = None) -> None:
+    def __init__(self, most: int, within: UsernameQuota | None = None) -> None:
         self.most = most
         self.within = within
         self.total = 0
@@ -374,7 +376,7 @@ class Quota:
 
 
 @final
-class Login(Timed):
+class PendingLogin(TimerTarget):
     """A password to be verified, for one connection or for several that gave the same name and password.
 
     `stored` is the configured password; `hashed` says that it is a hash, and takes long to verify. `counted` says
@@ -475,10 +477,10 @@ class Verifications:
     def __init__(self, throttle: LoginThrottle) -> None:
         self.throttle = throttle
         self.took_ns = 100_000_000
-        self._plain: list[Login] = []
-        self._slow: dict[str, list[Login]] = {}
+        self._plain: list[PendingLogin] = []
+        self._slow: dict[str, list[PendingLogin]] = {}
         self._count = 0
-        self._by_key: dict[bytes, Login] = {}
+        self._by_key: dict[bytes, PendingLogin] = {}
 
     def __len__(self) -> int:
         return self._count + len(self._plain)
@@ -492,7 +494,7 @@ class Verifications:
         connection.login = login
         return True
 
-    def add(self, login: Login) -> Login | None:
+    def add(self, login: PendingLogin) -> PendingLogin | None:
         """Add a login. Returns the login that has to make room, which the caller refuses, or None."""
         if login.key:
             self._by_key[login.key] = login
@@ -508,13 +510,13 @@ class Verifications:
             return max(self._slow.values(), key=len)[0]
         return None
 
-    def plain(self) -> list[Login]:
+    def plain(self) -> list[PendingLogin]:
         """Take out the logins that are verified at once."""
         found = self._plain
         self._plain = []
         return found
 
-    def next(self) -> Login | None:
+    def next(self) -> PendingLogin | None:
         """Take out the slow login whose turn it is; None where there is none."""
         if not self._slow:
             return None
@@ -526,7 +528,7 @@ class Verifications:
             self._slow[origin] = own
         return login
 
-    def take_all(self) -> list[Login]:
+    def take_all(self) -> list[PendingLogin]:
         """Take out all logins."""
         found = self.plain()
         while True:
@@ -535,7 +537,7 @@ class Verifications:
                 return found
             found.append(login)
 
-    def drop(self, login: Login) -> bool:
+    def drop(self, login: PendingLogin) -> bool:
         """Take a login out; False where its turn had come already."""
         self.forget(login)
         own = self._slow.get(login.origin)
@@ -550,14 +552,14 @@ class Verifications:
             return True
         return False
 
-    def forget(self, login: Login) -> None:
+    def forget(self, login: PendingLogin) -> None:
         """Let no further connection share this login."""
         if self._by_key.get(login.key) is login:
             del self._by_key[login.key]
 
 
 @final
-class Entrance:
+class PreLoginLimits:
     """What the strangers of one router hold, and what is refused to them.
 
     `plain` are strangers on plain sockets, `shaken` those over TLS or WebSocket, who cost more. `held` are the
@@ -580,11 +582,11 @@ class Entrance:
 
     def __init__(self, context: TurnContext) -> None:
         self.context = context
-        self.plain = Strangers(limits.STRANGERS, limits.STRANGERS_OF_ADDRESS)
-        self.shaken = Strangers(
+        self.plain = PendingConnections(limits.STRANGERS, limits.STRANGERS_OF_ADDRESS)
+        self.shaken = PendingConnections(
             limits.STRANGERS_SHAKING, limits.STRANGERS_SHAKING_OF_ADDRESS, context.ids.high | 1
         )
-        self.held = Holdings(limits.STRANGER_BYTES)
+        self.held = BufferedBytes(limits.STRANGER_BYTES)
         self.throttle = LoginThrottle()
         self.verifications = Verifications(self.throttle)
         self.open = 0
@@ -604,7 +606,7 @@ class Entrance:
         self.plain.most = min(limits.STRANGERS, self.most_open // 2)
         self.shaken.most = min(limits.STRANGERS_SHAKING, self.most_open // 4)
 
-    def has_place(self, strangers: Strangers, peer: str) -> bool:
+    def has_place(self, strangers: PendingConnections, peer: str) -> bool:
         """True when one more connection from `peer` may come in. Another one may have been closed for it."""
         victim = strangers.victim(origin_of(peer))
         if victim is None and self.open >= self.most_open:
@@ -614,7 +616,7 @@ class Entrance:
                 return False
         if victim is not None:
             self.turned_away(MADE_ROOM, peer)
-            victim.cut(SAYS[MADE_ROOM])
+            victim.cut(REASON_TEXTS[MADE_ROOM])
         return True
 
     def out_of_descriptors(self, shortage: bool) -> bool:
@@ -624,7 +626,7 @@ class Entrance:
         self.turned_away(NO_DESCRIPTOR, "")
         victim = self.plain.of_greatest() or self.shaken.of_greatest()
         if victim is not None:
-            victim.cut(SAYS[MADE_ROOM])
+            victim.cut(REASON_TEXTS[MADE_ROOM])
         return victim is None
 
     def turned_away(self, reason: str, peer: str) -> None:
@@ -635,14 +637,14 @@ class Entrance:
         if events is None:
             return
         now_ns = self.context.now_ns
-        told_ns, told = self._told.get(reason, (now_ns - TELL_NS, 0))
-        if now_ns - told_ns < TELL_NS:
+        told_ns, told = self._told.get(reason, (now_ns - EVENT_INTERVAL_NS, 0))
+        if now_ns - told_ns < EVENT_INTERVAL_NS:
             return
         self._told[reason] = (now_ns, count)
-        text = f"turned away: {SAYS[reason]}; {count - told:,} since last told, now from {peer or 'all'}"
+        text = f"turned away: {REASON_TEXTS[reason]}; {count - told:,} since last told, now from {peer or 'all'}"
         events.raise_event(table.STRANGERS_REFUSED, "", reason, text)
 
-    def verify(self, login: Login, *, known: bool) -> None:
+    def verify(self, login: PendingLogin, *, known: bool) -> None:
         """Have the password of a new login verified; `known` says that the username exists.
 
         Raises Refused where too many logins have failed.

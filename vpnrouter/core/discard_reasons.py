@@ -50,7 +50,7 @@ REASONS: Final = (
 
 
 @final
-class Discards:
+class DiscardCounts:
     """How many messages were discarded, by reason."""
 
     __slots__ = ("counts",)
@@ -62,7 +62,7 @@ class Discards:
         """Count `count` messages discarded for `reason`, one of REASONS."""
         self.counts[reason] = self.counts.get(reason, 0) + count
 
-    def merge(self, other: Discards) -> None:
+    def merge(self, other: DiscardCounts) -> None:
         """Add what `other` counted."""
         for reason, count in other.counts.items():
             self.add(reason, count)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.credentials import NOT_AUTHORIZED
-from vpnrouter.core.discards import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
-from vpnrouter.core.guaranteed import reasons
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
-from vpnrouter.core.guaranteed.terms import CONSUME, READ_ONLY
 from vpnrouter.core.tracing import leaving, trace_kept_lost
 from vpnrouter.errors import Refused
 from vpnrouter.spool import keys
@@ -18,9 +18,9 @@ from vpnrouter.wire.mqtt.properties import with_user_properties
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.unit import Unit
+    from vpnrouter.core.guaranteed.unit_of_work import UnitOfWork
     from vpnrouter.core.message import Message
-    from vpnrouter.core.mqtt.outbound import Held, Outbound
+    from vpnrouter.core.mqtt.qos_sender import InFlightMessage, QosSender
     from vpnrouter.selectors import Selector
 
 DELIVERY_COUNT: Final = "JMSXDeliveryCount"
@@ -38,7 +38,7 @@ BROWSED: Final = 256
 
 
 @final
-class Delivery:
+class DeliveryOptions:
     """How a session's subscriptions deliver one topic; `denied`: its ACL profile does not allow the topic."""
 
     __slots__ = ("denied", "identifiers", "qos", "retain_as_published")
@@ -74,7 +74,7 @@ class MqttFlow(Flow):
 
     def __init__(
         self,
-        outbound: Outbound,
+        outbound: QosSender,
         endpoint: Endpoint,
         text: str,
         granted: int,
@@ -95,7 +95,7 @@ class MqttFlow(Flow):
         self.looked_at = 0
         # QoS 2 deliveries whose identifiers are being written down, unit by unit.
         self._unsent: list[list[int]] = []
-        self._promised: Unit | None = None
+        self._promised: UnitOfWork | None = None
 
     def party(self) -> Connection | None:
         """The client's connection, None while it is away."""
@@ -188,7 +188,9 @@ class MqttFlow(Flow):
                     count = self.endpoint.redeliveries.get(held.message_id, 0)
                     self.transmit(packet_id, held, message, False, count)
 
-    def transmit(self, packet_id: int, held: Held, message: Message, dup: bool, count: int) -> None:
+    def transmit(
+        self, packet_id: int, held: InFlightMessage, message: Message, dup: bool, count: int
+    ) -> None:
         """Send one PUBLISH; one that is too large for the client counts as done, or as rejected by a queue's.
 
         MQTT 5, 3.1.2.11.4.
@@ -235,7 +237,9 @@ class MqttFlow(Flow):
         if message.traced:
             endpoint.trace(event, held.message_id, message, "", self.client_name)
 
-    def _give_up(self, packet_id: int, held: Held, message: Message, reason: str) -> None:
+    def _give_up(
+        self, packet_id: int, held: InFlightMessage, message: Message, reason: str
+    ) -> None:
         """Keep a message from the client: it is discarded, or goes back to a queue as rejected."""
         vpn = self.outbound.session.vpn
         vpn.discards.add(reason)
@@ -301,7 +305,7 @@ class MqttFlow(Flow):
         endpoint = self.endpoint
         if not self.active:
             endpoint.unbind(self, counts=False)
-            raise Refused(reasons.REPLAY_INACTIVE, NOT_AUTHORIZED)
+            raise Refused(refusals.REPLAY_INACTIVE, NOT_AUTHORIZED)
         try:
             endpoint.start_replay(from_ns, after_id)
         except Refused:

@@ -17,13 +17,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
-from vpnrouter.core.barrier import CONNECTION
+from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.guaranteed.terms import CONSUME
-from vpnrouter.core.guaranteed.unit import Receipt
-from vpnrouter.core.mqtt.flow import Delivery, MqttFlow
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.mqtt.consumer_flow import DeliveryOptions, MqttFlow
 from vpnrouter.core.mqtt.session import DRAIN
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.spool import keys
@@ -55,7 +55,7 @@ DRAIN_NS: Final = 100_000_000
 
 
 @final
-class Held:
+class InFlightMessage:
     """A message that the client has not answered."""
 
     __slots__ = ("flow", "message_id", "qos")
@@ -67,7 +67,7 @@ class Held:
 
 
 @final
-class Outbound(Receipt):
+class QosSender(CompletionCallback):
     """The guaranteed deliveries of one session, over all its connections.
 
     `resend` has the packet identifier and the QoS (in the bits from 16 on) of each message id. `own` is the
@@ -95,13 +95,13 @@ class Outbound(Receipt):
     def __init__(self, session: MqttSession) -> None:
         self.session = session
         self.receive_maximum = 0
-        self.held: dict[int, Held] = {}
+        self.held: dict[int, InFlightMessage] = {}
         self.resend: dict[int, int] = {}
         self.releasing: dict[int, int] = {}
         self.reserved: set[int] = set()
         self.own: MqttFlow | None = None
         self.flows: dict[str, MqttFlow] = {}
-        self.deliveries: dict[bytes, Delivery] = {}
+        self.deliveries: dict[bytes, DeliveryOptions] = {}
         self._last = 0
         self._newest_resend = 0
         self._draining = False
@@ -123,9 +123,9 @@ class Outbound(Receipt):
                 self._last = number
                 return number
 
-    def hold(self, packet_id: int, flow: MqttFlow, message_id: int, qos: int) -> Held:
+    def hold(self, packet_id: int, flow: MqttFlow, message_id: int, qos: int) -> InFlightMessage:
         """The identifier stands for a message that the client has not answered."""
-        held = Held(flow, message_id, qos)
+        held = InFlightMessage(flow, message_id, qos)
         self.held[packet_id] = held
         return held
 
@@ -473,7 +473,7 @@ class Outbound(Receipt):
         self._draining = False
         self.wake()
 
-    def delivery(self, topic: bytes) -> Delivery:
+    def delivery(self, topic: bytes) -> DeliveryOptions:
         """What the subscriptions that match `topic` say of its delivery."""
         found = self.deliveries.get(topic)
         if found is None:
@@ -483,9 +483,9 @@ class Outbound(Receipt):
             self.deliveries[topic] = found
         return found
 
-    def _look_up(self, topic: bytes) -> Delivery:
+    def _look_up(self, topic: bytes) -> DeliveryOptions:
         text = topic.decode()
-        found = Delivery()
+        found = DeliveryOptions()
         qos = 0
         session = self.session
         matching: list[Subscription] = []

@@ -38,7 +38,7 @@ NAMES: Final = tuple(_DEFAULTS)
 
 
 @final
-class EndpointTerms:
+class EndpointSettings:
     """What holds for an endpoint: the attributes that `settings/endpoint.py` declares, in the core's units.
 
     Sizes are bytes (`max_msg_spool_usage` too: 0 keeps the newest message only), times seconds but for
@@ -91,9 +91,9 @@ class EndpointTerms:
         """True when messages are spread over partitions."""
         return self.partition_count > 0 and not self.exclusive
 
-    def copy(self) -> EndpointTerms:
+    def copy(self) -> EndpointSettings:
         """A copy of the terms, which may be changed."""
-        other = EndpointTerms()
+        other = EndpointSettings()
         for name in NAMES:
             setattr(other, name, getattr(self, name))
         return other
@@ -111,16 +111,16 @@ class EndpointTerms:
 _OF_A_SESSION: Final = {**held_defaults(SessionQueue), "max_bind_count": 1}
 
 
-def default_session_terms() -> EndpointTerms:
+def default_session_settings() -> EndpointSettings:
     """The terms of an MQTT session's endpoint: one consumer, and what has expired is not sent (MQTT-3.3.2-5)."""
-    terms = EndpointTerms()
+    terms = EndpointSettings()
     for name, value in _OF_A_SESSION.items():
         setattr(terms, name, value)
     return terms
 
 
-def terms_of(written: Settings) -> EndpointTerms:
+def endpoint_settings_of(written: Settings) -> EndpointSettings:
     """The terms of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
-    terms = default_session_terms() if isinstance(written, SessionQueue) else EndpointTerms()
+    terms = default_session_settings() if isinstance(written, SessionQueue) else EndpointSettings()
     hold(terms, written)
     return terms

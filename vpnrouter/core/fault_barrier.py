@@ -1,7 +1,7 @@
 """The barrier: what is raised unexpectedly ends the one thing that raised it, and nothing else (promise CONTAIN).
 
 Code that works for one connection, task, timer or thread does so within a `try`, and gives what was raised to the
-router's one `Barrier`. The barrier counts the fault, raises one event with the place in the code, and closes the
+router's one `FaultBarrier`. The barrier counts the fault, raises one event with the place in the code, and closes the
 connection that raised.
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.timers import Timed
+    from vpnrouter.core.timers import TimerTarget
     from vpnrouter.core.turn import TurnContext
 
 CONNECTION: Final = "connection"
@@ -37,7 +37,7 @@ THREAD: Final = "thread"
 KINDS: Final = (CONNECTION, TIMER, SPOOL, BRIDGE, REQUEST, LISTENER, TASK, THREAD)
 """What a fault can end, as metrics name it."""
 
-TELL_NS: Final = 10_000_000_000
+EVENT_INTERVAL_NS: Final = 10_000_000_000
 """After an event, further faults at the same place are only counted for this long."""
 
 RETRY_NS: Final = 1_000_000_000
@@ -54,7 +54,7 @@ LOST: Final = "a fault of the router"
 
 
 @final
-class Barrier:
+class FaultBarrier:
     """Counts and tells the faults of one router. `counts` has them by KINDS.
 
     Only the router's thread uses it: faults of other threads are handed to that thread first.
@@ -94,7 +94,7 @@ class Barrier:
         events = self._context.events
         now_ns = self._context.now_ns
         told_ns, more = self._places.pop(fault, (0, -1))
-        if more >= 0 and 0 <= now_ns - told_ns < TELL_NS:
+        if more >= 0 and 0 <= now_ns - told_ns < EVENT_INTERVAL_NS:
             self._places[fault] = (told_ns, more + 1)
             return
         if len(self._places) >= limits.FAULT_PLACES:
@@ -143,7 +143,7 @@ class Barrier:
         with suppress(Exception):
             connection.outbox.close()
 
-    def timer(self, target: Timed, kind: int, error: BaseException) -> None:
+    def timer(self, target: TimerTarget, kind: int, error: BaseException) -> None:
         """Close the connection of a timer that raised; a timer without a connection is tried again."""
         party = target.party()
         if party is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.core.credentials import NOT_AUTHORIZED
-from vpnrouter.core.guaranteed.terms import QUEUE
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.errors import Refused
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ FEW: Final = 64
 
 
 @final
-class Waiting:
+class WaitingList:
     """Ids ready for delivery: highest priority (9) first, by arrival within one."""
 
     __slots__ = ("_levels", "count")
@@ -120,7 +120,7 @@ class Waiting:
 
 
 @final
-class Delays:
+class DelayedIds:
     """Ids that wait for a time of their own, in nanoseconds: those that were delivered before."""
 
     __slots__ = ("_due", "_heap")
@@ -176,7 +176,7 @@ class Delays:
 
 
 @final
-class Buckets:
+class ExpiryBuckets:
     """Ids by the second in which they expire: eight bytes an id, however many there are.
 
     Nobody takes ids out that are settled before: `count` counts them until a sweep.

@@ -10,9 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.guaranteed import reasons
-from vpnrouter.core.guaranteed.end_to_end import Answers, EndToEnd
-from vpnrouter.core.guaranteed.unit import DEMOTED, REJECTED, SPOOLED, UNMATCHED, Receipt
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers, EndToEndCallback
+from vpnrouter.core.guaranteed.unit_of_work import (
+    DEMOTED,
+    REJECTED,
+    SPOOLED,
+    UNMATCHED,
+    CompletionCallback,
+)
 from vpnrouter.core.tracing import trace_kept_lost
 from vpnrouter.errors import ProtocolError
 from vpnrouter.spool import keys
@@ -31,10 +37,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
 
 NACKS: Final[dict[str, int]] = {
-    reasons.QUEUE_NOT_FOUND: codes.TOPIC_NAME_INVALID,
-    reasons.ACL_DENIED: codes.NOT_AUTHORIZED,
-    reasons.PERMISSION_DENIED: codes.NOT_AUTHORIZED,
-    reasons.PUBLISH_FAILURE: codes.IMPLEMENTATION_SPECIFIC_ERROR,
+    refusals.QUEUE_NOT_FOUND: codes.TOPIC_NAME_INVALID,
+    refusals.ACL_DENIED: codes.NOT_AUTHORIZED,
+    refusals.PERMISSION_DENIED: codes.NOT_AUTHORIZED,
+    refusals.PUBLISH_FAILURE: codes.IMPLEMENTATION_SPECIFIC_ERROR,
 }
 """Reason code of a PUBACK or PUBREC for a refusal; 0x97 for all others, which are limits of some kind: the
 standard knows no 0x95 here (MQTT 5, 3.4.2.1)."""
@@ -50,7 +56,7 @@ UNKNOWN: Final = 0x40000
 
 
 @final
-class Ingress(Answers):
+class QosReceiver(EndToEndCallback):
     """The guaranteed side of one connection's publishing.
 
     `waiting` counts packets that the spool has not answered, `unacknowledged` those of which the client has
@@ -89,7 +95,7 @@ class Ingress(Answers):
         self.waiting = 0
         self.unacknowledged = 0
         self.flows = False
-        self.end_to_end = EndToEnd(spool, bridge, self) if bridge else None
+        self.end_to_end = EndToEndAnswers(spool, bridge, self) if bridge else None
 
     def end(self) -> None:
         """The connection is over: nobody is answered, and its flow is another one's."""
@@ -177,8 +183,8 @@ class Ingress(Answers):
             return True
         vpn.rejected += 1
         self.publisher.refused += 1
-        trace_kept_lost(vpn, REJECT, message, "", reasons.TOO_MANY_INGRESS_FLOWS)
-        self._answer(token, REJECTED, reasons.TOO_MANY_INGRESS_FLOWS)
+        trace_kept_lost(vpn, REJECT, message, "", refusals.TOO_MANY_INGRESS_FLOWS)
+        self._answer(token, REJECTED, refusals.TOO_MANY_INGRESS_FLOWS)
         self.hold_back()
         return False
 
@@ -288,7 +294,7 @@ class Ingress(Answers):
 
 
 @final
-class Answer(Receipt):
+class FrameWhenSynced(CompletionCallback):
     """A control frame that is to leave when what it promises is synced."""
 
     __slots__ = ("connection", "frame")
@@ -308,7 +314,7 @@ class Answer(Receipt):
 
 
 @final
-class Unheard(Receipt):
+class NoCallback(CompletionCallback):
     """A receipt for a will, whose publisher is gone."""
 
     __slots__ = ()

@@ -12,11 +12,11 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.errors import SpoolError
 
 if TYPE_CHECKING:
-    from vpnrouter.core.barrier import Barrier
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.fault_barrier import FaultBarrier
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.core.guaranteed.stored import MessageCache
-    from vpnrouter.core.guaranteed.waiting import Waiting
+    from vpnrouter.core.guaranteed.message_record import MessageCache
+    from vpnrouter.core.guaranteed.waiting_list import WaitingList
     from vpnrouter.core.message import Message
     from vpnrouter.spool.ledger import Ledger
 
@@ -38,7 +38,7 @@ SYNCED: Final = 4
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Receipt:
+class CompletionCallback:
     """Somebody who is told what became of what he gave to the spool."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Receipt:
 
 
 @final
-class Unit:
+class UnitOfWork:
     """Columns: message `ids[i]` is `messages[i]` and goes to `takers[i]`; `receipts[j]` is told that
     `tokens[j]` came to `outcomes[j]`, with `reasons[j]`. `marks` are endpoints whose mark moves to
     `marked[k]`. The first `arrived` messages are in their endpoints, the next one in the first `placed` of its
@@ -85,7 +85,7 @@ class Unit:
         self.ids: list[int] = []
         self.messages: list[Message] = []
         self.takers: list[list[Endpoint]] = []
-        self.receipts: list[Receipt] = []
+        self.receipts: list[CompletionCallback] = []
         self.tokens: list[int] = []
         self.outcomes: list[int] = []
         self.reasons: list[str] = []
@@ -105,11 +105,11 @@ class Unit:
                 size += self.messages[index].size
         return size
 
-    def owes(self, receipt: Receipt, before: Unit | None) -> bool:
+    def owes(self, receipt: CompletionCallback, before: UnitOfWork | None) -> bool:
         """True when `receipt` waits for this unit or the one before it. Looks at all receipts."""
         return receipt in self.receipts or (before is not None and receipt in before.receipts)
 
-    def answer(self, barrier: Barrier) -> None:
+    def answer(self, barrier: FaultBarrier) -> None:
         """Tell all receipts. One that raises is given to the barrier, and the others are told all the same."""
         while self.answered < len(self.receipts):
             index = self.answered
@@ -120,7 +120,7 @@ class Unit:
             except Exception as error:  # noqa: BLE001 - given to the barrier
                 barrier.of(receipt.party(), error)
 
-    def answers_for(self, other: Unit) -> None:
+    def answers_for(self, other: UnitOfWork) -> None:
         """Take over the receipts that `other` has not told; they are told first."""
         left = other.answered
         told = self.answered
@@ -139,7 +139,7 @@ class Unit:
         del self.outcomes[receipts:]
         del self.reasons[receipts:]
 
-    def tell(self, receipt: Receipt, token: int, outcome: int, reason: str) -> None:
+    def tell(self, receipt: CompletionCallback, token: int, outcome: int, reason: str) -> None:
         """Tell `receipt` when the unit is synced."""
         self.receipts.append(receipt)
         self.tokens.append(token)
@@ -152,14 +152,14 @@ ROUND: Final = 20_000
 
 
 @final
-class Purging:
+class PurgeQueue:
     """Ids that are to leave, by endpoint number, and those who are told when they have."""
 
     __slots__ = ("_doomed", "_receipts", "_tokens")
 
     def __init__(self) -> None:
-        self._doomed: list[tuple[int, Waiting]] = []
-        self._receipts: list[Receipt] = []
+        self._doomed: list[tuple[int, WaitingList]] = []
+        self._receipts: list[CompletionCallback] = []
         self._tokens: list[int] = []
 
     @property
@@ -167,16 +167,16 @@ class Purging:
         """True while there is something left to do."""
         return bool(self._doomed or self._receipts)
 
-    def add(self, number: int, waiting: Waiting) -> None:
+    def add(self, number: int, waiting: WaitingList) -> None:
         """Let all of these go."""
         self._doomed.append((number, waiting))
 
-    def tell(self, receipt: Receipt, token: int) -> None:
+    def tell(self, receipt: CompletionCallback, token: int) -> None:
         """Tell `receipt` when all that is here now has left."""
         self._receipts.append(receipt)
         self._tokens.append(token)
 
-    def run(self, ledger: Ledger, bodies: MessageCache, unit: Unit) -> str:
+    def run(self, ledger: Ledger, bodies: MessageCache, unit: UnitOfWork) -> str:
         """Delete some messages, in the unit being built. Returns why one of them stays in the store, "" normally."""
         left = ROUND
         trouble = ""

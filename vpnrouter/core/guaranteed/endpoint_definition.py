@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Definition:
+class EndpointDefinition:
     """An endpoint that the store knows: its place, and the number that its messages are kept under.
 
     `subscription` is the one of a topic endpoint, as the client that bound to it wrote it, in MQTT's dialect.
@@ -63,11 +63,11 @@ class Definition:
         return json.dumps(said).encode()
 
 
-def decode_definition(number: int, value: bytes) -> Definition:
+def decode_definition(number: int, value: bytes) -> EndpointDefinition:
     """The endpoint that `value` was made of. Raises SpoolError when it is no definition."""
     try:
         said = json.loads(value)
-        found = Definition(
+        found = EndpointDefinition(
             number,
             str(said["vpn"]),
             int(said["kind"]),
@@ -82,9 +82,9 @@ def decode_definition(number: int, value: bytes) -> Definition:
     return found
 
 
-def read_definitions(store: Store) -> tuple[list[Definition], int]:
+def read_definitions(store: Store) -> tuple[list[EndpointDefinition], int]:
     """All endpoints that the store knows, and the number of the next new one. Raises SpoolError."""
-    found: list[Definition] = []
+    found: list[EndpointDefinition] = []
     following = 1
     for key, value in store.scan(keys.ENDPOINT):
         number = keys.endpoint_of(key)
