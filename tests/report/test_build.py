@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -33,18 +33,9 @@ RED: Final = ("core", "red")
 
 
 @pytest.fixture(scope="module")
-def plain(spark: SparkSession, digested_mesh: Digests) -> tuple[Analysis, list[str]]:
-    """What the digests say by themselves, and the stages."""
-    stages: list[str] = []
-    return analyse(spark, digested_mesh, SECOND, stages.append), stages
-
-
-@pytest.fixture(scope="module")
-def compared(
-    spark: SparkSession, digested_mesh: Digests, plain: tuple[Analysis, list[str]]
-) -> tuple[Analysis, list[str]]:
-    """The same beside configurations, which name another filter and another message VPN, and beside a time
-    before without the bridge.
+def analysed(spark: SparkSession, digested_mesh: Digests) -> tuple[Analysis, list[str]]:
+    """The digests beside configurations, which name another filter and another message VPN, and beside an empty time
+    before; and the stages.
     """
     vpns = dict.fromkeys((BLUE, YELLOW, RED), ConfiguredVpn(True, True, "x.yaml:1:1"))
     fares = ConfiguredBridge(
@@ -57,71 +48,44 @@ def compared(
         where="x.yaml:2:2",
     )
     mesh = Configured(frozenset({"edge", "core"}), vpns, {(YELLOW, "fares"): fares}, ("a note",))
-    before = replace(plain[0], tables={**plain[0].tables, "edges": [], "findings": []})
+    tables: dict[str, Any] = {name: [] for name in SCHEMAS}
+    before = Analysis(tables=tables, findings=[], topic_count=0, width_ns=SECOND, span=(0, SECOND))
     stages: list[str] = []
     return analyse(spark, digested_mesh, SECOND, stages.append, mesh, before), stages
 
 
-def test_every_table_has_its_columns(
-    plain: tuple[Analysis, list[str]], compared: tuple[Analysis, list[str]]
-) -> None:
-    """All tables are there, and each row has exactly the columns that the schema names."""
-    for analysis, _ in (plain, compared):
-        assert analysis.tables.keys() == SCHEMAS.keys()
-        for name, rows in analysis.tables.items():
-            assert all(row.keys() == set(SCHEMAS[name].names) for row in rows), name
-    assert {name for name, rows in compared[0].tables.items() if not rows} == set()
-
-
-def fares(analysis: Analysis) -> dict[str, Any]:
-    """The row of EDGES of the bridge `fares`."""
-    (edge,) = [row for row in analysis.tables["edges"] if row["bridge"] == "fares"]
-    return edge
-
-
-def test_what_the_traces_say(plain: tuple[Analysis, list[str]]) -> None:
-    """Figures, the time looked at, findings worst first and the same in the table; no comparison."""
-    analysis, stages = plain
-    edge = fares(analysis)
-    assert (edge["messages"], edge["latency_samples"], edge["configured"]) == (5, 5, None)
-    assert analysis.tables["changes"] == []
-    assert analysis.topic_count == 8
-    assert analysis.width_ns == SECOND
-    assert analysis.span[0] == 0
+def test_an_analysis_has_all_tables(analysed: tuple[Analysis, list[str]]) -> None:
+    """Each has rows with exactly the columns of its schema, and the stages are named in order."""
+    analysis, stages = analysed
+    assert analysis.tables.keys() == SCHEMAS.keys()
+    for name, rows in analysis.tables.items():
+        assert rows, name
+        assert all(row.keys() == set(SCHEMAS[name].names) for row in rows), name
+    assert (analysis.topic_count, analysis.width_ns, analysis.span[0]) == (8, SECOND, 0)
     assert analysis.seconds == pytest.approx(1_001.2, abs=0.01)
+    assert stages[-3:] == ["configurations", "changes", "advice"]
+
+
+def test_all_rules_have_run(analysed: tuple[Analysis, list[str]]) -> None:
+    """Findings of traffic, subscriptions, structure and configurations stand together, the worst first."""
+    analysis, _ = analysed
+    (edge,) = [row for row in analysis.tables["edges"] if row["bridge"] == "fares"]
+    assert (edge["messages"], edge["latency_samples"], edge["configured"]) == (5, 5, True)
     assert analysis.findings == worst_first(analysis.findings)
     assert analysis.tables["findings"] == rows_of(analysis.findings)
     kinds = {one.kind for one in analysis.findings}
     assert {"black_hole", "cut_bridge", "duplicate", "wasted_crossing"} <= kinds
-    assert not {kind for kind in kinds if kind.startswith(("missing", "unknown"))}
-    assert "configurations" not in stages
-    assert "changes" not in stages
-
-
-def test_beside_configurations_and_a_time_before(
-    plain: tuple[Analysis, list[str]], compared: tuple[Analysis, list[str]]
-) -> None:
-    """Drift joins the findings, changes say what is new, and all else stays as it was."""
-    analysis, stages = compared
-    assert fares(analysis)["configured"] is True
-    more = [one for one in analysis.findings if one not in plain[0].findings]
-    assert {(one.kind, one.vpn, one.topic) for one in more} == {
+    drift = [one for one in analysis.findings if one.kind.startswith(("missing", "unknown"))]
+    assert {(one.kind, one.vpn, one.topic) for one in drift} == {
         ("missing_vpn", "red", None),
         ("missing_subscription", "yellow", "seats/>"),
         ("unknown_bridge", "yellow", None),
         ("unknown_bridge", "blue", None),
     }
-    assert analysis.findings == worst_first(analysis.findings)
-    assert analysis.tables["findings"] == rows_of(analysis.findings)
     assert analysis.notes[0] == "a note"
     assert "no given file describes router north" in analysis.notes[1]
-    changed = {(row["what"], row["change"], row["bridge"]) for row in analysis.tables["changes"]}
-    assert ("bridge", "new", "fares") in changed
-    assert {what for what, change, _ in changed if change == "new"} == {"bridge", "finding"}
-    for name in ("nodes", "rates", "latencies", "topics", "timeline", "vpns", "pairs"):
-        assert analysis.tables[name] == plain[0].tables[name], name
-    assert [name for name in stages if name not in plain[1]] == ["configurations", "changes"]
-    assert stages[-1] == "advice"
+    changed = {(row["what"], row["change"]) for row in analysis.tables["changes"]}
+    assert changed == {(what, "new") for what in ("vpn", "bridge", "finding")}
 
 
 MINUTE = 60_000_000_000
@@ -212,6 +176,8 @@ def test_a_whole_report(
     assert json.loads((tmp_path / "out/summary.json").read_text()) == asdict(summary)
     (edge,) = pq.read_table(tmp_path / "out/tables/edges.parquet").to_pylist()
     assert (edge["bridge"], edge["messages"], edge["latency_samples"]) == ("fares", 10, 10)
+    assert edge["configured"] is None
+    assert json.loads((tmp_path / "out/changes.json").read_text()) == []
     assert edge["latency_p50_ns"] == pytest.approx(50_000, rel=0.02)
     assert sum(row["ingress"] for row in json.loads((tmp_path / "out/timeline.json").read_text()))
     assert Path(summary.page).read_text().startswith("<!doctype html>")

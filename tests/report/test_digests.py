@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.report.digests import columns
-from vpnrouter.report.digests.columns import Corrections, ends, middle_ns
+from vpnrouter.report.digests.columns import Corrections, middle_ns
 from vpnrouter.report.digests.counts import paths
 from vpnrouter.report.digests.digest import Digests, combined, digested
 from vpnrouter.report.digests.schema import DIGESTS
-from vpnrouter.report.schema import EDGE, Rows
+from vpnrouter.report.schema import Rows
 from vpnrouter.report.spark import NoProgress
 
 
@@ -74,17 +74,6 @@ def test_corrections_of_clocks(spark: SparkSession) -> None:
     assert between(spark, [clock("a", "a", 0), clock("b", "a", 0)], "a b") == [0]
 
 
-def test_both_ends_name_one_edge(spark: SparkSession) -> None:
-    """An edge runs from the remote message VPN to the local one, whoever wrote the row."""
-    rows = [(True, "edge", "blue", "core", "yellow"), (False, "core", "yellow", "edge", "blue")]
-    frame = spark.createDataFrame(
-        rows, "remote boolean, router string, vpn string, peer_router string, peer_vpn string"
-    ).withColumn("bridge", F.lit(None).cast("string"))
-    of = ends(F.col("remote"))
-    found = frame.select(*(of[name] for name in EDGE)).collect()
-    assert [tuple(row) for row in found] == [("edge", "blue", "core", "yellow", "")] * 2
-
-
 def test_sums(spark: SparkSession) -> None:
     """A row that stands for many counts as those; one weight that is not known makes the sum unknown; a stretch holds
     its begin and not its end, before 1970 as well.
@@ -139,7 +128,9 @@ def test_two_halves_are_the_whole(digested_mesh: Digests, mesh_traces: DataFrame
 
 
 def test_figures_add_up(digest_of: Callable[..., DataFrame]) -> None:
-    """Counts are summed, times span, of examples and ages the least is kept; other columns tell rows apart."""
+    """Counts are summed, times span, of examples and ages the least is kept; other columns tell rows apart. A weight is
+    known when all are; a link that came up twice at once came up twice; no rows give no rows.
+    """
     loss = {"router": "edge", "vpn": "blue", "event": "discard", "reason": "slow", "start_ns": 0}
     rows = [
         {**loss, "count": 2, "bytes": 20, "weight": 4.0, "first_ns": 5, "last_ns": 6}
@@ -155,10 +146,6 @@ def test_figures_add_up(digest_of: Callable[..., DataFrame]) -> None:
     assert (found["first_ns"], found["last_ns"]) == (2, 6)
     assert (found["example_topic"], found["example_path"]) == ("a", "x/y")
     assert (later["start_ns"], later["count"]) == (10, 1)
-
-
-def test_what_cannot_be_summed(digest_of: Callable[..., DataFrame]) -> None:
-    """A weight is known when all are; a link that came up twice at once came up twice; no rows give no rows."""
     use = {"topic": "a", "router": "edge", "vpn": "blue", "event": "ingress", "count": 1}
     rows = [{**use, "weight": 2.0}, {**use, "weight": None}]
     (found,) = listed(combined("uses", digest_of("uses", rows)))

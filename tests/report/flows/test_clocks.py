@@ -1,17 +1,14 @@
 """vpnrouter.report.flows.clocks: how far clocks are apart."""
 
 import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
 
 from vpnrouter.report.flows.clocks import (
     CLOCK_DOUBT_NS,
     clock_offsets,
     comparable,
-    least_ages,
     offset_of,
     one_clock,
 )
@@ -117,16 +114,6 @@ def test_times_compare_within_a_group_and_within_a_router() -> None:
     assert not one_clock(references, "a", "x")
     assert not one_clock(references, "other", "another")
     assert not one_clock(references, None, None)
-
-
-def test_a_row_a_pair_is_enough(
-    digest_of: Callable[[str, list[dict[str, Any]]], DataFrame],
-) -> None:
-    """PATHS shrink to the least age of each pair, and the offsets are the same."""
-    rows = [age("a", "b", 9 * MS), age("a", "b", 6 * MS), age("b", "a", -4 * MS), age("c", "a", 1)]
-    few = [row.asDict() for row in least_ages(digest_of("paths", rows)).collect()]
-    assert len(few) == 3
-    assert clock_offsets(few) == clock_offsets(rows)
 
 
 ONE = frozenset({"machine"})

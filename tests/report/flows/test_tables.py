@@ -8,150 +8,29 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
-from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.report import schema
 from vpnrouter.report.digests.columns import middle_ns
+from vpnrouter.report.flows import collect
 from vpnrouter.report.flows import tables as module
-from vpnrouter.report.flows.clocks import clock_offsets
-from vpnrouter.report.flows.collect import rows_in, totals
 from vpnrouter.report.flows.tables import (
     Latency,
     ObservedBridge,
     SideCounts,
     UpTime,
-    busiest,
     busiest_bridges,
-    delays,
-    discards,
     edges,
-    end_to_end,
     flows,
-    histograms,
     last_seen,
     latencies,
-    lengths,
     nodes,
-    rates,
     seen_edges,
-    timeline,
-    topics,
-    ways,
-    ways_and_lengths,
-    worst,
 )
 from vpnrouter.report.schema import DISCARDS, EDGE, EDGES, NODES, RATES, TIMELINE, TOPICS, WAYS
 
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
-NAMES = ("places", "paths", "uses", "losses", "delays", "hops", "states")
 AT_CORE = {"router": "core", "vpn": "yellow", "peer_router": "edge", "peer_vpn": "blue"}
 AT_EDGE = {"router": "edge", "vpn": "blue", "peer_router": "core", "peer_vpn": "yellow"}
-ENDS = {"from_router": "edge", "from_vpn": "blue", "to_router": "core", "to_vpn": "yellow"}
-FIGURES = {"count": 4, "weight": 4.0, "bytes": 40, "first_ns": 7, "last_ns": 50, "start_ns": 0}
-TOPIC = {"router": "edge", "vpn": "blue", "count": 2, "weight": 2.0}
-
-
-def test_the_tables_agree_with_each_other(spark: SparkSession, digest_of: DigestOf) -> None:
-    """One bridge with its ends, rates, latencies, link, ways and the time from end to end."""
-    rows: dict[str, list[dict[str, Any]]] = {
-        "places": [
-            {"router": "edge", "vpn": "blue", "event": "ingress", **FIGURES},
-            {**AT_EDGE, "event": "bridge_send", "bridge": "fares", "mode": "direct", **FIGURES},
-            {**AT_CORE, "event": "link_down", "bridge": "fares", **FIGURES, "count": 1},
-        ],
-        "paths": [
-            {**AT_CORE, "origin_router": "edge", "hops": 1, "count": 4, "least_age_ns": 7},
-            {**AT_EDGE, "origin_router": "core", "hops": 1, "count": 1, "least_age_ns": -5},
-        ],
-        "uses": [{"topic": name, "event": "ingress", **TOPIC} for name in "ab"],
-        "losses": [{"router": "edge", "vpn": "blue", "event": "discard", **FIGURES}],
-        "delays": [{"origin_router": "edge", "router": "core", "bucket": 3, "count": 4}],
-        "hops": [{**ENDS, "bridge": "fares", "bucket": 2, "count": 4}],
-        "states": [{**AT_CORE, "event": "link_down", "bridge": "fares", "ts_ns": 30}],
-    }
-    heard: list[str] = []
-    digests = {name: digest_of(name, listed) for name, listed in rows.items()}
-    found = flows(spark, digests, clock_offsets(rows["paths"]), heard.append)
-    assert heard == ["bridges", "message VPNs", "ways", "topics", "discards", "timeline"]
-    assert found.topic_count == 2
-    for name, table in found.tables.items():
-        assert table.schema.names == getattr(schema, name.upper()).names
-    tables = {name: table.to_pylist() for name, table in found.tables.items()}
-    (edge,) = tables["edges"]
-    assert (edge["bridge"], edge["messages"], edge["latency_p50_ns"]) == ("fares", 4, 2)
-    assert (edge["latency_corrected"], edge["link_downs"], edge["up_ns"]) == (True, 1, 23)
-    assert [(row["vpn"], row["traced"]) for row in tables["nodes"]] == [
-        ("yellow", True),
-        ("blue", True),
-    ]
-    assert [row["messages"] for row in tables["rates"]] == [4]
-    assert [row["latency_ns"] for row in tables["latencies"]] == [2]
-    assert [(row["p50_ns"], row["corrected"]) for row in tables["end_to_end"]] == [(3, True)]
-    assert [row["offset_ns"] for row in tables["clocks"]] == [0, -6]
-    assert [(row["up_ns"], row["down_ns"]) for row in tables["links"]] == [(7, 30)]
-    assert [row["messages"] for row in tables["ways"]] == [4, 1]
-    assert [row["hops"] for row in tables["lengths"]] == [0, 1]
-    assert [row["messages"] for row in tables["discards"]] == [4]
-    assert [row["ingress"] for row in tables["timeline"]] == [4]
-
-
-def test_empty_tables_and_bounds(
-    spark: SparkSession, digest_of: DigestOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Tables without a row have their columns and types; topics, discards and ways beyond the bounds are left out,
-    and topics still counted.
-    """
-    place = {"router": "edge", "vpn": "blue", "count": 1}
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
-    for name in "0123":
-        rows["uses"].append({**place, "topic": name, "event": "ingress"})
-        rows["losses"].append({**place, "event": "discard", "client": name})
-        rows["paths"].append({**place, "path": name, "hops": 1})
-    for number, name in enumerate(("REPORT_TOPICS", "REPORT_DISCARDS", "REPORT_WAYS"), 1):
-        monkeypatch.setattr(module, name, number)
-    found = flows(spark, {name: digest_of(name, listed) for name, listed in rows.items()}, [])
-    cut = {"topics": 1, "discards": 2, "ways": 3, "lengths": 1}
-    assert found.topic_count == 4
-    for name, table in found.tables.items():
-        assert table.num_rows == cut.get(name, 0), name
-        assert table.schema.equals(to_arrow_schema(getattr(schema, name.upper()))), name
-
-
-def loss(event: str, at_ns: int, count: int, weight: float | None, **more: Any) -> dict[str, Any]:
-    """A row of LOSSES at edge/blue."""
-    nameless = dict.fromkeys(("reason", "endpoint", "bridge", "client"), "")
-    times = {"start_ns": 0, "first_ns": at_ns, "last_ns": at_ns + 1}
-    place = {"router": "edge", "vpn": "blue", "event": event}
-    return {**nameless, **place, **times, "count": count, "weight": weight, **more}
-
-
-def test_losses_are_counted_by_reason_and_place(
-    digest_of: DigestOf,
-    assert_rows: Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None],
-) -> None:
-    """Endpoint, else bridge, else client is the place; a redelivery is no loss."""
-    rows = [
-        loss("discard", 1, 1, 2.0, reason="slow", client="c1", example_topic="b", bytes=3),
-        loss("discard", 4, 1, 2.0, reason="slow", client="c1", example_topic="a", bytes=4),
-        loss("discard", 2, 1, 2.0, reason="slow", client="c2", bridge="fares", bytes=1),
-        loss("reject", 3, 9, None, reason="full", endpoint="q", client="c1"),
-        loss("reject", 3, 1, 2.0, reason="full", endpoint="q", client="c2", crossed=True),
-        loss("expire", 5, 1, 2.0, reason=None, client=None),
-        loss("redeliver", 6, 8, 8.0, client="c1"),
-    ]
-    found = discards(digest_of("losses", rows))
-    assert_rows(
-        found,
-        DISCARDS,
-        [
-            ("edge", "blue", "discard", "slow", "c1", 2, 4, 7, "a", 1, 5),
-            ("edge", "blue", "discard", "slow", "fares", 1, 2, 1, None, 2, 3),
-            ("edge", "blue", "reject", "full", "q", 10, None, 0, None, 3, 4),
-            ("edge", "blue", "expire", "", "", 1, 2, 0, None, 5, 6),
-        ],
-    )
-    assert [row.place for row in worst(found, 2).collect()] == ["q", "c1"]
 
 
 FARES = ("edge", "blue", "core", "yellow", "fares")
@@ -281,37 +160,7 @@ def test_rows_without_an_end_are_no_edge() -> None:
     assert seen_edges(rows) == {}
 
 
-def delay(origin: str, goal: str, bucket: int, count: int) -> dict[str, Any]:
-    """A row of DELAYS between message VPNs "blue"."""
-    ends = {"origin_router": origin, "origin_vpn": "blue", "router": goal, "vpn": "blue"}
-    return {**ends, "bucket": bucket, "count": count}
-
-
-def test_pairs_have_their_percentiles(digest_of: DigestOf, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The busiest pairs first, those beyond the bound not at all; clocks say what is corrected."""
-    monkeypatch.setattr(module, "REPORT_END_TO_END", 3)
-    rows = [
-        delay("a", "b", 3, 10),
-        delay("a", "b", 9, 1),
-        delay("a", "b", 3, 9),
-        delay("a", "a", 1, 5),
-        delay("a", "c", 2, 4),
-        delay("c", "a", 2, 3),
-    ]
-    found = end_to_end(rows_in(delays(digest_of("delays", rows))), {"a": "a", "b": "a", "c": "c"})
-    assert [tuple(row.values()) for row in found] == [
-        ("a", "blue", "b", "blue", 20, 3, 3, 9, True),
-        ("a", "blue", "a", "blue", 5, 1, 1, 1, True),
-        ("a", "blue", "c", "blue", 4, 2, 2, 2, False),
-    ]
-
-
 OTHER = ("edge", "blue", "core", "red", "")
-
-
-def hop(edge: tuple[str, ...], bucket: int, count: int) -> dict[str, Any]:
-    """A row of HOPS."""
-    return {**dict(zip(EDGE, edge, strict=True)), "bucket": bucket, "count": count}
 
 
 def listed(edge: tuple[str, ...], *counts: tuple[int, int]) -> dict[str, Any]:
@@ -340,19 +189,6 @@ def test_whole_histograms_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> No
     assert list(found) == [FARES, OTHER, third]
     assert {row["bridge"] for row in table} == {"fares"}
     assert latencies([]) == ({}, [])
-
-
-def test_digests_put_together_are_one_histogram(
-    digest_of: DigestOf,
-) -> None:
-    """Edges with most samples first; a bridge without a name is one as well."""
-    rows = [hop(OTHER, 7, 1), hop(FARES, 7, 2), hop(FARES, 8, 1), hop(FARES, 7, 3)]
-    rows[0]["bridge"] = None
-    table = histograms(digest_of("hops", rows))
-    assert [row["samples"] for row in rows_in(table)] == [6, 1]
-    found, listed_rows = latencies(rows_in(table))
-    assert found == {FARES: Latency(6, 7, 8, 8), OTHER: Latency(1, 7, 7, 7)}
-    assert [row["messages"] for row in listed_rows] == [5, 1, 1]
 
 
 def test_the_middle_of_a_bucket() -> None:
@@ -424,61 +260,6 @@ def test_an_estimate_needs_every_weight() -> None:
             assert nodes(order, [], [])[0]["ingress_estimated"] is None
 
 
-def place(
-    event: str, bridge: str, start_ns: int, count: int, mode: str = "direct"
-) -> dict[str, Any]:
-    """A row of PLACES about a bridge from edge/blue to core/yellow."""
-    at_edge, at_core = ("edge", "blue"), ("core", "yellow")
-    near, far = (at_edge, at_core) if event == "bridge_send" else (at_core, at_edge)
-    return {
-        **dict(zip(("router", "vpn"), near, strict=True)),
-        **dict(zip(("peer_router", "peer_vpn"), far, strict=True)),
-        "event": event,
-        "bridge": bridge,
-        "mode": mode,
-        "remote": event == "bridge_send",
-        "start_ns": start_ns,
-        "count": count,
-        "bytes": 10 * count,
-        "first_ns": start_ns,
-        "last_ns": start_ns,
-    }
-
-
-ROWS = [
-    place("bridge_send", "fares", 0, 4),
-    place("bridge_receive", "fares", 0, 3),
-    place("bridge_receive", "fares", 0, 2, "persistent"),
-    place("bridge_receive", "fares", 60, 1),
-    place("bridge_send", "fares", 90, 1),
-    place("bridge_send", "lossy", 0, 3),
-    place("bridge_send", "lossy", 60, 1),
-    place("bridge_receive", "lossy", 60, 1),
-    place("ingress", "", 0, 50),
-]
-
-
-def test_the_fuller_side_has_rates(
-    spark: SparkSession, digest_of: DigestOf, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Receiver or sender, as the edge's totals; stretches in which that side saw none are left out. Beyond the bound
-    the busiest edges stay, whole ones only.
-    """
-    places = digest_of("places", ROWS)
-    seen = seen_edges(rows_in(totals(places)))
-    found = rates(spark, places, seen)
-    assert [list(row) for row in found] == [RATES.names] * 4
-    assert [tuple(row.values())[4:] for row in found] == [
-        ("fares", 0, 5, 50, 2),
-        ("fares", 60, 1, 10, 0),
-        ("lossy", 0, 3, 30, 0),
-        ("lossy", 60, 1, 10, 0),
-    ]
-    for most, bridges in ((3, ["fares", "fares"]), (1, [])):
-        monkeypatch.setattr(module, "REPORT_RATES", most)
-        assert [row["bridge"] for row in rates(spark, places, seen)] == bridges
-
-
 def test_edges_without_messages_take_no_room() -> None:
     """The busiest are those with most messages, ties by name."""
 
@@ -493,22 +274,41 @@ def test_edges_without_messages_take_no_room() -> None:
     assert [edge[4] for edge in busiest_bridges(edges, 3)] == ["x"]
 
 
-def test_stretches_of_all_places_add_up(
-    digest_of: DigestOf,
-    assert_rows: Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None],
-) -> None:
-    """Each event counts in the stretch that the digest gives it; other events make no stretch."""
-    rows = [
-        {"vpn": "blue", "event": "ingress", "start_ns": 0, "count": 2},
-        {"vpn": "green", "event": "ingress", "start_ns": 0, "count": 1},
-        {"vpn": "blue", "event": "deliver", "start_ns": 20, "count": 1},
-        {"vpn": "blue", "event": "bridge_receive", "start_ns": 80, "count": 4},
-        {"vpn": "blue", "event": "discard", "start_ns": 80, "count": 5},
-        {"vpn": "blue", "event": "link_up", "start_ns": 90, "count": 1},
-    ]
-    found = timeline(digest_of("places", rows))
-    assert_rows(found, TIMELINE, [(0, 3, 0, 0, 0), (20, 0, 0, 1, 0), (80, 0, 4, 0, 5)])
-    assert [row.start_ns for row in found.collect()] == [0, 20, 80]
+# One mesh for all tables that Spark makes: bridges `fares` and `lossy` from edge/blue to core/yellow.
+
+
+def place(event: str, bridge: str, at_ns: int, count: int, **more: Any) -> dict[str, Any]:
+    """A row of PLACES about a bridge."""
+    ends = AT_EDGE if event == "bridge_send" else AT_CORE
+    figures = {"count": count, "bytes": 10 * count, "first_ns": at_ns, "last_ns": at_ns}
+    said = {"event": event, "bridge": bridge, "remote": event == "bridge_send", "mode": "direct"}
+    return {**ends, **said, **figures, "start_ns": at_ns, **more}
+
+
+def local(router: str, vpn: str, event: str, at_ns: int, count: int) -> dict[str, Any]:
+    """A row of PLACES about no bridge."""
+    times = {"start_ns": at_ns, "first_ns": at_ns, "last_ns": at_ns}
+    return {"router": router, "vpn": vpn, "event": event, "count": count, **times}
+
+
+def loss(event: str, at_ns: int, count: int, weight: float | None, **more: Any) -> dict[str, Any]:
+    """A row of LOSSES at edge/blue."""
+    nameless = dict.fromkeys(("reason", "endpoint", "bridge", "client"), "")
+    times = {"start_ns": 0, "first_ns": at_ns, "last_ns": at_ns + 1}
+    where = {"router": "edge", "vpn": "blue", "event": event}
+    return {**nameless, **where, **times, "count": count, "weight": weight, **more}
+
+
+def hop(bridge: str | None, bucket: int, count: int) -> dict[str, Any]:
+    """A row of HOPS."""
+    ends = dict(zip(EDGE[:4], FARES[:4], strict=True))
+    return {**ends, "bridge": bridge, "bucket": bucket, "count": count}
+
+
+def delay(origin: str, goal: str, bucket: int, count: int) -> dict[str, Any]:
+    """A row of DELAYS between message VPNs "blue"."""
+    ends = {"origin_router": origin, "origin_vpn": "blue", "router": goal, "vpn": "blue"}
+    return {**ends, "bucket": bucket, "count": count}
 
 
 def use(topic: str | None, vpn: str, event: str, count: int = 1, **more: Any) -> dict[str, Any]:
@@ -517,12 +317,60 @@ def use(topic: str | None, vpn: str, event: str, count: int = 1, **more: Any) ->
     return {"topic": topic, "router": "edge", "vpn": vpn, "event": event, **figures, **more}
 
 
-def test_a_topic_is_counted_in_each_vpn(
-    digest_of: DigestOf,
-    assert_rows: Callable[[DataFrame, StructType, list[tuple[Any, ...]]], None],
-) -> None:
-    """One topic in two VPNs is two rows, with what happened to its messages in each."""
-    rows = [
+def came(path: str | None, hops: int | None, count: int, **more: Any) -> dict[str, Any]:
+    """A row of PATHS at core/yellow."""
+    return {**AT_CORE, "path": path, "hops": hops, "count": count, "bytes": 10 * count, **more}
+
+
+def link(event: str, at_ns: int, **more: Any) -> dict[str, Any]:
+    """A row of STATES about the link of `fares`, as its local router saw it."""
+    return {**AT_CORE, "bridge": "fares", "event": event, "ts_ns": at_ns, **more}
+
+
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "places": [
+        place("bridge_send", "fares", 0, 4),
+        place("bridge_receive", "fares", 0, 3, weight=6.0),
+        place("bridge_receive", "fares", 0, 2, weight=4.0, mode="persistent"),
+        place("bridge_receive", "fares", 60, 1, weight=2.0),
+        place("bridge_send", "fares", 90, 1, remote=None),
+        place("bridge_send", "lossy", 0, 3, weight=6.0),
+        place("bridge_send", "lossy", 60, 1),
+        place("bridge_receive", "lossy", 60, 1),
+        place("bridge_receive", "half", 60, 1, peer_vpn=None),
+        place("link_up", "fares", 90, 2, remote=None),
+        {**place("link_up", "fares", 90, 2), **AT_EDGE, "remote": True},
+        local("edge", "blue", "ingress", 0, 2),
+        local("edge", "green", "ingress", 0, 1),
+        local("core", "yellow", "deliver", 20, 1),
+        local("edge", "blue", "discard", 80, 5),
+    ],
+    "states": [
+        link("link_up", 30),
+        link("link_down", 20, reason="gone"),
+        link("link_up", 10),
+        link("link_up", 11, **AT_EDGE, client="#bridge/core/yellow/fares"),
+        link("link_rejected", 1, vpn="asked-for"),
+        {"router": "edge", "vpn": "idle", "event": "subscribe", "ts_ns": 3, "topic": "a"},
+    ],
+    "hops": [
+        *(hop("lossy", 7, 1), hop("fares", 7, 2), hop("fares", 8, 1), hop("fares", 7, 3)),
+        hop(None, 7, 1),
+    ],
+    "delays": [
+        *(delay("edge", "core", 3, 10), delay("edge", "core", 9, 1), delay("edge", "core", 3, 9)),
+        *(delay("edge", "edge", 1, 5), delay("edge", "far", 2, 4)),
+    ],
+    "losses": [
+        loss("discard", 1, 1, 2.0, reason="slow", client="c1", example_topic="b", bytes=3),
+        loss("discard", 4, 1, 2.0, reason="slow", client="c1", example_topic="a", bytes=4),
+        loss("discard", 2, 1, 2.0, reason="slow", client="c2", bridge="fares", bytes=1),
+        loss("reject", 3, 9, None, reason="full", endpoint="q", client="c1"),
+        loss("reject", 3, 1, 2.0, reason="full", endpoint="q", client="c2", crossed=True),
+        loss("expire", 5, 1, 2.0, reason=None, client=None),
+        loss("redeliver", 6, 8, 8.0, client="c1"),
+    ],
+    "uses": [
         use("a/b", "blue", "ingress", client="one"),
         use("a/b", "blue", "ingress", 2, client="two"),
         use("a/b", "blue", "bridge_send", 2, bridge="fares"),
@@ -535,40 +383,8 @@ def test_a_topic_is_counted_in_each_vpn(
         use("lost", "blue", "discard", weight=None),
         use("kept", "blue", "enqueue"),
         use(None, "blue", "ingress"),
-    ]
-    assert_rows(
-        topics(digest_of("uses", rows)),
-        TOPICS,
-        [
-            ("a/b", "edge", "blue", 3, 192, 6, 0, 2, 0, 0),
-            ("a/b", "edge", "yellow", 0, 0, 0, 1, 0, 3, 0),
-            ("a/b", "edge", "green", 1, 0, None, 0, 0, 1, 0),
-            ("lost", "edge", "blue", 0, 0, 0, 0, 0, 0, 2),
-        ],
-    )
-
-
-def test_the_busiest_topics_come_first(digest_of: DigestOf) -> None:
-    """By messages that entered, ties by name, cut at the bound."""
-    rows = [
-        use(topic, "blue", "ingress", count)
-        for topic, count in zip("bacd", (2, 2, 3, 1), strict=True)
-    ]
-    found = busiest(topics(digest_of("uses", rows)), 3)
-    assert [row.topic for row in found.collect()] == ["c", "a", "b"]
-
-
-def came(path: str | None, hops: int | None, count: int, **more: Any) -> dict[str, Any]:
-    """A row of PATHS at core/yellow."""
-    here = {"router": "core", "vpn": "yellow", "peer_router": "edge", "peer_vpn": "blue"}
-    return {**here, "path": path, "hops": hops, "count": count, "bytes": 10 * count, **more}
-
-
-def test_ways_and_their_lengths(
-    digest_of: DigestOf,
-) -> None:
-    """The last VPN is part of the way; rows that do not say a long way still have a length."""
-    rows = [
+    ],
+    "paths": [
         came("edge/blue", 1, 3, bridge="a"),
         came("edge/blue", 1, 2, bridge="b"),
         came(None, 1, 4),
@@ -577,16 +393,132 @@ def test_ways_and_their_lengths(
         came(None, 3, 1),
         came(None, None, 1),
         came(None, 1, 1, peer_vpn=None),
+    ],
+}
+CLOCKS = [
+    {"router": name, "reference": reference, "offset_ns": 0, "error_ns": 0, "pairs": 1}
+    for name, reference in (("core", "edge"), ("edge", "edge"), ("far", "far"))
+]
+STAGES = ["bridges", "message VPNs", "ways", "topics", "discards", "timeline"]
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession, digest_of: DigestOf) -> dict[str, Any]:
+    """The tables of ROWS as lists of rows, and the count of topics."""
+    stages: list[str] = []
+    digests = {name: digest_of(name, rows) for name, rows in ROWS.items()}
+    found = flows(spark, digests, CLOCKS, stages.append)
+    assert stages == STAGES
+    for name, table in found.tables.items():
+        assert table.schema.equals(to_arrow_schema(getattr(schema, name.upper()))), name
+    tables = {name: table.to_pylist() for name, table in found.tables.items()}
+    return {**tables, "topic_count": found.topic_count, "digests": digests}
+
+
+def picked(rows: list[dict[str, Any]], *names: str) -> list[tuple[Any, ...]]:
+    """Some columns of rows."""
+    return [tuple(row[name] for name in names) for row in rows]
+
+
+def test_bridges_have_the_figures_of_both_ends(made: dict[str, Any]) -> None:
+    """A bridge's modes, stretches, latencies and link add up; rows without both ends make none."""
+    names = ("bridge", "messages", "messages_estimated", "bytes", "sent", "received", "direct")
+    assert picked(made["edges"], *names) == [
+        ("fares", 6, 12, 60, 5, 6, 4),
+        ("lossy", 4, None, 40, 4, 1, 4),
     ]
-    frame = ways_and_lengths(digest_of("paths", rows), 10)
-    assertSchemaEqual(frame.schema, WAYS)
-    both = frame.toArrow().to_pylist()
-    assert [tuple(row.values()) for row in ways(both)] == [
+    names = ("peak_messages", "latency_samples", "latency_p50_ns", "latency_p95_ns", "link_ups")
+    assert picked(made["edges"], *names, "up_ns") == [(5, 6, 7, 8, 2, 70), (3, 1, 7, 7, 0, None)]
+    assert picked(made["edges"], "latency_corrected") == [(True,)] * 2
+    assert picked(made["latencies"], "bridge", "latency_ns", "messages") == [
+        *(("fares", 7, 5), ("fares", 8, 1), ("", 7, 1), ("lossy", 7, 1)),
+    ]
+    assert picked(made["links"], "bridge", "up_ns", "down_ns", "reason") == [
+        ("fares", 10, 20, "gone"),
+        ("fares", 30, None, None),
+    ]
+
+
+def test_rates_are_those_of_the_end_that_saw_more(made: dict[str, Any]) -> None:
+    """Stretches in which that end saw no message have no row."""
+    assert picked(made["rates"], *RATES.names[4:]) == [
+        ("fares", 0, 5, 50, 2),
+        ("fares", 60, 1, 10, 0),
+        ("lossy", 0, 3, 30, 0),
+        ("lossy", 60, 1, 10, 0),
+    ]
+
+
+def test_message_vpns_and_times(made: dict[str, Any]) -> None:
+    """All message VPNs but those that a rejected link asked for; events by stretch; delays by pair."""
+    assert picked(made["nodes"], "router", "vpn", "ingress", "bridged_in", "first_ns") == [
+        ("core", "yellow", 0, 8, 0),
+        ("edge", "blue", 2, 0, 0),
+        ("edge", "green", 1, 0, 0),
+        ("edge", "idle", 0, 0, 3),
+    ]
+    assert picked(made["timeline"], *TIMELINE.names) == [
+        (0, 3, 5, 0, 0),
+        (20, 0, 0, 1, 0),
+        (60, 0, 3, 0, 0),
+        (80, 0, 0, 0, 5),
+    ]
+    names = ("origin_router", "router", "messages", "p50_ns", "p95_ns", "p99_ns", "corrected")
+    assert picked(made["end_to_end"], *names) == [
+        ("edge", "core", 20, 3, 3, 9, True),
+        ("edge", "edge", 5, 1, 1, 1, True),
+        ("edge", "far", 4, 2, 2, 2, False),
+    ]
+    assert made["clocks"] == CLOCKS
+
+
+def test_discards_topics_and_ways(made: dict[str, Any]) -> None:
+    """The most frequent first. An endpoint, else a bridge, else a client is the place of a discard; a redelivery is
+    none. A topic has a row in each message VPN. Rows without their way still have a length.
+    """
+    assert picked(made["discards"], *DISCARDS.names) == [
+        ("edge", "blue", "reject", "full", "q", 10, None, 0, None, 3, 4),
+        ("edge", "blue", "discard", "slow", "c1", 2, 4, 7, "a", 1, 5),
+        ("edge", "blue", "discard", "slow", "fares", 1, 2, 1, None, 2, 3),
+        ("edge", "blue", "expire", "", "", 1, 2, 0, None, 5, 6),
+    ]
+    assert picked(made["topics"], *TOPICS.names) == [
+        ("a/b", "edge", "blue", 3, 192, 6, 0, 2, 0, 0),
+        ("a/b", "edge", "green", 1, 0, None, 0, 0, 1, 0),
+        ("a/b", "edge", "yellow", 0, 0, 0, 1, 0, 3, 0),
+        ("lost", "edge", "blue", 0, 0, 0, 0, 0, 0, 2),
+    ]
+    assert made["topic_count"] == 4
+    assert picked(made["ways"], *WAYS.names) == [
         ("edge/blue>core/yellow", 1, 9, 90),
         ("far/red>edge/blue>core/yellow", 2, 8, 10),
     ]
-    assert [tuple(row.values()) for row in lengths(both, 6)] == [(0, 6), (1, 10), (2, 8), (3, 1)]
-    assert lengths([], 0) == []
-    few = ways_and_lengths(digest_of("paths", rows), 1).toArrow().to_pylist()
-    assert [row["messages"] for row in ways(few)] == [9]
-    assert lengths(few, 0) == lengths(both, 0)
+    assert picked(made["lengths"], "hops", "messages") == [(0, 3), (1, 10), (2, 8), (3, 1)]
+
+
+def test_tables_are_bounded(
+    spark: SparkSession, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The busiest rows stay, whole bridges only; topics and lengths are still counted in full."""
+    bounds = {"TOPICS": 3, "DISCARDS": 2, "WAYS": 1, "END_TO_END": 1, "RATES": 3, "LATENCIES": 2}
+    for name, most in {**bounds, "LINK_CHANGES": 2}.items():
+        monkeypatch.setattr(module, f"REPORT_{name}", most)
+    monkeypatch.setattr(collect, "REPORT_LINK_CHANGES", 2)
+    found = flows(spark, made["digests"], CLOCKS)
+    tables = {name: table.to_pylist() for name, table in found.tables.items()}
+    for name, most in bounds.items():
+        kept = min(most, 2) if name == "RATES" else most
+        assert tables[name.lower()] == made[name.lower()][:kept], name
+    assert found.topic_count == 4
+    assert tables["lengths"] == made["lengths"]
+    # The first of the changes that are left is a down, whose up is not known.
+    assert picked(tables["links"], "up_ns", "down_ns") == [(30, None)]
+
+
+def test_empty_tables_have_their_columns(spark: SparkSession, digest_of: DigestOf) -> None:
+    """Without a row in any digest there is none in any table."""
+    found = flows(spark, {name: digest_of(name, []) for name in ROWS}, [])
+    assert (found.topic_count, len(found.tables)) == (0, len(STAGES) * 2)
+    for name, table in found.tables.items():
+        assert table.num_rows == 0, name
+        assert table.schema.equals(to_arrow_schema(getattr(schema, name.upper()))), name

@@ -8,23 +8,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.sql import DataFrame
 
 from vpnrouter.report.rules.context import Bridges, KnownCauses
 from vpnrouter.report.rules.deliveries import (
-    arrivals_back,
     canonical,
     cycles_of,
-    doubles_by_place,
     duplicates,
     loops,
     stopped_loops,
     two_ways,
-    ways_back,
 )
 
 MakeRow = Callable[..., dict[str, Any]]
-DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 
 NONE = KnownCauses({}, [], [])
 
@@ -95,20 +90,6 @@ def test_what_a_bridge_brings_again_after_a_break_is_no_trouble(
     far = KnownCauses({}, [], [link_row(0, 39.0), link_row(40, None)])
     assert len(duplicates([double_row("bridge", "way")], far, bridges)) == 1
     assert len(duplicates([double_row("bridge", "way")], near, Bridges([]))) == 1
-
-
-def test_doubles_of_several_digests_add_up(digest_of: DigestOf, double_row: MakeRow) -> None:
-    """By kind, place and those concerned, the most copies first."""
-    rows = [
-        double_row("deliver", "phone"),
-        double_row("deliver", "phone", messages=1, copies=9, first_ns=1, last_ns=2),
-        double_row("deliver", "tablet", copies=40),
-    ]
-    found = doubles_by_place(digest_of("doubles", rows)).collect()
-    assert [(one.who, one.messages, one.copies, one.first_ns) for one in found] == [
-        ("tablet", 5, 40, 100_000_000_000),
-        ("phone", 6, 15, 1),
-    ]
 
 
 def way(text: str, count: int = 1, first: int = 10, last: int = 20) -> dict[str, Any]:
@@ -223,30 +204,6 @@ def test_stopped_loops_are_told_by_bridge(loss_row: MakeRow, bridge_row: MakeRow
     assert found[0].detail == (
         "3 messages came to b/y over bridge way in vain: they had been there before."
     )
-
-
-def test_ways_with_a_vpn_twice_are_picked(digest_of: DigestOf) -> None:
-    """The VPN reached counts; a VPN of the same name on another router is another one."""
-
-    def row(path: str | None, router: str, **more: Any) -> dict[str, Any]:
-        times = {"count": 1, "bytes": 7, "first_ns": 1, "last_ns": 2}
-        return {"path": path, "router": router, "vpn": "x", "bridge": "n", **times, **more}
-
-    rows = [
-        row("a/x>b/x", "a"),
-        row("a/x>b/x", "a", bridge="m", count=4, last_ns=9),
-        row("a/x>b/x>a/x", "c", count=2),
-        row("a/x>b/x", "c", count=100),
-        row(None, "a", count=100),
-    ]
-    found = [one.asDict() for one in ways_back(digest_of("paths", rows)).collect()]
-    assert [
-        (one["way"], one["router"], one["count"], one["bytes"], one["last_ns"]) for one in found
-    ] == [
-        ("a/x>b/x>a/x", "a", 5, 14, 9),
-        ("a/x>b/x>a/x>c/x", "c", 2, 7, 2),
-    ]
-    assert arrivals_back(found) == {("a", "x"): 5, ("c", "x"): 2}
 
 
 def test_each_pair_of_bridges_is_a_warning(double_row: MakeRow) -> None:

@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
 
 from vpnrouter.report.rules.context import Bridges
 from vpnrouter.report.rules.links import (
-    alive,
     flapping_links,
     hot_bridges,
     stalled_bridges,
-    unanswered,
 )
 
 MakeRow = Callable[..., dict[str, Any]]
@@ -141,8 +138,6 @@ def test_a_bridge_that_never_sent_is_named_by_its_client(loss_row: MakeRow) -> N
     (found,) = hot_bridges([at_sender(loss_row)], Bridges([]))
     assert (found.router, found.vpn, found.bridge, found.value) == ("b", "y", "way", 1.0)
 
-
-DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 
 SECOND = 1_000_000_000
 WIDTH = 5 * SECOND
@@ -281,56 +276,3 @@ def test_a_slow_bridge_may_take_its_time(bridge_row: MakeRow) -> None:
     assert stalled_bridges([STALL], ALL, [], slow, WIDTH) == []
     quick = Bridges([bridge_row(latency_p99_ns=9 * SECOND)])
     assert len(stalled_bridges([STALL], ALL, [], quick, WIDTH)) == 1
-
-
-def place(event: str, at: int, count: int = 10, **more: Any) -> dict[str, Any]:
-    """A row of PLACES of the bridge `way` from a/x to b/y."""
-    here, there = (("a", "x"), ("b", "y")) if event == "bridge_send" else (("b", "y"), ("a", "x"))
-    return {
-        "event": event,
-        "router": here[0],
-        "vpn": here[1],
-        "peer_router": there[0],
-        "peer_vpn": there[1],
-        "bridge": "way",
-        "start_ns": at * WIDTH,
-        "count": count,
-        **more,
-    }
-
-
-def test_candidates_are_picked_from_both_ends(digest_of: DigestOf) -> None:
-    """A bridge whose both ends agree is left out, and so is one whose local router traces nothing."""
-    rows = [place("bridge_send", at) for at in range(8)]
-    rows += [place("bridge_send", 7, count=1, mode="direct")]
-    rows += [place("bridge_receive", at) for at in (0, 1, 2)]
-    for name, arrived in (("agreed", range(1, 9)), ("untold", ())):
-        rows += [place("bridge_send", at, bridge=name) for at in range(8)]
-        rows += [place("bridge_receive", at, bridge=name) for at in arrived]
-    rows += [{"event": "ingress", "router": "b", "vpn": "y", "start_ns": 9 * WIDTH, "count": 1}]
-    places = digest_of("places", rows)
-    (found,) = [one.asDict(recursive=True) for one in unanswered(places, [], WIDTH).collect()]
-    assert found["bridge"] == "way"
-    assert [(one["sent"], one["received"]) for one in found["stretches"]] == [
-        *[(10, 10)] * 3,
-        *[(10, 0)] * 4,
-        (11, 0),
-    ]
-    (lives,) = alive(places, [found], [], WIDTH).collect()
-    assert lives.router == "b"
-    assert lives.starts == [at * WIDTH for at in range(10)]
-
-
-def test_wrong_clocks_are_put_right_first(digest_of: DigestOf) -> None:
-    """A local router whose clock is 40 seconds ahead seems to get nothing at first."""
-    rows = [place("bridge_send", at) for at in range(12)]
-    rows += [place("bridge_receive", at + 8) for at in range(12)]
-    places = digest_of("places", rows)
-    assert unanswered(places, [], WIDTH).count() == 1
-    ahead = {"router": "b", "reference": "a", "offset_ns": 41 * SECOND, "error_ns": 1}
-    assert unanswered(places, [ahead], WIDTH).count() == 0
-    # It may as well be the sender's, which all others are ahead of.
-    others = [{**ahead, "router": name} for name in ("b", "c", "d")]
-    assert unanswered(places, others, WIDTH).count() == 0
-    unsure = {**ahead, "offset_ns": None, "error_ns": None}
-    assert unanswered(places, [unsure], WIDTH).count() == 1

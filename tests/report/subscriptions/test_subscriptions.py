@@ -224,14 +224,19 @@ def test_what_is_of_use(mesh: Any) -> None:
     }
 
 
-def test_beyond_the_bound_nothing_is_claimed(mesh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A way longer than is followed counts as of use."""
-    monkeypatch.setattr(module, "HOPS", 1)
-    for at in range(5):
+def test_a_large_mesh_is_searched_by_spark(mesh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It finds the same, and a way with more steps than it follows counts as of use."""
+    monkeypatch.setattr(module, "REPORT_WAYS_ON", 0)
+    for at in range(3):
         mesh.cross(f"r{at}/v", f"r{at + 1}/v", "far")
-    mesh.deliver("r5/v", "one", "far")
+        mesh.cross(f"r{at}/v", f"r{at + 1}/v", "unwanted")
+    mesh.deliver("r3/v", "one", "far")
     mesh.cross("r0/v", "r1/v", "nobody")
-    assert set(lost(mesh)) == {("r0/v", "r1/v", "nobody")}
+    ends = {("r2/v", "r3/v", "unwanted"), ("r0/v", "r1/v", "nobody")}
+    on_the_way = {("r0/v", "r1/v", "unwanted"), ("r1/v", "r2/v", "unwanted")}
+    assert lost(mesh).keys() == ends | on_the_way
+    monkeypatch.setattr(module, "HOPS", 1)
+    assert lost(mesh).keys() == ends
 
 
 def test_counts_of_both_ends(mesh: Any) -> None:

@@ -6,27 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
 
 from vpnrouter.report.rules.context import Bridges
 from vpnrouter.report.rules.endpoints import (
     black_holes,
     blockers,
-    loads,
     skewed_clocks,
     skewed_partitions,
-    standing,
-    unmatched,
 )
-
-DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
-
-
-def use(topic: str | None, event: str, count: int = 5, **more: Any) -> dict[str, Any]:
-    """A row of USES in a/x."""
-    endpoint = "no-subscription-match" if event == "discard" else None
-    place = {"router": "a", "vpn": "x", "endpoint": endpoint}
-    return {"topic": topic, "event": event, "count": count, "bytes": count * 10, **place, **more}
 
 
 def lost(topic: str, **more: Any) -> dict[str, Any]:
@@ -45,54 +32,6 @@ def lost(topic: str, **more: Any) -> dict[str, Any]:
 def stands(filter_: str, syntax: str | None, vpn: str = "x") -> dict[str, Any]:
     """A row of `standing`."""
     return {"router": "a", "vpn": vpn, "topic": filter_, "topic_syntax": syntax}
-
-
-def test_topics_that_nothing_took_are_picked(digest_of: DigestOf) -> None:
-    """Published, discarded for want of a match, and taken by nobody in this VPN."""
-    rows = [use("gone", "ingress"), use("gone", "discard", 8)]
-    rows += [use("late", "ingress"), use("late", "discard", 4), use("late", "deliver", 1)]
-    rows += [use("kept", "ingress"), use("kept", "discard", 4), use("kept", "enqueue", 1)]
-    rows += [use("sent", "ingress"), use("sent", "discard", 4), use("sent", "bridge_send", 1)]
-    rows += [use("full", "ingress"), use("full", "discard", endpoint=None)]
-    # Came over a bridge: what crosses in vain is not what is published in vain.
-    rows += [use("brought", "bridge_receive"), use("brought", "discard")]
-    rows += [use("rare", "ingress", 2), use("rare", "discard", 2)]
-    # One of a sample of one in a hundred.
-    rows += [use("sampled", "ingress", 1, weight=100.0), use("sampled", "discard", 1)]
-    rows += [use(None, "ingress"), use(None, "discard")]
-    # Taken in another VPN, which is another topic.
-    rows += [use("gone", "deliver", vpn="y"), use("gone", "ingress", vpn="y")]
-    found = unmatched(digest_of("uses", rows)).collect()
-    assert [(one.topic, one.vpn, one.published, one.lost, one.bytes) for one in found] == [
-        ("sampled", "x", 1, 100, 10),
-        ("gone", "x", 5, 8, 50),
-    ]
-
-
-def test_filters_that_stood_at_last_are_found(digest_of: DigestOf) -> None:
-    """A client's last word counts, in the VPNs asked for."""
-
-    def state(
-        at: int, event: str, filter_: str, client: str = "c", vpn: str = "x"
-    ) -> dict[str, Any]:
-        place = {"router": "a", "vpn": vpn, "client": client}
-        return {"ts_ns": at, "event": event, "topic": filter_, "topic_syntax": "smf", **place}
-
-    rows = [
-        state(1, "subscribe", "here/>"),
-        state(2, "subscribe", "here/>", client="d"),
-        state(1, "subscribe", "left/>"),
-        state(2, "unsubscribe", "left/>"),
-        state(2, "subscribe", "back/>"),
-        state(1, "unsubscribe", "back/>"),
-        state(1, "subscribe", "elsewhere/>", vpn="y"),
-        state(1, "link_up", "no/filter"),
-    ]
-    found = standing(digest_of("states", rows), [lost("t"), lost("u")]).collect()
-    assert sorted((one.topic, one.topic_syntax) for one in found) == [
-        ("back/>", "smf"),
-        ("here/>", "smf"),
-    ]
 
 
 def test_a_topic_without_a_taker_is_a_black_hole() -> None:
@@ -304,25 +243,3 @@ def test_the_sentence_names_the_partition() -> None:
     assert found.detail == (
         "Partition 2 of q in a/x took 90.0 % of 1,000 messages, 3.6 times the mean of 4 partitions."
     )
-
-
-def test_loads_are_summed_by_partition(digest_of: DigestOf) -> None:
-    """Queues without partitions, with one, or with few messages are left out; empty partitions count."""
-
-    def row(endpoint: str, partition: int | None, enqueued: int) -> dict[str, Any]:
-        place = {"router": "a", "vpn": "x", "endpoint": endpoint}
-        return {**place, "partition": partition, "enqueued": enqueued, "bytes": enqueued}
-
-    rows = [
-        row("q", 0, 10),
-        row("q", 3, 50),
-        row("q", 3, 60),
-        row("plain", None, 500),
-        row("one", 0, 500),
-        row("idle", 0, 2),
-        row("idle", 1, 37),
-    ]
-    found = loads(digest_of("endpoints", rows)).collect()
-    assert [
-        (one.endpoint, one.partitions, one.largest, one.most, one.messages) for one in found
-    ] == [("q", 4, 3, 110, 120)]
