@@ -15,7 +15,7 @@ from vpnrouter.wire.link.decode import decode
 def test_the_door_makes_strangers(world: Any, tls: bool) -> None:
     """A connection that was accepted has no VPN, no half and nothing to say until it heard HELLO."""
     link = LinkFactory(world.book("edge"), tls=tls).connection("192.0.2.7:1")
-    assert (link.vpn, link.inbound, link.outbound, link.dialed) == (None, None, None, False)
+    assert (link.vpn, link.own_half, link.peer_half, link.dialed) == (None, None, None, False)
     assert (link.tls, link.peer, link.outbox.size) == (tls, "192.0.2.7:1", 0)
 
 
@@ -46,4 +46,4 @@ def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
     assert (hello.scheme, len(hello.nonce)) == (scheme, 0 if tls else 24)
     assert (hello.tls, hello.resume, hello.link_port, hello.links_port) == (tls, False, 1_000, 0)
     assert hello.features == frames.REUSE | frames.RETAINED | (frames.ZSTD if tls else 0)
-    assert half.link.inbound is half
+    assert half.link.own_half is half

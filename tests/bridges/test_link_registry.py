@@ -28,32 +28,32 @@ def book() -> LinkRegistry:
 
 def test_the_own_router_is_here(book: LinkRegistry) -> None:
     """The own name leads to the loopback address and the port that fits; without a listener nowhere."""
-    assert book.place_of("v", "edge", tls=False) == ("127.0.0.1", 55_555)
-    assert book.place_of("v", "edge", tls=True) == ("127.0.0.1", 55_443)
+    assert book.listen_address("v", "edge", tls=False) == ("127.0.0.1", 55_555)
+    assert book.listen_address("v", "edge", tls=True) == ("127.0.0.1", 55_443)
     book.links_port = 0
-    assert book.place_of("v", "edge", tls=True) is None
+    assert book.listen_address("v", "edge", tls=True) is None
 
 
 def test_an_unknown_router_is_nowhere(book: LinkRegistry) -> None:
     """A name of which no link told has no place."""
-    assert book.place_of("v", "core", tls=False) is None
+    assert book.listen_address("v", "core", tls=False) is None
 
 
 def test_what_a_link_told(book: LinkRegistry) -> None:
     """A name leads to the address that a link came from or went to, and the port that the peer told."""
     book.learn("v", "core", ListenAddress("192.0.2.7", 1_000, 0), proved=True)
-    assert book.place_of("v", "core", tls=False) == ("192.0.2.7", 1_000)
-    assert book.place_of("v", "core", tls=True) is None
+    assert book.listen_address("v", "core", tls=False) == ("192.0.2.7", 1_000)
+    assert book.listen_address("v", "core", tls=True) is None
     book.learn("v", "core", ListenAddress("192.0.2.8", 1_000, 2_000), proved=True)
-    assert book.place_of("v", "core", tls=True) == ("192.0.2.8", 2_000)
+    assert book.listen_address("v", "core", tls=True) == ("192.0.2.8", 2_000)
     book.learn("v", "core", ListenAddress("192.0.2.9", 0, 0), proved=True)
-    assert book.place_of("v", "core", tls=False) == ("192.0.2.8", 1_000)
+    assert book.listen_address("v", "core", tls=False) == ("192.0.2.8", 1_000)
 
 
 def test_a_place_is_of_one_message_vpn(book: LinkRegistry) -> None:
     """What a peer of one message VPN tells sends no bridge of another one anywhere."""
     book.learn("blue", "core", ListenAddress("198.51.100.66", 1_000, 0), proved=True)
-    assert book.place_of("red", "core", tls=False) is None
+    assert book.listen_address("red", "core", tls=False) is None
 
 
 def test_what_is_proved_is_not_overwritten_by_a_claim(book: LinkRegistry) -> None:
@@ -61,7 +61,7 @@ def test_what_is_proved_is_not_overwritten_by_a_claim(book: LinkRegistry) -> Non
     book.learn("v", "core", ListenAddress("198.51.100.66", 1_000, 0), proved=False)
     book.learn("v", "core", ListenAddress("192.0.2.7", 1_000, 0), proved=True)
     book.learn("v", "core", ListenAddress("198.51.100.66", 1_000, 0), proved=False)
-    assert book.place_of("v", "core", tls=False) == ("192.0.2.7", 1_000)
+    assert book.listen_address("v", "core", tls=False) == ("192.0.2.7", 1_000)
 
 
 def test_places_are_bounded(book: LinkRegistry) -> None:
@@ -70,15 +70,15 @@ def test_places_are_bounded(book: LinkRegistry) -> None:
         book.learn("v", f"r{number}", ListenAddress("h", 1, 1), proved=number == 0)
     book.learn("v", "r2", ListenAddress("again", 1, 1), proved=False)
     book.learn("v", "one more", ListenAddress("h", 1, 1), proved=True)
-    assert len(book.places["v"]) == limits.LINK_PLACES
-    assert book.place_of("v", "r0", tls=False) == ("h", 1)
-    assert book.place_of("v", "r1", tls=False) is None
-    assert book.place_of("v", "one more", tls=False) == ("h", 1)
-    for place in book.places["v"].values():
+    assert len(book.listen_addresses["v"]) == limits.LINK_PLACES
+    assert book.listen_address("v", "r0", tls=False) == ("h", 1)
+    assert book.listen_address("v", "r1", tls=False) is None
+    assert book.listen_address("v", "one more", tls=False) == ("h", 1)
+    for place in book.listen_addresses["v"].values():
         place.proved = True
     book.learn("v", "a claim", ListenAddress("h", 1, 1), proved=False)
-    assert book.place_of("v", "a claim", tls=False) is None
-    assert len(book.places["v"]) == limits.LINK_PLACES
+    assert book.listen_address("v", "a claim", tls=False) is None
+    assert len(book.listen_addresses["v"]) == limits.LINK_PLACES
 
 
 BRIDGE = {"client_username": "bridge", "password": "word"}
@@ -97,11 +97,11 @@ def test_places_are_learned_from_links(world: Any, dials: str) -> None:
     ports = {"core": 1_000, "edge": 2_000}
     # The dialler knows the address it went to, the acceptor the one it came from.
     near, far = world.book(dials), world.book(acceptor)
-    assert near.place_of("yellow", acceptor, tls=False) == ("198.51.100.1", ports[acceptor])
-    assert far.place_of("blue", dials, tls=False) == ("192.0.2.7", ports[dials])
-    assert far.place_of("blue", dials, tls=True) == ("192.0.2.7", ports[dials] + 1)
-    assert near.places["yellow"][acceptor].proved
-    assert not far.places["blue"][dials].proved
+    assert near.listen_address("yellow", acceptor, tls=False) == ("198.51.100.1", ports[acceptor])
+    assert far.listen_address("blue", dials, tls=False) == ("192.0.2.7", ports[dials])
+    assert far.listen_address("blue", dials, tls=True) == ("192.0.2.7", ports[dials] + 1)
+    assert near.listen_addresses["yellow"][acceptor].proved
+    assert not far.listen_addresses["blue"][dials].proved
 
 
 def test_who_proves_nothing_teaches_nothing(world: Any) -> None:
@@ -110,7 +110,7 @@ def test_who_proves_nothing_teaches_nothing(world: Any) -> None:
     world.vpn("blue", "edge")
     world.book("core").link_port = world.book("edge").link_port = 1_000
     assert world.link(into, "edge", "blue").up
-    assert world.book("edge").places == world.book("core").places == {}
+    assert world.book("edge").listen_addresses == world.book("core").listen_addresses == {}
 
 
 def test_a_bridge_that_is_refused_teaches_nothing(world: Any) -> None:
@@ -119,7 +119,7 @@ def test_a_bridge_that_is_refused_teaches_nothing(world: Any) -> None:
     world.vpn("blue", "edge", basic=True, usernames=[ClientUsername("bridge", "word")])
     world.book("core").link_port = 1_000
     world.link(into, "edge", "blue", terms=BRIDGE | {"password": "other"})
-    assert world.book("edge").places == {}
+    assert world.book("edge").listen_addresses == {}
 
 
 class Watcher(HalfCallbacks):

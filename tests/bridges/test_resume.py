@@ -197,7 +197,7 @@ def test_what_is_not_allowed_any_more_is_dropped(world: Any, changed: str) -> No
     assert half.resumed
     assert list(new.accepted.client.subscriptions) == ["a"]
     assert blue.subscription_count == 1
-    assert list(new.accepted.outbound.attracted.asked) == ["a"]
+    assert list(new.accepted.peer_half.attracted.asked) == ["a"]
     (event,) = (e for e in events.newest(9) if e.kind is SUBSCRIPTION_REFUSED)
     assert "subscription b/c/d dropped: 40" in event.text
 

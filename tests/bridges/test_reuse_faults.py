@@ -127,5 +127,5 @@ def test_each_of_the_five_tests(world: Any, local: BridgeEnds, terms: Any, fits:
     yellow = world.vpn("yellow", "core")
     world.vpn("blue", "edge")
     link = world.link(yellow, "edge", "blue", terms=terms)
-    found = world.book("edge").fitting(local)
+    found = world.book("edge").reusable_links(local)
     assert found == ([link.accepted] if fits else [])

@@ -56,14 +56,14 @@ def test_what_waits_when_it_ends(world: Any, ends: str) -> None:
         publisher.publish("a", b"x")
     link.accepted.tally()
     record = record_of(world)
-    waiting = record.sending[0].in_flight
+    waiting = record.tx_in_flight
     assert (waiting, record.counters.data_tx_msg_count) == (5, 0)
     assert record.counters.tx_imbalance(5) == 0
     if ends == "transport":
         link.accepted.lost("closed by peer")
     else:
         link.half.link.say(b"")
-        link.accepted.outbound._detached("Bridge Shutdown")
+        link.accepted.peer_half._detached("Bridge Shutdown")
     assert record.sending == []
     sent = 0 if ends == "transport" else 5
     assert record.counters.data_tx_msg_count == sent
@@ -103,11 +103,11 @@ def test_each_tally_begins_where_it_was_made(world: Any) -> None:
     publisher.publish("a", b"x")
     counters = Counters()
     sink, client, outbox = link.dialed.sink, link.accepted.client, link.accepted.outbox
-    RxTally(sink).bring(sink, counters, 1)
+    RxTally(sink).update_counters(sink, counters, 1)
     discarded = client.discarded
-    TxTally(outbox, client, discarded).bring(outbox, client, discarded, counters, 1)
+    TxTally(outbox, client, discarded).update_counters(outbox, client, discarded, counters, 1)
     assert (counters.data_rx_msg_count, counters.data_tx_msg_count) == (0, 0)
     control = ControlTally()
-    control.bring((1, 2, 3, 4, 5, 6), counters)
-    control.bring((1, 2, 3, 4, 5, 7), counters)
+    control.update_counters((1, 2, 3, 4, 5, 6), counters)
+    control.update_counters((1, 2, 3, 4, 5, 7), counters)
     assert (counters.control_rx_msg_count, counters.login_tx_msg_count) == (1, 7)

@@ -63,7 +63,7 @@ class Meeting:
             len(standing) == 1
             and self.in_sync()
             and all(
-                link.inbound is not None and link.outbound is not None
+                link.own_half is not None and link.peer_half is not None
                 for island in self.both
                 for link in links(island)
             )
@@ -84,8 +84,8 @@ class Meeting:
         (far,) = links(self.island(cable.acceptor))
         assert far is cable.link
         for link in (near, far):
-            assert link.inbound is not None
-            assert link.outbound is not None
+            assert link.own_half is not None
+            assert link.peer_half is not None
         logged_in = {each.dialer for each in self.sea.cables[self.begun :] if each.link.vpn}
         if len(logged_in) == 2:
             assert cable.dialer == "ash"

@@ -166,11 +166,11 @@ def test_a_sibling_that_shared_a_connection_goes(
         await pair.sea.until(lambda: in_sync(one.runner))
         await trio.sleep(10)
         assert len(sea.standing()) == 2
-        shares = next(each for each in siblings if each.half.link.outbound is not None)
+        shares = next(each for each in siblings if each.half.link.peer_half is not None)
         (stays,) = (each for each in siblings if each is not shares)
         shares.remove()
         await sea.until(lambda: len(sea.standing()) == 1, within_s=10)
-        await sea.until(lambda: stays.half.link.outbound is not None and in_sync(stays))
+        await sea.until(lambda: stays.half.link.peer_half is not None and in_sync(stays))
         assert in_sync(one.runner)
         first = pair.publish()
         await sea.until(lambda: pair.came(first))

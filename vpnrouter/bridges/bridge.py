@@ -19,7 +19,7 @@ from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.remote_order import Remote
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.peer_half import PeerHalf
+    from vpnrouter.bridges.link_end import LinkEnd
 
 
 class Inbound(StrEnum):
@@ -244,8 +244,8 @@ class Bridge:
     """One bridge. `handle` and `handle_peer` are the only ways its states change.
 
     `remote_address` is the remote that was dialled, as it is configured, `peer_address` its IP address and port.
-    `sending` are the halves of the peer that count into this record: one, and for a moment a second
-    one whose connection is being replaced.
+    `sending` are the links whose outboxes count into this record as the peer's bridge: one, and for a moment a second
+    one that is being replaced.
     """
 
     __slots__ = (
@@ -287,7 +287,7 @@ class Bridge:
         self.local_interface = ""
         self.remote_router_name = ""
         self.client_name = ""
-        self.sending: list[PeerHalf] = []
+        self.sending: list[LinkEnd] = []
         self.establisher = "local"
         self.encrypted = False
 
@@ -321,6 +321,11 @@ class Bridge:
         self.outbound_state = next_outbound(self.outbound_state, given)
         self.outbound_failure_reason = reason if given is Peer.LOGGED_OUT else ""
         return self.outbound_state
+
+    @property
+    def tx_in_flight(self) -> int:
+        """Messages offered to the peer's bridge that wait for its connection to take them."""
+        return sum(link.outbox.waiting() for link in self.sending)
 
     @property
     def is_up(self) -> bool:

@@ -167,7 +167,7 @@ class RxTally:
         self._delivered = sink.delivered + sink.spooled
         self._unmatched = sink.unmatched
 
-    def bring(self, sink: Publisher, counters: Counters, now_ns: int) -> None:
+    def update_counters(self, sink: Publisher, counters: Counters, now_ns: int) -> None:
         """Add to `counters` what `sink` counted since the last time."""
         messages = sink.messages - self._messages
         delivered = sink.delivered + sink.spooled
@@ -200,7 +200,7 @@ class TxTally:
         self._offered = client.offered
         self._discarded = dict(discarded.counts)
 
-    def bring(
+    def update_counters(
         self,
         outbox: Outbox,
         client: Subscriber,
@@ -247,7 +247,7 @@ class ControlTally:
     def __init__(self) -> None:
         self._seen = (0, 0, 0, 0, 0, 0)
 
-    def bring(self, now: tuple[int, int, int, int, int, int], counters: Counters) -> None:
+    def update_counters(self, now: tuple[int, int, int, int, int, int], counters: Counters) -> None:
         """Add what happened since: frames and bytes received, frames and bytes sent, logins of each."""
         seen = self._seen
         counters.control_rx_msg_count += now[0] - seen[0]

@@ -122,8 +122,8 @@ class LinkClock(TimerTarget):
         if kind == HANDSHAKE_TIMER:
             _close(link, codes.HANDSHAKE_TIMEOUT)
             return
-        if link.outbound is not None and link.outbound.flows is not None:
-            link.outbound.flows.tell()
+        if link.peer_half is not None and link.peer_half.flows is not None:
+            link.peer_half.flows.tell()
         silent_ns = now_ns - link.heard_ns
         if kind == PARTED_TIMER:
             if silent_ns >= PART_NS or now_ns - self._parted_ns >= PART_MOST_NS:
@@ -190,12 +190,12 @@ class Link(LinkEnd):
         "doing",
         "features",
         "hello",
-        "inbound",
         "interface",
         "login_rx_msgs",
         "login_tx_msgs",
         "max_frame",
-        "outbound",
+        "own_half",
+        "peer_half",
         "publisher",
         "raw",
         "send_most",
@@ -218,8 +218,8 @@ class Link(LinkEnd):
         self.client: LinkClient | None = None
         self.publisher: Publisher | None = None
         self.sink: Publisher | None = None
-        self.inbound: OwnHalf | None = None
-        self.outbound: PeerHalf | None = None
+        self.own_half: OwnHalf | None = None
+        self.peer_half: PeerHalf | None = None
         self.hello: frames.Hello | None = None
         self.control_rx_msgs = 0
         self.control_rx_bytes = 0
@@ -252,8 +252,8 @@ class Link(LinkEnd):
         """Whether a bridge of ours may log in over this connection, which serves the peer's."""
         return (
             not self.ended
-            and self.inbound is None
-            and self.outbound is not None
+            and self.own_half is None
+            and self.peer_half is not None
             and not self.doing & ASKING
             and self.features & frames.REUSE != 0
             and self.context.now_ns >= self._shunned_ns
@@ -265,7 +265,7 @@ class Link(LinkEnd):
         """
         self._shunned_ns = self.context.now_ns + limits.LINK_SHUNNED_S * 1_000_000_000
 
-    def peer_half(self) -> BridgeEnds:
+    def peer_ends(self) -> BridgeEnds:
         """The peer's bridge, for the test of compatibility. One that names no router means this one."""
         hello = self.hello
         vpn = self.vpn
@@ -285,10 +285,10 @@ class Link(LinkEnd):
                 self.book.log.tls_met(self.peer)
             self._broken(error.reason_code, str(error))
             return -1
-        inbound = self.inbound
-        if inbound is not None and inbound.flow is not None:
+        own = self.own_half
+        if own is not None and own.flow is not None:
             # Messages and their positions go into one commit. A half that has ended has done this.
-            inbound.flow.taker.flush()
+            own.flow.taker.flush()
         return pos
 
     def _consume(self, data: bytes) -> int:
@@ -315,8 +315,8 @@ class Link(LinkEnd):
             if isinstance(frame, frames.Direct):
                 self._on_message(frame, length)
             elif isinstance(frame, frames.Guaranteed):
-                if self.inbound is not None:
-                    self.inbound.on_guaranteed(frame, length)
+                if self.own_half is not None:
+                    self.own_half.on_guaranteed(frame, length)
             elif isinstance(frame, frames.Compressed):
                 self._unpack(frame.body)
             else:
@@ -360,9 +360,9 @@ class Link(LinkEnd):
         super().resume()
 
     def _on_message(self, frame: frames.Direct, length: int) -> None:
-        inbound = self.inbound
-        if inbound is not None:
-            inbound.on_message(frame, length)
+        own = self.own_half
+        if own is not None:
+            own.on_message(frame, length)
 
     def _on_control(self, frame: Frame) -> None:
         if self.doing & PACKED and self.outbox.packer is None:
@@ -376,18 +376,18 @@ class Link(LinkEnd):
         elif isinstance(frame, frames.Hello):
             self.login_rx_msgs += 1
             self.hello = frame
-            self.outbound = PeerHalf(self, frame)
-            self.outbound.log_in()
+            self.peer_half = PeerHalf(self, frame)
+            self.peer_half.log_in()
         elif isinstance(
             frame, (frames.Welcome, frames.Refuse, frames.Challenge, frames.Subscribed)
         ):
-            inbound = self.inbound
-            if inbound is not None:
-                inbound.on_frame(frame)
+            own = self.own_half
+            if own is not None:
+                own.on_frame(frame)
         elif isinstance(frame, (frames.Subscribe, frames.Unsubscribe, frames.Detach, frames.Proof)):
-            outbound = self.outbound
-            if outbound is not None:
-                outbound.on_frame(frame)
+            peer = self.peer_half
+            if peer is not None:
+                peer.on_frame(frame)
         elif not isinstance(frame, frames.Skipped):
             self._on_flow(frame)
 
@@ -397,10 +397,10 @@ class Link(LinkEnd):
         if isinstance(frame, (frames.Unbind, frames.Unbound)):
             sends = (frame.flow_id & 1 == 1) == self.dialed
         if sends:
-            if self.outbound is not None:
-                self.outbound.on_frame(frame)
-        elif self.inbound is not None:
-            self.inbound.on_frame(frame)
+            if self.peer_half is not None:
+                self.peer_half.on_frame(frame)
+        elif self.own_half is not None:
+            self.own_half.on_frame(frame)
 
     def whose(self) -> tuple[str, str]:
         """Who the peer is, with its address, and the message VPN that it is logged in to."""
@@ -410,8 +410,8 @@ class Link(LinkEnd):
 
     def password_verified(self, good: bool) -> None:
         """Pass the verdict on to the peer's half."""
-        if self.outbound is not None:
-            self.outbound.password_verified(good)
+        if self.peer_half is not None:
+            self.peer_half.password_verified(good)
 
     # -- output ----------------------------------------------------------------------------------
 
@@ -422,8 +422,8 @@ class Link(LinkEnd):
 
     def login_refused(self, code: int, text: str) -> None:
         """Refuse the login of the peer's half."""
-        if self.outbound is not None and not self.ended:
-            self.outbound.login_refused(code, text)
+        if self.peer_half is not None and not self.ended:
+            self.peer_half.login_refused(code, text)
 
     def crowded_out(self) -> None:
         """Close the link: its peer holds too much in unfinished frames."""
@@ -508,12 +508,12 @@ class Link(LinkEnd):
         Where our own half uses it as well, what the peer has sent before is still taken: the peer closes behind its
         last message, or falls silent.
         """
-        inbound, outbound, client, vpn = self.inbound, self.outbound, self.client, self.vpn
+        own, peer, client, vpn = self.own_half, self.peer_half, self.client, self.vpn
         if (
             self.ended
-            or inbound is None
-            or not inbound.welcomed
-            or outbound is None
+            or own is None
+            or not own.welcomed
+            or peer is None
             or client is None
             or vpn is None
         ):
@@ -521,12 +521,12 @@ class Link(LinkEnd):
             return
         self.say(encode.close(frames.Close(code, text)))
         self.parted = True
-        outbound.parted(text)
+        peer.parted(text)
         self.no_more_does(SERVING)
         # The connection that takes over gets the name.
         self._rename(vpn, client)
         self._clock.part(text)
-        inbound.owner.link_event(inbound, HalfEvent.PARTED, text)
+        own.owner.link_event(own, HalfEvent.PARTED, text)
 
     def _rename(self, vpn: MessageVpn, client: LinkClient) -> None:
         before = after = client.client_name
@@ -569,12 +569,12 @@ class Link(LinkEnd):
         elif step == 4:
             self._clock.stop()
         elif step == 1:
-            if self.outbound is not None:
-                self.outbound.end(why)
+            if self.peer_half is not None:
+                self.peer_half.end(why)
         elif step == 2:
             self._leave()
-        elif self.inbound is not None:
-            self.inbound.end(why)
+        elif self.own_half is not None:
+            self.own_half.end(why)
 
     def _leave(self) -> None:
         """Take the client out of the VPN."""
@@ -597,28 +597,28 @@ class Link(LinkEnd):
         vpn = self.vpn
         if dropped and vpn is not None:
             vpn.count_lost(dropped, self.outbox)
-        if self.outbound is not None:
-            self.outbound.settle(dropped)
+        if self.peer_half is not None:
+            self.peer_half.settle(dropped)
         self.tally()
         if self.faulty:
             # Messages that the fault cut off are counted as well (promise BALANCE).
-            if self.inbound is not None:
-                self.inbound.account()
-            if self.outbound is not None:
-                self.outbound.account()
+            if self.own_half is not None:
+                self.own_half.account()
+            if self.peer_half is not None:
+                self.peer_half.account()
 
     def tally(self) -> None:
         """Bring the records of both halves up to date."""
-        inbound, outbound = self.inbound, self.outbound
-        if inbound is not None:
-            inbound.bring()
-        if outbound is not None:
-            outbound.bring()
-        record = inbound.record if inbound is not None else None
-        if record is None and outbound is not None:
-            record = outbound.record
+        own, peer = self.own_half, self.peer_half
+        if own is not None:
+            own.update_counters()
+        if peer is not None:
+            peer.update_counters()
+        record = own.record if own is not None else None
+        if record is None and peer is not None:
+            record = peer.record
         if record is not None:
-            self._control.bring(
+            self._control.update_counters(
                 (
                     self.control_rx_msgs,
                     self.control_rx_bytes,

@@ -50,6 +50,10 @@ class LinkEnd(Connection):
         self.control_tx_bytes += len(data)
         self.outbox.control(data)
 
+    def tally(self) -> None:
+        """Bring the records of the bridges on this link up to date."""
+        raise NotImplementedError
+
     def next_flow_id(self) -> int:
         """Return an id that no flow of this connection had: odd ones on the side that dialled (LINK-40)."""
         self._flow_id += 2

@@ -60,13 +60,13 @@ class ListenAddress:
 
 @final
 class LinkRegistry:
-    """What a router knows of its links. `link_port`, `links_port` are the ports of its own listeners, 0 for none.
-    `secret` are random bytes; nonces are made from them. `rehearsal` is None in a running router. Where `explain`
-    builds routers within one process, a bridge puts its password there, by its nonce, instead of proving it.
+    """The links of one router. `link_port`, `links_port` are the ports of its own listeners, 0 for none.
 
-    `records` keeps the operational record of each peer's bridge over its connections; `out_mappings`
-    says, by (VPN, peer's router, peer's VPN), how topics are renamed before they leave. `sheets` are the counts that
-    peers' bridges had before a restart; their records go on with them.
+    `secret` are random bytes from which nonces are made. `rehearsal` is None in a running router; where `explain`
+    builds routers within one process, a bridge puts its password there, by its nonce, instead of proving it.
+    `records` keeps the operational record of each peer's bridge over its connections. `out_mappings` says, by (VPN,
+    peer's router, peer's VPN), how topics are renamed before they leave. `saved_counters` are the counts that peers'
+    bridges had before a restart.
     """
 
     __slots__ = (
@@ -75,14 +75,14 @@ class LinkRegistry:
         "_watchers",
         "link_port",
         "links_port",
+        "listen_addresses",
         "log",
         "out_mappings",
-        "places",
         "records",
         "rehearsal",
         "router",
+        "saved_counters",
         "serving",
-        "sheets",
     )
 
     def __init__(self, router: Router, secret: bytes = b"") -> None:
@@ -93,9 +93,9 @@ class LinkRegistry:
         self.log = LinkLog()
         self.serving: dict[str, Link] = {}
         self.records: dict[str, Bridge] = {}
-        self.places: dict[str, dict[str, ListenAddress]] = {}
+        self.listen_addresses: dict[str, dict[str, ListenAddress]] = {}
         self.out_mappings: dict[tuple[str, str, str], TopicMapping] = {}
-        self.sheets: dict[str, Counters] = {}
+        self.saved_counters: dict[str, Counters] = {}
         self.link_port = 0
         self.links_port = 0
         self._watchers: dict[str, list[HalfCallbacks]] = {}
@@ -117,7 +117,7 @@ class LinkRegistry:
         if watcher in known:
             known.remove(watcher)
 
-    def came(self, key: str, link: Link) -> None:
+    def peer_logged_in(self, key: str, link: Link) -> None:
         """The peer's bridge `key` (`key_of`) is logged in over `link`."""
         self.serving[key] = link
         self.changed(link)
@@ -129,12 +129,12 @@ class LinkRegistry:
             for watcher in list(self._watchers.get(vpn.name, [])):
                 watcher.incoming(link)
 
-    def went(self, key: str, link: Link) -> None:
+    def peer_logged_out(self, key: str, link: Link) -> None:
         """The peer's bridge `key` is no more logged in over `link`."""
         if self.serving.get(key) is link:
             del self.serving[key]
 
-    def fitting(self, local: BridgeEnds, *, dialed: bool = False) -> list[Link]:
+    def reusable_links(self, local: BridgeEnds, *, dialed: bool = False) -> list[Link]:
         """The links over which the bridge `local` could log in instead of dialling, by what both ends say of
         themselves. The caller still has to check that the peer has proved who it is.
 
@@ -145,7 +145,7 @@ class LinkRegistry:
             for link in self.serving.values()
             if (link.dialed or not dialed)
             and link.can_attach()
-            and not incompatible(local, link.peer_half())
+            and not incompatible(local, link.peer_ends())
         ]
 
     def out_mapping(self, vpn: str, router: str, peer_vpn: str) -> TopicMapping | None:
@@ -172,7 +172,7 @@ class LinkRegistry:
         record = Bridge(BridgeFacts(self.router.name, vpn, client_name), now_ns)
         record.handle(Input.ATTACH, now_ns)
         record.establisher = "remote"
-        record.counters = self.sheets.pop(key, record.counters)
+        record.counters = self.saved_counters.pop(key, record.counters)
         self.records[key] = record
         return record
 
@@ -186,7 +186,7 @@ class LinkRegistry:
         if not (place.link_port or place.links_port):
             return
         place.proved = proved
-        known = self.places.setdefault(vpn, {})
+        known = self.listen_addresses.setdefault(vpn, {})
         before = known.get(router)
         if before is not None and before.proved and not proved:
             return
@@ -197,18 +197,18 @@ class LinkRegistry:
             del known[unproved[0] if unproved else next(iter(known))]
         known[router] = place
 
-    def place_of(self, vpn: str, router: str, *, tls: bool) -> tuple[str, int] | None:
+    def listen_address(self, vpn: str, router: str, *, tls: bool) -> tuple[str, int] | None:
         """Host and port where `router` answers links, learned from links of `vpn` that were up."""
         if router == self.router.name:
             port = self.links_port if tls else self.link_port
             return ("127.0.0.1", port) if port else None
-        place = self.places.get(vpn, {}).get(router)
+        place = self.listen_addresses.get(vpn, {}).get(router)
         if place is None:
             return None
         port = place.links_port if tls else place.link_port
         return (place.host, port) if port else None
 
-    def served(self, vpn: str, router: str, peer_vpn: str, bridge: str) -> Link | None:
+    def serving_link(self, vpn: str, router: str, peer_vpn: str, bridge: str) -> Link | None:
         """The link over which a peer's bridge is logged in, under any client username."""
         begin = f"{vpn}\0{client_name_of(router, peer_vpn, bridge)}\0"
         for key, link in self.serving.items():

@@ -118,7 +118,7 @@ class OwnHalf(Deriver):
         self._over = False
         self.traces = InboundTraces(link, terms)
         self._tally: RxTally | None = None
-        link.inbound = self
+        link.own_half = self
         link.now_does(ASKING)
         vpn = link.vpn
         if vpn is None:
@@ -474,7 +474,7 @@ class OwnHalf(Deriver):
         if self._over:
             return
         link = self.link
-        if link.outbound is None or link.client is None:
+        if link.peer_half is None or link.client is None:
             link.goodbye(code, why)
             return
         if self.welcomed:
@@ -488,9 +488,9 @@ class OwnHalf(Deriver):
         link = self.link
         if self.flow is not None:
             self.flow.end()
-        self.bring()
+        self.update_counters()
         link.tally()
-        link.inbound = None
+        link.own_half = None
         link.publisher = None
         link.no_more_does(ASKING | PROVING)
         if link.client is not None:
@@ -518,7 +518,7 @@ class OwnHalf(Deriver):
             if self.flow is not None:
                 self.flow.end()
         elif step == 1:
-            self.bring()
+            self.update_counters()
         elif step == 2:
             if self.welcomed:
                 self.traces.link(LINK_DOWN, why)
@@ -552,8 +552,8 @@ class OwnHalf(Deriver):
         """Messages that came and wait to be taken."""
         return 0 if self.flow is None or self.flow.over else self.flow.taker.held
 
-    def bring(self) -> None:
+    def update_counters(self) -> None:
         """Bring the record up to date."""
         link = self.link
         if self._tally is not None and link.sink is not None:
-            self._tally.bring(link.sink, self.record.counters, link.context.now_ns)
+            self._tally.update_counters(link.sink, self.record.counters, link.context.now_ns)

@@ -86,8 +86,8 @@ class SubscribeJob(Job):
     def step(self) -> bool:
         """Handle filters until this turn has done enough; after the last one, answer and read the peer again."""
         link = self._link
-        outbound = link.outbound
-        if link.ended or outbound is None or outbound.attracted is not self._attracted:
+        peer = link.peer_half
+        if link.ended or peer is None or peer.attracted is not self._attracted:
             if link.held:
                 link.release()
             return True
@@ -107,7 +107,7 @@ class SubscribeJob(Job):
         reason = self._first.encode()[: limits.LINK_TEXT_BYTES].decode(errors="ignore")
         link.say(encode.subscribed(frames.Subscribed(frame.request_id, answers, reason)))
         if self._attracted.wanting_retained:
-            outbound.send_retained(self._attracted)
+            peer.send_retained(self._attracted)
         if link.held:
             link.release()
         return True
@@ -400,8 +400,8 @@ class PeerHalf(Deriver):
         inherited: list[Subscription] = []
         if holder is not None and holder is not link:
             # The same bridge moves, or came back before we noticed that it was gone.
-            if hello.resume and holder.outbound is not None and holder.client is not None:
-                before = holder.outbound.attracted
+            if hello.resume and holder.peer_half is not None and holder.client is not None:
+                before = holder.peer_half.attracted
                 inherited = list(holder.client.subscriptions.values())
             holder.part(codes.TAKEN_OVER, codes.REASONS[codes.TAKEN_OVER])
         name = client_name_of(hello.router, hello.local_vpn, hello.bridge)
@@ -456,12 +456,12 @@ class PeerHalf(Deriver):
         record.handle_peer(Peer.LOGGED_IN)
         record.peer_is(hello.router, hello.local_vpn, link.peer, encrypted=link.tls)
         record.up_since_ns = link.context.now_ns
-        record.sending.append(self)
+        record.sending.append(link)
         self._client = client
         self._tally = TxTally(link.outbox, client, client.discarded)
         self._trace(LINK_UP, "")
         book.log.peer_up(record)
-        book.came(self.key, link)
+        book.peer_logged_in(self.key, link)
 
     def judge(self) -> None:
         """Apply what the client username of the login may do now (promise OWNER)."""
@@ -484,7 +484,7 @@ class PeerHalf(Deriver):
             # Nobody listens there but who asked for it.
             text = why
         link.book.router.logins_refused += 1
-        link.outbound = None
+        link.peer_half = None
         self._over = True
         self._trace(LINK_REJECTED, why)
         link.book.log.peer_rejected(self.hello, link.peer, why)
@@ -531,7 +531,7 @@ class PeerHalf(Deriver):
         if client is not None:
             client.vpn.drop(client)
         self.settle(-link.outbox.waiting())
-        link.outbound = None
+        link.peer_half = None
 
     def _detached(self, why: str) -> None:
         """Handle DETACH: the peer's bridge is gone, and ours stays if it uses the connection."""
@@ -539,7 +539,7 @@ class PeerHalf(Deriver):
         self.parted(why)
         link.no_more_does(SERVING)
         link.now_does(REUSABLE)
-        if link.inbound is None:
+        if link.own_half is None:
             link.goodbye(codes.NORMAL, codes.REASONS[codes.NORMAL])
         else:
             # Another bridge of the peer may have its own connection, which our bridge should share now.
@@ -571,7 +571,7 @@ class PeerHalf(Deriver):
         elif step == 1:
             admission.vpn.release(admission.username.name)
         elif step == 2:
-            link.book.went(self.key, link)
+            link.book.peer_logged_out(self.key, link)
         elif step == 3:
             record.handle_peer(Peer.LOGGED_OUT, why)
         elif step == 4:
@@ -584,21 +584,18 @@ class PeerHalf(Deriver):
         record = self.record
         if record is None:
             return
-        in_flight = 0
-        for half in record.sending:
-            in_flight += half.in_flight
-        missing = record.counters.tx_imbalance(in_flight)
+        missing = record.counters.tx_imbalance(record.tx_in_flight)
         if missing > 0:
             record.counters.discard_tx(FAULT, missing)
 
     # -- counting --------------------------------------------------------------------------------
 
-    def bring(self, dropped: int = 0) -> None:
+    def update_counters(self, dropped: int = 0) -> None:
         """Bring the record up to date."""
         link = self.link
         if self._client is not None and self._tally is not None and self.record is not None:
             client = self._client
-            self._tally.bring(
+            self._tally.update_counters(
                 link.outbox,
                 client,
                 client.discarded,
@@ -609,15 +606,10 @@ class PeerHalf(Deriver):
 
     def settle(self, dropped: int) -> None:
         """Bring the counts up to date for the last time; `dropped` messages went down with the connection."""
-        self.bring(dropped)
+        self.update_counters(dropped)
         self._tally = None
-        if self.record is not None and self in self.record.sending:
-            self.record.sending.remove(self)
-
-    @property
-    def in_flight(self) -> int:
-        """Messages offered to this half that wait for the connection to take them."""
-        return 0 if self._tally is None else self.link.outbox.waiting()
+        if self.record is not None and self.link in self.record.sending:
+            self.record.sending.remove(self.link)
 
     # -- traces ----------------------------------------------------------------------------------
 

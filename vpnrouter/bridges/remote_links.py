@@ -99,13 +99,13 @@ class RemoteLinks(Links):
         """
         link = self.halves[number].link
         client = link.client
-        if not link.dialed or link.outbound is not None or client is None:
+        if not link.dialed or link.peer_half is not None or client is None:
             return None
         smaller = self.vpn.vpn_id.encode() < client.vpn_id.encode()
         local = BridgeEnds(
             self.book.router.name, self.vpn.name, link.peer_router, link.peer_vpn, link.tls
         )
-        for other in self.book.fitting(local, dialed=smaller):
+        for other in self.book.reusable_links(local, dialed=smaller):
             if self._proves(other, remote):
                 return other
         return None
@@ -124,7 +124,7 @@ class RemoteLinks(Links):
         # A router that named itself is remembered.
         router = remote.router or self._learned.get((remote.msg_vpn, remote.location), "")
         local = BridgeEnds(self.book.router.name, self.vpn.name, router, remote.msg_vpn, remote.tls)
-        for link in self.book.fitting(local):
+        for link in self.book.reusable_links(local):
             if self._proves(link, remote):
                 return link
         return None
@@ -151,7 +151,7 @@ class RemoteLinks(Links):
         terms = self.configured.terms(remote)
         if not host:
             name = remote.router_at
-            place = self.book.place_of(self.vpn.name, name, tls=remote.tls)
+            place = self.book.listen_address(self.vpn.name, name, tls=remote.tls)
             if place is None:
                 raise OperationError(f"no link to router {name} is up that tells where it is")
             if name != self.book.router.name and terms.scheme != SCRAM and not terms.verified:

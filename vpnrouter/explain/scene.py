@@ -285,7 +285,7 @@ class Scene:
         node = self.twin.nodes.get(half.link.peer_router)
         if node is None:
             return None
-        return node.book.served(remote.name, bridge.node.name, bridge.vpn_name, bridge.name)
+        return node.book.serving_link(remote.name, bridge.node.name, bridge.vpn_name, bridge.name)
 
     # -- the message -----------------------------------------------------------------------------
 

@@ -251,13 +251,13 @@ def entry_rules(bridge: TwinBridge, hops: int, topic: str) -> list[Rule]:
 
 def _asked(link: Link, matched: list[Subscription]) -> list[str]:
     """The filters that the peer asked for behind these subscriptions."""
-    outbound = link.outbound
-    if outbound is None or outbound.attracted is None:
+    peer = link.peer_half
+    if peer is None or peer.attracted is None:
         return []
     originals = {subscription.filter.original for subscription in matched}
     return [
         text
-        for text, sources in outbound.attracted.sources.items()
+        for text, sources in peer.attracted.sources.items()
         if originals & {source.original for source in sources}
     ]
 
@@ -369,13 +369,13 @@ def _refused(
     scene: Scene, visit: Visit, bridge: TwinBridge, link: Link, route: Route
 ) -> Answer | None:
     """A remote subscription that would match and was not granted."""
-    outbound = link.outbound
+    peer = link.peer_half
     admission = link.admission
     loaded = scene.loaded(visit.router)
-    if outbound is None or outbound.attracted is None or bridge.half is None or loaded is None:
+    if peer is None or peer.attracted is None or bridge.half is None or loaded is None:
         return None
     for _, text in bridge.half.terms.filters:
-        if text in outbound.attracted.sources:
+        if text in peer.attracted.sources:
             continue
         filter_ = parse_filter(text, SMF, exceptions=True)
         if filter_.exception or not matches(filter_, route.topic):

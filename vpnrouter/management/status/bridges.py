@@ -74,11 +74,16 @@ NONE = Backlog()
 
 def backlog_of(link: Link | None) -> Backlog:
     """The queues here that the peer's bridge, which is logged in over `link`, takes messages from."""
-    if link is None or link.outbound is None or link.outbound.flows is None or link.client is None:
+    if (
+        link is None
+        or link.peer_half is None
+        or link.peer_half.flows is None
+        or link.client is None
+    ):
         return NONE
     name = link.client.client_name
     endpoints = [
-        endpoints_of(link.client.vpn).get((QUEUE, queue)) for queue in link.outbound.flows.queues()
+        endpoints_of(link.client.vpn).get((QUEUE, queue)) for queue in link.peer_half.flows.queues()
     ]
     # Two flows may stand to one queue.
     found = tuple({endpoint: None for endpoint in endpoints if endpoint is not None})
@@ -185,7 +190,7 @@ class OwnBridge:
                 unbound=_unbound(half, flow) if link is not None else "",
                 refused=() if link is None or half is None else tuple(half.refused.values()),
                 local_queue_name=waits.names,
-                tx_in_flight=0 if peer is None else _in_flight(peer),
+                tx_in_flight=0 if peer is None else peer.tx_in_flight,
                 outbound_bridge_name=_peer_bridge(link),
                 compressed=link is not None and link.features & ZSTD != 0,
                 ttl_exceeded_event_raised=_ttl_exceeded(record) > self._ttl_seen,
@@ -243,13 +248,13 @@ class OwnBridge:
         if link is not None:
             link.tally()
         own = self._cleared.shown(self.runner.record, whole=whole)
-        outbound = None if link is None else link.outbound
-        if outbound is None or outbound.record is None:
+        peer = None if link is None else link.peer_half
+        if peer is None or peer.record is None:
             return own, None
         both = Counters()
         both.add(own)
-        both.add(self._cleared.shown(outbound.record, whole=whole))
-        return both, outbound.record
+        both.add(self._cleared.shown(peer.record, whole=whole))
+        return both, peer.record
 
     def _guaranteed_counts(self, *, whole: bool) -> GuaranteedCounts:
         taker = self.runner.taker
@@ -317,7 +322,7 @@ class PeerBridge:
             StatusContext(
                 counters=self._cleared.shown(record, whole=whole),
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
-                tx_in_flight=_in_flight(record),
+                tx_in_flight=record.tx_in_flight,
                 last_tx_msg_id=_last_sent(link),
                 local_queue_name=waits.names,
                 outbound_bridge_name=_peer_bridge(link),
@@ -365,8 +370,8 @@ class PeerBridge:
         """Do nothing: a peer's bridge raises no event here."""
 
     def _tally(self) -> Link | None:
-        for half in self.record.sending:
-            half.link.tally()
+        for link in self.record.sending:
+            link.tally()
         return self._book.serving.get(self.key)
 
 
@@ -396,7 +401,7 @@ class Bridges(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
             return source.runner in self._edge.bridges
         link = self._book.serving.get(source.key)
         known = self._book.records.get(source.key) is source.record
-        return known and (link is None or link.inbound is None)
+        return known and (link is None or link.own_half is None)
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self._all())
@@ -425,7 +430,7 @@ class Bridges(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
             if peer is None:
                 peer = PeerBridge(record, book, key, self._cleared, self._edge)
                 self._peers[key] = peer
-            if link is None or link.inbound is None:
+            if link is None or link.own_half is None:
                 found[(record.facts.msg_vpn, record.facts.name)] = peer
         for gone in self._peers.keys() - book.records.keys():
             del self._peers[gone]
@@ -449,10 +454,6 @@ async def keep_rates(bridges: Bridges) -> None:
         await trio.sleep(SAMPLE_S)
 
 
-def _in_flight(record: Bridge) -> int:
-    return sum(half.in_flight for half in record.sending)
-
-
 def _unbound(half: OwnHalf | None, flow: OwnFlow | None) -> str:
     """Why the bridge's queue is not bound; "" where it is bound or being asked for, or there is none."""
     if flow is not None:
@@ -462,8 +463,8 @@ def _unbound(half: OwnHalf | None, flow: OwnFlow | None) -> str:
 
 
 def _last_sent(link: Link | None) -> int:
-    outbound = None if link is None else link.outbound
-    return 0 if outbound is None or outbound.flows is None else outbound.flows.last_id()
+    peer = None if link is None else link.peer_half
+    return 0 if peer is None or peer.flows is None else peer.flows.last_id()
 
 
 def _local(link: Link | None, msg_vpn: str, name: str) -> list[LocalSubscriptionStatus]:

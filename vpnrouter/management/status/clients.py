@@ -340,8 +340,8 @@ def _keepalive_s(connection: Connection | None) -> int:
 def _binds(client: Subscriber, connection: Connection | None) -> int:
     if isinstance(client, MqttSession):
         return 0 if client.outbound is None else len(client.outbound.flows)
-    if isinstance(connection, Link) and connection.outbound is not None:
-        flows = connection.outbound.flows
+    if isinstance(connection, Link) and connection.peer_half is not None:
+        flows = connection.peer_half.flows
         return 0 if flows is None else len(flows.queues())
     return 0
 

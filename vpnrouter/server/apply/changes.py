@@ -59,16 +59,16 @@ def rename_outward(book: LinkRegistry) -> None:
     peer for whom that is too much (its client profile bounds subscriptions) logs in again.
     """
     for link in list(book.serving.values()):
-        outbound = link.outbound
-        if outbound is None or link.vpn is None:
+        peer = link.peer_half
+        if peer is None or link.vpn is None:
             continue
-        hello = outbound.hello
+        hello = peer.hello
         mapping = book.out_mapping(link.vpn.name, hello.router, hello.local_vpn)
-        if _shown(mapping) == _shown(outbound.mapping):
+        if _shown(mapping) == _shown(peer.mapping):
             continue
-        outbound.mapping = mapping
-        if outbound.flows is not None:
-            outbound.flows.rename(mapping)
+        peer.mapping = mapping
+        if peer.flows is not None:
+            peer.flows.rename(mapping)
         if not _ask_anew(link, mapping):
             code = codes.ADMINISTRATIVE
             link.goodbye(code, f"{codes.REASONS[code]}: other topic mapping")
@@ -82,16 +82,16 @@ def _shown(mapping: TopicMapping | None) -> list[tuple[str, str, list[int]]]:
 
 def _ask_anew(link: Link, mapping: TopicMapping | None) -> bool:
     """Put the subscriptions of the peer in terms of another mapping; False where one is not possible."""
-    outbound, client, admission = link.outbound, link.client, link.admission
-    before = None if outbound is None else outbound.attracted
-    if outbound is None or client is None or admission is None or before is None:
+    peer, client, admission = link.peer_half, link.client, link.admission
+    before = None if peer is None else peer.attracted
+    if peer is None or client is None or admission is None or before is None:
         return False
     client.vpn.drop(client)
     client.rename(mapping)
-    outbound.attracted = PeerSubscriptions(client, admission, mapping)
+    peer.attracted = PeerSubscriptions(client, admission, mapping)
     try:
         for text, (flags, selector) in before.asked.items():
-            outbound.attracted.subscribe_one(flags, text, selector)
+            peer.attracted.subscribe_one(flags, text, selector)
     except Refused:
         return False
     return True
@@ -334,8 +334,8 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
             _disconnect(connection, f"403 Forbidden: ACL profile {rights.acl.name}")
         else:
             admission.take(rights)
-            if isinstance(connection, Link) and connection.outbound is not None:
-                connection.outbound.judge()
+            if isinstance(connection, Link) and connection.peer_half is not None:
+                connection.peer_half.judge()
     for client in list(vpn.clients.values()):
         if not isinstance(client, MqttSession) or not client.owner:
             continue

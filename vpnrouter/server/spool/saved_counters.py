@@ -138,8 +138,8 @@ class SavedCounters:
                 _balance(counters)
                 if whose == OWN:
                     self._own[name] = counters
-                elif len(book.sheets) < limits.LINK_REMOTE_RECORDS:
-                    book.sheets[name] = counters
+                elif len(book.saved_counters) < limits.LINK_REMOTE_RECORDS:
+                    book.saved_counters[name] = counters
                     continue
             if whose != OWN:
                 spool.ledger.delete(key)
@@ -186,8 +186,8 @@ class SavedCounters:
                 runner.half.link.tally()
             yield self._bridge(OWN, _name(runner), runner.record)
         for name, record in list(self._book.records.items()):
-            for half in record.sending:
-                half.bring()
+            for link in record.sending:
+                link.tally()
             yield self._bridge(PEER, name, record)
 
     @staticmethod
