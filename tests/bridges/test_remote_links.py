@@ -7,8 +7,8 @@ import pytest
 from vpnrouter.bridges.link_registry import LinkRegistry, ListenAddress
 from vpnrouter.bridges.remote_links import RemoteLinks
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.bridge_terms import ConfiguredBridge
-from vpnrouter.config.declared import TlsServerCert
+from vpnrouter.config.configured_bridge import ConfiguredBridge
+from vpnrouter.config.settings_models import TlsServerCert
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn

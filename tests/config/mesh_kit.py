@@ -4,13 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from vpnrouter.config.mesh.bridge_pairs import check_half
 from vpnrouter.config.mesh.check import check_mesh
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Graph
-from vpnrouter.config.mesh.halves import check_half
 from vpnrouter.config.mesh.remotes import Routers, remotes
 from vpnrouter.config.parse import parse
 from vpnrouter.config.problem import Problem
+from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded, RouterConfig
 
 PASSWORD: Final = "x"
@@ -89,13 +89,13 @@ def told(loaded: Sequence[Loaded], *, about: str = "", **more: Any) -> list[str]
 
 def graph_of(loaded: Sequence[Loaded]) -> Graph:
     """The graph of a mesh in which all remotes fit."""
-    found, routers = MeshFindings(), Routers(loaded)
+    found, routers = MeshProblems(), Routers(loaded)
     fitting = []
     for each in loaded:
         for place in remotes(each):
-            peer = routers.meant(place).peer
+            peer = routers.resolve(place).peer
             assert peer is not None
-            assert check_half(found, place, peer, routers), found.found
+            assert check_half(found, place, peer, routers), found.problems
             fitting.append((place, peer))
     graph = Graph(loaded)
     graph.connect(fitting)

@@ -1,7 +1,7 @@
 import pytest
 
-from vpnrouter.config.declared import AclProfile
 from vpnrouter.config.msg_vpn import GROUPS, allow_by_default
+from vpnrouter.config.settings_models import AclProfile
 
 
 def actions(profile: AclProfile) -> list[str]:

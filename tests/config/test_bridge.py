@@ -2,8 +2,8 @@ import pytest
 from pydantic import ValidationError
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.declared import RemoteMsgVpn
 from vpnrouter.config.model import model_of
+from vpnrouter.config.settings_models import RemoteMsgVpn
 from vpnrouter.limits import HOPS
 from vpnrouter.settings import bridge
 from vpnrouter.settings.address import Address

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.bridge_terms import (
+from vpnrouter.config.configured_bridge import (
     client_cert_of,
     expected_router,
     mapping_of,
@@ -14,7 +14,7 @@ from vpnrouter.config.bridge_terms import (
     subscriptions,
     terms_of,
 )
-from vpnrouter.config.declared import TlsServerCert
+from vpnrouter.config.settings_models import TlsServerCert
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 REMOTE = {"name": "blue", "location": "h"}

@@ -1,6 +1,5 @@
 import pytest
 
-from vpnrouter.config.declared import RemoteMsgVpn
 from vpnrouter.config.effects import (
     Change,
     Item,
@@ -8,6 +7,7 @@ from vpnrouter.config.effects import (
     show_change_path,
 )
 from vpnrouter.config.secrets import Password, Secret
+from vpnrouter.config.settings_models import RemoteMsgVpn
 from vpnrouter.settings.schema import Effect
 
 BRIDGE = ("msg_vpns", "blue", "bridges", "from-x")

@@ -4,8 +4,8 @@ import pytest
 
 from vpnrouter.config.effects import ANY, IDENTITIES, TABLE, Pattern, effect_of
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import kind_of
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.shape import kind_of
 from vpnrouter.settings.schema import Effect
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from vpnrouter.config.checks.message_vpns import FilterRules, check_filters
-from vpnrouter.config.findings import Findings
 from vpnrouter.config.parse import parse
+from vpnrouter.config.problem_list import ProblemList
 
 
 def check(texts: list[str], rules: FilterRules) -> list[str]:
@@ -10,7 +10,7 @@ def check(texts: list[str], rules: FilterRules) -> list[str]:
     lines = "\n".join(f"- {text!r}" for text in texts)
     document = parse(lines.encode(), "f", [])
     assert document is not None
-    found = Findings(document, document)
+    found = ProblemList(document, document)
     parsed = check_filters(found, [((index,), text) for index, text in enumerate(texts)], rules)
     errors = sum(problem.severity == "error" for problem in found.problems)
     assert len(parsed) == len(texts) - errors

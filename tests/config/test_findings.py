@@ -1,14 +1,14 @@
 from pathlib import Path
 
-from vpnrouter.config.findings import Findings
 from vpnrouter.config.parse import parse
+from vpnrouter.config.problem_list import ProblemList
 
 
-def findings() -> Findings:
+def findings() -> ProblemList:
     """Findings over a small document from which one thing was dropped."""
     document = parse(b"a: {b: 1, c: 2}\nd: [x, y]", "f", [])
     assert document is not None
-    return Findings(document.without([("a", "c"), ("d", 0)]), document)
+    return ProblemList(document.without([("a", "c"), ("d", 0)]), document)
 
 
 def test_errors_and_warnings_stand_at_values_or_keys() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Listener
-from vpnrouter.config.shape import kind_of
+from vpnrouter.config.model_schema import kind_of
 from vpnrouter.settings.address import Address
 
 PROTOCOLS = set(kind_of(Listener.model_fields["protocol"].annotation).choices)

@@ -7,11 +7,11 @@ from typing import Any, get_args
 
 import yaml
 
+from vpnrouter.config.document_values import compact, mask, unmask
 from vpnrouter.config.model import Model
-from vpnrouter.config.plain import compact, mask, unmask
+from vpnrouter.config.model_schema import keys_of, kind_of
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
-from vpnrouter.config.shape import keys_of, kind_of
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from vpnrouter.config.mesh.doubles import DoubleSearch, needs_two_remotes
+from vpnrouter.config.mesh.double_delivery import DoubleSearch, needs_two_remotes
 from vpnrouter.config.mesh.graph import Budget
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.oracle import oracle_matches

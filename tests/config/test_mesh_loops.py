@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Budget
-from vpnrouter.config.mesh.loops import tell_loops
+from vpnrouter.config.mesh.loops import report_loops
+from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.oracle import oracle_matches
 
@@ -120,7 +120,7 @@ def loops_of(data: dict[str, dict[str, Any]]) -> list[tuple[str, tuple[str, ...]
     """The loops that are told, each as its topic and the names of its message VPNs."""
     graph = graph_of(mesh(data))
     found = []
-    for loop in tell_loops(MeshFindings(), graph, Budget(graph, 10_000_000, 1)):
+    for loop in report_loops(MeshProblems(), graph, Budget(graph, 10_000_000, 1)):
         crossings = [graph.crossings[number] for number in loop.crossings]
         names = [graph.vpns[each.source].name for each in crossings]
         found.append((loop.topic, (*names, names[0])))

@@ -43,7 +43,7 @@ def two(
 def test_meant(remote: dict[str, Any], expected: str) -> None:
     """A name counts before an address, an address is compared with the listeners' letter by letter."""
     place, routers = two(**remote)
-    assert routers.meant(place).peer.config.router.name == expected
+    assert routers.resolve(place).peer.config.router.name == expected
 
 
 @pytest.mark.parametrize(
@@ -58,23 +58,23 @@ def test_meant(remote: dict[str, Any], expected: str) -> None:
 def test_unknown(remote: dict[str, Any], expected: str) -> None:
     """What no file describes is unknown, and it is said why."""
     place, routers = two(**remote)
-    meant = routers.meant(place)
-    assert meant.peer is None
-    assert expected in meant.unknown
+    target = routers.resolve(place)
+    assert target.peer is None
+    assert expected in target.unknown
 
 
 def test_one_address_of_two_routers() -> None:
     """An address that two routers listen at does not tell them apart."""
     place, routers = two("127.0.0.1:55555", "127.0.0.1:55555", location="127.0.0.1")
-    meant = routers.meant(place)
-    assert meant.peer is None
-    assert "routers b, c all listen at 127.0.0.1:55555" in meant.unknown
+    target = routers.resolve(place)
+    assert target.peer is None
+    assert "routers b, c all listen at 127.0.0.1:55555" in target.unknown
 
 
 def test_port_zero_is_no_address() -> None:
     """Where the system chooses the port, no remote can mean the listener."""
     place, routers = two("b.example:0", location="b.example:1")
-    assert routers.meant(place).peer is None
+    assert routers.resolve(place).peer is None
     assert all(address.port for address in routers.by_address)
 
 

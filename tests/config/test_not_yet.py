@@ -4,9 +4,9 @@ from collections.abc import Callable
 import pytest
 
 from vpnrouter.config.model import Model
-from vpnrouter.config.not_yet import ANY, TABLE, NotYet
+from vpnrouter.config.model_schema import field_at
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.shape import field_at
+from vpnrouter.config.unsupported_keys import ANY, UNSUPPORTED, UnsupportedKey
 
 BRIDGE = """
 msg_vpns:
@@ -19,8 +19,8 @@ msg_vpns:
 """
 
 
-@pytest.mark.parametrize("row", TABLE, ids=lambda row: ".".join(map(str, row.path)))
-def test_rows_name_known_keys(row: NotYet) -> None:
+@pytest.mark.parametrize("row", UNSUPPORTED, ids=lambda row: ".".join(map(str, row.path)))
+def test_rows_name_known_keys(row: UnsupportedKey) -> None:
     """Each row of the table is about a key that a configuration can hold."""
     model: type[Model] = RouterConfig
     path = tuple("x" if step == ANY else step for step in row.path)
@@ -29,7 +29,7 @@ def test_rows_name_known_keys(row: NotYet) -> None:
 
 def test_messages_say_what_happens() -> None:
     """Each message says that this version lacks it and what that means."""
-    for row in TABLE:
+    for row in UNSUPPORTED:
         assert re.search("this version.*; |by this version|this version removes", row.message)
 
 

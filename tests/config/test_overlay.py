@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vpnrouter.config.document_values import compact
 from vpnrouter.config.overlay import difference, fill_nulls, merge, text_of
 from vpnrouter.config.parse import Document, parse
-from vpnrouter.config.plain import compact
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.config.router import RouterConfig
 

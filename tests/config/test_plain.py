@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.config.plain import compact, copy_plain, digest_of, same
+from vpnrouter.config.document_values import compact, copy_plain, digest_of, same
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),

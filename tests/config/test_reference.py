@@ -3,12 +3,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vpnrouter.config.declared import Queue
 from vpnrouter.config.load import read
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import kind_of
 from vpnrouter.config.reference import field_docs, reference
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.shape import kind_of
+from vpnrouter.config.settings_models import Queue
 
 FILE = Path(__file__).resolve().parent.parent.parent / "configs" / "reference.yaml"
 

@@ -1,11 +1,11 @@
 import pytest
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.declared import ClientUsername, Queue, RemoteMsgVpn
 from vpnrouter.config.listeners import Listener
+from vpnrouter.config.model_schema import Kind, bounds_of, field_at, grouped_key, kind_of, model_at
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.shape import Kind, bounds_of, field_at, grouped_key, kind_of, model_at
+from vpnrouter.config.settings_models import ClientUsername, Queue, RemoteMsgVpn
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 from pydantic import ValidationError
 
+from vpnrouter.config.error_messages import to_problem
 from vpnrouter.config.parse import parse
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.wording import to_problem
 
 
 def told(text: str) -> list[str]:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vpnrouter.explain.explain import explain
-from vpnrouter.explain.question import Question
+from vpnrouter.explain.request import ExplainRequest
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import Loaded
-    from vpnrouter.explain.question import Explanation, Step
+    from vpnrouter.explain.request import Explanation, Step
 
 EDGE = """\
 listeners: [{protocol: link, bind: "127.0.0.1:55555"}]
@@ -60,4 +60,4 @@ def lines(found: Step) -> list[tuple[str, str, int]]:
 def ask(mesh: list[Loaded], topic: str = "a/b", **chosen: Any) -> Explanation:
     """What becomes of a message published into blue on edge."""
     place = chosen.pop("at", ("edge", "blue"))
-    return explain(mesh, Question(*place, topic, **chosen))
+    return explain(mesh, ExplainRequest(*place, topic, **chosen))

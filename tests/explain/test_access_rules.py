@@ -9,7 +9,7 @@ from explain_asking import EDGE, ask, lines, step, steps
 
 from vpnrouter.config.load import load
 from vpnrouter.config.router import Loaded
-from vpnrouter.explain.question import BRIDGE, NO
+from vpnrouter.explain.request import BRIDGE, NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable

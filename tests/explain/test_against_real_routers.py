@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.explain.explain import explain
-from vpnrouter.explain.question import CLIENT, ENDPOINT, Explanation, Question, Subscriber
+from vpnrouter.explain.request import CLIENT, ENDPOINT, ExplainRequest, Explanation, Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ class Mesh(NamedTuple):
     """A mesh as plain documents by router, and the question; `one_way` says that no two ways meet."""
 
     routers: dict[str, dict[str, Any]]
-    question: Question
+    request: ExplainRequest
     one_way: bool
 
 
@@ -174,7 +174,7 @@ def meshes(draw: st.DrawFn) -> Mesh:
         for at, (owner, name) in enumerate(places)
         if draw(st.integers(0, 2))
     )
-    question = Question(
+    request = ExplainRequest(
         router,
         vpn,
         topic,
@@ -184,7 +184,7 @@ def meshes(draw: st.DrawFn) -> Mesh:
         properties=tuple(properties),
         subscribers=subscribers,
     )
-    return Mesh(routers, question, one_way)
+    return Mesh(routers, request, one_way)
 
 
 def _edges(
@@ -244,18 +244,18 @@ async def _compare(real_mesh: ModuleType, folder: Path, mesh: Mesh) -> None:
     texts = {name: yaml.safe_dump(written) for name, written in mesh.routers.items()}
     for name, text in texts.items():
         note(f"# {name}\n{text}")
-    note(str(mesh.question))
+    note(str(mesh.request))
     real = real_mesh.RealMesh(folder, texts)
     async with trio.open_nursery() as nursery:
         configs = await real.start(nursery)
-        told = explain(configs, mesh.question)
+        told = explain(configs, mesh.request)
         note(str(told.as_dict()))
         await _ask(real_mesh, real, mesh, told)
         nursery.cancel_scope.cancel()
 
 
 async def _ask(real_mesh: ModuleType, real: Any, mesh: Mesh, told: Explanation) -> None:
-    question = mesh.question
+    request = mesh.request
     down = {(one.router, one.msg_vpn, one.name) for one in told.bridges if not one.up}
     await real.settled(down, set())
     expected = real_mesh.Outcome()
@@ -281,22 +281,22 @@ async def _ask(real_mesh: ModuleType, real: Any, mesh: Mesh, told: Explanation) 
         for at, vpn in enumerate(written["msg_vpns"])
     }
     clients = {}
-    for one in question.subscribers:
+    for one in request.subscribers:
         client = await real.client(one.router, numbers[one.router, one.msg_vpn], one.name)
         await real_mesh.subscribe(client, *one.filters[0])
         clients[one.router, one.msg_vpn, one.name] = client
     publisher = await real.client(
-        question.router,
-        numbers[question.router, question.msg_vpn],
+        request.router,
+        numbers[request.router, request.msg_vpn],
         "explain",
-        question.client_username or None,
+        request.client_username or None,
     )
     before = real.counts()
     packet = real_mesh.message(
-        question.topic,
-        question.size,
-        0 if question.mode == "direct" else 1,
-        list(question.properties),
+        request.topic,
+        request.size,
+        0 if request.mode == "direct" else 1,
+        list(request.properties),
     )
     came = await real_mesh.publish_once(real, publisher, clients, packet, expected)
     for client in (publisher, *clients.values()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vpnrouter.explain.twin import Twin
+from vpnrouter.explain.mesh import MemoryMesh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,6 @@ def test_an_address_that_is_translated_on_its_way(configured: Callable[..., Load
         ("", "router far has no link listener"),
     ):
         far = configured(f"{listeners}msg_vpns: {{v: {OPEN}}}\n", "far")
-        (bridge,) = Twin([near, far], WALL_NS).bridges
+        (bridge,) = MemoryMesh([near, far], WALL_NS).bridges
         assert bridge.why == why
         assert bridge.up is not bool(why)

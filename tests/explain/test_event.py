@@ -1,6 +1,6 @@
 """A trace row as an object."""
 
-from vpnrouter.explain.question import Event, path_of
+from vpnrouter.explain.request import Event, path_of
 
 
 def test_places_and_paths() -> None:

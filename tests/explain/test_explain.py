@@ -11,7 +11,7 @@ from vpnrouter.config.load import load
 from vpnrouter.config.router import Loaded
 from vpnrouter.explain import explain as module
 from vpnrouter.explain.explain import explain
-from vpnrouter.explain.question import BRIDGE, ENDPOINT, NO, Question, parse_subscriber
+from vpnrouter.explain.request import BRIDGE, ENDPOINT, NO, ExplainRequest, parse_subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ def test_the_example_over_its_queue() -> None:
     """The configurations that come with the router: a queue, the bridge bound to it, a queue there."""
     told = explain(
         [load(CONFIGS / "core.yaml"), load(CONFIGS / "edge.yaml")],
-        Question("edge", "blue", "orders/1", "persistent"),
+        ExplainRequest("edge", "blue", "orders/1", "persistent"),
     )
     assert [(one.router, one.name, one.mode) for one in told.arrivals] == [
         ("core", "orders", "persistent"),
@@ -44,7 +44,7 @@ def test_the_example_over_its_subscription_to_a_client() -> None:
     """Direct over a remote subscription, to a client that is only thought of."""
     told = explain(
         [load(CONFIGS / "core.yaml"), load(CONFIGS / "edge.yaml")],
-        Question(
+        ExplainRequest(
             "edge",
             "blue",
             "weather/x",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from explain_asking import ask
 
 from vpnrouter.config.router import Loaded
-from vpnrouter.explain.question import BRIDGE, Subscriber
 from vpnrouter.explain.render import tree
+from vpnrouter.explain.request import BRIDGE, Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable

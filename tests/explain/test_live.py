@@ -11,7 +11,7 @@ from vpnrouter.config.load import load
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.explain import explain
 from vpnrouter.explain.live import document_of, live_mesh, loaded_of
-from vpnrouter.explain.question import Question
+from vpnrouter.explain.request import ExplainRequest
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -63,7 +63,7 @@ def masked(data: Any) -> Any:
 def ask(*clients: Client, topic: str = "orders/1") -> Any:
     """What becomes of a guaranteed message published into blue."""
     live = live_mesh(clients)  # type: ignore[arg-type]
-    return explain(live.mesh, Question("edge", "blue", topic, "persistent"), live)
+    return explain(live.mesh, ExplainRequest("edge", "blue", topic, "persistent"), live)
 
 
 def test_masked_passwords_are_taken_to_be_right() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from explain_asking import ask, steps
 
 from vpnrouter.config.router import Loaded
-from vpnrouter.explain.question import ENDPOINT
+from vpnrouter.explain.request import ENDPOINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 import pytest
 
 from vpnrouter.explain.explain import explain
-from vpnrouter.explain.question import Question, UsageError
+from vpnrouter.explain.request import ExplainRequest, UsageError
 
 CLOSED = """\
 msg_vpns:
@@ -29,15 +29,15 @@ msg_vpns:
 def test_one_who_may_publish_is_chosen(configured: Callable[..., Loaded]) -> None:
     """No account of bridges, and none that may not."""
     loaded = configured(CLOSED)
-    told = explain([loaded], Question("here", "v", "t"))
+    told = explain([loaded], ExplainRequest("here", "v", "t"))
     assert told.client_username == "able"
-    told = explain([loaded], Question("here", "v", "t", client_username="mute"))
+    told = explain([loaded], ExplainRequest("here", "v", "t", client_username="mute"))
     assert [one.reason for one in told.losses] == ["publish-topic-acl"]
 
 
 def test_nobody_may_log_in(configured: Callable[..., Loaded]) -> None:
     """Said in one line; and so is a name that is not there."""
     with pytest.raises(UsageError, match="nobody can log in to message VPN here/v"):
-        explain([configured("msg_vpns: {v: {}}\n")], Question("here", "v", "t"))
+        explain([configured("msg_vpns: {v: {}}\n")], ExplainRequest("here", "v", "t"))
     with pytest.raises(UsageError, match="has no client username who"):
-        explain([configured(CLOSED)], Question("here", "v", "t", client_username="who"))
+        explain([configured(CLOSED)], ExplainRequest("here", "v", "t", client_username="who"))

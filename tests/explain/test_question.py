@@ -9,7 +9,7 @@ from explain_asking import ask
 
 from vpnrouter.config.router import Loaded
 from vpnrouter.errors import OperationError, TopicError
-from vpnrouter.explain.question import (
+from vpnrouter.explain.request import (
     Subscriber,
     UsageError,
     parse_place,

@@ -1,7 +1,7 @@
 """Events out of a recorder."""
 
-from vpnrouter.explain.question import Event
 from vpnrouter.explain.recorded import take_events
+from vpnrouter.explain.request import Event
 from vpnrouter.trace.events import DISCARD, INGRESS, LINK_UP
 from vpnrouter.trace.recorder import Context, Recorder
 

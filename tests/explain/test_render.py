@@ -2,7 +2,8 @@
 
 from rich.console import Console
 
-from vpnrouter.explain.question import (
+from vpnrouter.explain.render import tree
+from vpnrouter.explain.request import (
     BRIDGE,
     LOSS,
     NO,
@@ -12,7 +13,6 @@ from vpnrouter.explain.question import (
     Rule,
     Step,
 )
-from vpnrouter.explain.render import tree
 
 
 def lines(explanation: Explanation) -> list[str]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.router import Loaded
 
-from vpnrouter.explain.scene import attribute, rule
+from vpnrouter.explain.mesh_index import attribute, rule
 
 
 def test_written_and_default(pair: Callable[..., list[Loaded]]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vpnrouter.explain.mesh import MemoryMesh
 from vpnrouter.explain.probe import Session
-from vpnrouter.explain.twin import Twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,28 +24,28 @@ def test_only_names_that_are_there_are_let_in(configured: Callable[..., Loaded])
         (text, "stranger", False),
         (text.replace("v: {", f"v: {{{certificates}, "), "u", True),
     ):
-        twin = Twin([configured(written)], WALL_NS)
-        session = Session(twin.nodes["here"], "v", "c", name)
-        twin.sessions.append(session)
-        twin.settle()
+        memory_mesh = MemoryMesh([configured(written)], WALL_NS)
+        session = Session(memory_mesh.nodes["here"], "v", "c", name)
+        memory_mesh.sessions.append(session)
+        memory_mesh.settle()
         assert session.connected is let_in
         assert bool(session.refused) is not let_in
 
 
 def test_a_message_comes_back_to_who_subscribes(configured: Callable[..., Loaded]) -> None:
     """Published, received, acknowledged."""
-    twin = Twin(
+    memory_mesh = MemoryMesh(
         [configured("msg_vpns: {v: {authentication: {basic: {enabled: false}}}}\n")], WALL_NS
     )
-    session = Session(twin.nodes["here"], "v", "c", "")
-    twin.sessions.append(session)
+    session = Session(memory_mesh.nodes["here"], "v", "c", "")
+    memory_mesh.sessions.append(session)
     session.subscribe([("t", 1)])
-    twin.settle()
+    memory_mesh.settle()
     session.publish(b"t", b"xyz", 1, [("a", "b")])
-    twin.settle()
+    memory_mesh.settle()
     assert [(one.payload, one.properties.user_properties) for one in session.messages] == [
         (b"xyz", [("a", "b")])
     ]
     assert session.answer == "0x00 Success"
-    events = [one.event for one in twin.take_events()]
+    events = [one.event for one in memory_mesh.take_events()]
     assert events == ["ingress", "enqueue", "deliver"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from explain_asking import ask, lines, step, steps
 
 from vpnrouter.config.router import Loaded
-from vpnrouter.explain.question import BRIDGE, NO
+from vpnrouter.explain.request import BRIDGE, NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable

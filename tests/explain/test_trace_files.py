@@ -13,7 +13,7 @@ import pytest
 from vpnrouter.config.load import load
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.explain import explain_trace
-from vpnrouter.explain.question import BRIDGE, CLIENT, Event, UsageError
+from vpnrouter.explain.request import BRIDGE, CLIENT, Event, UsageError
 from vpnrouter.explain.trace_files import parse_trace_id, read_trace
 from vpnrouter.trace.schema import FILE_COLUMNS, file_metadata
 

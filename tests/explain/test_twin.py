@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter.errors import OperationError
+from vpnrouter.explain.mesh import MemoryMesh
 from vpnrouter.explain.probe import Session
-from vpnrouter.explain.twin import Twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,9 +21,9 @@ WALL_NS = 1_700_000_000_000_000_000
 def test_a_bridge_comes_up_and_is_held_down(pair: Callable[..., list[Loaded]]) -> None:
     """Up by itself; down where it is said to be."""
     mesh = pair()
-    (bridge,) = Twin(mesh, WALL_NS).bridges
+    (bridge,) = MemoryMesh(mesh, WALL_NS).bridges
     assert (bridge.up, bridge.why) == (True, "")
-    (bridge,) = Twin(mesh, WALL_NS, {("core", "yellow", "in"): "gone"}).bridges
+    (bridge,) = MemoryMesh(mesh, WALL_NS, {("core", "yellow", "in"): "gone"}).bridges
     assert (bridge.up, bridge.why) == (False, "gone")
 
 
@@ -46,7 +46,7 @@ def test_the_password_of_a_bridge(
         "        remote_msg_vpns: [{name: blue, location: '127.0.0.1:55555'}]\n",
         "core",
     )
-    (bridge,) = Twin([edge, core], WALL_NS).bridges
+    (bridge,) = MemoryMesh([edge, core], WALL_NS).bridges
     assert bridge.up is up
     assert bridge.why == ("" if up else "403 Forbidden")
 
@@ -54,13 +54,13 @@ def test_the_password_of_a_bridge(
 def test_a_session_subscribes(pair: Callable[..., list[Loaded]]) -> None:
     """What is not granted is told."""
     mesh = pair()
-    twin = Twin(mesh, WALL_NS)
-    session = Session(twin.nodes["edge"], "blue", "c", "")
-    twin.sessions.append(session)
-    twin.settle()
+    memory_mesh = MemoryMesh(mesh, WALL_NS)
+    session = Session(memory_mesh.nodes["edge"], "blue", "c", "")
+    memory_mesh.sessions.append(session)
+    memory_mesh.settle()
     assert session.connected
     session.subscribe([("a/#", 1), ("$share//x", 0)])
-    twin.settle()
+    memory_mesh.settle()
     assert list(session.denied) == ["$share//x"]
 
 
@@ -68,4 +68,4 @@ def test_two_of_one_name(pair: Callable[..., list[Loaded]]) -> None:
     """Refused, both files named."""
     mesh = pair()
     with pytest.raises(OperationError, match="both describe router core"):
-        Twin([mesh[1], mesh[1]], WALL_NS)
+        MemoryMesh([mesh[1], mesh[1]], WALL_NS)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 import pytest
 
-from vpnrouter.explain.twin import Twin
+from vpnrouter.explain.mesh import MemoryMesh
 
 REMOTE = "remote_msg_vpns: [{name: blue, router: edge, location: '127.0.0.1:55555'}]"
 BRIDGE = (
@@ -37,6 +37,6 @@ def test_why_it_is_down(
 ) -> None:
     """In the words of the configuration or of the remote."""
     mesh = [pair()[0], configured(BRIDGE % written, "third")]
-    (bridge,) = Twin(mesh, 1_700_000_000_000_000_000).bridges
+    (bridge,) = MemoryMesh(mesh, 1_700_000_000_000_000_000).bridges
     assert not bridge.up
     assert bridge.why == why

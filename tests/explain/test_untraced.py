@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from vpnrouter.config.load import load
+from vpnrouter.explain.mesh import MemoryMesh
 from vpnrouter.explain.probe import Probe
-from vpnrouter.explain.question import ENDPOINT, Arrival, Explanation, Question
-from vpnrouter.explain.tell import compare
-from vpnrouter.explain.twin import Twin
+from vpnrouter.explain.request import ENDPOINT, Arrival, ExplainRequest, Explanation
+from vpnrouter.explain.steps import compare
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-QUESTION = Question("edge", "blue", "orders/1", "persistent")
+QUESTION = ExplainRequest("edge", "blue", "orders/1", "persistent")
 WALL_NS = 1_700_000_000_000_000_000
 
 
@@ -29,8 +29,8 @@ def arrivals(*told: tuple[str, str, int]) -> tuple[list[tuple[str, int]], list[s
         )
         for router, name, count in told
     ]
-    twin = Twin(mesh, WALL_NS, traced=False)
-    compare(answer, twin, Probe(twin, QUESTION), b"orders/1")
+    memory_mesh = MemoryMesh(mesh, WALL_NS, traced=False)
+    compare(answer, memory_mesh, Probe(memory_mesh, QUESTION), b"orders/1")
     return [(one.name, one.count) for one in answer.arrivals], answer.notes
 
 

@@ -1,6 +1,6 @@
 """Visits out of events, also where two copies went one way."""
 
-from vpnrouter.explain.question import Event
+from vpnrouter.explain.request import Event
 from vpnrouter.explain.why_bridge import visits_of
 
 WAY = ("a/v",)

@@ -9,7 +9,7 @@ import pytest
 from explain_asking import ask, lines, step
 
 from vpnrouter.config.router import Loaded
-from vpnrouter.explain.question import BRIDGE, NO, Subscriber
+from vpnrouter.explain.request import BRIDGE, NO, Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import pytest
 from explain_asking import ask, lines, step, steps
 
 from vpnrouter.config.router import Loaded
-from vpnrouter.explain.question import ENDPOINT, NO
+from vpnrouter.explain.request import ENDPOINT, NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable

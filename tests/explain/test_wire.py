@@ -2,7 +2,7 @@
 
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.context import RouterContext
-from vpnrouter.explain.cables import Wire, take_all
+from vpnrouter.explain.network import ConnectionPair, take_all
 from vpnrouter.trace.recorder import Recorder
 
 
@@ -27,7 +27,7 @@ class End(Connection):
 def test_both_ways_and_the_end() -> None:
     """What is said arrives, and an end is told once on both sides."""
     one, two = End(), End()
-    wire = Wire(one, two)
+    wire = ConnectionPair(one, two)
     assert not wire.pump()
     one.outbox.control(b"hello")
     two.outbox.control(b"you")

@@ -2,7 +2,7 @@
 
 from vpnrouter.core.discard_reasons import REASONS
 from vpnrouter.core.guaranteed.refusals import DISCARD_NAMES
-from vpnrouter.explain.scene import WORDS, counted, in_words
+from vpnrouter.explain.mesh_index import WORDS, counted, in_words
 
 
 def test_every_reason_of_a_loss_has_words() -> None:

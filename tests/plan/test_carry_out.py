@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.plan.carry_out import CarryOut, Outcome
 from vpnrouter.plan.compare import RouterPlan
 from vpnrouter.plan.documents import Step
+from vpnrouter.plan.execute import Outcome, PlanExecution
 
 
 class Fake:
@@ -105,7 +105,7 @@ def routers(log: list[str]) -> dict[str, Fake]:
 
 def _carry_out(routers: dict[str, Fake], *plans: RouterPlan, settle_s: float = 5.0) -> Outcome:
     time = Time()
-    carry_out = CarryOut(routers, lambda _: None, lambda: time.now, time.sleep, settle_s)
+    carry_out = PlanExecution(routers, lambda _: None, lambda: time.now, time.sleep, settle_s)
     return carry_out(plans)
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
+from vpnrouter.plan.risks import Risk, RouterState, effect_name, risks_of
 from vpnrouter.settings.schema import Effect
 
-STANDING = Standing(
+STANDING = RouterState(
     msg_vpns=[{"msgVpnName": "blue", "msgVpnConnections": 3}],
     bridges=[
         {"msgVpnName": "blue", "bridgeName": "up", "health": "up"},

@@ -15,7 +15,7 @@ import trio.testing
 from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.declared import TlsServerCert
+from vpnrouter.config.settings_models import TlsServerCert
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import ClientUsername, Credentials, PeerCertificate

@@ -9,7 +9,7 @@ import trio
 
 from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.bridge_terms import subscriptions
+from vpnrouter.config.configured_bridge import subscriptions
 from vpnrouter.server.net import dial
 
 EDGE = """

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.config.document_values import copy_plain, digest_of
 from vpnrouter.config.load import load
-from vpnrouter.config.plain import copy_plain, digest_of
 from vpnrouter.config.router import Loaded
 from vpnrouter.server.apply.reload import candidate, pack_document
 

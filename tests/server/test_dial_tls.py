@@ -11,8 +11,8 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
-from vpnrouter.config.declared import ClientCertRemoteAuthentication, TlsServerCert
 from vpnrouter.config.listeners import ListenerTls
+from vpnrouter.config.settings_models import ClientCertRemoteAuthentication, TlsServerCert
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net import tls as handshake
 from vpnrouter.server.net.tls import ServerTls, client_context, secure, tls_reason

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from vpnrouter import limits
+from vpnrouter.config.document_values import digest_of
 from vpnrouter.config.load import load
 from vpnrouter.config.parse import Plain
-from vpnrouter.config.plain import digest_of
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.sources import Editor
 

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from vpnrouter.config.effects import TABLE
 from vpnrouter.config.model import Model, model_of
-from vpnrouter.config.not_yet import TABLE as NOT_YET
+from vpnrouter.config.model_schema import model_at
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
-from vpnrouter.config.shape import model_at
+from vpnrouter.config.unsupported_keys import UNSUPPORTED as NOT_YET
 from vpnrouter.core.guaranteed.endpoint_settings import (
     EndpointSettings,
     default_session_settings,
@@ -41,9 +41,9 @@ from vpnrouter.settings.endpoint import (
 )
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import (
+    AttributePath,
     Effect,
     Password,
-    Place,
     Settings,
     attribute,
     held_defaults,
@@ -98,7 +98,7 @@ RECEIVERS = {
 """What code calls the running objects that hold to the attributes of these classes."""
 
 
-def is_value(place: Place) -> bool:
+def is_value(place: AttributePath) -> bool:
     """Whether it has a value of its own: it is no key, no group, and no list of objects."""
     one = place.attribute
     return not one.key and one.group is None and one.items is None
@@ -116,7 +116,7 @@ every_held = pytest.mark.parametrize(
 )
 
 
-def hint_of(of: type[Settings], place: Place) -> Any:
+def hint_of(of: type[Settings], place: AttributePath) -> Any:
     """The type of an attribute."""
     owner = of
     for key in place.path[:-1]:
@@ -126,7 +126,7 @@ def hint_of(of: type[Settings], place: Place) -> Any:
     return types_of(owner)[place.path[-1]]
 
 
-def other(of: type[Settings], place: Place) -> Any:
+def other(of: type[Settings], place: AttributePath) -> Any:
     """A value that may be written and is not the default."""
     one = place.attribute
     hint = hint_of(of, place)
@@ -148,7 +148,7 @@ def unset(of: type[Settings]) -> Any:
     return model_of(of).model_validate(dict.fromkeys(keys_of(of), "a"))
 
 
-def written(of: type[Settings], place: Place, value: Any) -> Any:
+def written(of: type[Settings], place: AttributePath, value: Any) -> Any:
     """The model, loaded from a document that has its keys, this attribute and nothing else."""
     document: Any = value
     for key in reversed(place.path):
@@ -156,31 +156,31 @@ def written(of: type[Settings], place: Place, value: Any) -> Any:
     return model_of(of).model_validate(dict.fromkeys(keys_of(of), "a") | document)
 
 
-def is_secret(of: type[Settings], place: Place) -> bool:
+def is_secret(of: type[Settings], place: AttributePath) -> bool:
     """Whether an attribute is a secret, which is never shown."""
     return bool({SecretType, Password} & set(get_args(hint_of(of, place))))
 
 
-def value_at(model: Any, place: Place) -> Any:
+def value_at(model: Any, place: AttributePath) -> Any:
     """What a model has there."""
     for key in place.path:
         model = None if model is None else getattr(model, key)
     return model.reveal() if isinstance(model, Secret) else model
 
 
-def is_threshold(place: Place) -> bool:
+def is_threshold(place: AttributePath) -> bool:
     """Whether it is one of two marks, which are one attribute in the API and must be in order."""
     return len(place.path) > 1 and place.path[-2].endswith("_threshold")
 
 
 @every_attribute
-def test_default(declared: Declared, place: Place) -> None:
+def test_default(declared: Declared, place: AttributePath) -> None:
     """A document that says nothing has the declared default."""
     assert value_at(unset(declared.of), place) == place.attribute.default
 
 
 @every_attribute
-def test_what_may_be_written(declared: Declared, place: Place) -> None:
+def test_what_may_be_written(declared: Declared, place: AttributePath) -> None:
     """Another value of its kind is taken; one of another kind is refused, at its place."""
     value = other(declared.of, place)
     if is_threshold(place):
@@ -197,7 +197,7 @@ RANGED = [(each, place) for each, place in EACH if place.attribute.least is not 
 @pytest.mark.parametrize(
     ("declared", "place"), RANGED, ids=[f"{e.of.__name__}-{p.name}" for e, p in RANGED]
 )
-def test_range(declared: Declared, place: Place) -> None:
+def test_range(declared: Declared, place: AttributePath) -> None:
     """Its ends are taken and what is one beyond is refused. Of two marks one end is out of order."""
     one = place.attribute
     assert one.least is not None
@@ -218,7 +218,7 @@ TEXTS = [(each, place) for each, place in EACH if place.attribute.text is not No
 @pytest.mark.parametrize(
     ("declared", "place"), TEXTS, ids=[f"{e.of.__name__}-{p.name}" for e, p in TEXTS]
 )
-def test_length(declared: Declared, place: Place) -> None:
+def test_length(declared: Declared, place: AttributePath) -> None:
     """A text, or each of a list, is as long as it may be at most, and not one character longer or shorter."""
     text = place.attribute.text
     assert text is not None
@@ -233,7 +233,7 @@ def test_length(declared: Declared, place: Place) -> None:
 
 
 @every_attribute
-def test_effect(declared: Declared, place: Place) -> None:
+def test_effect(declared: Declared, place: AttributePath) -> None:
     """What a change does is decided for each, and stands in the table that a reload follows."""
     row = TABLE[*declared.above, *place.path]
     assert isinstance(row.effect, Effect)
@@ -250,7 +250,7 @@ SEMP = [
 @pytest.mark.parametrize(
     ("declared", "place"), SEMP, ids=[f"{e.of.__name__}-{p.name}" for e, p in SEMP]
 )
-def test_semp(declared: Declared, place: Place) -> None:
+def test_semp(declared: Declared, place: AttributePath) -> None:
     """The API has it under its name, with its range, its own default, and both ways."""
     one = place.attribute
     assert declared.kind is not None
@@ -286,7 +286,7 @@ def values_of(running: Any) -> dict[str, Any]:
 
 
 @every_held
-def test_running_object(declared: Declared, place: Place) -> None:
+def test_running_object(declared: Declared, place: AttributePath) -> None:
     """What is written changes this attribute of the running object alone, and can be read back from it."""
     value = other(declared.of, place)
     before = values_of(running_of(unset(declared.of)))
@@ -302,7 +302,7 @@ STATUS = [(e, p) for e, p in HELD_EACH if e.status is not None and p.attribute.m
 @pytest.mark.parametrize(
     ("declared", "place"), STATUS, ids=[f"{e.of.__name__}-{p.name}" for e, p in STATUS]
 )
-def test_monitoring(declared: Declared, place: Place) -> None:
+def test_monitoring(declared: Declared, place: AttributePath) -> None:
     """Monitoring shows it as it is written; the quota of both kinds of endpoints has one name there."""
     value = other(declared.of, place)
     running = running_of(written(declared.of, place, value))
@@ -369,7 +369,7 @@ class Reads(NamedTuple):
     qualified: set[str]
 
 
-READER = ROOT / "vpnrouter/config/bridge_terms.py"
+READER = ROOT / "vpnrouter/config/configured_bridge.py"
 """The file of `config` that says to a running bridge what is configured."""
 
 

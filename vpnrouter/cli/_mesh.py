@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
     from vpnrouter.management.rows import Row
     from vpnrouter.plan.compare import RouterPlan
-    from vpnrouter.plan.mesh_file import Asked, Mesh
+    from vpnrouter.plan.mesh_file import Mesh, PlannedRouter
 
 
 MeshPath = Annotated[
@@ -51,7 +51,7 @@ def reached(mesh: Mesh) -> Iterator[dict[str, ManagementClient]]:
         yield {asked.name: stack.enter_context(_client(asked)) for asked in mesh.routers}
 
 
-def _client(asked: Asked) -> ManagementClient:
+def _client(asked: PlannedRouter) -> ManagementClient:
     from vpnrouter.management.client import ManagementClient
 
     entry = asked.entry

@@ -11,7 +11,7 @@ from vpnrouter.cli._mesh import MeshPath, Prune
 from vpnrouter.cli._told import note, say_json
 
 if TYPE_CHECKING:
-    from vpnrouter.plan.carry_out import Outcome
+    from vpnrouter.plan.execute import Outcome
 
 _FAILED = 1
 
@@ -35,8 +35,8 @@ def command(
     the file says, 1 when nothing was changed or everything was taken back, 2 when the file is refused.
     """
     from vpnrouter.cli._mesh import print_plans
-    from vpnrouter.plan.carry_out import CarryOut
     from vpnrouter.plan.compare import compare_all
+    from vpnrouter.plan.execute import PlanExecution
 
     read = _mesh.read(mesh)
     with _mesh.reached(read) as clients:
@@ -52,7 +52,7 @@ def command(
         if not yes and not _agreed():
             note("vpnrouter: nothing was changed")
             raise typer.Exit(_FAILED)
-        carry_out = CarryOut(clients, _told, time.monotonic, time.sleep, settle)
+        carry_out = PlanExecution(clients, _told, time.monotonic, time.sleep, settle)
         outcome = carry_out(plans)
     if as_json:
         say_json(outcome.as_dict(), 2)

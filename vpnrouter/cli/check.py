@@ -10,7 +10,6 @@ from vpnrouter.cli._told import note, say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Reading
-    from vpnrouter.config.mesh.finding import Finding
     from vpnrouter.config.problem import Problem
 
 _REFUSED: Final = 2
@@ -55,18 +54,18 @@ def command(
         raise typer.Exit(_REFUSED)
 
 
-def _problems_of(reading: "Reading", together: Sequence["Finding"]) -> list["Problem | Finding"]:
+def _problems_of(reading: "Reading", together: Sequence["Problem"]) -> list["Problem"]:
     """The problems of a file and its overlay and those of the mesh that stand there, in their order."""
     files = (reading.file, reading.overlay_file)
     mine = [finding for finding in together if finding.position.file in files]
     return sorted({*reading.problems, *mine}, key=lambda one: (one.position, one.message))
 
 
-def _count(problems: Sequence["Problem | Finding"], severity: str) -> int:
+def _count(problems: Sequence["Problem"], severity: str) -> int:
     return sum(problem.severity == severity for problem in problems)
 
 
-def _summary(reading: "Reading", problems: Sequence["Problem | Finding"]) -> str:
+def _summary(reading: "Reading", problems: Sequence["Problem"]) -> str:
     errors = _count(problems, "error")
     told = [
         _counted(number, severity)
@@ -92,7 +91,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _row(reading: "Reading", problems: Sequence["Problem | Finding"]) -> dict[str, object]:
+def _row(reading: "Reading", problems: Sequence["Problem"]) -> dict[str, object]:
     return {
         "file": reading.file,
         "overlay": reading.overlay_file,

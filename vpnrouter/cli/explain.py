@@ -12,7 +12,7 @@ from vpnrouter.cli._told import note, say_json
 if TYPE_CHECKING:
     from vpnrouter.config.router import Loaded
     from vpnrouter.explain.live import Live
-    from vpnrouter.explain.question import Explanation, Question
+    from vpnrouter.explain.request import ExplainRequest, Explanation
 
 _WRONG_USE: Final = 2
 _WIDTH: Final = 10_000
@@ -80,7 +80,7 @@ def command(
     Exit code 0 when it is told, 1 when there is no such trace or no answer, 2 for a wrong question or a
     configuration that is refused.
     """
-    from vpnrouter.explain.question import UsageError
+    from vpnrouter.explain.request import UsageError
 
     paths = sources or []
     configs = [path for path in paths if not trace or path.suffix in _YAML]
@@ -143,9 +143,9 @@ def _question(
     size: int,
     prop: list[str] | None,
     subscriber: list[str] | None,
-) -> "Question":
-    from vpnrouter.explain.question import (
-        Question,
+) -> "ExplainRequest":
+    from vpnrouter.explain.request import (
+        ExplainRequest,
         UsageError,
         parse_place,
         parse_property,
@@ -155,7 +155,7 @@ def _question(
     if not at or not topic:
         raise UsageError("--at ROUTER/VPN and --topic say what is asked; or --trace which message")
     router, msg_vpn = parse_place(at)
-    return Question(
+    return ExplainRequest(
         router,
         msg_vpn,
         topic,
@@ -169,12 +169,12 @@ def _question(
 
 
 def _explained(
-    mesh: "list[Loaded]", question: "Question", live: "Live | None", *, everything: bool
+    mesh: "list[Loaded]", question: "ExplainRequest", live: "Live | None", *, everything: bool
 ) -> "Explanation":
     from dataclasses import replace
 
     from vpnrouter.explain.explain import explain
-    from vpnrouter.explain.question import UsageError
+    from vpnrouter.explain.request import UsageError
 
     if not mesh:
         raise UsageError("which routers? give their CONFIG files, or --url of running ones")
@@ -184,7 +184,7 @@ def _explained(
 def _traced(trace: str, traces: list[Path], mesh: "list[Loaded]") -> "Explanation":
     from vpnrouter.errors import OperationError
     from vpnrouter.explain.explain import explain_trace
-    from vpnrouter.explain.question import UsageError
+    from vpnrouter.explain.request import UsageError
     from vpnrouter.explain.trace_files import parse_trace_id, read_trace
 
     trace_id = parse_trace_id(trace)

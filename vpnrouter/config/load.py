@@ -10,14 +10,14 @@ from pydantic import ValidationError
 from vpnrouter import limits
 from vpnrouter.config.checks.listeners import check_files
 from vpnrouter.config.checks.router import check_config
-from vpnrouter.config.findings import Findings
 from vpnrouter.config.locations import check_locations
-from vpnrouter.config.not_yet import not_yet
 from vpnrouter.config.overlay import merge, overlay_of, refusals, way_out
 from vpnrouter.config.parse import Document, Plain, parse
 from vpnrouter.config.problem import Path, Position, Problem
+from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT
+from vpnrouter.config.unsupported_keys import unsupported_keys
 from vpnrouter.errors import ConfigError
 
 _ROUNDS = 4
@@ -81,7 +81,7 @@ def read(
             over_file = None
     loaded = combine(base, over, environment, problems) if not problems else None
     if loaded is not None:
-        found = Findings(loaded.positions, loaded.positions)
+        found = ProblemList(loaded.positions, loaded.positions)
         check_files(found, loaded.config)
         check_locations(found, loaded)
         problems.extend(found.problems)
@@ -167,7 +167,7 @@ def _validated(
         except ValidationError as error:
             found = error.errors(include_url=False)
         if attempt == 0:
-            from vpnrouter.config.wording import to_problem
+            from vpnrouter.config.error_messages import to_problem
 
             problems.extend(to_problem(entry, document, RouterConfig) for entry in found)
         dropped = list(_unsound(found))
@@ -177,7 +177,7 @@ def _validated(
     if config is None:
         return None
     problems.extend(check_config(config, sound, document))
-    problems.extend(not_yet(sound))
+    problems.extend(unsupported_keys(sound))
     if any(found.severity == "error" for found in problems):
         return None
     return config

@@ -19,8 +19,8 @@ from vpnrouter.config.problem import Path, Problem, show_path
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from vpnrouter.config.findings import Findings
     from vpnrouter.config.parse import Document
+    from vpnrouter.config.problem_list import ProblemList
     from vpnrouter.config.router import Loaded, RouterConfig
 
     IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -165,7 +165,7 @@ def location_problems(loaded: Loaded, standing: Loaded) -> list[Problem]:
     ]
 
 
-def check_locations(found: Findings, loaded: Loaded) -> None:
+def check_locations(found: ProblemList, loaded: Loaded) -> None:
     """Warn of locations that are not allowed: the router starts, but does not dial them."""
     for key, text in refused_locations(loaded).items():
         found.warning(_path(key), f"{refusal(text)}: it will not be dialled")

@@ -5,14 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BeforeValidator, Field
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.declared import (
-    AclProfile,
-    ClientProfile,
-    ClientUsername,
-    Queue,
-    ReplayLog,
-    TopicEndpoint,
-)
 from vpnrouter.config.model import (
     AclProfileName,
     BridgeName,
@@ -24,6 +16,14 @@ from vpnrouter.config.model import (
     ReplayLogName,
     TopicEndpointName,
     model_of,
+)
+from vpnrouter.config.settings_models import (
+    AclProfile,
+    ClientProfile,
+    ClientUsername,
+    Queue,
+    ReplayLog,
+    TopicEndpoint,
 )
 from vpnrouter.settings import message_vpn
 

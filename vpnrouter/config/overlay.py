@@ -16,12 +16,12 @@ from typing import Final
 
 import yaml
 
+from vpnrouter.config.document_values import same
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import kinds_of
 from vpnrouter.config.parse import Document, Node, Plain
-from vpnrouter.config.plain import same
 from vpnrouter.config.problem import Path, Position, Problem
 from vpnrouter.config.router import Router
-from vpnrouter.config.shape import kinds_of
 
 NAME: Final = "overlay.yaml"
 """The overlay's name in `router.data_dir`."""

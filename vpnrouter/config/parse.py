@@ -354,7 +354,7 @@ class _Builder:
             if key.value == "<<" and key.size == 0:
                 into.merges.append(node)
             elif key.value in owner.children:
-                self._tell(key, f"key {key.value} stands twice")
+                self._report(key, f"key {key.value} stands twice")
             elif key.size != _UNUSABLE:
                 owner.children[key.value] = (key, node)
                 owner.value[key.value] = node.value
@@ -364,7 +364,7 @@ class _Builder:
         if tag == _MERGE:
             key.size = 0
         elif not isinstance(node.value, str):
-            self._tell(node, "a key must be text; put it in quotes")
+            self._report(node, "a key must be text; put it in quotes")
             key.value, key.size = "", _UNUSABLE
         return key
 
@@ -379,14 +379,14 @@ class _Builder:
         )
         for source in sources:
             if not isinstance(source.value, dict):
-                self._tell(merged, "a merge key (<<) takes a mapping or a list of mappings")
+                self._report(merged, "a merge key (<<) takes a mapping or a list of mappings")
                 return
             for name, pair in source.children.items():
                 if name not in into.children:
                     into.children[name] = pair
                     into.value[name] = pair[1].value
 
-    def _tell(self, node: Node, message: str) -> None:
+    def _report(self, node: Node, message: str) -> None:
         position = Position(self._file, node.line, node.column)
         self.problems.append(Problem(position, "error", message))
 

@@ -1,4 +1,4 @@
-"""Findings: what is wrong or doubtful, where, and how bad."""
+"""Problems of configurations, each with its place in a file and its severity."""
 
 from typing import Literal, NamedTuple
 
@@ -14,15 +14,20 @@ class Position(NamedTuple):
         return f"{self.file}:{self.line}:{self.column}"
 
 
+Severity = Literal["error", "warning", "note"]
+
+
 class Problem(NamedTuple):
-    """One finding. An error refuses the configuration, a warning does not."""
+    """One problem. An error refuses the configuration; a warning wants to be looked at; a note says what
+    follows from configurations that are right.
+    """
 
     position: Position
-    severity: Literal["error", "warning"]
+    severity: Severity
     message: str
 
     def __str__(self) -> str:
-        mark = "warning: " if self.severity == "warning" else ""
+        mark = "" if self.severity == "error" else f"{self.severity}: "
         return f"{self.position}: {mark}{self.message}"
 
 

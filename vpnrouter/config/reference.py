@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from vpnrouter.config.model import Model, is_made
+from vpnrouter.config.model_schema import Kind, bounds_of, kind_of
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.shape import Kind, bounds_of, kind_of
 from vpnrouter.settings.schema import Settings
 
 _WIDTH: Final = 98
@@ -99,19 +99,19 @@ def _comment(text: str, indent: str) -> list[str]:
 
 def _constraint(field: FieldInfo, kind: Kind) -> str:
     """What the value may be, and whether it must be written."""
-    told: list[str] = []
+    parts: list[str] = []
     bounds = bounds_of(field)
     if bounds is not None:
-        told.append(f"{bounds[0]} to {bounds[1]}")
+        parts.append(f"{bounds[0]} to {bounds[1]}")
     if kind.choices:
-        told.append("one of " + ", ".join(kind.choices))
+        parts.append("one of " + ", ".join(kind.choices))
     if field.is_required() and kind.form != "model":
-        told.append("required")
+        parts.append("required")
     elif kind.optional and field.examples and kind.form != "model":
-        told.append("no default")
+        parts.append("no default")
     elif kind.form == "list" and kind.model is None and field.examples:
-        told.append(f"for example [{_scalar(field.examples[0])}]")
-    return f"({'; '.join(told)})" if told else ""
+        parts.append(f"for example [{_scalar(field.examples[0])}]")
+    return f"({'; '.join(parts)})" if parts else ""
 
 
 def _field(name: str, field: FieldInfo, kind: Kind, indent: str) -> Iterator[str]:

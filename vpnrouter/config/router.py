@@ -7,7 +7,6 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, field_validator
 
 from vpnrouter import limits
-from vpnrouter.config.declared import GuaranteedMsging
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.locations import RouterBridging
 from vpnrouter.config.model import FilePath, Many, Model, MsgVpnName, Named, RouterName, UserName
@@ -15,6 +14,7 @@ from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.parse import Document
 from vpnrouter.config.problem import Problem
 from vpnrouter.config.secrets import Password
+from vpnrouter.config.settings_models import GuaranteedMsging
 from vpnrouter.config.trace import Trace
 from vpnrouter.limits import EVENT_LINES_A_SECOND
 

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
+from vpnrouter.explain.mesh import MemoryMesh
+from vpnrouter.explain.mesh_index import MeshIndex
 from vpnrouter.explain.probe import Probe, hypothetical
-from vpnrouter.explain.question import (
+from vpnrouter.explain.request import (
     NO,
     PUBLISH,
     REMARK,
     VISIT,
     YES,
     BridgeState,
+    ExplainRequest,
     Explanation,
     Loss,
-    Question,
     Step,
     UsageError,
 )
-from vpnrouter.explain.scene import Scene
-from vpnrouter.explain.tell import Teller, compare
-from vpnrouter.explain.twin import Twin
+from vpnrouter.explain.steps import StepBuilder, compare
 from vpnrouter.explain.why_bridge import INGRESS, Visit, state_rule, visits_of
 from vpnrouter.topics.grammar import parse_topic
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.router import Loaded
     from vpnrouter.explain.live import Live
-    from vpnrouter.explain.question import Event
+    from vpnrouter.explain.request import Event
 
 CLIENTS_UNKNOWN = (
     "clients that subscribe now are not known here; --subscriber adds some, --url asks the router"
@@ -44,7 +44,9 @@ CLIENTS_UNKNOWN = (
 QUEUES_EMPTY = "queues are taken to be empty; --url asks the router how full they are"
 
 
-def explain(mesh: Sequence[Loaded], question: Question, live: Live | None = None) -> Explanation:
+def explain(
+    mesh: Sequence[Loaded], request: ExplainRequest, live: Live | None = None
+) -> Explanation:
     """What becomes of the message of `question` in the mesh of these configurations.
 
     `live` adds what running routers know: clients' subscriptions, and how full queues are.
@@ -52,59 +54,66 @@ def explain(mesh: Sequence[Loaded], question: Question, live: Live | None = None
     Raises TopicError for a topic that is none, UsageError for a question about something that is not in the
     mesh, OperationError for configurations that make no mesh.
     """
-    question.check()
-    topic = question.topic.encode("utf-8", "surrogateescape")
+    request.check()
+    topic = request.topic.encode("utf-8", "surrogateescape")
     parse_topic(topic)
     wall_ns = time.time_ns()
-    twin, notes = _mesh_in_memory(mesh, question, live, wall_ns, traced=True)
-    probe = Probe(twin, question)
+    memory_mesh, notes = _mesh_in_memory(mesh, request, live, wall_ns, traced=True)
+    probe = Probe(memory_mesh, request)
     probe.send(topic)
-    scene = Scene(twin, bytes(question.size), question.properties, all_misses=question.all_misses)
+    index = MeshIndex(
+        memory_mesh, bytes(request.size), request.properties, all_misses=request.all_misses
+    )
     answer = Explanation(
-        question.topic,
-        question.mode,
-        question.router,
-        question.msg_vpn,
+        request.topic,
+        request.mode,
+        request.router,
+        request.msg_vpn,
         probe.session.client_id,
         probe.client_username,
-        question.size,
+        request.size,
         answer=probe.session.answer,
         notes=notes,
     )
-    _fill(answer, scene, probe)
-    answer.bridges = _states(twin)
-    if twin.restless:
+    _fill(answer, index, probe)
+    answer.bridges = _states(memory_mesh)
+    if memory_mesh.restless:
         answer.notes.append(
             f"after {limits.EXPLAIN_ROUNDS:,} rounds messages were still under way; the answer is cut"
         )
-    untraced, _ = _mesh_in_memory(mesh, question, live, wall_ns, traced=False)
-    compare(answer, untraced, Probe(untraced, question), topic)
+    untraced, _ = _mesh_in_memory(mesh, request, live, wall_ns, traced=False)
+    compare(answer, untraced, Probe(untraced, request), topic)
     return answer
 
 
 def _mesh_in_memory(
-    mesh: Sequence[Loaded], question: Question, live: Live | None, wall_ns: int, *, traced: bool
-) -> tuple[Twin, list[str]]:
+    mesh: Sequence[Loaded],
+    request: ExplainRequest,
+    live: Live | None,
+    wall_ns: int,
+    *,
+    traced: bool,
+) -> tuple[MemoryMesh, list[str]]:
     """The mesh with all who subscribe, and what is to be said of it."""
     down, stalled = (None, None) if live is None else (live.down, live.stalled)
-    twin = Twin(mesh, wall_ns, down, stalled, traced=traced)
-    node = twin.nodes.get(question.router)
+    memory_mesh = MemoryMesh(mesh, wall_ns, down, stalled, traced=traced)
+    node = memory_mesh.nodes.get(request.router)
     if node is None:
-        known = ", ".join(sorted(twin.nodes)) or "none"
-        raise UsageError(f"no configuration describes router {question.router}; known: {known}")
-    if question.msg_vpn not in node.router.vpns:
+        known = ", ".join(sorted(memory_mesh.nodes)) or "none"
+        raise UsageError(f"no configuration describes router {request.router}; known: {known}")
+    if request.msg_vpn not in node.router.vpns:
         known = ", ".join(sorted(node.router.vpns)) or "none"
         raise UsageError(
-            f"router {question.router} has no message VPN {question.msg_vpn}; it has: {known}"
+            f"router {request.router} has no message VPN {request.msg_vpn}; it has: {known}"
         )
-    notes = [CLIENTS_UNKNOWN, QUEUES_EMPTY] if live is None else live.enter(twin)
+    notes = [CLIENTS_UNKNOWN, QUEUES_EMPTY] if live is None else live.enter(memory_mesh)
     known_clients = () if live is None else live.subscribers
-    notes += hypothetical(twin, (*known_clients, *question.subscribers))
-    return twin, notes
+    notes += hypothetical(memory_mesh, (*known_clients, *request.subscribers))
+    return memory_mesh, notes
 
 
-def _fill(answer: Explanation, scene: Scene, probe: Probe) -> None:
-    teller = Teller(scene, probe.username)
+def _fill(answer: Explanation, index: MeshIndex, probe: Probe) -> None:
+    builder = StepBuilder(index, probe.username)
     text = f"{_who(answer)} publishes {answer.topic} ({answer.mode})"
     root = Step(PUBLISH, YES, text, answer.router, answer.msg_vpn, answer.client, mode=answer.mode)
     root.topic = answer.topic
@@ -117,10 +126,10 @@ def _fill(answer: Explanation, scene: Scene, probe: Probe) -> None:
         root.reason = refused
         answer.losses.append(Loss(answer.router, answer.msg_vpn, "refused", refused, answer.client))
     for visit in visits:
-        root.steps += teller.inside(visit)
+        root.steps += builder.inside(visit)
     answer.steps = [root]
-    answer.arrivals = sorted(teller.arrivals)
-    answer.losses += sorted(teller.losses)
+    answer.arrivals = sorted(builder.arrivals)
+    answer.losses += sorted(builder.losses)
 
 
 def _who(answer: Explanation) -> str:
@@ -128,9 +137,9 @@ def _who(answer: Explanation) -> str:
     return f"{answer.router}/{answer.msg_vpn}: client {answer.client}{as_whom}"
 
 
-def _states(twin: Twin) -> list[BridgeState]:
+def _states(memory_mesh: MemoryMesh) -> list[BridgeState]:
     found = []
-    for bridge in twin.bridges:
+    for bridge in memory_mesh.bridges:
         remote = ""
         if bridge.half is not None and bridge.remote is not None:
             remote = f"{bridge.half.link.peer_router}/{bridge.remote.name}"
@@ -159,13 +168,13 @@ def explain_trace(
     """
     if not events:
         raise OperationError(f"no trace of message {trace_id}")
-    twin = Twin(mesh, time.time_ns()) if mesh else None
-    scene = Scene(twin)
+    memory_mesh = MemoryMesh(mesh, time.time_ns()) if mesh else None
+    index = MeshIndex(memory_mesh)
     visits = visits_of(events)
     begun = next((one for one in visits if one.entered and one.entered.event == INGRESS), visits[0])
     first = begun.entered
     answer = Explanation(
-        first.topic if first else scene.topic(begun),
+        first.topic if first else index.topic(begun),
         first.mode if first else "",
         begun.router,
         begun.msg_vpn,
@@ -177,20 +186,20 @@ def explain_trace(
         answer.notes.append(
             "no row tells where it was published; the files may be gone, or elsewhere"
         )
-    if twin is None:
+    if memory_mesh is None:
         answer.notes.append("without configurations nobody can say which rules decided")
     else:
         answer.notes.append("rules are those of the configurations as they are now")
     # Who published is in the rows, but not as which client username.
-    teller = Teller(scene)
+    builder = StepBuilder(index)
     for visit in visits:
-        answer.steps.append(_root(visit, teller))
-    answer.arrivals = sorted(teller.arrivals)
-    answer.losses = sorted(teller.losses)
+        answer.steps.append(_root(visit, builder))
+    answer.arrivals = sorted(builder.arrivals)
+    answer.losses = sorted(builder.losses)
     return answer
 
 
-def _root(visit: Visit, teller: Teller) -> Step:
+def _root(visit: Visit, builder: StepBuilder) -> Step:
     entered = visit.entered
     if entered is None:
         text = f"{visit.place}: it was here, no row tells how it came"
@@ -203,5 +212,5 @@ def _root(visit: Visit, teller: Teller) -> Step:
         step = Step(VISIT, YES, text, visit.router, visit.msg_vpn, entered.bridge)
     if entered is not None:
         step.event, step.mode, step.topic = entered.event, entered.mode, entered.topic
-    step.steps = teller.inside(visit)
+    step.steps = builder.inside(visit)
     return step

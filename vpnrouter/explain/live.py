@@ -14,13 +14,13 @@ from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, TopicError
-from vpnrouter.explain.question import Subscriber
+from vpnrouter.explain.request import Subscriber
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpnrouter.explain.twin import Twin
+    from vpnrouter.explain.mesh import MemoryMesh
     from vpnrouter.management.client import ManagementClient
     from vpnrouter.management.rows import Row
 
@@ -43,8 +43,8 @@ class Live:
 
     def ask(self, client: ManagementClient) -> None:
         """Take what one router tells. Raises OperationError."""
-        told = client.config()
-        loaded = loaded_of(told)
+        configured = client.config()
+        loaded = loaded_of(configured)
         self.mesh.append(loaded)
         router = loaded.config.router.name
         # Listed by the router itself: what `explain` is asked about are the others.
@@ -97,19 +97,19 @@ class Live:
                 )
             )
 
-    def enter(self, twin: Twin) -> list[str]:
+    def enter(self, memory_mesh: MemoryMesh) -> list[str]:
         """Bring the queues and topic endpoints of the mesh in memory to where the real ones are; what is to be
         said of it.
         """
         for router, row in self._queues:
-            self._fill(twin, router, row)
+            self._fill(memory_mesh, router, row)
         for router, row in self._topic_endpoints:
-            self._subscribe(twin, router, row)
+            self._subscribe(memory_mesh, router, row)
         return list(self.notes)
 
     @staticmethod
-    def _fill(twin: Twin, router: str, row: Row) -> None:
-        node = twin.nodes.get(router)
+    def _fill(memory_mesh: MemoryMesh, router: str, row: Row) -> None:
+        node = memory_mesh.nodes.get(router)
         vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
         if node is None or vpn is None or node.spool is None:
             return
@@ -123,8 +123,8 @@ class Live:
         node.spool.usage += size
 
     @staticmethod
-    def _subscribe(twin: Twin, router: str, row: Row) -> None:
-        node = twin.nodes.get(router)
+    def _subscribe(memory_mesh: MemoryMesh, router: str, row: Row) -> None:
+        node = memory_mesh.nodes.get(router)
         vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
         endpoint = (
             None if vpn is None else endpoints_of(vpn).get((TOPIC_ENDPOINT, str(row["name"])))
@@ -147,20 +147,20 @@ def live_mesh(clients: Sequence[ManagementClient]) -> Live:
     return live
 
 
-def loaded_of(told: Row) -> Loaded:
+def loaded_of(configured: Row) -> Loaded:
     """The configuration in an answer of `/vpnrouter/v1/config`. Raises OperationError where it is none."""
-    document = told.get("document")
-    file = str(told.get("file") or told.get("routerName") or "router")
+    document = configured.get("document")
+    file = str(configured.get("file") or configured.get("routerName") or "router")
     try:
         config = RouterConfig.model_validate(document, context={"environment": {}})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])
         raise OperationError(
-            f"the configuration of router {told.get('routerName')} cannot be read here: {where}:"
+            f"the configuration of router {configured.get('routerName')} cannot be read here: {where}:"
             f" {first['msg']}; is it of another version?"
         ) from error
-    return Loaded(config, document_of(document, told.get("positions") or (), file), ())
+    return Loaded(config, document_of(document, configured.get("positions") or (), file), ())
 
 
 def document_of(data: Any, positions: Iterable[Row], file: str) -> Document:  # noqa: ANN401 - plain data

@@ -8,9 +8,9 @@ from vpnrouter import limits
 from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import Refused
-from vpnrouter.explain.cables import take_all
-from vpnrouter.explain.question import PERSISTENT, UsageError
-from vpnrouter.explain.scene import attribute, profile_rule, publish_rule, username_rule
+from vpnrouter.explain.mesh_index import attribute, profile_rule, publish_rule, username_rule
+from vpnrouter.explain.network import take_all
+from vpnrouter.explain.request import PERSISTENT, UsageError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.fields import frame_at
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.explain.node import Node
-    from vpnrouter.explain.question import Event, Question, Rule, Subscriber
-    from vpnrouter.explain.twin import Twin
+    from vpnrouter.explain.mesh import MemoryMesh
+    from vpnrouter.explain.request import Event, ExplainRequest, Rule, Subscriber
+    from vpnrouter.explain.router import MemoryRouter
     from vpnrouter.wire.mqtt.packets import Packet
 
 
@@ -56,7 +56,7 @@ class Session:
 
     def __init__(
         self,
-        node: Node,
+        node: MemoryRouter,
         vpn: str,
         client_id: str,
         client_username: str,
@@ -172,26 +172,24 @@ class Probe:
     client username that is not there, or where nobody may log in.
     """
 
-    def __init__(self, twin: Twin, question: Question) -> None:
-        self._twin = twin
-        self._question = question
-        self._node = twin.nodes[question.router]
-        vpn = self._node.router.vpns[question.msg_vpn]
-        self.client_username = question.client_username or _somebody(
-            self._node, vpn, question.topic
-        )
+    def __init__(self, memory_mesh: MemoryMesh, request: ExplainRequest) -> None:
+        self._twin = memory_mesh
+        self._question = request
+        self._node = memory_mesh.nodes[request.router]
+        vpn = self._node.router.vpns[request.msg_vpn]
+        self.client_username = request.client_username or _somebody(self._node, vpn, request.topic)
         self.events: list[Event] = []
         self.session = Session(
             self._node,
-            question.msg_vpn,
+            request.msg_vpn,
             _free_name(vpn, CLIENT),
             self.client_username,
-            question.client_address,
+            request.client_address,
         )
         self.username = _identify(vpn, self.client_username)
         if self.username is None:
             raise UsageError(
-                f"message VPN {question.msg_vpn} of router {question.router} has no client username"
+                f"message VPN {request.msg_vpn} of router {request.router} has no client username"
                 f" {self.client_username or 'for clients without one'}"
             )
 
@@ -205,17 +203,17 @@ class Probe:
 
     def send(self, topic: bytes) -> None:
         """Log in and publish, and let the mesh come to rest."""
-        twin, session, question = self._twin, self.session, self._question
-        twin.sessions.append(session)
-        twin.settle()
-        twin.take_events()
+        memory_mesh, session, request = self._twin, self.session, self._question
+        memory_mesh.sessions.append(session)
+        memory_mesh.settle()
+        memory_mesh.take_events()
         if session.refused:
             return
-        qos = 1 if question.mode == PERSISTENT else 0
-        session.publish(topic, bytes(question.size), qos, list(question.properties))
-        twin.settle()
-        twin.wait(limits.EXPLAIN_WAIT_MS)
-        events = twin.take_events()
+        qos = 1 if request.mode == PERSISTENT else 0
+        session.publish(topic, bytes(request.size), qos, list(request.properties))
+        memory_mesh.settle()
+        memory_mesh.wait(limits.EXPLAIN_WAIT_MS)
+        events = memory_mesh.take_events()
         self.events = events[: limits.EXPLAIN_EVENTS]
 
     def rules(self) -> list[Rule]:
@@ -242,36 +240,36 @@ class Probe:
         return rules
 
 
-def hypothetical(twin: Twin, subscribers: Sequence[Subscriber]) -> list[str]:
+def hypothetical(memory_mesh: MemoryMesh, subscribers: Sequence[Subscriber]) -> list[str]:
     """Log these clients in and let them subscribe; what is to be said of it.
 
     Raises UsageError for one at a place that is not in the mesh.
     """
     notes: list[str] = []
     for number, wanted in enumerate(subscribers[: limits.EXPLAIN_SUBSCRIPTIONS], start=1):
-        node = twin.nodes.get(wanted.router)
+        node = memory_mesh.nodes.get(wanted.router)
         vpn = None if node is None else node.router.vpns.get(wanted.msg_vpn)
         if node is None or vpn is None:
             raise UsageError(f"the mesh has no message VPN {wanted.router}/{wanted.msg_vpn}")
         name = _free_name(vpn, wanted.name or f"subscriber-{number}")
         username = wanted.client_username or _somebody(node, vpn, "")
         session = Session(node, wanted.msg_vpn, name, username, lasting=not wanted.connected)
-        twin.sessions.append(session)
-        twin.settle()
+        memory_mesh.sessions.append(session)
+        memory_mesh.settle()
         if session.refused:
             notes.append(
                 f"client {name} cannot log in to {wanted.router}/{wanted.msg_vpn}: {session.refused}"
             )
             continue
         session.subscribe(list(wanted.filters))
-        notes += _settled(twin, session)
+        notes += _settled(memory_mesh, session)
         if not wanted.connected:
             session.leave()
     return notes
 
 
-def _settled(twin: Twin, session: Session) -> Iterable[str]:
-    twin.settle()
+def _settled(memory_mesh: MemoryMesh, session: Session) -> Iterable[str]:
+    memory_mesh.settle()
     for text, why in session.denied.items():
         yield f"client {session.client_id} may not subscribe to {text}: {why}"
 
@@ -296,7 +294,7 @@ def _identify(vpn: MessageVpn, name: str) -> ClientUsername | None:
         return None
 
 
-def _somebody(node: Node, vpn: MessageVpn, topic: str) -> str:
+def _somebody(node: MemoryRouter, vpn: MessageVpn, topic: str) -> str:
     """A client username that may publish `topic`, else one that may log in; "" where everybody may.
 
     Raises UsageError where nobody can log in.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.explain.question import Event, path_of
+from vpnrouter.explain.request import Event, path_of
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
 from vpnrouter.trace.recorder import RECORD_BYTES
 

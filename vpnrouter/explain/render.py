@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 from rich.markup import escape
 from rich.tree import Tree
 
-from vpnrouter.explain.question import NO, NOTE, YES
+from vpnrouter.explain.request import NO, NOTE, YES
 from vpnrouter.text import printable
 from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
-    from vpnrouter.explain.question import Explanation, Rule, Step
+    from vpnrouter.explain.request import Explanation, Rule, Step
 
 _MARKS: Final = {
     YES: "[green]✓[/green]",

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from vpnrouter import limits
-from vpnrouter.explain.question import Event, UsageError, path_of
+from vpnrouter.explain.request import Event, UsageError, path_of
 from vpnrouter.report.inventory import take_inventory
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.config.bridge_terms import mapping_of
+from vpnrouter.config.configured_bridge import mapping_of
 from vpnrouter.core import discard_reasons
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
@@ -13,8 +13,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.message import DELIVER_TO_ONE
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import TopicError
-from vpnrouter.explain.question import BRIDGE, CLIENT, ENDPOINT, NO, REMARK, Rule, Step
-from vpnrouter.explain.scene import (
+from vpnrouter.explain.mesh_index import (
     LEFT_OUT,
     attribute,
     counted,
@@ -25,6 +24,7 @@ from vpnrouter.explain.scene import (
     subscribe_rule,
     username_rule,
 )
+from vpnrouter.explain.request import BRIDGE, CLIENT, ENDPOINT, NO, REMARK, Rule, Step
 from vpnrouter.explain.why_endpoint import excludes, shown_name, subscriptions_for
 from vpnrouter.explain.why_endpoint import why_not as why_not_endpoint
 from vpnrouter.topics.algebra import matches
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscription
-    from vpnrouter.explain.question import Event
-    from vpnrouter.explain.scene import Scene
-    from vpnrouter.explain.twin_bridge import TwinBridge
+    from vpnrouter.explain.bridge import MemoryBridge
+    from vpnrouter.explain.mesh_index import MeshIndex
+    from vpnrouter.explain.request import Event
 
 
 INGRESS: Final = "ingress"
@@ -155,7 +155,7 @@ Answer = tuple[str, list[Rule]]
 """Why not, and what decided."""
 
 
-def state_rule(bridge: TwinBridge) -> Rule:
+def state_rule(bridge: MemoryBridge) -> Rule:
     """Where a bridge stands, or the switch that keeps it down."""
     loaded = bridge.node.loaded
     if bridge.why == _DISABLED:
@@ -165,14 +165,14 @@ def state_rule(bridge: TwinBridge) -> Rule:
     return rule(loaded, bridge.path, f"bridge {bridge.name}")
 
 
-def hop_rule(bridge: TwinBridge, hops: int) -> Rule:
+def hop_rule(bridge: MemoryBridge, hops: int) -> Rule:
     """The hop limit that let the message in, or did not."""
     found = attribute(bridge.node.loaded, (*bridge.path, "max_ttl"))
     text = f"{found.text}, this is bridge {hops} on its way"
     return Rule(text, found.file, found.line, found.column, found.written)
 
 
-def remote_subscription_rules(bridge: TwinBridge, texts: Iterable[str]) -> list[Rule]:
+def remote_subscription_rules(bridge: MemoryBridge, texts: Iterable[str]) -> list[Rule]:
     """Those of a bridge's remote subscriptions that it asked for as `texts`, as they are written."""
     wanted = set(texts)
     dialect = MQTT if bridge.written.topic_syntax == "mqtt" else SMF
@@ -184,7 +184,7 @@ def remote_subscription_rules(bridge: TwinBridge, texts: Iterable[str]) -> list[
     return found
 
 
-def mapping_rules(bridge: TwinBridge, direction: str, topic: str) -> list[Rule]:
+def mapping_rules(bridge: MemoryBridge, direction: str, topic: str) -> list[Rule]:
     """The rule of a bridge's topic mapping that renames `topic` on its way "in" or "out"."""
     mapping = mapping_of(bridge.written, direction)
     if mapping is None:
@@ -208,20 +208,20 @@ def mapping_rules(bridge: TwinBridge, direction: str, topic: str) -> list[Rule]:
     return []
 
 
-def out_mapping_rules(scene: Scene, visit: Visit, bridge: TwinBridge) -> list[Rule]:
+def out_mapping_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> list[Rule]:
     """The rule by which the sending message VPN renames what leaves towards a bridge of the other side."""
-    for back in scene.bridges_into(visit):
-        if back.written.enabled and bridge in scene.bridges_back(back):
-            found = mapping_rules(back, "out", scene.topic(visit))
+    for back in index.bridges_into(visit):
+        if back.written.enabled and bridge in index.bridges_back(back):
+            found = mapping_rules(back, "out", index.topic(visit))
             if found:
                 return found
     return []
 
 
-def direct_rules(scene: Scene, visit: Visit, bridge: TwinBridge) -> list[Rule]:
+def direct_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> list[Rule]:
     """Why a Direct message crosses: the remote subscriptions that attract it, and what renames it."""
-    link = scene.serving(bridge)
-    route = scene.route(visit)
+    link = index.serving(bridge)
+    route = index.route(visit)
     if link is None or link.client is None or route is None:
         return []
     matched = subscriptions_for(route, link.client)
@@ -233,10 +233,10 @@ def direct_rules(scene: Scene, visit: Visit, bridge: TwinBridge) -> list[Rule]:
             if member.subscriber is link.client
         ]
     rules = remote_subscription_rules(bridge, _asked(link, matched))
-    return [*rules, *out_mapping_rules(scene, visit, bridge)]
+    return [*rules, *out_mapping_rules(index, visit, bridge)]
 
 
-def flow_rules(bridge: TwinBridge) -> list[Rule]:
+def flow_rules(bridge: MemoryBridge) -> list[Rule]:
     """Why a guaranteed message crosses: the queue that the bridge is bound to."""
     if bridge.remote is None:
         return []
@@ -244,7 +244,7 @@ def flow_rules(bridge: TwinBridge) -> list[Rule]:
     return [attribute(bridge.node.loaded, path)]
 
 
-def entry_rules(bridge: TwinBridge, hops: int, topic: str) -> list[Rule]:
+def entry_rules(bridge: MemoryBridge, hops: int, topic: str) -> list[Rule]:
     """Why it may come in: hop limit, and what renames it."""
     return [hop_rule(bridge, hops), *mapping_rules(bridge, "in", topic)]
 
@@ -265,7 +265,7 @@ def _asked(link: Link, matched: list[Subscription]) -> list[str]:
 # -- why not ---------------------------------------------------------------------------------------
 
 
-def why_not(scene: Scene, visit: Visit, bridge: TwinBridge, queues: list[str]) -> Answer:
+def why_not(index: MeshIndex, visit: Visit, bridge: MemoryBridge, queues: list[str]) -> Answer:
     """Why a bridge whose remote is the message VPN of `visit` does not take the message.
 
     `queues` are the endpoints that have it there.
@@ -280,17 +280,17 @@ def why_not(scene: Scene, visit: Visit, bridge: TwinBridge, queues: list[str]) -
         path = (*bridge.remote_path(remote), "connect_order")
         rules = [attribute(bridge.node.loaded, path)]
         return f"it takes from {now} now", rules
-    said, rules = _direct(scene, visit, bridge)
+    said, rules = _direct(index, visit, bridge)
     queue = remote.queue_binding
     if queue:
-        about, more = _flow(scene, visit, bridge, queue, queues)
+        about, more = _flow(index, visit, bridge, queue, queues)
         return f"{said}; {about}", [*rules, *more]
     return said, rules
 
 
-def _direct(scene: Scene, visit: Visit, bridge: TwinBridge) -> Answer:
-    link = scene.serving(bridge)
-    route = scene.route(visit)
+def _direct(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> Answer:
+    link = index.serving(bridge)
+    route = index.route(visit)
     if link is None or link.client is None:
         return "it is not logged in there", [state_rule(bridge)]
     if route is None:
@@ -298,23 +298,23 @@ def _direct(scene: Scene, visit: Visit, bridge: TwinBridge) -> Answer:
     client = link.client
     matched = subscriptions_for(route, client)
     asked = remote_subscription_rules(bridge, _asked(link, matched))
-    refused = None if matched else _refused(scene, visit, bridge, link, route)
+    refused = None if matched else _refused(index, visit, bridge, link, route)
     if refused is not None:
         return refused
-    wanted = scene.matching(route.topic, client)
+    wanted = index.matching(route.topic, client)
     if wanted and client.rule is not None and not client.rule.allows_topic(route.topic):
         rules = remote_subscription_rules(bridge, _asked(link, wanted))
-        return LEFT_OUT, [*rules, *_left_out(scene, visit, link, route)]
+        return LEFT_OUT, [*rules, *_left_out(index, visit, link, route)]
     if client in route.excluded:
         return "an exception takes this topic away", _exceptions(bridge, link, route)
     if matched:
         if visit.path and visit.path[-1] == client.vpn_id:
             return "it came over this link, and never goes back over it", asked
-        message = scene.message(visit)
+        message = index.message(visit)
         target = next(one for one in route.links if one.subscriber is client)
         if not target.wanting(message):
             return _selector(matched, asked)
-        renamed = out_mapping_rules(scene, visit, bridge)
+        renamed = out_mapping_rules(index, visit, bridge)
         if renamed:
             return "renamed as it leaves, it matches no remote subscription", [*asked, *renamed]
         if message.deliver_to_one:
@@ -337,12 +337,12 @@ def _selector(matched: list[Subscription], asked: list[Rule]) -> Answer:
     return f"the selector is not true of it: {'; '.join(dict.fromkeys(texts))}", asked
 
 
-def _priority(bridge: TwinBridge) -> list[Rule]:
+def _priority(bridge: MemoryBridge) -> list[Rule]:
     return [attribute(bridge.node.loaded, (*bridge.path, "remote_deliver_to_one_priority"))]
 
 
-def _left_out(scene: Scene, visit: Visit, link: Link, route: Route) -> list[Rule]:
-    loaded = scene.loaded(visit.router)
+def _left_out(index: MeshIndex, visit: Visit, link: Link, route: Route) -> list[Rule]:
+    loaded = index.loaded(visit.router)
     if loaded is None or link.admission is None or link.client is None:
         return []
     username = link.admission.username
@@ -353,7 +353,7 @@ def _left_out(scene: Scene, visit: Visit, link: Link, route: Route) -> list[Rule
     ]
 
 
-def _exceptions(bridge: TwinBridge, link: Link, route: Route) -> list[Rule]:
+def _exceptions(bridge: MemoryBridge, link: Link, route: Route) -> list[Rule]:
     client = link.client
     if client is None:
         return []
@@ -366,12 +366,12 @@ def _exceptions(bridge: TwinBridge, link: Link, route: Route) -> list[Rule]:
 
 
 def _refused(
-    scene: Scene, visit: Visit, bridge: TwinBridge, link: Link, route: Route
+    index: MeshIndex, visit: Visit, bridge: MemoryBridge, link: Link, route: Route
 ) -> Answer | None:
     """A remote subscription that would match and was not granted."""
     peer = link.peer_half
     admission = link.admission
-    loaded = scene.loaded(visit.router)
+    loaded = index.loaded(visit.router)
     if peer is None or peer.attracted is None or bridge.half is None or loaded is None:
         return None
     for _, text in bridge.half.terms.filters:
@@ -395,17 +395,19 @@ def _refused(
     return None
 
 
-def _flow(scene: Scene, visit: Visit, bridge: TwinBridge, queue: str, queues: list[str]) -> Answer:
+def _flow(
+    index: MeshIndex, visit: Visit, bridge: MemoryBridge, queue: str, queues: list[str]
+) -> Answer:
     """Why nothing comes through the queue that the bridge is bound to."""
     rules = flow_rules(bridge)
     if queue not in queues:
         return f"its queue {queue} did not get it", rules
-    loaded = scene.loaded(visit.router)
+    loaded = index.loaded(visit.router)
     if bridge.stalled:
         return f"it waits in its queue {queue}: the bridge is stalled now: {bridge.stalled}", rules
     if bridge.unbound:
         return f"it is not bound to its queue {queue}: {bridge.unbound}", rules
-    endpoint = scene.endpoint(visit, queue)
+    endpoint = index.endpoint(visit, queue)
     path = ("msg_vpns", visit.msg_vpn, "queues", queue)
     if endpoint is not None and loaded is not None:
         if not endpoint.terms.egress_enabled:
@@ -438,17 +440,17 @@ NEVER_ROUTED: Final = frozenset(
 """Reasons for which a message does not come to be routed in the message VPN that it entered."""
 
 
-def misses(scene: Scene, visit: Visit) -> list[Step]:
+def misses(index: MeshIndex, visit: Visit) -> list[Step]:
     """A step for each queue, topic endpoint, bridge and client that does not get the message here.
 
     None where the message did not come to be routed: the step that says so says it for all.
     """
-    if scene.twin is None or _ended(visit):
+    if index.memory_mesh is None or _ended(visit):
         return []
-    groups = (_bridges(scene, visit), _endpoints(scene, visit), _clients(scene, visit))
+    groups = (_bridges(index, visit), _endpoints(index, visit), _clients(index, visit))
     found: list[Step] = []
     for what, steps in zip(("bridge", "queue or topic endpoint", "client"), groups, strict=True):
-        most = len(steps) if scene.all_misses else limits.EXPLAIN_MISSES
+        most = len(steps) if index.all_misses else limits.EXPLAIN_MISSES
         found += steps[:most]
         if len(steps) > most:
             text = f"{counted(len(steps) - most, what)} more without it"
@@ -477,9 +479,9 @@ def _rejected(visit: Visit) -> str:
     return ""
 
 
-def _bridges(scene: Scene, visit: Visit) -> list[Step]:
-    told = {(event.peer_router, event.peer_vpn, event.bridge) for event, _ in visit.sends}
-    told |= {
+def _bridges(index: MeshIndex, visit: Visit) -> list[Step]:
+    sent = {(event.peer_router, event.peer_vpn, event.bridge) for event, _ in visit.sends}
+    sent |= {
         (event.peer_router, event.peer_vpn, event.bridge)
         for event in visit.events
         if event.event in LOST and event.bridge
@@ -487,10 +489,10 @@ def _bridges(scene: Scene, visit: Visit) -> list[Step]:
     queues = [event.endpoint for event in visit.events if event.event in KEPT]
     rejected = _rejected(visit)
     steps = []
-    for bridge in scene.bridges_out_of(visit):
-        if (bridge.node.name, bridge.vpn_name, bridge.name) in told:
+    for bridge in index.bridges_out_of(visit):
+        if (bridge.node.name, bridge.vpn_name, bridge.name) in sent:
             continue
-        why, rules = why_not(scene, visit, bridge, queues)
+        why, rules = why_not(index, visit, bridge, queues)
         if rejected and bridge.up and rules:
             why = rejected
         text = f"bridge {bridge.name} to {bridge.place} does not take it: {why}"
@@ -498,9 +500,9 @@ def _bridges(scene: Scene, visit: Visit) -> list[Step]:
     return steps
 
 
-def _endpoints(scene: Scene, visit: Visit) -> list[Step]:
-    vpn = scene.vpn(visit)
-    loaded = scene.loaded(visit.router)
+def _endpoints(index: MeshIndex, visit: Visit) -> list[Step]:
+    vpn = index.vpn(visit)
+    loaded = index.loaded(visit.router)
     if vpn is None or loaded is None:
         return []
     if vpn.context.spool is None:
@@ -510,21 +512,21 @@ def _endpoints(scene: Scene, visit: Visit) -> list[Step]:
         rules = [attribute(loaded, ("guaranteed_msging", "enabled"))]
         text = "no queue or topic endpoint gets it: the router serves none"
         return [Step(ENDPOINT, NO, text, visit.router, visit.msg_vpn, rules=rules)]
-    told = {event.endpoint for event in visit.events if event.endpoint}
+    sent = {event.endpoint for event in visit.events if event.endpoint}
     rejected = _rejected(visit)
     steps = []
     for (kind, name), endpoint in endpoints_of(vpn).items():
-        if kind not in (QUEUE, TOPIC_ENDPOINT) or name in told:
+        if kind not in (QUEUE, TOPIC_ENDPOINT) or name in sent:
             continue
-        why, rules = why_not_endpoint(scene, visit, endpoint, rejected)
+        why, rules = why_not_endpoint(index, visit, endpoint, rejected)
         text = f"{shown_name(endpoint, name)} does not get it: {why}"
         steps.append(Step(ENDPOINT, NO, text, visit.router, visit.msg_vpn, name, rules=rules))
     return steps
 
 
-def _not_taken(scene: Scene, visit: Visit, session: MqttSession, topic: str) -> list[Rule]:
+def _not_taken(index: MeshIndex, visit: Visit, session: MqttSession, topic: str) -> list[Rule]:
     """The rule of the client's ACL profile that denies it a topic."""
-    loaded = scene.loaded(visit.router)
+    loaded = index.loaded(visit.router)
     connection = session.connection
     admission = None if connection is None else connection.admission
     if loaded is None or admission is None:
@@ -536,23 +538,23 @@ def _not_taken(scene: Scene, visit: Visit, session: MqttSession, topic: str) -> 
     ]
 
 
-def _clients(scene: Scene, visit: Visit) -> list[Step]:
-    vpn = scene.vpn(visit)
-    route = scene.route(visit)
-    if vpn is None or scene.twin is None:
+def _clients(index: MeshIndex, visit: Visit) -> list[Step]:
+    vpn = index.vpn(visit)
+    route = index.route(visit)
+    if vpn is None or index.memory_mesh is None:
         return []
-    told = {event.client for event in visit.events}
+    sent = {event.client for event in visit.events}
     rejected = _rejected(visit)
     steps = []
-    for session in scene.twin.sessions:
+    for session in index.memory_mesh.sessions:
         name = session.client_id
-        if session.node.name != visit.router or session.vpn != visit.msg_vpn or name in told:
+        if session.node.name != visit.router or session.vpn != visit.msg_vpn or name in sent:
             continue
         client = vpn.clients.get(name)
         if not isinstance(client, MqttSession) or not (client.subscriptions or session.denied):
             continue
         rules: list[Rule] = []
-        matching = [] if route is None else scene.matching(route.topic, client)
+        matching = [] if route is None else index.matching(route.topic, client)
         if session.denied:
             text, why = next(iter(session.denied.items()))
             said = f"its subscription {text} was not granted: {why}"
@@ -560,7 +562,7 @@ def _clients(scene: Scene, visit: Visit) -> list[Step]:
             said = "no subscription of it matches"
         elif route is not None and client.rule and not client.rule.allows_topic(route.topic):
             said = LEFT_OUT
-            rules = _not_taken(scene, visit, client, route.topic)
+            rules = _not_taken(index, visit, client, route.topic)
         else:
             said = rejected or "another receiver got it"
             rules = [Rule(f"subscription {one.key}, QoS {one.qos}") for one in matching]

@@ -15,8 +15,8 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
-from vpnrouter.explain.question import Rule
-from vpnrouter.explain.scene import attribute, client_of, rule
+from vpnrouter.explain.mesh_index import attribute, client_of, rule
+from vpnrouter.explain.request import Rule
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription
-    from vpnrouter.explain.scene import Scene
+    from vpnrouter.explain.mesh_index import MeshIndex
     from vpnrouter.explain.why_bridge import Visit
 
 KEYS: Final = {QUEUE: "queues", TOPIC_ENDPOINT: "topic_endpoints"}
@@ -96,10 +96,10 @@ def subscription_rules(
     return found
 
 
-def taken_rules(scene: Scene, visit: Visit, endpoint: Endpoint) -> list[Rule]:
+def taken_rules(index: MeshIndex, visit: Visit, endpoint: Endpoint) -> list[Rule]:
     """Why an endpoint got the message."""
-    route = scene.route(visit)
-    loaded = scene.loaded(visit.router)
+    route = index.route(visit)
+    loaded = index.loaded(visit.router)
     if route is None:
         return []
     for target in route.endpoints:
@@ -111,9 +111,9 @@ def taken_rules(scene: Scene, visit: Visit, endpoint: Endpoint) -> list[Rule]:
     return []
 
 
-def lost_rules(scene: Scene, visit: Visit, endpoint: Endpoint, reason: str) -> list[Rule]:
+def lost_rules(index: MeshIndex, visit: Visit, endpoint: Endpoint, reason: str) -> list[Rule]:
     """Which attribute made an endpoint refuse the message."""
-    loaded = scene.loaded(visit.router)
+    loaded = index.loaded(visit.router)
     path = path_of(visit.msg_vpn, endpoint)
     if loaded is None:
         return []
@@ -122,16 +122,16 @@ def lost_rules(scene: Scene, visit: Visit, endpoint: Endpoint, reason: str) -> l
     if reason in _SHUT:
         return [attribute(loaded, (*path, "ingress_enabled"))]
     if reason in _QUOTA:
-        return [_quota(scene, visit, endpoint, loaded, path)]
+        return [_quota(index, visit, endpoint, loaded, path)]
     key = _ATTRIBUTES.get(reason)
     if key == "reject_low_priority_msg":
         return [attribute(loaded, (*path, key, "limit"))]
     return [] if key is None else [attribute(loaded, (*path, key))]
 
 
-def _quota(scene: Scene, visit: Visit, endpoint: Endpoint, loaded: Loaded, path: Path) -> Rule:
+def _quota(index: MeshIndex, visit: Visit, endpoint: Endpoint, loaded: Loaded, path: Path) -> Rule:
     """Whose megabytes are used up: the endpoint's, its message VPN's or the router's."""
-    message = scene.message(visit)
+    message = index.message(visit)
     size = message.size
     if endpoint.obstacle(message, size):
         key = "max_msg_spool_usage" if endpoint.kind == QUEUE else "max_spool_usage"
@@ -151,11 +151,11 @@ def behavior_rule(loaded: Loaded, vpn: str, endpoint: Endpoint) -> list[Rule]:
 
 
 def why_not(
-    scene: Scene, visit: Visit, endpoint: Endpoint, rejected: str
+    index: MeshIndex, visit: Visit, endpoint: Endpoint, rejected: str
 ) -> tuple[str, list[Rule]]:
     """Why an endpoint does not have the message though no row tells of it; `rejected`: nobody has it."""
-    route = scene.route(visit)
-    loaded = scene.loaded(visit.router)
+    route = index.route(visit)
+    loaded = index.loaded(visit.router)
     if route is None:
         return "the message VPN takes no message of this topic", []
     if endpoint in route.excluded:
@@ -163,7 +163,7 @@ def why_not(
     names = [target.subscriber for target in route.endpoints]
     if endpoint in names:
         said = f"it would have taken it, but {rejected}" if rejected else "its turn did not come"
-        return said, taken_rules(scene, visit, endpoint)
+        return said, taken_rules(index, visit, endpoint)
     path = path_of(visit.msg_vpn, endpoint)
     if not endpoint.subscriptions:
         rules = [] if path is None else [rule(loaded, path, "it has no subscription")]

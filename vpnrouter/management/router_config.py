@@ -17,9 +17,9 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.beside import beside
+from vpnrouter.config.document_values import mask
 from vpnrouter.config.effects import Change, describe
 from vpnrouter.config.parse import Plain
-from vpnrouter.config.plain import mask
 from vpnrouter.config.problem import Problem
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES

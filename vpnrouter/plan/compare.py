@@ -10,8 +10,8 @@ from vpnrouter.config.parse import Plain
 from vpnrouter.errors import OperationError
 from vpnrouter.management.rows import Row
 from vpnrouter.plan.documents import Step, steps, unnamed, wanted
-from vpnrouter.plan.mesh_file import Asked
-from vpnrouter.plan.risks import Risk, Standing, effect_name, risks_of
+from vpnrouter.plan.mesh_file import PlannedRouter
+from vpnrouter.plan.risks import Risk, RouterState, effect_name, risks_of
 from vpnrouter.settings.schema import Effect
 
 
@@ -81,7 +81,7 @@ class RouterPlan:
 _ROUTER: Final = "router"
 
 
-def compare(asked: Asked, api: RouterApi, *, prune: bool) -> RouterPlan:
+def compare(asked: PlannedRouter, api: RouterApi, *, prune: bool) -> RouterPlan:
     """What `asked` would change at the router that `api` leads to; nothing changes.
 
     Raises OperationError where it does not answer, refuses, or is another router.
@@ -105,7 +105,7 @@ def compare(asked: Asked, api: RouterApi, *, prune: bool) -> RouterPlan:
         goal = wanted(current, _with_name(asked.document, current), prune=prune, kept=kept)
         found = api.examine(goal)
     problems = _errors(found)
-    standing = Standing(api.msg_vpns(), api.bridges(), api.queues())
+    standing = RouterState(api.msg_vpns(), api.bridges(), api.queues())
     way = [] if problems else steps(current, goal)
     for step in way[:-1]:
         problems += [
@@ -141,7 +141,7 @@ def _with_name(asked: Plain, current: Plain) -> Plain:
     return {**asked, _ROUTER: {**(current.get(_ROUTER) or {}), **written}}
 
 
-def _to_be_up(asked: Asked, standing: Standing) -> list[tuple[str, str]]:
+def _to_be_up(asked: PlannedRouter, standing: RouterState) -> list[tuple[str, str]]:
     """Enabled bridges that are up now or do not exist yet: one that is down already proves nothing."""
     there = {(row["msgVpnName"], row["bridgeName"]) for row in standing.bridges}
     found = []
@@ -155,7 +155,7 @@ def _to_be_up(asked: Asked, standing: Standing) -> list[tuple[str, str]]:
 
 
 def compare_all(
-    routers: Sequence[Asked], apis: Mapping[str, RouterApi], *, prune: bool
+    routers: Sequence[PlannedRouter], apis: Mapping[str, RouterApi], *, prune: bool
 ) -> list[RouterPlan]:
     """The plans of all routers of a mesh file, in its order."""
     return [compare(asked, apis[asked.name], prune=prune) for asked in routers]

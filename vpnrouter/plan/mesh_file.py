@@ -18,15 +18,14 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError
 
 from vpnrouter import limits
+from vpnrouter.config.error_messages import to_problem
 from vpnrouter.config.load import combine
 from vpnrouter.config.mesh.check import check_mesh
-from vpnrouter.config.mesh.finding import Finding
 from vpnrouter.config.model import Model, Named, RouterName
 from vpnrouter.config.parse import Document, Node, Plain, parse
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.config.router import Loaded
 from vpnrouter.config.secrets import ENVIRONMENT, Secret
-from vpnrouter.config.wording import to_problem
 
 _ROUTER: Final = "router"
 _ROUTERS: Final = "routers"
@@ -62,7 +61,7 @@ class MeshFile(Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlannedRouter:
     """One router of a mesh file, read. `document` is what it shall be, `loaded` the same accepted."""
 
     name: str
@@ -76,8 +75,8 @@ class Asked:
 class Mesh:
     """A mesh file, read: its routers, empty where it is refused, and what is to be said of it."""
 
-    routers: tuple[Asked, ...]
-    problems: tuple[Problem | Finding, ...]
+    routers: tuple[PlannedRouter, ...]
+    problems: tuple[Problem, ...]
 
     @property
     def errors(self) -> list[str]:
@@ -100,7 +99,7 @@ class _Elsewhere(Mapping[str, str]):
 
 def read_mesh(path: str) -> Mesh:
     """Read a mesh file and the configurations it names, and check each and all together."""
-    problems: list[Problem | Finding] = []
+    problems: list[Problem] = []
     document = _parsed(path, problems)
     if document is None:
         return Mesh((), tuple(problems))
@@ -112,7 +111,7 @@ def read_mesh(path: str) -> Mesh:
     folder = Path(path).parent
     routers = []
     for name, entry in written.routers.items():
-        asked = _asked(name, entry, folder, document, problems)
+        asked = _planned(name, entry, folder, document, problems)
         if asked is not None:
             routers.append(asked)
     # Of a router whose listeners are left as they are nobody here knows where it answers.
@@ -122,13 +121,13 @@ def read_mesh(path: str) -> Mesh:
     return Mesh(() if refused else tuple(routers), tuple(problems))
 
 
-def _asked(
+def _planned(
     name: str,
     entry: RouterEntry,
     folder: Path,
     mesh: Document,
-    problems: list[Problem | Finding],
-) -> Asked | None:
+    problems: list[Problem],
+) -> PlannedRouter | None:
     if isinstance(entry.config, str):
         document = _parsed(str(folder / entry.config), problems)
         if document is None:
@@ -155,10 +154,10 @@ def _asked(
     if loaded is None:
         return None
     ca_file = str(folder / entry.ca_file) if entry.ca_file else ""
-    return Asked(name, entry, ca_file, asked, loaded)
+    return PlannedRouter(name, entry, ca_file, asked, loaded)
 
 
-def _is_elsewhere(found: Problem | Finding, routers: list[Asked]) -> bool:
+def _is_elsewhere(found: Problem, routers: list[PlannedRouter]) -> bool:
     """Whether a warning or note is about a block that the file leaves to the router."""
     block = found.message.partition(":")[0].partition(".")[0]
     return found.severity != "error" and any(
@@ -192,7 +191,7 @@ def _named(document: Document, name: str) -> Document:
     return Document(document.file, named)
 
 
-def _parsed(file: str, problems: list[Problem | Finding]) -> Document | None:
+def _parsed(file: str, problems: list[Problem]) -> Document | None:
     try:
         with Path(file).open("rb") as stream:
             text = stream.read(limits.CONFIG_BYTES + 1)

@@ -20,7 +20,7 @@ class Risk:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RouterState:
     """How a router stands: rows of the management API."""
 
     msg_vpns: Sequence[Row] = ()
@@ -65,13 +65,13 @@ _MEMBER: Final = 4
 """Lengths of the paths `msg_vpns.NAME` and `msg_vpns.NAME.queues.NAME`."""
 
 
-def risks_of(changes: Iterable[Row], standing: Standing) -> list[Risk]:
+def risks_of(changes: Iterable[Row], standing: RouterState) -> list[Risk]:
     """The risks of `changes` (rows `path`, a list, `text` and `effect` of the examine call), each told once."""
     found = [risk for change in changes for risk in _risks(change, standing)]
     return list(dict.fromkeys(found))
 
 
-def _risks(change: Row, standing: Standing) -> list[Risk]:
+def _risks(change: Row, standing: RouterState) -> list[Risk]:
     path, effect = [str(step) for step in change["path"]], change["effect"]
     if effect == effect_name(Effect.REMOVED):
         return _removed(path, standing)
@@ -84,7 +84,7 @@ def _risks(change: Row, standing: Standing) -> list[Risk]:
     return []
 
 
-def _removed(path: list[str], standing: Standing) -> list[Risk]:
+def _removed(path: list[str], standing: RouterState) -> list[Risk]:
     found = []
     if path[0] == "listeners":
         return [Risk("flaps", f"listener {path[1]} takes no more connections")]
@@ -113,14 +113,14 @@ def _removed(path: list[str], standing: Standing) -> list[Risk]:
     return found
 
 
-def _shut_out(path: list[str], standing: Standing) -> str:
+def _shut_out(path: list[str], standing: RouterState) -> str:
     vpn = path[1]
     if len(path) >= _MEMBER:
         return f"whoever is logged in to {vpn} as {path[3]}"
     return f"{_many(standing.connections(vpn), 'client')} of message VPN {vpn}"
 
 
-def _flaps(path: list[str], effect: str, standing: Standing) -> list[Risk]:
+def _flaps(path: list[str], effect: str, standing: RouterState) -> list[Risk]:
     vpn = path[1]
     if len(path) >= _MEMBER and path[2] == "bridges":
         if not standing.is_up(vpn, path[3]):

@@ -117,8 +117,8 @@ def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
 LATE: Final = (
     "ipaddress",
     "json",
-    "vpnrouter.config.plain",
-    "vpnrouter.config.wording",
+    "vpnrouter.config.document_values",
+    "vpnrouter.config.error_messages",
     "vpnrouter.selectors",
     "vpnrouter.topics.mapping",
     "vpnrouter.topics.mapping",

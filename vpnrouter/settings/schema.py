@@ -7,7 +7,7 @@ A class of `Settings` is an object that can be configured, or a group of attribu
         \"\"\"Seconds that a message may wait …\"\"\"
 
 Of such a class are made: the model that checks what is written (`config/model.py`), the effects of changes
-(`config/effects.py`), what the core holds to (`hold`), the attributes of the SEMP API
+(`config/effects.py`), what the core holds to (`apply_settings`), the attributes of the SEMP API
 (`management/config/derive.py`), and what monitoring shows (`shown`). The string under an attribute
 is what the reference and the API say of it.
 """
@@ -193,7 +193,7 @@ def numbered(choices: Value) -> Mapping[str, int]:
     return {word: number for number, word in enumerate(get_args(choices))}
 
 
-class Place(NamedTuple):
+class AttributePath(NamedTuple):
     """An attribute at its place in an object: the keys that lead to it, and what it has of its groups."""
 
     path: tuple[str, ...]
@@ -208,11 +208,11 @@ class Place(NamedTuple):
         return "_".join(self.path)
 
 
-def _places(declared: Mapping[str, Attribute], above: Place) -> Iterator[Place]:
+def _places(declared: Mapping[str, Attribute], above: AttributePath) -> Iterator[AttributePath]:
     for name, one in declared.items():
         path = (*above.path, name)
         held = None if above.held is None else one.held
-        place = Place(path, one, one.effect or above.effect, held, one.ours or above.ours)
+        place = AttributePath(path, one, one.effect or above.effect, held, one.ours or above.ours)
         if one.optional:
             yield place._replace(held=None)
         if one.group is not None:
@@ -231,7 +231,7 @@ class Settings:
     declared: ClassVar[Mapping[str, Attribute]] = MappingProxyType({})
     """The attributes and groups by their names, inherited ones first."""
 
-    places: ClassVar[tuple[Place, ...]] = ()
+    places: ClassVar[tuple[AttributePath, ...]] = ()
     """All attributes, those in groups included, in the order in which they are declared. A group that is optional
     is one too.
     """
@@ -253,7 +253,7 @@ class Settings:
         if found:
             cls.declared = MappingProxyType({**cls.declared, **found})
             cls.places = tuple(
-                _places(cls.declared, Place((), Attribute(), None, _SAME, ours=False))
+                _places(cls.declared, AttributePath((), Attribute(), None, _SAME, ours=False))
             )
 
 
@@ -277,7 +277,7 @@ def held_defaults(of: type[Settings]) -> dict[str, Value]:
     }
 
 
-def hold(running: object, written: Settings) -> None:
+def apply_settings(running: object, written: Settings) -> None:
     """Let the running object have what is written, in its own units."""
     for place in written.places:
         if place.held is not None:

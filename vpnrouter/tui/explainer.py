@@ -40,8 +40,8 @@ def _told(clients: Callable[[], Sequence[ManagementClient]], question: Question)
     # It brings the router's data plane: only who asks for it pays.
     from vpnrouter.explain.explain import explain
     from vpnrouter.explain.live import live_mesh
-    from vpnrouter.explain.question import Question as Asked
     from vpnrouter.explain.render import tree
+    from vpnrouter.explain.request import ExplainRequest as Asked
 
     with ExitStack() as stack:
         live = live_mesh([stack.enter_context(client) for client in clients()])

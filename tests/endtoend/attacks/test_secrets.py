@@ -18,9 +18,9 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import keys_of, kind_of
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
-from vpnrouter.config.shape import keys_of, kind_of
 
 MARK = "planted"
 """Stands in every secret, and in nothing else."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from vpnrouter.config.declared import Queue
 from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.settings_models import Queue
 from vpnrouter.management.config.derive import derived
 from vpnrouter.settings import endpoint, message_vpn
 

@@ -7,8 +7,8 @@ import pytest
 import solace_semp_config
 
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import keys_of, kind_of
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.shape import keys_of, kind_of
 from vpnrouter.management.config.kinds import KINDS, MSG_VPN, children_of
 
 NEWER = {

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.declared import Queue
 from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.settings_models import Queue
 from vpnrouter.errors import RequestError
 from vpnrouter.management.config.store import AUTO, Named, Records, Texts, opened, reached
 

@@ -12,9 +12,9 @@ from vpnrouter.config.checks.message_vpns import (
     check_filters,
     clause_of,
 )
-from vpnrouter.config.findings import Findings
 from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.problem import Path
+from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.address import router_of
@@ -35,7 +35,7 @@ _ATTRACTING: Final = ("remote_subscriptions", "remote_msg_vpns")
 _OTHER_DELIVERY: Final = "the other deliver_always_enabled"
 
 
-def check_attraction(found: Findings, path: Path, bridge: Bridge, rules: FilterRules) -> None:
+def check_attraction(found: ProblemList, path: Path, bridge: Bridge, rules: FilterRules) -> None:
     """Check the subscriptions and topic mappings of the bridge at `path`."""
     _check_subscriptions(found, (*path, "remote_subscriptions"), bridge, rules)
     if bridge.topic_mapping:
@@ -57,7 +57,9 @@ def _is_exception(subscription: RemoteSubscription) -> bool:
     return subscription.topic.startswith("!")
 
 
-def _check_subscriptions(found: Findings, place: Path, bridge: Bridge, rules: FilterRules) -> None:
+def _check_subscriptions(
+    found: ProblemList, place: Path, bridge: Bridge, rules: FilterRules
+) -> None:
     groups: dict[tuple[bool, str | None], list[tuple[Path, str]]] = {(False, None): []}
     for index, each in enumerate(bridge.remote_subscriptions):
         at = (*place, index)
@@ -85,19 +87,19 @@ def _check_subscriptions(found: Findings, place: Path, bridge: Bridge, rules: Fi
             found.error(at, "an exception needs a filter beside it that attracts")
 
 
-def _topic_path(found: Findings, path: Path) -> Path:
+def _topic_path(found: ProblemList, path: Path) -> Path:
     """Where the filter stands: in the short form the item is the filter."""
     return (*path, "topic") if found.document.has((*path, "topic")) else path
 
 
-def _check_exception(found: Findings, place: Path, subscription: RemoteSubscription) -> None:
+def _check_exception(found: ProblemList, place: Path, subscription: RemoteSubscription) -> None:
     if subscription.deliver_always_enabled:
         found.error((*place, "deliver_always_enabled"), "an exception (!) has no delivery")
     if subscription.selector is not None:
         found.error((*place, "selector"), "an exception (!) has no selector")
 
 
-def _check_selector(found: Findings, place: Path, selector: str) -> None:
+def _check_selector(found: ProblemList, place: Path, selector: str) -> None:
     # Imported late: most configurations hold no selector, and start-up time counts.
     from vpnrouter.selectors import parse_selector
 
@@ -107,7 +109,7 @@ def _check_selector(found: Findings, place: Path, selector: str) -> None:
         found.error(place, str(error))
 
 
-def _check_mapping(found: Findings, place: Path, bridge: Bridge) -> None:
+def _check_mapping(found: ProblemList, place: Path, bridge: Bridge) -> None:
     # Imported late: most configurations hold no mapping, and start-up time counts.
     from vpnrouter.topics.mapping import directed
 
@@ -143,7 +145,7 @@ def _rule(written: TopicMapping, dialect: int) -> MappingRule:
 _BASIC: Final = "basic"
 
 
-def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
+def check_bridges(found: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
     """Check all bridges of one message VPN."""
     vpn = config.msg_vpns[msg_vpn]
     found.readable(
@@ -175,11 +177,11 @@ def check_bridges(found: Findings, config: RouterConfig, msg_vpn: str) -> None:
             sources[source] = path
 
 
-def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
+def _check_remotes(found: ProblemList, path: Path, bridge: Bridge) -> None:
     place = (*path, "remote_msg_vpns")
     if not bridge.remote_msg_vpns:
         if found.is_whole(path) and (not found.document.has(place) or found.is_whole(place)):
-            _tell_no_remotes(found, path, bridge)
+            _report_no_remotes(found, path, bridge)
         return
     seen: dict[tuple[str, str], Path] = {}
     for index, remote in enumerate(bridge.remote_msg_vpns):
@@ -194,7 +196,7 @@ def _check_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
         found.warning(place, "none is enabled, so the bridge stays down")
 
 
-def _tell_no_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
+def _report_no_remotes(found: ProblemList, path: Path, bridge: Bridge) -> None:
     """A bridge is made before its remote message VPNs where both are made one by one, as the field's
     scripts do: it stays down, and says why in the field's words.
     """
@@ -204,7 +206,7 @@ def _tell_no_remotes(found: Findings, path: Path, bridge: Bridge) -> None:
         )
 
 
-def _check_parking(found: Findings, path: Path, bridge: Bridge) -> None:
+def _check_parking(found: ProblemList, path: Path, bridge: Bridge) -> None:
     """Tell keys for guaranteed messages that have no effect."""
     quota = (*path, "max_parked_msg_spool_usage")
     default = Bridge.model_fields["max_parked_msg_spool_usage"].default
@@ -215,14 +217,14 @@ def _check_parking(found: Findings, path: Path, bridge: Bridge) -> None:
         found.warning(quota, "has no effect without on_reject: park")
 
 
-def _check_authentication(found: Findings, path: Path, bridge: Bridge, has_server: bool) -> None:
+def _check_authentication(found: ProblemList, path: Path, bridge: Bridge, has_server: bool) -> None:
     """The field finds these when the bridge starts; here the configuration is refused."""
     schemes = {_scheme(bridge, remote) for remote in bridge.remote_msg_vpns}
     if _BASIC in schemes or bridge.remote_authentication.scheme == _BASIC:
         _check_basic(found, path, bridge)
     own = bridge.remote_authentication.client_cert
     place = (*path, "remote_authentication")
-    told = False
+    reported = False
     for index, remote in enumerate(bridge.remote_msg_vpns):
         at = (*path, "remote_msg_vpns", index)
         if _scheme(bridge, remote) == _BASIC:
@@ -231,11 +233,11 @@ def _check_authentication(found: Findings, path: Path, bridge: Bridge, has_serve
             continue
         if remote.client_cert is not None:
             _check_certificate(found, at, (*at, "client_cert"), remote.client_cert, has_server)
-        elif not told:
-            told = True
+        elif not reported:
+            reported = True
             from_bridge = remote.authentication_scheme is None
-            told_at = place if from_bridge else at
-            _check_certificate(found, told_at, (*place, "client_cert"), own, has_server)
+            report_at = place if from_bridge else at
+            _check_certificate(found, report_at, (*place, "client_cert"), own, has_server)
         if not remote.tls_enabled:
             found.error(
                 at,
@@ -245,7 +247,7 @@ def _check_authentication(found: Findings, path: Path, bridge: Bridge, has_serve
 
 
 def _check_proof(
-    found: Findings, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
+    found: ProblemList, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
 ) -> None:
     """Check that passwords are shown to verified names alone, and that a remote known by name has to prove itself."""
     named = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
@@ -276,7 +278,7 @@ def _scheme(bridge: Bridge, remote: RemoteMsgVpn) -> str:
     return remote.authentication_scheme or bridge.remote_authentication.scheme
 
 
-def _check_basic(found: Findings, path: Path, bridge: Bridge) -> None:
+def _check_basic(found: ProblemList, path: Path, bridge: Bridge) -> None:
     place = (*path, "remote_authentication")
     basic = bridge.remote_authentication.basic
     # Only where it would be dialled: until then the name may be on its way.
@@ -297,8 +299,8 @@ def _check_basic(found: Findings, path: Path, bridge: Bridge) -> None:
 
 
 def _check_certificate(
-    found: Findings,
-    told_at: Path,
+    found: ProblemList,
+    report_at: Path,
     place: Path,
     certificate: ClientCertRemoteAuthentication,
     has_server: bool,
@@ -309,7 +311,7 @@ def _check_certificate(
     whole = found.is_whole(place) or not found.document.has(place)
     if whole and (certificate.certificate is None or certificate.key is None):
         found.error(
-            told_at,
+            report_at,
             "Authentication Scheme is Client-Certificate but no certificate is configured"
             " (client_cert: {certificate: …, key: …})",
         )

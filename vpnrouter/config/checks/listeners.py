@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Final
 
-from vpnrouter.config.findings import Findings
 from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Listener
 from vpnrouter.config.overlay import DATA_DIR, NAME
 from vpnrouter.config.problem import Path
+from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.settings.address import Address
 
@@ -21,7 +21,7 @@ SPOOL_FOLDER = "spool"
 _WRITE = 0o022
 
 
-def check_files(found: Findings, config: RouterConfig) -> None:
+def check_files(found: ProblemList, config: RouterConfig) -> None:
     """Warn of a spool, overlay, traces or private keys whose permissions are wider than `router.umask` allows, and of
     a data directory in which others can replace them.
     """
@@ -74,7 +74,7 @@ def close_to_others(config: RouterConfig) -> None:
 _ANY: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what to look for, nothing is bound
 
 
-def check_listeners(found: Findings, config: RouterConfig) -> None:
+def check_listeners(found: ProblemList, config: RouterConfig) -> None:
     """Check all listeners of a configuration."""
     if not config.listeners:
         if not found.is_written(("listeners",)) or found.is_whole(("listeners",)):
@@ -99,7 +99,9 @@ def check_listeners(found: Findings, config: RouterConfig) -> None:
     _check_authorities(found, config)
 
 
-def _check_msg_vpn(found: Findings, path: Path, listener: Listener, config: RouterConfig) -> None:
+def _check_msg_vpn(
+    found: ProblemList, path: Path, listener: Listener, config: RouterConfig
+) -> None:
     if listener.msg_vpn is None:
         if listener.protocol in CLIENT_PROTOCOLS:
             for name in config.msg_vpns:
@@ -116,7 +118,7 @@ def _check_msg_vpn(found: Findings, path: Path, listener: Listener, config: Rout
         found.error(place, f"there is no message VPN {listener.msg_vpn}")
 
 
-def _check_tls(found: Findings, path: Path, listener: Listener) -> None:
+def _check_tls(found: ProblemList, path: Path, listener: Listener) -> None:
     if listener.tls is None:
         if listener.protocol in TLS_PROTOCOLS and found.is_whole(path):
             found.error(path, f"protocol {listener.protocol} needs tls: {{certificate: …, key: …}}")
@@ -135,7 +137,7 @@ def _check_tls(found: Findings, path: Path, listener: Listener) -> None:
         found.error((*place, "client_crl"), "needs client_ca beside it")
 
 
-def _check_client_certificates(found: Findings, config: RouterConfig) -> None:
+def _check_client_certificates(found: ProblemList, config: RouterConfig) -> None:
     """A message VPN that takes client certificates needs a listener that asks for them."""
     places = [("listeners",), *(("listeners", index) for index in range(len(config.listeners)))]
     if not all(found.is_whole(place) for place in places):
@@ -169,7 +171,7 @@ def _check_client_certificates(found: Findings, config: RouterConfig) -> None:
             )
 
 
-def _check_authorities(found: Findings, config: RouterConfig) -> None:
+def _check_authorities(found: ProblemList, config: RouterConfig) -> None:
     """The authorities of a message VPN are read where client certificates log in."""
     for name, vpn in config.msg_vpns.items():
         rules = vpn.authentication.client_cert
@@ -180,9 +182,9 @@ def _check_authorities(found: Findings, config: RouterConfig) -> None:
             if found.is_whole(place[:-1]):
                 found.warning(place, "has no effect without enabled: true")
             continue
-        told = len(found.problems)
+        reported = len(found.problems)
         found.readable(place, rules.ca)
-        if len(found.problems) == told and not _holds_certificates(rules.ca):
+        if len(found.problems) == reported and not _holds_certificates(rules.ca):
             found.error(place, f"{rules.ca} holds no certificates")
 
 
@@ -198,7 +200,7 @@ def _holds_certificates(file: str) -> bool:
 
 
 def _check_management(
-    found: Findings, path: Path, listener: Listener, config: RouterConfig
+    found: ProblemList, path: Path, listener: Listener, config: RouterConfig
 ) -> None:
     """Without users the API is open to everybody, so it must stay on this machine."""
     if listener.protocol not in ("http", "https") or config.management.users:

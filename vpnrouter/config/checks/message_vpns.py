@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from vpnrouter import limits
-from vpnrouter.config.findings import Findings
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
+from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.trace import TraceFilter
 from vpnrouter.errors import TopicError
@@ -33,7 +33,7 @@ class FilterRules(NamedTuple):
 
 
 def check_filters(
-    found: Findings, texts: Sequence[tuple[Path, str]], rules: FilterRules
+    found: ProblemList, texts: Sequence[tuple[Path, str]], rules: FilterRules
 ) -> list[tuple[Path, Filter]]:
     """Parse each filter; tell what does not parse, what stands twice and what adds nothing.
 
@@ -61,11 +61,11 @@ def check_filters(
             found.warning(
                 path, "a leading ! is literal here; it marks an exception on queues and bridges"
             )
-    _tell_overlaps(found, parsed)
+    _report_overlaps(found, parsed)
     return parsed
 
 
-def check_exceptions(found: Findings, parsed: Sequence[tuple[Path, Filter]]) -> None:
+def check_exceptions(found: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:
     """Tell exceptions that except nothing, and filters of which an exception leaves nothing."""
     exceptions = [(path, filter_) for path, filter_ in parsed if filter_.exception]
     others = [(path, filter_) for path, filter_ in parsed if not filter_.exception]
@@ -96,7 +96,7 @@ def _other_dialect(text: str, rules: FilterRules) -> str:
     return f"; with topic_syntax: {other} it would be a filter"
 
 
-def _tell_overlaps(found: Findings, parsed: Sequence[tuple[Path, Filter]]) -> None:
+def _report_overlaps(found: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:
     first: dict[Filter, Path] = {}
     for path, filter_ in parsed:
         if filter_ in first:
@@ -120,7 +120,7 @@ def _same_purpose(a: Filter, b: Filter) -> bool:
     return a.share == b.share and a.noexport == b.noexport and a.exception == b.exception
 
 
-def check_trace(found: Findings, config: RouterConfig) -> None:
+def check_trace(found: ProblemList, config: RouterConfig) -> None:
     """Tell filters that do not parse, fit nothing, or are never asked."""
     trace = config.trace
     if trace is None:
@@ -147,7 +147,7 @@ def check_trace(found: Findings, config: RouterConfig) -> None:
             whole = name
 
 
-def _check_filter(found: Findings, path: Path, one: TraceFilter) -> None:
+def _check_filter(found: ProblemList, path: Path, one: TraceFilter) -> None:
     texts = [
         ((*path, "subscriptions", index), text) for index, text in enumerate(one.subscriptions)
     ]
@@ -168,7 +168,7 @@ DEAD_MSG_QUEUE: Final = "#DEAD_MSG_QUEUE"
 """The dead message queue of whoever names none; that it does not exist is nothing to tell."""
 
 
-def check_endpoints(found: Findings, path: Path, vpn: MsgVpn) -> None:
+def check_endpoints(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
     """Check all endpoints of one message VPN."""
     for name, queue in vpn.queues.items():
         _check_queue(found, (*path, "queues", name), queue, vpn)
@@ -192,7 +192,7 @@ def check_endpoints(found: Findings, path: Path, vpn: MsgVpn) -> None:
         )
 
 
-def _check_endpoint(found: Findings, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:
+def _check_endpoint(found: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:
     """What holds for queues and topic endpoints alike."""
     delay = endpoint.redelivery.delay
     if delay.initial_interval > delay.max_interval:
@@ -210,7 +210,7 @@ def _check_endpoint(found: Findings, vpn_path: Path, path: Path, endpoint: Endpo
 
 
 def _check_dead_msg_queue(
-    found: Findings, vpn_path: Path, path: Path, endpoint: Endpoint | SessionQueue
+    found: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint | SessionQueue
 ) -> None:
     name = endpoint.dead_msg_queue
     if name == DEAD_MSG_QUEUE:
@@ -226,7 +226,7 @@ def _check_dead_msg_queue(
 
 
 def _check_low_priority(
-    found: Findings, path: Path, endpoint: Queue | TopicEndpoint | SessionQueue
+    found: ProblemList, path: Path, endpoint: Queue | TopicEndpoint | SessionQueue
 ) -> None:
     if endpoint.reject_low_priority_msg.enabled and (
         endpoint.reject_msg_to_sender_on_discard_behavior == "never"
@@ -237,7 +237,9 @@ def _check_low_priority(
         )
 
 
-def _check_quota(found: Findings, path: Path, endpoint: Queue | TopicEndpoint, vpn: MsgVpn) -> None:
+def _check_quota(
+    found: ProblemList, path: Path, endpoint: Queue | TopicEndpoint, vpn: MsgVpn
+) -> None:
     usage = (
         endpoint.max_msg_spool_usage if isinstance(endpoint, Queue) else endpoint.max_spool_usage
     )
@@ -247,7 +249,7 @@ def _check_quota(found: Findings, path: Path, endpoint: Queue | TopicEndpoint, v
         )
 
 
-def _check_queue(found: Findings, path: Path, queue: Queue, vpn: MsgVpn) -> None:
+def _check_queue(found: ProblemList, path: Path, queue: Queue, vpn: MsgVpn) -> None:
     rules = FilterRules(
         queue.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
     )
@@ -266,7 +268,7 @@ def _check_queue(found: Findings, path: Path, queue: Queue, vpn: MsgVpn) -> None
     _check_low_priority(found, path, queue)
 
 
-def _check_replay_log(found: Findings, path: Path, log: ReplayLog, vpn: MsgVpn) -> None:
+def _check_replay_log(found: ProblemList, path: Path, log: ReplayLog, vpn: MsgVpn) -> None:
     chosen = log.topic_filter
     rules = FilterRules(
         chosen.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
@@ -281,7 +283,7 @@ def _check_replay_log(found: Findings, path: Path, log: ReplayLog, vpn: MsgVpn) 
 BUILT_IN = "default"
 
 
-def check_msg_vpn(found: Findings, path: Path, vpn: MsgVpn) -> None:
+def check_msg_vpn(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
     """Check one message VPN, its bridges left out."""
     found.readable((*path, "bridging", "tls_server_cert", "crl"), vpn.bridging.tls_server_cert.crl)
     for name, account in vpn.client_usernames.items():
@@ -301,7 +303,7 @@ def check_msg_vpn(found: Findings, path: Path, vpn: MsgVpn) -> None:
     check_endpoints(found, path, vpn)
 
 
-def _check_client_profile(found: Findings, path: Path, profile: ClientProfile) -> None:
+def _check_client_profile(found: ProblemList, path: Path, profile: ClientProfile) -> None:
     if profile.end_to_end_bridge is not None and not profile.allow_guaranteed_msg_send_enabled:
         found.warning(
             (*path, "end_to_end_bridge"),
@@ -309,7 +311,7 @@ def _check_client_profile(found: Findings, path: Path, profile: ClientProfile) -
         )
 
 
-def _check_acl_profile(found: Findings, path: Path, profile: AclProfile, vpn: MsgVpn) -> None:
+def _check_acl_profile(found: ProblemList, path: Path, profile: AclProfile, vpn: MsgVpn) -> None:
     _check_networks(
         found, (*path, "client_connect", "exceptions"), profile.client_connect.exceptions
     )
@@ -325,7 +327,7 @@ def _check_acl_profile(found: Findings, path: Path, profile: AclProfile, vpn: Ms
         )
 
 
-def _check_queue_names(found: Findings, path: Path, vpn: MsgVpn) -> None:
+def _check_queue_names(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
     """Warn of wildcards behind `$queue/` that let clients publish to queues that are closed to them."""
     closed = {
         name: queue
@@ -355,7 +357,7 @@ def _check_queue_names(found: Findings, path: Path, vpn: MsgVpn) -> None:
                     break
 
 
-def _check_networks(found: Findings, path: Path, networks: tuple[str, ...]) -> None:
+def _check_networks(found: ProblemList, path: Path, networks: tuple[str, ...]) -> None:
     if not networks:
         return
     # Imported late: most configurations name no network, and start-up time counts.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from vpnrouter.config.checks.bridges import check_bridges
 from vpnrouter.config.checks.listeners import check_listeners
 from vpnrouter.config.checks.message_vpns import check_msg_vpn, check_trace
-from vpnrouter.config.findings import Findings
 from vpnrouter.config.parse import Document
 from vpnrouter.config.problem import Problem
+from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
 
 
@@ -19,7 +19,7 @@ def check_config(
     `document` is what `config` was made from. `written` is the file's own document where the two
     differ because unsound parts were dropped.
     """
-    found = Findings(document, written or document)
+    found = ProblemList(document, written or document)
     check_listeners(found, config)
     for name, user in config.management.users.items():
         for index, msg_vpn in enumerate(user.msg_vpns or ()):
@@ -34,7 +34,7 @@ def check_config(
     return found.problems
 
 
-def _check_guaranteed_msging(found: Findings, config: RouterConfig) -> None:
+def _check_guaranteed_msging(found: ProblemList, config: RouterConfig) -> None:
     """Tell what needs a spool where there is none, and quotas beyond the router's."""
     whole = config.guaranteed_msging
     for name, vpn in config.msg_vpns.items():

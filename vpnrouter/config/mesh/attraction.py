@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from vpnrouter.config.checks.message_vpns import DIALECTS
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Crossing, Graph, Vpn, attraction_of, queue_topics
-from vpnrouter.config.mesh.remotes import Meant, Place, Routers
+from vpnrouter.config.mesh.remotes import ConfiguredRemote, RemoteRouter, Routers
 from vpnrouter.config.mesh.topics import (
     ALL_OF_IT,
     NOTHING,
@@ -16,6 +15,7 @@ from vpnrouter.config.mesh.topics import (
 )
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
+from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import covers
@@ -25,7 +25,7 @@ _NAMES = 3
 """Message VPNs named one by one."""
 
 
-def tell_without_source(found: MeshFindings, graph: Graph, routers: Routers) -> None:
+def report_without_source(found: MeshProblems, graph: Graph, routers: Routers) -> None:
     """Tell the remote subscriptions that attract nothing since their topics are never published."""
     brought: dict[int, list[TopicSet] | None] = {}
     for crossing in graph.crossings:
@@ -47,7 +47,7 @@ def tell_without_source(found: MeshFindings, graph: Graph, routers: Routers) -> 
             at = source.loaded.positions.key_at(
                 ("msg_vpns", crossing.place.remote.name, "acl_profiles")
             )
-            found.tell(
+            found.add(
                 "warning",
                 crossing.place.loaded,
                 (*crossing.place.bridge_path, "remote_subscriptions"),
@@ -82,8 +82,10 @@ def _brought(graph: Graph, vpn: Vpn, routers: Routers) -> list[TopicSet] | None:
                 "remote_msg_vpns",
                 index,
             )
-            meant: Meant = routers.meant(Place(vpn.loaded, path, bridge, remote))
-            peer = meant.peer.config.msg_vpns.get(remote.name) if meant.peer is not None else None
+            target: RemoteRouter = routers.resolve(
+                ConfiguredRemote(vpn.loaded, path, bridge, remote)
+            )
+            peer = target.peer.config.msg_vpns.get(remote.name) if target.peer is not None else None
             queue = peer.queues.get(remote.queue_binding) if peer is not None else None
             if queue is None:
                 return None
@@ -91,7 +93,7 @@ def _brought(graph: Graph, vpn: Vpn, routers: Routers) -> list[TopicSet] | None:
     return brought
 
 
-def tell_broken_chains(found: MeshFindings, graph: Graph) -> None:
+def report_broken_chains(found: MeshProblems, graph: Graph) -> None:
     """Tell the message VPNs that bridges bring topics into and other bridges take other topics from."""
     for hub, vpn in enumerate(graph.vpns):
         into = [each for each in _into(graph, hub) if each.all_kinds]
@@ -114,11 +116,11 @@ def tell_broken_chains(found: MeshFindings, graph: Graph) -> None:
             ):
                 ends.append((onward, before))
         if ends:
-            _tell_ends(found, graph, ends)
+            _report_ends(found, graph, ends)
 
 
-def _tell_ends(
-    found: MeshFindings, graph: Graph, ends: list[tuple[Crossing, list[Crossing]]]
+def _report_ends(
+    found: MeshProblems, graph: Graph, ends: list[tuple[Crossing, list[Crossing]]]
 ) -> None:
     """One note for all bridges that lead out of one message VPN."""
     onward, before = ends[0]
@@ -126,7 +128,7 @@ def _tell_ends(
     topic = graph.topics.example(first.all_kinds[0])
     froms = _named(graph, {each.source for _, each_before in ends for each in each_before})
     to = _named(graph, {each.target for each, _ in ends})
-    found.tell_key(
+    found.add_key(
         "note",
         onward.place.loaded,
         onward.place.bridge_path,
@@ -148,7 +150,7 @@ def _have_common(graph: Graph, one: Crossing, other: Crossing) -> bool:
     )
 
 
-def check_filters_alone(found: MeshFindings, graph: Graph, place: Place) -> None:
+def check_filters_alone(found: MeshProblems, graph: Graph, place: ConfiguredRemote) -> None:
     """Tell the filters of a bridge that no topic matches, and those that its exceptions empty."""
     parsed = _filters(place)
     exceptions = [filter_ for _, filter_ in parsed if filter_.exception]
@@ -157,12 +159,12 @@ def check_filters_alone(found: MeshFindings, graph: Graph, place: Place) -> None
             continue
         if graph.topics.of(filter_) is None:
             message = f"no topic that a client can publish matches {filter_.original}"
-            found.tell("warning", place.loaded, path, message)
+            found.add("warning", place.loaded, path, message)
         elif graph.topics.of(filter_, exceptions) is None and not any(
             covers(each, filter_)
             for each in exceptions  # told where the file is checked by itself
         ):
-            found.tell(
+            found.add(
                 "warning",
                 place.loaded,
                 path,
@@ -171,7 +173,7 @@ def check_filters_alone(found: MeshFindings, graph: Graph, place: Place) -> None
             )
 
 
-def check_filters_there(found: MeshFindings, place: Place, peer: Loaded) -> None:
+def check_filters_there(found: MeshProblems, place: ConfiguredRemote, peer: Loaded) -> None:
     """Tell the filters of a bridge that the remote message VPN refuses."""
     vpn = peer.config.msg_vpns.get(place.remote.name)
     if vpn is None:
@@ -184,7 +186,7 @@ def check_filters_there(found: MeshFindings, place: Place, peer: Loaded) -> None
         refusal = _too_large(filter_, vpn)
         if refusal:
             at = peer.positions.key_at(("msg_vpns", place.remote.name))
-            found.tell("warning", place.loaded, path, f"{where} refuses it: {refusal} ({at})")
+            found.add("warning", place.loaded, path, f"{where} refuses it: {refusal} ({at})")
         elif username is not None and not filter_.exception:
             granted = may_subscribe(vpn, username, name, filter_)
             if granted == ALL_OF_IT:
@@ -192,7 +194,7 @@ def check_filters_there(found: MeshFindings, place: Place, peer: Loaded) -> None
             account = account_of(vpn, username)
             profile = account.acl_profile if account is not None else "default"
             acl = ("msg_vpns", place.remote.name, "acl_profiles", profile, "subscribe_topic")
-            found.tell(
+            found.add(
                 "warning",
                 place.loaded,
                 path,
@@ -202,7 +204,7 @@ def check_filters_there(found: MeshFindings, place: Place, peer: Loaded) -> None
             )
 
 
-def check_queue(found: MeshFindings, graph: Graph, place: Place, peer: Loaded) -> None:
+def check_queue(found: MeshProblems, graph: Graph, place: ConfiguredRemote, peer: Loaded) -> None:
     """Tell a bound queue that no topic leads into."""
     name = place.remote.queue_binding
     vpn = peer.config.msg_vpns.get(place.remote.name)
@@ -211,7 +213,7 @@ def check_queue(found: MeshFindings, graph: Graph, place: Place, peer: Loaded) -
         return
     at = peer.positions.key_at(("msg_vpns", place.remote.name, "queues", str(name)))
     why = "all its subscriptions are empty" if queue.subscriptions else "it has no subscriptions"
-    found.tell(
+    found.add(
         "warning",
         place.loaded,
         (*place.path, "queue_binding"),
@@ -220,7 +222,7 @@ def check_queue(found: MeshFindings, graph: Graph, place: Place, peer: Loaded) -
     )
 
 
-def _filters(place: Place) -> list[tuple[Path, Filter]]:
+def _filters(place: ConfiguredRemote) -> list[tuple[Path, Filter]]:
     found: list[tuple[Path, Filter]] = []
     for index, subscription in enumerate(place.bridge.remote_subscriptions):
         path: Path = (*place.bridge_path, "remote_subscriptions", index)

@@ -14,32 +14,33 @@ from vpnrouter.config.mesh.attraction import (
     check_filters_alone,
     check_filters_there,
     check_queue,
-    tell_broken_chains,
-    tell_without_source,
+    report_broken_chains,
+    report_without_source,
 )
-from vpnrouter.config.mesh.doubles import tell_doubles
-from vpnrouter.config.mesh.finding import Finding, MeshFindings
+from vpnrouter.config.mesh.bridge_pairs import check_half, check_pairs, report_wrong_router
+from vpnrouter.config.mesh.double_delivery import report_doubles
 from vpnrouter.config.mesh.graph import Budget, Graph
-from vpnrouter.config.mesh.halves import check_half, check_pairs, tell_wrong_router
-from vpnrouter.config.mesh.loops import tell_loops, tell_too_far
+from vpnrouter.config.mesh.loops import report_loops, report_too_far
 from vpnrouter.config.mesh.queues import check_end_to_end, check_losing_queues, check_shared_queues
-from vpnrouter.config.mesh.remotes import Place, Routers, check_names, remotes
+from vpnrouter.config.mesh.remotes import ConfiguredRemote, Routers, check_names, remotes
+from vpnrouter.config.problem import Problem
+from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded
 
 _SEARCHES = 3
 """Searches from each message VPN: loops, double delivery, hop limits."""
 
 
-def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> list[Finding]:
+def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> list[Problem]:
     """All findings that only show when the configurations are seen together.
 
     `steps` bounds the searches, in comparisons of topic sets.
     """
-    found = MeshFindings()
+    found = MeshProblems()
     check_names(found, mesh)
     routers = Routers(mesh)
     graph = Graph(mesh)
-    fitting: list[tuple[Place, Loaded]] = []
+    fitting: list[tuple[ConfiguredRemote, Loaded]] = []
     seen: set[tuple[str, ...]] = set()
     for loaded in mesh:
         for place in remotes(loaded):
@@ -57,37 +58,37 @@ def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> 
     check_losing_queues(found, graph, fitting)
     check_end_to_end(found, mesh, fitting)
     graph.connect(fitting)
-    tell_without_source(found, graph, routers)
-    tell_broken_chains(found, graph)
+    report_without_source(found, graph, routers)
+    report_broken_chains(found, graph)
     _search(found, graph, mesh, steps)
-    return found.found
+    return found.problems
 
 
-def _peer(found: MeshFindings, place: Place, routers: Routers) -> Loaded | None:
+def _peer(found: MeshProblems, place: ConfiguredRemote, routers: Routers) -> Loaded | None:
     """The router that a remote means; if none is known, that is told."""
-    meant = routers.meant(place)
-    if meant.peer is not None:
-        return meant.peer
+    target = routers.resolve(place)
+    if target.peer is not None:
+        return target.peer
     other = routers.listening_instead(place)
     if other is not None:
-        tell_wrong_router(found, place, other)
+        report_wrong_router(found, place, other)
     else:
-        message = f"unknown: {meant.unknown}; what lies behind this remote is not judged"
-        found.tell("note", place.loaded, place.path, message)
+        message = f"unknown: {target.unknown}; what lies behind this remote is not judged"
+        found.add("note", place.loaded, place.path, message)
     return None
 
 
-def _search(found: MeshFindings, graph: Graph, mesh: Sequence[Loaded], steps: int) -> None:
+def _search(found: MeshProblems, graph: Graph, mesh: Sequence[Loaded], steps: int) -> None:
     if not graph.crossings:
         return
     budget = Budget(graph, steps, _SEARCHES * len(graph.vpns))
-    tell_loops(found, graph, budget)
+    report_loops(found, graph, budget)
     for target in range(len(graph.vpns)):
-        tell_doubles(found, graph, target, budget)
-    tell_too_far(found, graph, budget)
+        report_doubles(found, graph, target, budget)
+    report_too_far(found, graph, budget)
     if budget.cut:
         more = f" and {len(budget.cut) - 1} more" if len(budget.cut) > 1 else ""
-        found.tell(
+        found.add(
             "note",
             mesh[0],
             ("router",),

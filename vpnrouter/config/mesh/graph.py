@@ -15,7 +15,7 @@ from typing import NamedTuple, final
 
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.checks.message_vpns import DIALECTS
-from vpnrouter.config.mesh.remotes import Place
+from vpnrouter.config.mesh.remotes import ConfiguredRemote
 from vpnrouter.config.mesh.topics import Publishers, Topics, TopicSet
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.router import Loaded
@@ -48,7 +48,7 @@ class Crossing(NamedTuple):
     """
 
     number: int
-    place: Place
+    place: ConfiguredRemote
     source: int
     target: int
     direct: tuple[TopicSet, ...]
@@ -101,7 +101,7 @@ class Graph:
                     self.numbers[key] = len(self.vpns)
                     self.vpns.append(Vpn(loaded, name, msg_vpn, self.topics))
 
-    def connect(self, fitting: Iterable[tuple[Place, Loaded]]) -> None:
+    def connect(self, fitting: Iterable[tuple[ConfiguredRemote, Loaded]]) -> None:
         """Add the remotes that fit the routers which they mean."""
         for place, peer in fitting:
             router = place.loaded.config.router.name
@@ -183,7 +183,7 @@ class Graph:
         return " -> ".join(names)
 
 
-def _is_first(place: Place) -> bool:
+def _is_first(place: ConfiguredRemote) -> bool:
     """Whether a bridge takes from this remote as long as it can."""
     enabled = [each for each in place.bridge.remote_msg_vpns if each.enabled]
     return min(enabled, key=lambda each: each.connect_order) is place.remote

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, final
 
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Budget, Crossing, Frontier, Graph, Step
+from vpnrouter.config.problem_list import MeshProblems
 
 _ONE_LABEL = 0
 
@@ -78,34 +78,34 @@ def _lost(graph: Graph, target: int, step: Step, ways: list[int]) -> TooFar | No
     return TooFar(step.vpn, topic, ways)
 
 
-def tell_too_far(found: MeshFindings, graph: Graph, budget: Budget) -> list[TooFar]:
+def report_too_far(found: MeshProblems, graph: Graph, budget: Budget) -> list[TooFar]:
     """Search the whole mesh for hop limits that chains exceed and tell them."""
-    told: list[TooFar] = []
+    reported: list[TooFar] = []
     if any(crossing.mapped for crossing in graph.crossings):
-        return told  # a message may come by another way, under another name
+        return reported  # a message may come by another way, under another name
     for target, vpn in enumerate(graph.vpns):
         begun = graph.topics.steps
         budget.begin()
         lost, done = find_too_far(graph, target, budget)
         budget.end("" if done else f"hop limits before {vpn.name}", begun)
-        told += lost
+        reported += lost
     # A chain that is too long is so for many bridges: one finding for each topic is enough.
     by_topic: dict[str, list[TooFar]] = {}
-    for each in told:
+    for each in reported:
         by_topic.setdefault(each.topic, []).append(each)
     for alike in by_topic.values():
-        _tell(found, graph, alike)
-    return told
+        _report(found, graph, alike)
+    return reported
 
 
-def _tell(found: MeshFindings, graph: Graph, alike: list[TooFar]) -> None:
+def _report(found: MeshProblems, graph: Graph, alike: list[TooFar]) -> None:
     lost = alike[0]
     route = [graph.crossings[number] for number in lost.route]
     last: Crossing = route[-1]
     place = last.place
     path = (*place.bridge_path, "max_ttl")
     more = f"; {len(alike) - 1} more bridges keep the topic out so" if len(alike) > 1 else ""
-    found.tell_key(
+    found.add_key(
         "warning",
         place.loaded,
         path if place.loaded.positions.has(path) else place.bridge_path,
@@ -227,7 +227,7 @@ def _tangle(graph: Graph, topic: str, start: int) -> frozenset[int]:
     return frozenset(ahead & behind)
 
 
-def tell_loops(found: MeshFindings, graph: Graph, budget: Budget) -> list[Loop]:
+def report_loops(found: MeshProblems, graph: Graph, budget: Budget) -> list[Loop]:
     """Search the whole mesh for loops and tell them."""
     search = LoopSearch(graph)
     for start, vpn in enumerate(graph.vpns):
@@ -243,7 +243,7 @@ def tell_loops(found: MeshFindings, graph: Graph, budget: Budget) -> list[Loop]:
         more = f"; {others} more message VPNs are part of such loops" if others > 0 else ""
         remote = next((each.place.remote for each in crossings if not each.preferred), None)
         when = f", while a bridge takes from {remote.name} at {remote.location}" if remote else ""
-        found.tell_key(
+        found.add_key(
             "note",
             last.place.loaded,
             last.place.bridge_path,

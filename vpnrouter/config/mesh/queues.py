@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Graph, queue_topics
-from vpnrouter.config.mesh.remotes import Place
+from vpnrouter.config.mesh.remotes import ConfiguredRemote
 from vpnrouter.config.mesh.topics import TopicSet, account_of, login
 from vpnrouter.config.msg_vpn import MsgVpn
+from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded
 
 _WITHOUT_CONSUMING: Final = ("no-access", "read-only")
 
 
 def check_bound_queue(
-    found: MeshFindings, place: Place, peer: Loaded, vpn: MsgVpn, where: str
+    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
 ) -> None:
     """Tell what keeps a bridge from the queue that it is to be bound to. `where` names `vpn`."""
     name = place.remote.queue_binding
@@ -31,26 +31,26 @@ def check_bound_queue(
     if not peer.config.guaranteed_msging.enabled:
         there = peer.positions.key_at(("guaranteed_msging", "enabled"))
         message = f"router {peer.config.router.name} has no guaranteed messaging ({there})"
-        found.tell("error", place.loaded, path, message)
+        found.add("error", place.loaded, path, message)
     elif queue is None:
-        found.tell("error", place.loaded, path, f"{where} has no queue {name} ({at})")
+        found.add("error", place.loaded, path, f"{where} has no queue {name} ({at})")
     elif queue.access_type != "exclusive":
-        found.tell("error", place.loaded, path, f"queue {name} of {where} is not exclusive ({at})")
+        found.add("error", place.loaded, path, f"queue {name} of {where} is not exclusive ({at})")
     elif queue.permission in _WITHOUT_CONSUMING and queue.owner != username:
         message = f"queue {name} of {where} does not let the bridge consume ({at})"
-        found.tell("error", place.loaded, path, message)
+        found.add("error", place.loaded, path, message)
     elif not queue.max_bind_count:
         message = f"queue {name} of {where} takes no consumer: its max_bind_count is 0 ({at})"
-        found.tell("error", place.loaded, path, message)
+        found.add("error", place.loaded, path, message)
     else:
         if not queue.egress_enabled:
             message = f"queue {name} of {where} delivers nothing: egress_enabled is false ({at})"
-            found.tell("warning", place.loaded, path, message)
+            found.add("warning", place.loaded, path, message)
         _check_receiving(found, place, peer, vpn, where)
 
 
 def _check_receiving(
-    found: MeshFindings, place: Place, peer: Loaded, vpn: MsgVpn, where: str
+    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
 ) -> None:
     """Tell a client username whose profile keeps guaranteed messages from it."""
     username = login(place).client_username
@@ -59,7 +59,7 @@ def _check_receiving(
     if account is None or profile is None or profile.allow_guaranteed_msg_receive_enabled:
         return
     profiles = ("msg_vpns", place.remote.name, "client_profiles", account.client_profile)
-    found.tell(
+    found.add(
         "error",
         place.loaded,
         (*place.path, "queue_binding"),
@@ -69,23 +69,25 @@ def _check_receiving(
     )
 
 
-def check_shared_queues(found: MeshFindings, fitting: Sequence[tuple[Place, Loaded]]) -> None:
+def check_shared_queues(
+    found: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
+) -> None:
     """Tell of two bridges that are bound to one queue: it is exclusive, so one of them gets nothing."""
-    bound: dict[tuple[str, str, str], list[Place]] = defaultdict(list)
+    bound: dict[tuple[str, str, str], list[ConfiguredRemote]] = defaultdict(list)
     for place, peer in fitting:
         if place.remote.queue_binding is not None:
             key = (peer.config.router.name, place.remote.name, place.remote.queue_binding)
             bound[key].append(place)
     for (router, vpn, queue), places in bound.items():
         first = places[0]
-        told = {_bridge(first)}
+        reported = {_bridge(first)}
         for place in places[1:]:
             # Two remotes of one bridge are alternatives: it is bound to one of them at a time.
-            if _bridge(place) in told:
+            if _bridge(place) in reported:
                 continue
-            told.add(_bridge(place))
+            reported.add(_bridge(place))
             at = first.loaded.positions.value_at((*first.path, "queue_binding"))
-            found.tell(
+            found.add(
                 "warning",
                 place.loaded,
                 (*place.path, "queue_binding"),
@@ -96,10 +98,10 @@ def check_shared_queues(found: MeshFindings, fitting: Sequence[tuple[Place, Load
 
 
 def check_losing_queues(
-    found: MeshFindings, graph: Graph, fitting: Sequence[tuple[Place, Loaded]]
+    found: MeshProblems, graph: Graph, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
 ) -> None:
     """Warn of queues that lose messages of a bridge when they are full, because no queue there rejects on discard."""
-    told: set[tuple[tuple[str, str, str], str]] = set()
+    reported: set[tuple[tuple[str, str, str], str]] = set()
     for place, peer in fitting:
         source = peer.config.msg_vpns[place.remote.name].queues.get(
             place.remote.queue_binding or ""
@@ -116,14 +118,14 @@ def check_losing_queues(
         ]
         for name, queue in vpn.queues.items():
             key = (_bridge(place), name)
-            if queue.reject_msg_to_sender_on_discard_behavior != "never" or key in told:
+            if queue.reject_msg_to_sender_on_discard_behavior != "never" or key in reported:
                 continue
             topic = _lost_topic(graph, brought, queue_topics(graph.topics, queue), safe)
             if topic is not None:
-                told.add(key)
+                reported.add(key)
                 at = place.loaded.positions.value_at((*place.path, "queue_binding"))
                 path = ("msg_vpns", place.msg_vpn, "queues", name)
-                found.tell(
+                found.add(
                     "warning",
                     place.loaded,
                     (*path, "reject_msg_to_sender_on_discard_behavior"),
@@ -151,7 +153,7 @@ def _lost_topic(
 
 
 def check_end_to_end(
-    found: MeshFindings, mesh: Sequence[Loaded], fitting: Sequence[tuple[Place, Loaded]]
+    found: MeshProblems, mesh: Sequence[Loaded], fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
 ) -> None:
     """Tell of profiles whose `end_to_end_bridge` is no bridge that takes from there by a queue."""
     taking: dict[tuple[str, str, str], bool] = {}
@@ -175,8 +177,8 @@ def check_end_to_end(
                 )
                 if not known and wanted in vpn.bridges:
                     why += "; the one in this message VPN brings messages here"
-                found.tell("error" if known else "warning", loaded, path, why)
+                found.add("error" if known else "warning", loaded, path, why)
 
 
-def _bridge(place: Place) -> tuple[str, str, str]:
+def _bridge(place: ConfiguredRemote) -> tuple[str, str, str]:
     return (place.loaded.config.router.name, place.msg_vpn, place.bridge_name)

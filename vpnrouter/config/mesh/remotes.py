@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.listeners import Listener
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.problem import Path
+from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.settings.address import Address, router_of
 from vpnrouter.settings.bridge import RemoteMsgVpn
@@ -24,7 +24,7 @@ LINK_PROTOCOLS: Final = frozenset({"link", "links"})
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - read, not bound
 
 
-class Place(NamedTuple):
+class ConfiguredRemote(NamedTuple):
     """One enabled remote of one enabled bridge. `path` leads to it in `loaded`."""
 
     loaded: Loaded
@@ -53,17 +53,17 @@ class Place(NamedTuple):
         return self.remote.router or router_of(self.remote.location)
 
 
-class Meant(NamedTuple):
+class RemoteRouter(NamedTuple):
     """What a remote means: a router of the mesh, or why none is known."""
 
     peer: Loaded | None
     unknown: str = ""
 
 
-def remotes(loaded: Loaded) -> list[Place]:
+def remotes(loaded: Loaded) -> list[ConfiguredRemote]:
     """Every enabled remote of every enabled bridge of every enabled message VPN of one router."""
     return [
-        Place(
+        ConfiguredRemote(
             loaded,
             ("msg_vpns", vpn_name, "bridges", name, "remote_msg_vpns", index),
             bridge,
@@ -91,22 +91,26 @@ class Routers:
             }:
                 self.by_address.setdefault(address, []).append(loaded)
 
-    def meant(self, place: Place) -> Meant:
+    def resolve(self, place: ConfiguredRemote) -> RemoteRouter:
         """The router that a remote means."""
         wanted, address = place.wanted, place.remote.address
         if wanted is not None:
             peer = self.by_name.get(wanted)
-            return Meant(peer, "" if peer else f"no given file describes router {wanted}")
+            return RemoteRouter(peer, "" if peer else f"no given file describes router {wanted}")
         there = self.by_address.get(address, []) if address else []
         if len(there) == 1:
-            return Meant(there[0])
+            return RemoteRouter(there[0])
         if there:
             # One loopback address may be meant on several machines: the files do not tell which.
             names = ", ".join(each.config.router.name for each in there)
-            return Meant(None, f"routers {names} all listen at {address}; router: NAME tells which")
-        return Meant(None, f"no given file describes a router with a link listener at {address}")
+            return RemoteRouter(
+                None, f"routers {names} all listen at {address}; router: NAME tells which"
+            )
+        return RemoteRouter(
+            None, f"no given file describes a router with a link listener at {address}"
+        )
 
-    def listening_instead(self, place: Place) -> Loaded | None:
+    def listening_instead(self, place: ConfiguredRemote) -> Loaded | None:
         """The one router that listens where the remote leads, when the remote names another one.
 
         A loopback address is another one on each machine: there it counts only if the router named
@@ -149,27 +153,27 @@ def is_loopback(host: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
-def check_names(found: MeshFindings, mesh: Sequence[Loaded]) -> None:
+def check_names(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
     """Tell of routers with one name, routers with one data directory, and message VPNs whose names
     differ only by case.
     """
     names: dict[str, Loaded] = {}
     spellings: dict[str, tuple[Loaded, str]] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
     for loaded in mesh:
         name = loaded.config.router.name
         if name in names:
             at = names[name].positions.value_at(("router", "name"))
             message = f"another router has the name {name} at {at}"
-            found.tell("error", loaded, ("router", "name"), message)
+            found.add("error", loaded, ("router", "name"), message)
         names.setdefault(name, loaded)
         for vpn in loaded.config.msg_vpns:
             first, spelling = spellings.setdefault(vpn.casefold(), (loaded, vpn))
-            if spelling == vpn or vpn in told:
+            if spelling == vpn or vpn in reported:
                 continue
-            told.add(vpn)
+            reported.add(vpn)
             at = first.positions.key_at(("msg_vpns", spelling))
-            found.tell_key(
+            found.add_key(
                 "warning",
                 loaded,
                 ("msg_vpns", vpn),
@@ -178,7 +182,7 @@ def check_names(found: MeshFindings, mesh: Sequence[Loaded]) -> None:
     _check_directories(found, mesh)
 
 
-def _check_directories(found: MeshFindings, mesh: Sequence[Loaded]) -> None:
+def _check_directories(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
     users: dict[PurePath, list[Loaded]] = {}
     for loaded in mesh:
         directory = PurePath(loaded.config.router.data_dir)
@@ -186,7 +190,7 @@ def _check_directories(found: MeshFindings, mesh: Sequence[Loaded]) -> None:
         neighbour = next((one for one in others if _may_be_neighbours(one, loaded)), None)
         if neighbour is not None:
             at = neighbour.positions.value_at(("router", "data_dir"))
-            found.tell(
+            found.add(
                 "warning",
                 loaded,
                 ("router", "data_dir"),

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, final
 
 from vpnrouter import limits
 from vpnrouter.config.checks.message_vpns import DIALECTS
-from vpnrouter.config.mesh.remotes import Place
+from vpnrouter.config.mesh.remotes import ConfiguredRemote
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
 from vpnrouter.core.access import TopicRule
@@ -266,12 +266,12 @@ class Login(NamedTuple):
     password: Secret | None
 
 
-def scheme(place: Place) -> str:
+def scheme(place: ConfiguredRemote) -> str:
     """How the bridge logs in: `basic` or `client-certificate`."""
     return place.remote.authentication_scheme or place.bridge.remote_authentication.scheme
 
 
-def login(place: Place) -> Login:
+def login(place: ConfiguredRemote) -> Login:
     """What the bridge logs in with."""
     if scheme(place) != "basic":
         return Login(place.path, None, None)

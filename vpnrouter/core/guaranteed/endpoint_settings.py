@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from vpnrouter.settings.endpoint import Queue, SessionQueue
-from vpnrouter.settings.schema import Settings, held_defaults, hold
+from vpnrouter.settings.schema import Settings, apply_settings, held_defaults
 
 QUEUE: Final = 0
 TOPIC_ENDPOINT: Final = 1
@@ -122,5 +122,5 @@ def default_session_settings() -> EndpointSettings:
 def endpoint_settings_of(written: Settings) -> EndpointSettings:
     """The terms of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
     terms = default_session_settings() if isinstance(written, SessionQueue) else EndpointSettings()
-    hold(terms, written)
+    apply_settings(terms, written)
     return terms

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from vpnrouter import limits
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import keys_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.secrets import Secret
-from vpnrouter.config.shape import keys_of
 from vpnrouter.management.body import invalid
 from vpnrouter.management.rows import camel
 from vpnrouter.text import printable

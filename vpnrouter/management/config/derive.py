@@ -6,7 +6,7 @@ from typing import Final
 from pydantic.fields import FieldInfo
 
 from vpnrouter.config.model import Model
-from vpnrouter.config.shape import bounds_of, keys_of, kind_of
+from vpnrouter.config.model_schema import bounds_of, keys_of, kind_of
 from vpnrouter.management.config.attribute import (
     NUMBER,
     OBJECT,
@@ -17,7 +17,7 @@ from vpnrouter.management.config.attribute import (
     Attribute,
 )
 from vpnrouter.management.rows import camel
-from vpnrouter.settings.schema import CHILDREN, KEY, Place, Settings
+from vpnrouter.settings.schema import CHILDREN, KEY, AttributePath, Settings
 from vpnrouter.settings.schema import Attribute as Declared
 
 _WHOLE: Final = "_threshold"
@@ -51,7 +51,7 @@ def derived(
 def _derived(
     model: type[Model],
     above: tuple[str, ...],
-    declared: Mapping[tuple[str, ...], Place],
+    declared: Mapping[tuple[str, ...], AttributePath],
     left: frozenset[str],
 ) -> Iterator[Attribute]:
     for key, info in keys_of(model).items():
@@ -62,11 +62,11 @@ def _derived(
         if kind.form == "model" and kind.model is not None and not key.endswith(_WHOLE):
             yield from _derived(kind.model, keys, declared, left)
         else:
-            place = declared.get(keys) or Place(keys, _NOTHING, None, None, ours=False)
+            place = declared.get(keys) or AttributePath(keys, _NOTHING, None, None, ours=False)
             yield _attribute(model, info, place)
 
 
-def _attribute(model: type[Model], info: FieldInfo, place: Place) -> Attribute:
+def _attribute(model: type[Model], info: FieldInfo, place: AttributePath) -> Attribute:
     one = place.attribute
     kind = kind_of(info.annotation)
     form = _FORMS.get(kind.form)

@@ -5,8 +5,8 @@ from functools import cache
 from typing import Any, Final
 
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import bounds_of, keys_of
 from vpnrouter.config.reference import field_docs
-from vpnrouter.config.shape import bounds_of, keys_of
 from vpnrouter.management.config.attribute import (
     NUMBER,
     OBJECT,

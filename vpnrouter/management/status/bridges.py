@@ -25,7 +25,7 @@ from vpnrouter.bridges.status import (
     remotes_of,
     status_of,
 )
-from vpnrouter.config.bridge_terms import ConfiguredBridge, subscriptions
+from vpnrouter.config.configured_bridge import ConfiguredBridge, subscriptions
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE

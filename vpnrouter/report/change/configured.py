@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.checks.message_vpns import DIALECTS
 from vpnrouter.config.load import load
-from vpnrouter.config.mesh.remotes import Place as Remote
+from vpnrouter.config.mesh.remotes import ConfiguredRemote as Remote
 from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.config.router import Loaded
 from vpnrouter.errors import ConfigError, TopicError
@@ -151,7 +151,7 @@ def _bridge(
         if not remote.enabled:
             continue
         place = Remote(loaded, (*path, "remote_msg_vpns", index), bridge, remote)
-        meant = routers.meant(place)
+        meant = routers.resolve(place)
         if meant.peer is None:
             elsewhere = True
             at = loaded.positions.value_at(place.path)

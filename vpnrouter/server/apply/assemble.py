@@ -15,7 +15,7 @@ from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
 from vpnrouter.server.net.tls import authorities_in
 from vpnrouter.server.traces import terms_of as trace_terms_of
-from vpnrouter.settings.schema import hold
+from vpnrouter.settings.schema import apply_settings
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace.recorder import Recorder
 
@@ -57,7 +57,7 @@ def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) ->
 def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
     """The bounds of a message VPN."""
     bounds = VpnLimits()
-    hold(bounds, written)
+    apply_settings(bounds, written)
     return bounds
 
 
@@ -121,7 +121,7 @@ def _username(name: str, written: client_username.ClientUsername) -> ClientUsern
 def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfile:
     """What the clients of a client profile may do."""
     profile = ClientProfile(name)
-    hold(profile, written)
+    apply_settings(profile, written)
     return profile
 
 

@@ -227,7 +227,7 @@ class RouterEditor:
 
 
 def _copied(document: Plain) -> Plain:
-    from vpnrouter.config.plain import copy_plain
+    from vpnrouter.config.document_values import copy_plain
 
     return copy_plain(document)
 

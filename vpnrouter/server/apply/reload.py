@@ -17,6 +17,7 @@ import trio
 
 from vpnrouter.beside import beside
 from vpnrouter.config.diff import changes, reuse
+from vpnrouter.config.document_values import compact, copy_plain, unmask
 from vpnrouter.config.effects import describe
 from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.load import combine, read
@@ -24,7 +25,6 @@ from vpnrouter.config.locations import location_problems
 from vpnrouter.config.model import changed
 from vpnrouter.config.overlay import difference, fill_nulls, text_of
 from vpnrouter.config.parse import parse
-from vpnrouter.config.plain import compact, copy_plain, unmask
 from vpnrouter.config.problem import Path, Position, Problem, show_path
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.errors import OperationError

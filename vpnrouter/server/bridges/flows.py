@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.flow_receiver import FlowReceiver
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import ReceivedPositions, decode_positions
-from vpnrouter.config.bridge_terms import flow_terms
+from vpnrouter.config.configured_bridge import flow_terms
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import PARKING, EndpointSettings
 from vpnrouter.errors import OperationError, SpoolError

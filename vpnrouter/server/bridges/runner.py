@@ -12,7 +12,7 @@ from typing_extensions import override
 from vpnrouter.bridges.driver import BridgeDriver
 from vpnrouter.bridges.machine import DetachHalf, Machine
 from vpnrouter.bridges.remote_links import RemoteLinks
-from vpnrouter.config.bridge_terms import ConfiguredBridge
+from vpnrouter.config.configured_bridge import ConfiguredBridge
 from vpnrouter.core.fault_barrier import BRIDGE
 from vpnrouter.errors import OperationError
 from vpnrouter.server.events.event_context import raise_event

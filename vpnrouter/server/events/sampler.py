@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.declared import ClientProfile
+from vpnrouter.config.settings_models import ClientProfile
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT

@@ -18,7 +18,8 @@ from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, SESSION, TOPIC_ENDPOINT
-from vpnrouter.explain.question import (
+from vpnrouter.explain.mesh_index import attribute, client_of, in_words, publish_rule, username_rule
+from vpnrouter.explain.request import (
     BRIDGE,
     CLIENT,
     ENDPOINT,
@@ -32,7 +33,6 @@ from vpnrouter.explain.question import (
     Rule,
     Step,
 )
-from vpnrouter.explain.scene import attribute, client_of, in_words, publish_rule, username_rule
 from vpnrouter.explain.why_bridge import (
     DIRECT,
     KEPT,
@@ -53,10 +53,10 @@ from vpnrouter.explain.why_endpoint import (
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.explain.mesh import MemoryMesh
+    from vpnrouter.explain.mesh_index import MeshIndex
     from vpnrouter.explain.probe import Probe
-    from vpnrouter.explain.question import Event, Explanation
-    from vpnrouter.explain.scene import Scene
-    from vpnrouter.explain.twin import Twin
+    from vpnrouter.explain.request import Event, Explanation
     from vpnrouter.explain.why_bridge import Visit
 
 
@@ -64,21 +64,21 @@ Key = tuple[str, str, str, str]
 """Router, message VPN, kind and name of who gets the message."""
 
 
-def compare(answer: Explanation, twin: Twin, probe: Probe, topic: bytes) -> None:
+def compare(answer: Explanation, memory_mesh: MemoryMesh, probe: Probe, topic: bytes) -> None:
     """Send the message through `twin`, and correct the arrivals of `answer` where it comes more or less often."""
-    before = _counted(twin)
-    lost = _lost(twin)
+    before = _counted(memory_mesh)
+    lost = _lost(memory_mesh)
     probe.send(topic)
-    counted = _counted(twin)
+    counted = _counted(memory_mesh)
     counted.subtract(before)
-    told: Counter[Key] = Counter()
+    traced: Counter[Key] = Counter()
     known: dict[Key, Arrival] = {}
     for arrival in answer.arrivals:
         key = (arrival.router, arrival.msg_vpn, arrival.kind, arrival.name)
-        told[key] += arrival.count
+        traced[key] += arrival.count
         known.setdefault(key, arrival)
-    for key in sorted(set(told) | set(counted)):
-        if told[key] == counted[key]:
+    for key in sorted(set(traced) | set(counted)):
+        if traced[key] == counted[key]:
             continue
         router, msg_vpn, kind, name = key
         answer.arrivals = [
@@ -89,34 +89,34 @@ def compare(answer: Explanation, twin: Twin, probe: Probe, topic: bytes) -> None
             answer.arrivals.append(replace(first, count=counted[key]))
         answer.notes.append(
             f"{router}/{msg_vpn}: a message that is not traced comes to {kind} {name}"
-            f" {counted[key]} times, a traced one {told[key]} times: only what is traced has an id there"
+            f" {counted[key]} times, a traced one {traced[key]} times: only what is traced has an id there"
         )
     answer.arrivals.sort()
-    _compare_losses(answer, lost, _lost(twin))
+    _compare_losses(answer, lost, _lost(memory_mesh))
 
 
 def _compare_losses(
     answer: Explanation, before: Counter[tuple[str, str, str]], after: Counter[tuple[str, str, str]]
 ) -> None:
     after.subtract(before)
-    told: Counter[tuple[str, str, str]] = Counter()
+    traced: Counter[tuple[str, str, str]] = Counter()
     for loss in answer.losses:
         if loss.event == "discard" and not loss.endpoint and loss.reason in REASONS:
-            told[loss.router, loss.msg_vpn, loss.reason] += loss.count
-    for key in sorted(set(told) | set(after)):
-        if told[key] != after[key]:
+            traced[loss.router, loss.msg_vpn, loss.reason] += loss.count
+    for key in sorted(set(traced) | set(after)):
+        if traced[key] != after[key]:
             router, msg_vpn, reason = key
             answer.notes.append(
                 f"{router}/{msg_vpn}: a message that is not traced is discarded {after[key]} times"
-                f" ({reason}), a traced one {told[key]} times"
+                f" ({reason}), a traced one {traced[key]} times"
             )
 
 
-def _lost(twin: Twin) -> Counter[tuple[str, str, str]]:
+def _lost(memory_mesh: MemoryMesh) -> Counter[tuple[str, str, str]]:
     return Counter(
         {
             (router, name, reason): count
-            for router, node in twin.nodes.items()
+            for router, node in memory_mesh.nodes.items()
             for name, vpn in node.router.vpns.items()
             for reason, count in vpn.totals().discards.items()
             if reason in REASONS
@@ -124,13 +124,13 @@ def _lost(twin: Twin) -> Counter[tuple[str, str, str]]:
     )
 
 
-def _counted(twin: Twin) -> Counter[Key]:
+def _counted(memory_mesh: MemoryMesh) -> Counter[Key]:
     found: Counter[Key] = Counter()
-    for session in twin.sessions:
+    for session in memory_mesh.sessions:
         count = len(session.messages)
         if count:
             found[session.node.name, session.vpn, CLIENT, session.client_id] = count
-    for router, node in twin.nodes.items():
+    for router, node in memory_mesh.nodes.items():
         for vpn_name, vpn in node.router.vpns.items():
             for (kind, name), endpoint in endpoints_of(vpn).items():
                 if kind not in (QUEUE, TOPIC_ENDPOINT, SESSION):
@@ -151,16 +151,16 @@ _SHOWN: Final = {
 
 
 @final
-class Teller:
+class StepBuilder:
     """Makes the steps of one message. `arrivals` and `losses` fill as it goes.
 
     `username` is who published, None where that is not known.
     """
 
-    def __init__(self, scene: Scene, username: ClientUsername | None = None) -> None:
+    def __init__(self, index: MeshIndex, username: ClientUsername | None = None) -> None:
         self.arrivals: list[Arrival] = []
         self.losses: list[Loss] = []
-        self._scene = scene
+        self._scene = index
         self._username = username
 
     def inside(self, visit: Visit) -> list[Step]:
@@ -188,7 +188,7 @@ class Teller:
                 continue
             if event.event in KEPT:
                 if client_of(name) in reached:
-                    # That the client gets it is told of the client.
+                    # That the client gets it is reported for the client.
                     continue
                 found[name] = self._kept(visit, event, name in promoted)
                 self._arrive(visit, ENDPOINT, name, event)
@@ -247,15 +247,15 @@ class Teller:
     # -- bridges ---------------------------------------------------------------------------------
 
     def _bridge(self, visit: Visit, event: Event, came: Visit | None) -> Step:
-        scene = self._scene
-        bridge = scene.bridge(event.peer_router, event.peer_vpn, event.bridge)
+        index = self._scene
+        bridge = index.bridge(event.peer_router, event.peer_vpn, event.bridge)
         step = self._step(
             visit, BRIDGE, YES, f"bridge {event.bridge} takes it to {event.peer}", event
         )
         step.name = event.bridge
         if bridge is not None:
             if event.mode == DIRECT:
-                step.rules = direct_rules(scene, visit, bridge)
+                step.rules = direct_rules(index, visit, bridge)
             else:
                 step.rules = flow_rules(bridge)
         if came is None:
@@ -266,8 +266,8 @@ class Teller:
             step.rules += entry_rules(bridge, came.entered.hops, came.entered.topic)
         if event.ts_ns >= 0 and came.entered is not None and came.entered.ts_ns >= 0:
             step.link_ns = came.entered.ts_ns - event.ts_ns
-        topic = scene.topic(came)
-        if topic != scene.topic(visit):
+        topic = index.topic(came)
+        if topic != index.topic(visit):
             step.text += f", where it is {topic}"
         step.steps = self.inside(came)
         return step
@@ -317,16 +317,16 @@ class Teller:
         return step
 
     def _why_lost(self, visit: Visit, event: Event) -> list[Rule]:
-        scene = self._scene
-        loaded = scene.loaded(visit.router)
+        index = self._scene
+        loaded = index.loaded(visit.router)
         if loaded is None:
             return []
         reason = event.reason
         if event.endpoint:
-            endpoint = scene.endpoint(visit, event.endpoint)
+            endpoint = index.endpoint(visit, event.endpoint)
             if endpoint is None:
                 return []
-            rules = lost_rules(scene, visit, endpoint, reason)
+            rules = lost_rules(index, visit, endpoint, reason)
             if event.event == "reject" and reason != CONSUMER:
                 rules += behavior_rule(loaded, visit.msg_vpn, endpoint)
                 if not endpoint.terms.rejects():
@@ -335,7 +335,7 @@ class Teller:
             return rules
         if reason in _DENIED and self._username is not None:
             username = self._username
-            topic = scene.topic(visit)
+            topic = index.topic(visit)
             return [
                 publish_rule(loaded, visit.msg_vpn, username, event.client, topic),
                 username_rule(loaded, visit.msg_vpn, username),
@@ -345,14 +345,14 @@ class Teller:
         ):
             return [attribute(loaded, ("msg_vpns", visit.msg_vpn, "max_msg_size"))]
         if reason == discard_reasons.TTL_EXCEEDED:
-            bridge = scene.bridge(visit.router, visit.msg_vpn, event.bridge)
+            bridge = index.bridge(visit.router, visit.msg_vpn, event.bridge)
             if bridge is None and visit.entered is not None:
-                bridge = scene.bridge(visit.router, visit.msg_vpn, visit.entered.bridge)
+                bridge = index.bridge(visit.router, visit.msg_vpn, visit.entered.bridge)
             return [] if bridge is None else [hop_rule(bridge, event.hops)]
         if reason == discard_reasons.LOOP_DETECTED:
             return [Rule(f"visited: {', '.join((*visit.path, visit.place))}")]
         if reason == discard_reasons.NO_SUBSCRIPTION_MATCH:
-            route = scene.route(visit)
+            route = index.route(visit)
             if route is not None and route.missing_queue:
                 return [Rule(f"the topic names a queue that is not there: {route.topic}")]
         if reason == refusals.TOO_MANY_INGRESS_FLOWS:

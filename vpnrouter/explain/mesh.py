@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.errors import OperationError
-from vpnrouter.explain.cables import Cables
-from vpnrouter.explain.node import Node
+from vpnrouter.explain.bridge import MemoryBridge
+from vpnrouter.explain.network import Network
 from vpnrouter.explain.recorded import take_events
-from vpnrouter.explain.twin_bridge import TwinBridge
+from vpnrouter.explain.router import MemoryRouter
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vpnrouter.config.router import Loaded
-    from vpnrouter.explain.cables import Wire
+    from vpnrouter.explain.network import ConnectionPair
     from vpnrouter.explain.probe import Session
-    from vpnrouter.explain.question import Event
+    from vpnrouter.explain.request import Event
 
 START_NS: Final = 1_000 * SECOND_NS
 STEP_NS: Final = 100_000_000
 
 
 @final
-class Twin:
+class MemoryMesh:
     """The routers of `mesh`, their bridges connected as far as they can be. `wall_ns` is UTC since 1970.
 
     `down` says by (router, message VPN, bridge) which bridges are down in fact, and why; `stalled` which of them take
@@ -53,10 +53,10 @@ class Twin:
             raise OperationError(f"more than {limits.EXPLAIN_CONFIGS} configurations")
         self.now_ns = START_NS
         self._wall_ns = wall_ns - START_NS
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, MemoryRouter] = {}
         self.sessions: list[Session] = []
         self.restless = False
-        self._wires: list[Wire] = []
+        self._wires: list[ConnectionPair] = []
         rehearsal: dict[bytes, str] = {}
         for number, loaded in enumerate(mesh):
             name = loaded.config.router.name
@@ -65,15 +65,17 @@ class Twin:
                 raise OperationError(
                     f"{loaded.positions.file} and {first} both describe router {name}"
                 )
-            self.nodes[name] = Node(loaded, number, self.now_ns, wall_ns, traced=traced)
+            self.nodes[name] = MemoryRouter(loaded, number, self.now_ns, wall_ns, traced=traced)
             self.nodes[name].book.rehearsal = rehearsal
         self._routers = Routers(mesh)
-        self.bridges: list[TwinBridge] = []
+        self.bridges: list[MemoryBridge] = []
         for node in self.nodes.values():
-            cables = Cables(self._routers, self.nodes, self._wires)
-            self._tell_ports(node)
+            network = Network(self._routers, self.nodes, self._wires)
+            self._set_ports(node)
             for vpn_name, vpn in node.loaded.config.msg_vpns.items():
-                self.bridges += [TwinBridge(node, cables, vpn_name, name) for name in vpn.bridges]
+                self.bridges += [
+                    MemoryBridge(node, network, vpn_name, name) for name in vpn.bridges
+                ]
         for bridge in self.bridges:
             place = (bridge.node.name, bridge.vpn_name, bridge.name)
             why = (down or {}).get(place)
@@ -84,13 +86,13 @@ class Twin:
                 bridge.stall(why)
         self._connect()
 
-    def peer_of(self, bridge: TwinBridge, index: int) -> str:
+    def peer_of(self, bridge: MemoryBridge, index: int) -> str:
         """The router that remote `index` of a bridge means, "" where the files do not tell."""
-        peer = self._routers.meant(bridge.place_of(index)).peer
+        peer = self._routers.resolve(bridge.place_of(index)).peer
         return "" if peer is None else peer.config.router.name
 
     @staticmethod
-    def _tell_ports(node: Node) -> None:
+    def _set_ports(node: MemoryRouter) -> None:
         for listener in node.loaded.config.listeners:
             port = listener.address.port
             if not listener.enabled:
@@ -114,7 +116,7 @@ class Twin:
                 break
         self.settle()
 
-    def _try(self, bridge: TwinBridge) -> None:
+    def _try(self, bridge: MemoryBridge) -> None:
         """Let a bridge try each of its remotes once, unless it comes up before."""
         most = bridge.dialled + len(bridge.machine.remotes.all())
         for _ in range(limits.EXPLAIN_ROUNDS):

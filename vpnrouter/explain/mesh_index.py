@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
-from vpnrouter.config.bridge_terms import mapping_of
+from vpnrouter.config.configured_bridge import mapping_of
 from vpnrouter.core import discard_reasons
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
@@ -15,7 +15,7 @@ from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import ENDPOINT_PREFIX
 from vpnrouter.errors import TopicError
-from vpnrouter.explain.question import Rule
+from vpnrouter.explain.request import Rule
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.wire.mqtt.properties import with_user_properties
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.explain.twin import Twin
-    from vpnrouter.explain.twin_bridge import TwinBridge
+    from vpnrouter.explain.bridge import MemoryBridge
+    from vpnrouter.explain.mesh import MemoryMesh
     from vpnrouter.explain.why_bridge import Visit
     from vpnrouter.settings.acl_profile import PublishTopic, SubscribeTopic
     from vpnrouter.topics.grammar import Filter
@@ -206,7 +206,7 @@ def _deciding(
 
 
 @final
-class Scene:
+class MeshIndex:
     """What is known of the mesh: all of `twin`, or nothing when that is None.
 
     `payload` bytes and user properties `pairs` are those of the message; `all_misses` tells every negative
@@ -215,33 +215,33 @@ class Scene:
 
     def __init__(
         self,
-        twin: Twin | None,
+        memory_mesh: MemoryMesh | None,
         payload: bytes = b"",
         pairs: Sequence[tuple[str, str]] = (),
         *,
         all_misses: bool = False,
     ) -> None:
-        self.twin = twin
+        self.memory_mesh = memory_mesh
         self.all_misses = all_misses
         self._payload = payload
         self._block = with_user_properties(b"", list(pairs))
-        self._out_of: dict[str, list[TwinBridge]] = {}
-        self._into: dict[tuple[str, str, str], TwinBridge] = {}
-        self._remotes_of: dict[TwinBridge, list[str]] = {}
-        for bridge in twin.bridges if twin is not None else ():
+        self._out_of: dict[str, list[MemoryBridge]] = {}
+        self._into: dict[tuple[str, str, str], MemoryBridge] = {}
+        self._remotes_of: dict[MemoryBridge, list[str]] = {}
+        for bridge in memory_mesh.bridges if memory_mesh is not None else ():
             self._into[bridge.node.name, bridge.vpn_name, bridge.name] = bridge
             self._remotes_of[bridge] = list(dict.fromkeys(self._remotes(bridge)))
             for place in self._remotes_of[bridge]:
                 self._out_of.setdefault(place, []).append(bridge)
 
-    def _remotes(self, bridge: TwinBridge) -> list[str]:
+    def _remotes(self, bridge: MemoryBridge) -> list[str]:
         """The message VPNs that a bridge may take from, as far as they are known."""
-        twin = self.twin
-        if twin is None:
+        memory_mesh = self.memory_mesh
+        if memory_mesh is None:
             return []
         found = []
         for index, remote in enumerate(bridge.written.remote_msg_vpns):
-            peer = twin.peer_of(bridge, index)
+            peer = memory_mesh.peer_of(bridge, index)
             if peer:
                 found.append(f"{peer}/{remote.name}")
         return found
@@ -250,39 +250,43 @@ class Scene:
 
     def loaded(self, router: str) -> Loaded | None:
         """The configuration of a router."""
-        node = self.twin.nodes.get(router) if self.twin is not None else None
+        node = self.memory_mesh.nodes.get(router) if self.memory_mesh is not None else None
         return None if node is None else node.loaded
 
     def vpn(self, visit: Visit) -> MessageVpn | None:
         """The message VPN of a visit."""
-        node = self.twin.nodes.get(visit.router) if self.twin is not None else None
+        node = self.memory_mesh.nodes.get(visit.router) if self.memory_mesh is not None else None
         return None if node is None else node.router.vpns.get(visit.msg_vpn)
 
-    def bridge(self, router: str, msg_vpn: str, name: str) -> TwinBridge | None:
+    def bridge(self, router: str, msg_vpn: str, name: str) -> MemoryBridge | None:
         """The bridge `name` into a message VPN."""
         return self._into.get((router, msg_vpn, name))
 
-    def bridges_out_of(self, visit: Visit) -> list[TwinBridge]:
+    def bridges_out_of(self, visit: Visit) -> list[MemoryBridge]:
         """All bridges that have the message VPN of a visit among their remotes."""
         return self._out_of.get(visit.place, [])
 
-    def bridges_into(self, visit: Visit) -> list[TwinBridge]:
+    def bridges_into(self, visit: Visit) -> list[MemoryBridge]:
         """All bridges that bring messages into the message VPN of a visit."""
-        twin = self.twin
-        return [] if twin is None else [one for one in twin.bridges if one.place == visit.place]
+        memory_mesh = self.memory_mesh
+        return (
+            []
+            if memory_mesh is None
+            else [one for one in memory_mesh.bridges if one.place == visit.place]
+        )
 
-    def bridges_back(self, bridge: TwinBridge) -> list[TwinBridge]:
+    def bridges_back(self, bridge: MemoryBridge) -> list[MemoryBridge]:
         """The bridges of the other side that take from the message VPN of `bridge` what it sends back."""
         remotes = self._remotes_of.get(bridge, [])
         return [one for one in self._out_of.get(bridge.place, []) if one.place in remotes]
 
-    def serving(self, bridge: TwinBridge) -> Link | None:
+    def serving(self, bridge: MemoryBridge) -> Link | None:
         """The link over which the other side serves a bridge that is up."""
         half = bridge.half
         remote = bridge.remote
-        if self.twin is None or half is None or remote is None or not bridge.up:
+        if self.memory_mesh is None or half is None or remote is None or not bridge.up:
             return None
-        node = self.twin.nodes.get(half.link.peer_router)
+        node = self.memory_mesh.nodes.get(half.link.peer_router)
         if node is None:
             return None
         return node.book.serving_link(remote.name, bridge.node.name, bridge.vpn_name, bridge.name)

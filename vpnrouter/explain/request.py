@@ -91,7 +91,7 @@ class Subscriber:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Question:
+class ExplainRequest:
     """A message of `size` bytes on `topic`, published into message VPN `msg_vpn` of `router`.
 
     `mode` is one of MODES. `client_username` "" is one that may publish it, or nobody's where everybody may

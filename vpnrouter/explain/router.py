@@ -49,7 +49,7 @@ class Commits(CommitPort):
 
 
 @final
-class Node:
+class MemoryRouter:
     """The router of `loaded`. `number` tells it from the others of the mesh.
 
     Every message is traced, or none, whatever the configuration says.

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple, final
 
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.graph import Budget, Crossing, Frontier, Graph, Step
 from vpnrouter.config.mesh.topics import TopicSet
+from vpnrouter.config.problem_list import MeshProblems
 
 _DIRECT, _QUEUE = 0, 1
 
 
-class Double(NamedTuple):
+class DoubleDelivery(NamedTuple):
     """A topic that, published in `origin`, reaches `target` over both `routes`, first bridge first.
 
     `by_queue` says of each route whether its last bridge takes the topic from a queue.
@@ -40,7 +40,7 @@ class DoubleSearch:
         self._target = target
         self._frontier = Frontier(graph)
         self._labels: dict[tuple[tuple[str, str, str], int], int] = {}
-        self.found: dict[tuple[int, int], Double] = {}
+        self.found: dict[tuple[int, int], DoubleDelivery] = {}
 
     def run(self, budget: Budget) -> bool:
         """Search; False when the budget ended it."""
@@ -100,7 +100,7 @@ class DoubleSearch:
         self._frontier.settle(part)
         by_queue = self._by_queue(one), self._by_queue(other)
         pair = (min(one.label, other.label), max(one.label, other.label))
-        self.found.setdefault(pair, Double(self._target, one.vpn, topic, routes, by_queue))
+        self.found.setdefault(pair, DoubleDelivery(self._target, one.vpn, topic, routes, by_queue))
 
     def _by_queue(self, step: Step) -> bool:
         return any(
@@ -114,20 +114,22 @@ def needs_two_remotes(passed: list[Crossing]) -> bool:
     return any(used.setdefault(each.bridge, each.number) != each.number for each in passed)
 
 
-def tell_doubles(found: MeshFindings, graph: Graph, target: int, budget: Budget) -> list[Double]:
+def report_doubles(
+    found: MeshProblems, graph: Graph, target: int, budget: Budget
+) -> list[DoubleDelivery]:
     """Search one message VPN for double deliveries and tell them."""
     start = graph.topics.steps
     budget.begin()
     search = DoubleSearch(graph, target)
     done = search.run(budget)
     for double in search.found.values():
-        _tell(found, graph, double)
+        _report(found, graph, double)
     name = graph.vpns[target].name
     budget.end("" if done else f"double delivery into {name}", start)
     return list(search.found.values())
 
 
-def _tell(found: MeshFindings, graph: Graph, double: Double) -> None:
+def _report(found: MeshProblems, graph: Graph, double: DoubleDelivery) -> None:
     routes = [[graph.crossings[number] for number in route] for route in double.routes]
     ways = [
         f"{graph.route(double.origin, route)} ({_how(route[-1], by_queue)})"
@@ -142,7 +144,7 @@ def _tell(found: MeshFindings, graph: Graph, double: Double) -> None:
     passed = [*routes[0], *routes[1]]
     if any(double.by_queue):
         place = routes[0][-1].place if double.by_queue[0] else place
-        found.tell(
+        found.add(
             "warning",
             place.loaded,
             (*place.path, "queue_binding"),
@@ -150,7 +152,7 @@ def _tell(found: MeshFindings, graph: Graph, double: Double) -> None:
         )
         return
     more = _more_ways(graph, double, {route[-1].bridge for route in routes})
-    found.tell_key(
+    found.add_key(
         "note",
         place.loaded,
         place.bridge_path,
@@ -174,7 +176,7 @@ def _when(passed: list[Crossing]) -> str:
     return f", while bridge {name} takes from {remote.name} at {remote.location}"
 
 
-def _more_ways(graph: Graph, double: Double, told: set[tuple[str, str, str]]) -> str:
+def _more_ways(graph: Graph, double: DoubleDelivery, reported: set[tuple[str, str, str]]) -> str:
     """How many more bridges bring the topic as well."""
     hops = graph.reached(double.topic, double.origin, without=double.target)
     more = {
@@ -183,7 +185,7 @@ def _more_ways(graph: Graph, double: Double, told: set[tuple[str, str, str]]) ->
         if crossing.source in hops
         and hops[crossing.source] < crossing.max_ttl
         and graph.carries(crossing, double.topic)
-    } - told
+    } - reported
     if not more:
         return ""
     return f"; {len(more)} more bridge{'s bring' if len(more) > 1 else ' brings'} it as well"

@@ -13,10 +13,10 @@ from vpnrouter.server.net.tls import certificate_of
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
-    from vpnrouter.config.mesh.remotes import Place, Routers
+    from vpnrouter.config.mesh.remotes import ConfiguredRemote, Routers
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import PeerCertificate
-    from vpnrouter.explain.node import Node
+    from vpnrouter.explain.router import MemoryRouter
     from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
 
 
@@ -24,7 +24,7 @@ _ALL: Final = 1 << 40
 
 
 @final
-class Wire:
+class ConnectionPair:
     """Both ends of one connection; `pump` carries what they have to say."""
 
     def __init__(self, dialed: Connection, accepted: Connection) -> None:
@@ -70,17 +70,19 @@ _END: Final = "-----END CERTIFICATE-----"
 
 
 @final
-class Cables:
+class Network:
     """The way out of one router: `routers` and `nodes` are the mesh, `wires` takes the connections made."""
 
-    def __init__(self, routers: Routers, nodes: dict[str, Node], wires: list[Wire]) -> None:
+    def __init__(
+        self, routers: Routers, nodes: dict[str, MemoryRouter], wires: list[ConnectionPair]
+    ) -> None:
         self._routers = routers
         self._nodes = nodes
         self._wires = wires
 
     def reach(
         self,
-        place: Place,
+        place: ConfiguredRemote,
         host: str,
         *,
         tls: bool,
@@ -90,7 +92,7 @@ class Cables:
 
         Raises OperationError that says in one line why the remote cannot be reached.
         """
-        peer, unknown = self._routers.meant(place)
+        peer, unknown = self._routers.resolve(place)
         if peer is None:
             raise OperationError(unknown)
         node = self._nodes[peer.config.router.name]
@@ -119,7 +121,7 @@ class Cables:
 
     def join(self, dialed: Link, accepted: Link) -> None:
         """Join both ends of a connection by a wire."""
-        self._wires.append(Wire(dialed, accepted))
+        self._wires.append(ConnectionPair(dialed, accepted))
 
 
 def _certificate(file: str) -> PeerCertificate:

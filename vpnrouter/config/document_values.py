@@ -19,10 +19,10 @@ from typing import Final, NamedTuple
 from vpnrouter import limits
 from vpnrouter.config.effects import ANY, IDENTITIES, SECRET, Pattern
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import kinds_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path, show_path
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.shape import kinds_of
 
 _SCALARS: Final = (str, bool, int, float, type(None))
 

@@ -39,7 +39,7 @@ class Outcome:
         }
 
 
-class CarryOut:
+class PlanExecution:
     """Carries out plans. `told` hears of each step; `clock` and `sleep` are those of a process, in seconds.
 
     `settle_s` is how long bridges have to come up after their step; 0 asks for nothing.

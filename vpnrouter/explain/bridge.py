@@ -11,9 +11,9 @@ from vpnrouter.bridges.driver import BridgeDriver
 from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.bridges.machine import Machine
 from vpnrouter.bridges.remote_links import RemoteLinks
-from vpnrouter.config.bridge_terms import ConfiguredBridge
+from vpnrouter.config.configured_bridge import ConfiguredBridge
 from vpnrouter.config.listeners import server_certificate
-from vpnrouter.config.mesh.remotes import Place
+from vpnrouter.config.mesh.remotes import ConfiguredRemote
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.machine import Dial
     from vpnrouter.bridges.own_half import OwnHalf
     from vpnrouter.config.problem import Path
-    from vpnrouter.explain.cables import Cables
-    from vpnrouter.explain.node import Node
+    from vpnrouter.explain.network import Network
+    from vpnrouter.explain.router import MemoryRouter
     from vpnrouter.settings.bridge import RemoteMsgVpn
 
 
 @final
-class TwinBridge(BridgeDriver):
+class MemoryBridge(BridgeDriver):
     """The bridge `name` into message VPN `vpn_name` of `node`.
 
     `why` says why it is down, "" while it is up; `refused` what the remote said to a subscription that it did not
@@ -35,14 +35,14 @@ class TwinBridge(BridgeDriver):
     wrong. `dialled` counts its tries.
     """
 
-    def __init__(self, node: Node, cables: Cables, vpn_name: str, name: str) -> None:
+    def __init__(self, node: MemoryRouter, network: Network, vpn_name: str, name: str) -> None:
         self.node = node
         self.vpn_name = vpn_name
         self.name = name
         written_vpn = node.loaded.config.msg_vpns[vpn_name]
         self.written = written_vpn.bridges[name]
         self.vpn = node.router.vpns[vpn_name]
-        self._cables = cables
+        self._cables = network
         self.configured = ConfiguredBridge(
             name,
             self.written,
@@ -128,10 +128,10 @@ class TwinBridge(BridgeDriver):
         """Where a remote of it stands in its router's configuration."""
         return (*self.path, "remote_msg_vpns", self.written.remote_msg_vpns.index(remote))
 
-    def place_of(self, index: int) -> Place:
+    def place_of(self, index: int) -> ConfiguredRemote:
         """One of its remotes, as the checks of a mesh look at it."""
         remote = self.written.remote_msg_vpns[index]
-        return Place(self.node.loaded, self.remote_path(remote), self.written, remote)
+        return ConfiguredRemote(self.node.loaded, self.remote_path(remote), self.written, remote)
 
     # -- connecting ------------------------------------------------------------------------------
 

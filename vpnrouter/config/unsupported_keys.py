@@ -22,7 +22,7 @@ def _written(value: object) -> bool:
     return value is not None
 
 
-class NotYet(NamedTuple):
+class UnsupportedKey(NamedTuple):
     """One thing that is accepted and not done. `when` looks at the value that is written."""
 
     path: Path
@@ -36,16 +36,18 @@ _BRIDGE: Final[Path] = (*_VPN, "bridges", ANY)
 _REMOTE: Final[Path] = (*_BRIDGE, "remote_msg_vpns", ANY)
 _NO_SPOOL: Final = "the message spool is not part of this version"
 
-TABLE: Final = (
-    NotYet((*_PROFILE, "eliding"), "eliding is not part of this version; every message is sent"),
+UNSUPPORTED: Final = (
+    UnsupportedKey(
+        (*_PROFILE, "eliding"), "eliding is not part of this version; every message is sent"
+    ),
 )
 
 
-def not_yet(document: Document) -> list[Problem]:
+def unsupported_keys(document: Document) -> list[Problem]:
     """A warning for each place in the document that a row of the table describes."""
     return [
         Problem(document.key_at(path), "warning", f"{document.show(path)}: {row.message}")
-        for row in TABLE
+        for row in UNSUPPORTED
         for path, value in _places(document.data, row.path)
         if row.when(value)
     ]

@@ -7,9 +7,16 @@ stand at keys that take no secret.
 import difflib
 
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import (
+    bounds_of,
+    field_at,
+    grouped_key,
+    keys_of,
+    kind_of,
+    model_at,
+)
 from vpnrouter.config.parse import Document, Plain
 from vpnrouter.config.problem import Path, Problem, show_path
-from vpnrouter.config.shape import bounds_of, field_at, grouped_key, keys_of, kind_of, model_at
 
 _LONGEST_SHOWN = 40
 

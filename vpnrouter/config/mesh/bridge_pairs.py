@@ -6,16 +6,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from vpnrouter.bridges.remote_settings import BridgeEnds, incompatible
-from vpnrouter.config.mesh.finding import MeshFindings
 from vpnrouter.config.mesh.queues import check_bound_queue
-from vpnrouter.config.mesh.remotes import Place, Routers, link_listeners, listener_at
+from vpnrouter.config.mesh.remotes import ConfiguredRemote, Routers, link_listeners, listener_at
 from vpnrouter.config.mesh.topics import account_of, login, scheme
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
+from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded
 
 
-def check_half(found: MeshFindings, place: Place, peer: Loaded, routers: Routers) -> bool:
+def check_half(
+    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, routers: Routers
+) -> bool:
     """Tell what keeps a remote from the router that it means. Returns whether nothing does."""
     before = found.errors()
     loaded, remote, path = place.loaded, place.remote, place.path
@@ -23,7 +25,7 @@ def check_half(found: MeshFindings, place: Place, peer: Loaded, routers: Routers
     listeners = link_listeners(peer.config)
     if not listeners:
         at = peer.positions.key_at(("listeners",))
-        found.tell("error", loaded, path, f"router {router} has no link listener ({at})")
+        found.add("error", loaded, path, f"router {router} has no link listener ({at})")
     _check_location(found, place, peer, routers)
     vpn = peer.config.msg_vpns.get(remote.name)
     at = peer.positions.key_at(("msg_vpns", remote.name))
@@ -33,23 +35,25 @@ def check_half(found: MeshFindings, place: Place, peer: Loaded, routers: Routers
         if near:
             at = peer.positions.key_at(("msg_vpns", near[0]))
         message = f"router {router} has no message VPN {remote.name}{hint} ({at})"
-        found.tell("error", loaded, (*path, "name"), message)
+        found.add("error", loaded, (*path, "name"), message)
         return False
     where = f"message VPN {remote.name} of router {router}"
     if not vpn.enabled:
-        found.tell("error", loaded, (*path, "name"), f"{where} is disabled ({at})")
+        found.add("error", loaded, (*path, "name"), f"{where} is disabled ({at})")
     vpn_path = ("msg_vpns", remote.name)
     _check_login(found, place, peer, vpn, where, vpn_path)
     check_bound_queue(found, place, peer, vpn, where)
     return found.errors() == before
 
 
-def _check_location(found: MeshFindings, place: Place, peer: Loaded, routers: Routers) -> None:
+def _check_location(
+    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, routers: Routers
+) -> None:
     path, loaded = (*place.path, "location"), place.loaded
     router = peer.config.router.name
     other = routers.listening_instead(place)
     if other is not None:
-        tell_wrong_router(found, place, other)
+        report_wrong_router(found, place, other)
         return
     listener = listener_at(peer.config, place.remote.address)
     if listener is None:
@@ -57,13 +61,13 @@ def _check_location(found: MeshFindings, place: Place, peer: Loaded, routers: Ro
     at = peer.positions.value_at(("listeners", peer.config.listeners.index(listener)))
     if (listener.protocol == "links") != place.remote.tls_enabled:
         speaks = "TLS" if listener.protocol == "links" else "no TLS"
-        found.tell("error", loaded, path, f"router {router} speaks {speaks} there ({at})")
+        found.add("error", loaded, path, f"router {router} speaks {speaks} there ({at})")
     elif (
         scheme(place) == "client-certificate"
         and listener.tls is not None
         and listener.tls.client_ca is None
     ):
-        found.tell(
+        found.add(
             "error",
             loaded,
             path,
@@ -71,11 +75,11 @@ def _check_location(found: MeshFindings, place: Place, peer: Loaded, routers: Ro
         )
 
 
-def tell_wrong_router(found: MeshFindings, place: Place, other: Loaded) -> None:
+def report_wrong_router(found: MeshProblems, place: ConfiguredRemote, other: Loaded) -> None:
     """The remote names a router, and another one listens where it leads."""
     router = other.config.router.name
     at = other.positions.key_at(("router", "name"))
-    found.tell(
+    found.add(
         "error",
         place.loaded,
         place.path,
@@ -84,14 +88,19 @@ def tell_wrong_router(found: MeshFindings, place: Place, other: Loaded) -> None:
 
 
 def _check_login(
-    found: MeshFindings, place: Place, peer: Loaded, vpn: MsgVpn, where: str, vpn_path: Path
+    found: MeshProblems,
+    place: ConfiguredRemote,
+    peer: Loaded,
+    vpn: MsgVpn,
+    where: str,
+    vpn_path: Path,
 ) -> None:
     loaded = place.loaded
     if scheme(place) == "client-certificate":
         if not vpn.authentication.client_cert.enabled:
             at = peer.positions.key_at((*vpn_path, "authentication", "client_cert", "enabled"))
             message = f"{where} takes no client certificates ({at})"
-            found.tell("error", loaded, place.path, message)
+            found.add("error", loaded, place.path, message)
         return
     path, username, password = login(place)
     if username is None:
@@ -99,16 +108,16 @@ def _check_login(
     account = account_of(vpn, username)
     if account is None:
         at = peer.positions.key_at((*vpn_path, "client_usernames"))
-        found.tell("error", loaded, path, f"{where} has no client username {username} ({at})")
+        found.add("error", loaded, path, f"{where} has no client username {username} ({at})")
         return
     at = peer.positions.key_at((*vpn_path, "client_usernames", username))
     if not account.enabled:
         message = f"client username {username} of {where} is disabled ({at})"
-        found.tell("error", loaded, path, message)
+        found.add("error", loaded, path, message)
     profile = vpn.client_profiles.get(account.client_profile)
     if profile is not None and not profile.allow_bridge_connections_enabled:
         there = peer.positions.key_at((*vpn_path, "client_profiles", account.client_profile))
-        found.tell(
+        found.add(
             "error",
             loaded,
             path,
@@ -121,17 +130,19 @@ def _check_login(
     if password is None and not account.password_required:
         return
     if account.password is None:
-        found.tell("error", loaded, path, f"{said} has no password ({at})")
+        found.add("error", loaded, path, f"{said} has no password ({at})")
     elif password is None:
-        found.tell("error", loaded, path, f"{said} needs a password ({at})")
+        found.add("error", loaded, path, f"{said} needs a password ({at})")
     elif not account.password.is_hash and not account.password.verify(password.reveal().encode()):
         # Hashes are left alone: a mesh of hundreds would take minutes.
-        found.tell("error", loaded, path, f"the password is not that of {said} ({at})")
+        found.add("error", loaded, path, f"the password is not that of {said} ({at})")
 
 
-def check_pairs(found: MeshFindings, fitting: Sequence[tuple[Place, Loaded]]) -> None:
+def check_pairs(found: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]) -> None:
     """Tell of two message VPNs with a bridge each way that cannot share one connection."""
-    ways: dict[tuple[str, str, str, str], list[tuple[Place, BridgeEnds]]] = defaultdict(list)
+    ways: dict[tuple[str, str, str, str], list[tuple[ConfiguredRemote, BridgeEnds]]] = defaultdict(
+        list
+    )
     for place, peer in fitting:
         router, remote_router = place.loaded.config.router.name, peer.config.router.name
         tls = place.remote.tls_enabled
@@ -147,7 +158,7 @@ def check_pairs(found: MeshFindings, fitting: Sequence[tuple[Place, Loaded]]) ->
         (place, half), (other, other_half) = there[0], back[0]
         at = other.loaded.positions.key_at(other.bridge_path)
         why = "; ".join(incompatible(half, other_half))
-        found.tell_key(
+        found.add_key(
             "error",
             place.loaded,
             place.bridge_path,

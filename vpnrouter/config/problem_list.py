@@ -1,15 +1,16 @@
-"""Where checks put what they find."""
+"""Collects the problems that checks find in one document, or in those of a mesh."""
 
 import pathlib
 from typing import final
 
 from vpnrouter import limits
 from vpnrouter.config.parse import Document
-from vpnrouter.config.problem import Path, Problem
+from vpnrouter.config.problem import Path, Problem, Severity
+from vpnrouter.config.router import Loaded
 
 
 @final
-class Findings:
+class ProblemList:
     """Problems of one document. `document` fits the configuration under check.
 
     `written` is the document as it stands in the file: it still holds objects that were dropped
@@ -71,3 +72,31 @@ class Findings:
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not a path"
             self.error(path, f"cannot read {file}: {reason}")
+
+
+@final
+class MeshProblems:
+    """All problems of one mesh, in the order in which they were made."""
+
+    __slots__ = ("problems",)
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def add(self, severity: Severity, loaded: Loaded, path: Path, message: str) -> None:
+        """A problem with the value at `path`."""
+        document = loaded.positions
+        self.problems.append(
+            Problem(document.value_at(path), severity, f"{document.show(path)}: {message}")
+        )
+
+    def add_key(self, severity: Severity, loaded: Loaded, path: Path, message: str) -> None:
+        """A problem with the key at the end of `path`."""
+        document = loaded.positions
+        self.problems.append(
+            Problem(document.key_at(path), severity, f"{document.show(path)}: {message}")
+        )
+
+    def errors(self) -> int:
+        """How many errors there are by now."""
+        return sum(each.severity == "error" for each in self.problems)
