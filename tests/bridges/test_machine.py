@@ -124,6 +124,7 @@ class World(Links):
         self.rests_ns = 0
         self.renews = False
         self.removed = False
+        self.at_once = 0
 
     # -- Links -----------------------------------------------------------------------------------
 
@@ -268,17 +269,21 @@ class World(Links):
 
     def pass_time(self, until_ns: int) -> None:
         """Let time pass, and the machine act whenever it wanted to."""
-        at_once = 0
-        while True:
+        self.run()
+        while self.woken(until_ns):
             self.run()
-            wake_ns = self.machine.wake_ns
-            if wake_ns < 0 or wake_ns > until_ns:
-                break
-            at_once = at_once + 1 if wake_ns <= self.now_ns else 0
-            assert at_once < 50, "time does not pass"
-            self.now_ns = max(self.now_ns, wake_ns)
         self.now_ns = max(self.now_ns, until_ns)
         self.run()
+
+    def woken(self, until_ns: int) -> bool:
+        """Go to the time at which the machine wants to act. False where that is later than `until_ns`, or never."""
+        wake_ns = self.machine.wake_ns
+        if wake_ns < 0 or wake_ns > until_ns:
+            return False
+        self.at_once = self.at_once + 1 if wake_ns <= self.now_ns else 0
+        assert self.at_once < 50, "time does not pass"
+        self.now_ns = max(self.now_ns, wake_ns)
+        return True
 
 
 class Bridges(RuleBasedStateMachine):
@@ -537,18 +542,16 @@ def let_in(world: World, *up: str, resumed: bool = False) -> None:
                     world.machine.link_event(number, HalfEvent.SUBSCRIBED, "", world.now_ns)
                 )
         world.run()
+    raise AssertionError("it dials again and again, without a pause")
 
 
 def until(world: World, end_ns: int, *up: str) -> None:
     """Let time pass, with these hosts up."""
     world.run()
-    while True:
-        let_in(world, *up)
-        wake_ns = world.machine.wake_ns
-        if wake_ns < 0 or wake_ns > end_ns:
-            break
-        world.now_ns = wake_ns
+    let_in(world, *up)
+    while world.woken(end_ns):
         world.run()
+        let_in(world, *up)
     world.now_ns = end_ns
     world.run()
 
