@@ -14,11 +14,19 @@ import numpy as np
 import pytest
 
 from vpnrouter.demo import scenario
+from vpnrouter.demo.client_processes import (
+    PublisherClient,
+    SubscriberClient,
+    alert,
+    connected,
+    descriptor,
+    is_late,
+    origin,
+    read,
+)
 from vpnrouter.demo.clients import AHEAD, STALL_S, WINDOW, Pace
-from vpnrouter.demo.publishing import PublisherClient, connected, descriptor
 from vpnrouter.demo.routers import Routers
 from vpnrouter.demo.scenario import Flights, read_flights
-from vpnrouter.demo.subscribing import SubscriberClient, alert, is_late, origin, read
 from vpnrouter.errors import OperationError
 
 

@@ -138,8 +138,8 @@ def test_check_sees_the_loops_and_none_in_a_calm_mesh(
 START_NS = 1_772_352_000 * 10**9
 
 
-def pressed(seed: int = 1) -> tuple[plan.Plan, RowGenerator, np.ndarray]:
-    """A small plan, its press and its counts."""
+def drawn(seed: int = 1) -> tuple[plan.Plan, RowGenerator, np.ndarray]:
+    """A small plan, its generator and its counts."""
     rng = np.random.default_rng(seed)
     built = mesh.build(mesh.load("sndlib/polska"), 10, 1, rng)
     made = plan.draft(built, 600.0, 1.0, 2, rng)
@@ -151,9 +151,9 @@ def pressed(seed: int = 1) -> tuple[plan.Plan, RowGenerator, np.ndarray]:
 @pytest.mark.parametrize("slices", [1, 3, 50])
 def test_slices_hold_everything_once(slices: int) -> None:
     """However the time is cut, each stream has its messages and each message all its rows."""
-    made, press, counts = pressed()
-    total = press.rows
-    parts = [press.draw(600.0 * (at + 1) / slices)[0] for at in range(slices)]
+    made, generator, counts = drawn()
+    total = generator.rows
+    parts = [generator.draw(600.0 * (at + 1) / slices)[0] for at in range(slices)]
     row = np.concatenate([part.row for part in parts])
     message = np.concatenate([part.message for part in parts])
     assert len(row) == total
@@ -167,9 +167,9 @@ def test_slices_hold_everything_once(slices: int) -> None:
 
 def test_a_slice_begins_where_the_last_one_ended() -> None:
     """Messages of a slice come before its end and, but for one a stream, after its begin."""
-    made, press, _ = pressed()
-    press.draw(200.0)
-    rows, _ = press.draw(400.0)
+    made, generator, _ = drawn()
+    generator.draw(200.0)
+    rows, _ = generator.draw(400.0)
     came = np.array(made.templates.columns["event"])[rows.row] == "ingress"
     at_s = (rows.ts_ns[came] - START_NS) / 1e9
     assert (at_s < 460).all()
@@ -178,8 +178,8 @@ def test_a_slice_begins_where_the_last_one_ended() -> None:
 
 def test_rows_are_ordered_by_router_and_time() -> None:
     """The order goes through the routers one after the other, and through each in time."""
-    made, press, _ = pressed()
-    rows, order = press.draw(600.0)
+    made, generator, _ = drawn()
+    rows, order = generator.draw(600.0)
     router = np.array(made.templates.router)[rows.row[order]]
     assert (np.diff(router) >= 0).all()
     late = np.diff(rows.ts_ns[order])[np.diff(router) == 0]

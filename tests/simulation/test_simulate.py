@@ -12,12 +12,11 @@ import pytest
 
 from vpnrouter.errors import OperationError
 from vpnrouter.report.inventory import take_inventory
-from vpnrouter.simulation import files, mesh, plan, traffic, truth
+from vpnrouter.simulation import files, mesh, plan, traffic
 from vpnrouter.simulation.files import RowGenerator
-from vpnrouter.simulation.journey import Journey, key_of, partitions_of, walk
 from vpnrouter.simulation.score import compare, read
-from vpnrouter.simulation.simulate import Options, all_faults, simulate
-from vpnrouter.simulation.templates import Templates
+from vpnrouter.simulation.simulate import Options, all_faults, simulate, truth_of
+from vpnrouter.simulation.templates import Journey, Templates, key_of, partitions_of, walk
 from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, SAMPLE_KEY, VERSION_KEY
 
 SECOND_NS = 10**9
@@ -427,8 +426,8 @@ def test_rejects_name_endpoint_and_bridge(made: tuple[mesh.Mesh, list[int]]) -> 
     templates = Templates()
     journey = Journey(templates, built, feed)
     (number,) = feed.onward[way[0]]
-    spot = journey.cross(journey.ingress(), number)
-    journey.reject(spot, "q", "503 Spool Over Quota", built.bridges[number])
+    visit = journey.cross(journey.ingress(), number)
+    journey.reject(visit, "q", "503 Spool Over Quota", built.bridges[number])
     last = {name: column[-1] for name, column in templates.columns.items()}
     assert last["event"] == "reject"
     assert last["endpoint"] == "q"
@@ -445,10 +444,10 @@ def write(folder: Path, slices: int = 1) -> files.TraceFiles:
     built = mesh.build(mesh.load("sndlib/polska"), 6, 1, rng)
     made = plan.draft(built, 600.0, 1.0, 2, rng)
     plan.lay_out(made, 1.0, rng)
-    press = RowGenerator(made, plan.share_out(made, 3_000), START_NS, rng)
+    generator = RowGenerator(made, plan.share_out(made, 3_000), START_NS, rng)
     out = files.TraceFiles(folder, made, rng, 1.0)
     for at in range(slices):
-        out.write(*press.draw(600.0 * (at + 1) / slices))
+        out.write(*generator.draw(600.0 * (at + 1) / slices))
     out.close()
     return out
 
@@ -501,7 +500,7 @@ def test_truth_is_counted_from_the_plan() -> None:
     made = plan.draft(built, 600.0, 1.0, 2, rng)
     plan.lay_out(made, 1.0, rng)
     counts = np.full(len(made.streams), 5)
-    told = truth.tell(made, counts, [{"kind": "loop"}], [])
+    told = truth_of(made, counts, [{"kind": "loop"}], [])
     numbers = told["counts"]
     assert numbers["messages"] == numbers["events"]["ingress"] == 5 * len(made.streams)
     assert sum(numbers["events"].values()) == numbers["rows"]

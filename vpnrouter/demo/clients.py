@@ -221,14 +221,14 @@ def connected_clients(
     where = json.dumps(addresses)
     with contextlib.ExitStack() as stack:
 
-        def start(name: str, module: str, argument: str) -> ChildProcess:
+        def start(name: str, function: str, argument: str) -> ChildProcess:
             log = folder / ROUTERS / f"{name.replace(' ', '-')}.log"
-            target = f"vpnrouter.demo.{module}:main"
+            target = f"vpnrouter.demo.client_processes:{function}"
             return stack.enter_context(child_process(name, target, [argument, where], log))
 
         routers = list(dict.fromkeys(scenario.router_of(one.place) for one in scenario.SUBSCRIBERS))
-        subscribers = [start(f"subscribers {name}", "subscribing", name) for name in routers]
-        publishers = start("publishers", "publishing", str(rows))
+        subscribers = [start(f"subscribers {name}", "subscribers", name) for name in routers]
+        publishers = start("publishers", "publishers", str(rows))
         for process in (*subscribers, publishers):
             process.first_line(CONNECT_S)
         yield Clients(publishers, subscribers)

@@ -43,9 +43,9 @@ from vpnrouter.report.rules.links import (
     stalled_bridges,
     unanswered,
 )
-from vpnrouter.report.schema import BRIDGE_CLIENT, Finding, Rows, rows_of, worst_first
+from vpnrouter.report.schema import BRIDGE_CLIENT, Edge, Finding, Rows, rows_of, worst_first
 from vpnrouter.report.structure.structure import structure
-from vpnrouter.report.subscriptions.held import Edge, by_client, held
+from vpnrouter.report.subscriptions.held import by_client, held
 from vpnrouter.report.subscriptions.over_broad import (
     Crossing,
     crossings,

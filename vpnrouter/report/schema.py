@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -29,25 +30,32 @@ from vpnrouter.trace.schema import COLUMNS
 Rows = list[dict[str, Any]]
 """Rows of a table on the driver, by column."""
 
-Edge = tuple[str, str, str, str, str]
-"""A bridge: router and message VPN that messages come from, those they come to, its name ("" where none is known)."""
-
-EDGE: Final = ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
-"""The columns that name an edge: the remote message VPN, where messages come from, the local one, and the bridge."""
-
 BRIDGE_CLIENT: Final = "#bridge/"
-"""How the client name begins under which a bridge logs in: "#bridge/ROUTER/VPN/BRIDGE"."""
+"""Prefix of the client name under which a bridge logs in: "#bridge/ROUTER/VPN/BRIDGE"."""
+
+
+class Edge(NamedTuple):
+    """A bridge, from the remote message VPN, where messages come from, to the local one. Its name is "" if unknown."""
+
+    from_router: str
+    from_vpn: str
+    to_router: str
+    to_vpn: str
+    bridge: str
+
+    @property
+    def client(self) -> str:
+        """The client name under which the bridge logs in to the remote router."""
+        return f"{BRIDGE_CLIENT}{self.to_router}/{self.to_vpn}/{self.bridge}"
+
+
+EDGE: Final = Edge._fields
+"""The columns that name an edge."""
 
 
 def edge_named(row: Mapping[str, Any]) -> Edge:
-    """The edge of a row that has the columns of one."""
-    return (
-        row["from_router"],
-        row["from_vpn"],
-        row["to_router"],
-        row["to_vpn"],
-        row["bridge"] or "",
-    )
+    """The edge of a row that has the columns EDGE."""
+    return Edge._make((*(row[name] for name in EDGE[:4]), row["bridge"] or ""))
 
 
 def struct(**fields: DataType) -> StructType:
@@ -55,11 +63,18 @@ def struct(**fields: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
-_TEXT: Final = StringType()
-_LONG: Final = LongType()
-_EDGE: Final = dict.fromkeys(EDGE, _TEXT)
+def _named(names: str, kind: DataType) -> dict[str, DataType]:
+    """Columns of one type, from their names with spaces between."""
+    return dict.fromkeys(names.split(), kind)
 
-_TYPES: Final = {"int64": _LONG, "int32": IntegerType(), "string": _TEXT}
+
+text: Final = partial(_named, kind=StringType())
+long: Final = partial(_named, kind=LongType())
+integer: Final = partial(_named, kind=IntegerType())
+real: Final = partial(_named, kind=DoubleType())
+flag: Final = partial(_named, kind=BooleanType())
+_EDGE: Final = text(" ".join(EDGE))
+_TYPES: Final = {"int64": LongType(), "int32": IntegerType(), "string": StringType()}
 
 TRACE_FILE: Final = struct(**{column.name: _TYPES[column.type] for column in COLUMNS})
 """A trace row as docs/traces.md has it; `router` comes from the file or from its directory."""
@@ -68,48 +83,22 @@ TRACES: Final = StructType([*TRACE_FILE.fields, StructField("weight", DoubleType
 """What every job takes: a trace row and how many messages it stands for (null: not known)."""
 
 NODES: Final = struct(
-    router=_TEXT,
-    vpn=_TEXT,
-    traced=BooleanType(),
-    ingress=_LONG,
-    ingress_bytes=_LONG,
-    ingress_estimated=_LONG,
-    delivered=_LONG,
-    delivered_bytes=_LONG,
-    delivered_estimated=_LONG,
-    bridged_in=_LONG,
-    bridged_out=_LONG,
-    spooled=_LONG,
-    discarded=_LONG,
-    rejected=_LONG,
-    first_ns=_LONG,
-    last_ns=_LONG,
+    **text("router vpn"),
+    **flag("traced"),
+    **long("ingress ingress_bytes ingress_estimated delivered delivered_bytes"),
+    **long("delivered_estimated bridged_in bridged_out spooled discarded rejected first_ns"),
+    **long("last_ns"),
 )
 """One row a message VPN. `traced` is false for one known only as the other end of a bridge."""
 
 EDGES: Final = struct(
     **_EDGE,
-    messages=_LONG,
-    messages_estimated=_LONG,
-    bytes=_LONG,
-    sent=_LONG,
-    received=_LONG,
-    direct=_LONG,
-    guaranteed=_LONG,
-    peak_messages=_LONG,
-    latency_samples=_LONG,
-    latency_p50_ns=_LONG,
-    latency_p95_ns=_LONG,
-    latency_p99_ns=_LONG,
-    latency_corrected=BooleanType(),
-    link_ups=_LONG,
-    link_downs=_LONG,
-    up_ns=_LONG,
-    first_ns=_LONG,
-    last_ns=_LONG,
-    configured=BooleanType(),
-    cut=BooleanType(),
-    centrality=DoubleType(),
+    **long("messages messages_estimated bytes sent received direct guaranteed peak_messages"),
+    **long("latency_samples latency_p50_ns latency_p95_ns latency_p99_ns"),
+    **flag("latency_corrected"),
+    **long("link_ups link_downs up_ns first_ns last_ns"),
+    **flag("configured cut"),
+    **real("centrality"),
 )
 """One row a bridge, from the remote message VPN, where messages come from, to the local one.
 
@@ -121,39 +110,26 @@ fall apart without it. `centrality`: share of the shortest ways between message 
 
 RATES: Final = struct(
     **_EDGE,
-    start_ns=_LONG,
-    messages=_LONG,
-    bytes=_LONG,
-    guaranteed=_LONG,
+    **long("start_ns messages bytes guaranteed"),
 )
 """One row a bridge and stretch of time in which messages crossed it."""
 
 LATENCIES: Final = struct(
     **_EDGE,
-    latency_ns=_LONG,
-    messages=_LONG,
+    **long("latency_ns messages"),
 )
 """How long messages took over each bridge: a histogram; `latency_ns` is the middle of its bucket."""
 
 END_TO_END: Final = struct(
-    origin_router=_TEXT,
-    origin_vpn=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    messages=_LONG,
-    p50_ns=_LONG,
-    p95_ns=_LONG,
-    p99_ns=_LONG,
-    corrected=BooleanType(),
+    **text("origin_router origin_vpn router vpn"),
+    **long("messages p50_ns p95_ns p99_ns"),
+    **flag("corrected"),
 )
 """One row a pair of message VPNs: from first ingress to delivery, or to an endpoint."""
 
 CLOCKS: Final = struct(
-    router=_TEXT,
-    reference=_TEXT,
-    offset_ns=_LONG,
-    error_ns=_LONG,
-    pairs=_LONG,
+    **text("router reference"),
+    **long("offset_ns error_ns pairs"),
 )
 """How far each router's clock is ahead of the reference's, from messages that crossed both ways; `error_ns` bounds
 the error, `pairs` are the routers it was compared with. A router that exchanged none both ways has null
@@ -162,44 +138,39 @@ for the offset and the error. Each group of routers that can be compared has a r
 
 LINKS: Final = struct(
     **_EDGE,
-    up_ns=_LONG,
-    down_ns=_LONG,
-    reason=_TEXT,
+    **long("up_ns down_ns"),
+    **text("reason"),
 )
 """One row a time that a link was up; `down_ns` is null for one that has not ended."""
 
 WAYS: Final = struct(
-    way=_TEXT,
-    hops=IntegerType(),
-    messages=_LONG,
-    bytes=_LONG,
+    **text("way"),
+    **integer("hops"),
+    **long("messages bytes"),
 )
 """The ways that messages took, "router/vpn>router/vpn", the last one included."""
 
-LENGTHS: Final = struct(hops=IntegerType(), messages=_LONG)
+LENGTHS: Final = struct(
+    **integer("hops"),
+    **long("messages"),
+)
 """How many messages entered a message VPN after so many bridges; 0 bridges: published there."""
 
 VPNS: Final = struct(
-    router=_TEXT,
-    vpn=_TEXT,
-    component=IntegerType(),
-    articulation=BooleanType(),
-    centrality=DoubleType(),
-    bridges_in=IntegerType(),
-    bridges_out=IntegerType(),
+    **text("router vpn"),
+    **integer("component"),
+    **flag("articulation"),
+    **real("centrality"),
+    **integer("bridges_in bridges_out"),
 )
 """Where each message VPN stands in the mesh. Components are numbered from 1, the largest first. An articulation
 point holds parts of the mesh together that fall apart without it.
 """
 
 PAIRS: Final = struct(
-    router=_TEXT,
-    vpn=_TEXT,
-    other_router=_TEXT,
-    other_vpn=_TEXT,
-    links=IntegerType(),
-    hops=IntegerType(),
-    widest=_LONG,
+    **text("router vpn other_router other_vpn"),
+    **integer("links hops"),
+    **long("widest"),
 )
 """Pairs of message VPNs: `links` is how many links have to go before they are apart, counted up to 8, `hops` the
 shortest way, `widest` the messages that crossed the narrowest step of the widest way, a step being all
@@ -207,99 +178,51 @@ bridges between two message VPNs.
 """
 
 CHANGES: Final = struct(
-    what=_TEXT,
-    change=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    bridge=_TEXT,
-    topic=_TEXT,
-    measure=_TEXT,
-    before=DoubleType(),
-    after=DoubleType(),
+    **text("what change router vpn peer_router peer_vpn bridge topic measure"),
+    **real("before after"),
 )
 """What differs between two ranges of time: `what` is vpn, bridge, topic or finding; `change` is new, gone, more or
 less; figures are per second where they count, nanoseconds where they are durations.
 """
 
 ADVICE: Final = struct(
-    rank=IntegerType(),
-    action=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    bridge=_TEXT,
-    client=_TEXT,
-    endpoint=_TEXT,
-    topic=_TEXT,
-    advice=_TEXT,
-    evidence=_TEXT,
-    effect=_TEXT,
-    score=DoubleType(),
+    **integer("rank"),
+    **text("action router vpn peer_router peer_vpn bridge client endpoint topic advice"),
+    **text("evidence effect"),
+    **real("score"),
 )
 """What to change, the most useful first: a sentence each for what, why, and what it will do."""
 
 TOPICS: Final = struct(
-    topic=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    published=_LONG,
-    published_bytes=_LONG,
-    published_estimated=_LONG,
-    bridged_in=_LONG,
-    bridged_out=_LONG,
-    delivered=_LONG,
-    discarded=_LONG,
+    **text("topic router vpn"),
+    **long("published published_bytes published_estimated bridged_in bridged_out delivered"),
+    **long("discarded"),
 )
 """One row a topic and message VPN in which messages on it were seen."""
 
 DISCARDS: Final = struct(
-    router=_TEXT,
-    vpn=_TEXT,
-    event=_TEXT,
-    reason=_TEXT,
-    place=_TEXT,
-    messages=_LONG,
-    messages_estimated=_LONG,
-    bytes=_LONG,
-    example_topic=_TEXT,
-    first_ns=_LONG,
-    last_ns=_LONG,
+    **text("router vpn event reason place"),
+    **long("messages messages_estimated bytes"),
+    **text("example_topic"),
+    **long("first_ns last_ns"),
 )
 """One row an event that ended a message's way early, its reason and its place (endpoint, bridge or
 client).
 """
 
 TIMELINE: Final = struct(
-    start_ns=_LONG,
-    ingress=_LONG,
-    bridged=_LONG,
-    delivered=_LONG,
-    discarded=_LONG,
+    **long("start_ns ingress bridged delivered discarded"),
 )
 """One row a stretch of time in which anything happened, named by its begin."""
 
 
 FINDINGS: Final = struct(
-    kind=_TEXT,
-    severity=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    bridge=_TEXT,
-    client=_TEXT,
-    endpoint=_TEXT,
-    topic=_TEXT,
-    reason=_TEXT,
-    messages=_LONG,
-    bytes=_LONG,
-    value=DoubleType(),
-    first_ns=_LONG,
-    last_ns=_LONG,
-    detail=_TEXT,
+    **text("kind severity router vpn peer_router peer_vpn bridge client endpoint topic"),
+    **text("reason"),
+    **long("messages bytes"),
+    **real("value"),
+    **long("first_ns last_ns"),
+    **text("detail"),
 )
 """One row a thing worth knowing about the mesh; docs/report-findings.md lists the kinds.
 

@@ -7,10 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import journey
 from vpnrouter.simulation import traffic as profiles
 from vpnrouter.simulation.mesh import Bridge, Mesh
-from vpnrouter.simulation.templates import State, Stream, Templates, Topics
+from vpnrouter.simulation.templates import (
+    State,
+    Stream,
+    Templates,
+    Topics,
+    key_of,
+    partitions_of,
+    walk,
+)
 from vpnrouter.simulation.traffic import Feed, Profile, build
 
 LEAST_MESSAGES: Final = 3
@@ -110,7 +117,7 @@ def _lay_out_feed(plan: Plan, feed: Feed, rng: np.random.Generator) -> None:
         if stalled:
             parts = _parted(plan, profile, plan.stalls[stalled[0]])
         for which, part, lost in parts:
-            key = (*journey.key_of(feed, item), -1 - lost)
+            key = (*key_of(feed, item), -1 - lost)
             if key not in known:
                 known[key] = _templates(plan, feed, item, stalled if lost else [])
             for template in known[key]:
@@ -129,9 +136,9 @@ def _lay_out_feed(plan: Plan, feed: Feed, rng: np.random.Generator) -> None:
 
 def _templates(plan: Plan, feed: Feed, item: int, stalled: list[int]) -> list[int]:
     """The ways of one item: one, or one for each partition of its queue."""
-    partitions = journey.partitions_of(feed)
+    partitions = partitions_of(feed)
     return [
-        journey.walk(plan.templates, plan.mesh, feed, item, partition=partition, stalled=stalled)
+        walk(plan.templates, plan.mesh, feed, item, partition=partition, stalled=stalled)
         for partition in (range(partitions) if partitions else (None,))
     ]
 

@@ -1,19 +1,22 @@
 """Makes the trace data of a mesh, and writes down what is true of it."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vpnrouter.errors import OperationError
-from vpnrouter.simulation import configs, files, mesh, plan, truth
+from vpnrouter.simulation import configs, files, mesh, plan
 from vpnrouter.simulation.faults.kinds import KINDS, plant
-from vpnrouter.simulation.faults.placement import Placement
+from vpnrouter.simulation.faults.placement import Fault, Placement
 from vpnrouter.simulation.files import RowGenerator
 from vpnrouter.simulation.mesh import Network
+from vpnrouter.simulation.plan import Plan
 
 START_NS: Final = 1_772_352_000 * 10**9
 """2026-03-01T08:00:00Z: simulations begin here when nothing else is said."""
@@ -33,6 +36,12 @@ _VPNS_FOR_TWO: Final = 160
 _FEEDS_PER_VPN: Final = 1.0
 _ROWS_PER_ITEM: Final = 400
 _ITEMS_MOST: Final = 12
+
+
+TRUTH_FILE: Final = "truth.json"
+"""Name of the file, under the output directory."""
+
+Truth = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +72,10 @@ def simulate(
     options: Options,
     output: Path,
     progress: Callable[[int, int], None] = lambda _done, _rows: None,
-) -> truth.Truth:
+) -> Truth:
     """Write traces, configurations and truth under `output`; returns the truth.
 
-    `progress` is told the rows written so far, and all.
+    `progress` is called with the rows written so far, and all.
 
     Raises:
         OperationError: no such network, options that do not go together, or the directory has traces or
@@ -81,23 +90,23 @@ def simulate(
         )
     graph = mesh.load(options.network)
     rng = np.random.default_rng(options.seed)
-    ground = _plan(graph, options, rng)
-    made = ground.plan
+    placement = _plan(graph, options, rng)
+    made = placement.plan
     counts = plan.share_out(made, options.rows)
-    told = truth.tell(made, counts, ground.faults, ground.consequences)
-    press = RowGenerator(made, counts, options.start_ns, rng)
+    truth = truth_of(made, counts, placement.faults, placement.consequences)
+    generator = RowGenerator(made, counts, options.start_ns, rng)
     try:
         output.mkdir(parents=True, exist_ok=True)
         out = files.TraceFiles(folder, made, rng, options.sample)
-        _generate(press, out, made, options.seconds, progress)
+        _generate(generator, out, made, options.seconds, progress)
         if options.configs:
             configs.write(made, output, options.sample)
-        told = {"options": asdict(options), "files": len(out.paths), **told}
-        text = json.dumps(told, indent=1, ensure_ascii=False)
-        (output / truth.FILE_NAME).write_text(text + "\n", encoding="utf-8")
+        truth = {"options": asdict(options), "files": len(out.paths), **truth}
+        text = json.dumps(truth, indent=1, ensure_ascii=False)
+        (output / TRUTH_FILE).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise OperationError(f"cannot write to {output}: {error.strerror or error}") from error
-    return told
+    return truth
 
 
 def _plan(graph: Network, options: Options, rng: np.random.Generator) -> Placement:
@@ -108,14 +117,14 @@ def _plan(graph: Network, options: Options, rng: np.random.Generator) -> Placeme
     built = mesh.build(graph, vpns, len(options.faults), rng)
     items = int(np.clip(options.rows / vpns / _ROWS_PER_ITEM, 1, _ITEMS_MOST))
     drafted = plan.draft(built, options.seconds, _FEEDS_PER_VPN, items, rng)
-    ground = Placement(drafted, options.rows, rng)
-    plant(ground, options.faults)
+    placement = Placement(drafted, options.rows, rng)
+    plant(placement, options.faults)
     plan.lay_out(drafted, options.sample, rng)
-    return ground
+    return placement
 
 
 def _generate(
-    press: RowGenerator,
+    generator: RowGenerator,
     out: files.TraceFiles,
     made: plan.Plan,
     seconds: float,
@@ -124,13 +133,67 @@ def _generate(
     routers = len({site.router for site in made.mesh.sites})
     # Enough for each router to fill a good part of a row group, and no more than fits in memory.
     wanted = int(np.clip(routers * _ROWS_PER_GROUP, *_SLICE_ROWS))
-    slices = max(1, -(-press.rows // wanted))
+    slices = max(1, -(-generator.rows // wanted))
     done = 0
     try:
         for at in range(1, slices + 1):
-            rows, order = press.draw(seconds * at / slices)
+            rows, order = generator.draw(seconds * at / slices)
             out.write(rows, order)
             done += len(rows)
-            progress(done, press.rows)
+            progress(done, generator.rows)
     finally:
         out.close()
+
+
+def truth_of(
+    plan: Plan, counts: NDArray[np.int64], faults: list[Fault], consequences: list[Fault]
+) -> Truth:
+    """The truth about `plan` with `counts` messages of each stream.
+
+    `counts`: rows and messages in all, rows by event, what there is of each kind of thing. `clocks`: how far
+    each router's clock is ahead, nanoseconds. `edges`: each bridge with its messages sent and received.
+    `faults` must be found by a report, `consequences` may be.
+    """
+    mesh, templates = plan.mesh, plan.templates
+    messages = np.zeros(len(templates.first), np.int64)
+    np.add.at(messages, [each.template for each in plan.streams], counts)
+    times = np.repeat(messages, templates.length)
+    for state in plan.states:
+        times[state.row] += 1
+    events: Counter[str] = Counter()
+    sent, received = Counter[int](), Counter[int]()
+    for event, bridge, many in zip(
+        templates.columns["event"], templates.bridge_number, times.tolist(), strict=True
+    ):
+        events[str(event)] += many
+        if bridge >= 0:
+            (sent if event == "bridge_send" else received)[bridge] += many
+    used = sorted({site.router for site in mesh.sites})
+    return {
+        "counts": {
+            "rows": int(times.sum()),
+            "messages": int(counts.sum()),
+            "routers": len(used),
+            "vpns": len(mesh.sites),
+            "bridges": len(mesh.bridges),
+            "topics": len({stream.topic for stream in plan.streams}),
+            "events": dict(sorted(events.items())),
+        },
+        "clocks": {mesh.network.routers[at]: int(plan.clocks_ns[at]) for at in used},
+        "edges": [
+            {
+                "from_router": mesh.sites[bridge.source].router_name,
+                "from_vpn": mesh.sites[bridge.source].vpn,
+                "to_router": mesh.sites[bridge.target].router_name,
+                "to_vpn": mesh.sites[bridge.target].vpn,
+                "bridge": bridge.name,
+                "kilometres": round(bridge.km, 1),
+                "sent": sent[number],
+                "received": received[number],
+                "downs": len(plan.downs.get(number, ())) + 1,
+            }
+            for number, bridge in enumerate(mesh.bridges)
+        ],
+        "faults": faults,
+        "consequences": consequences,
+    }

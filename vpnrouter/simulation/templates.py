@@ -1,12 +1,16 @@
-"""Templates of trace rows: what a message leaves behind on its way, written once and stamped out for
-each message.
+"""Templates of trace rows: what a message leaves behind on its way through the mesh.
 
-A row knows its parent within the template, after which it happens, and the row at which the message
-entered its router. Times are drawn for each message; all else is the same.
+A template is written once and filled for each message: only the times differ. A row knows its parent, after which
+it happens, and the row with which the message entered its router. The rows are those that a router writes
+(docs/traces.md): a guaranteed message waits in the queue of its bridge at the source until the target has it.
 """
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
+
+from vpnrouter.simulation.mesh import Bridge, Mesh
+from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Feed, Receiver
 
 COLUMNS: Final = (
     *("vpn", "event", "mode", "client", "endpoint", "bridge", "peer_router", "peer_vpn", "hops"),
@@ -116,3 +120,212 @@ class Topics:
             number = self._numbers[name] = len(self.names)
             self.names.append(name)
         return number
+
+
+_NS_PER_KM: Final = 6_500.0
+"""Light in fibre takes 5 µs a kilometre; cables are about a third longer than the way."""
+
+_HANDLING_NS: Final = (20_000.0, 30_000.0)
+_SPOOLING_NS: Final = (150_000.0, 120_000.0)
+_CONSUMING_NS: Final = (300_000.0, 600_000.0)
+_LINK_NS: Final = (120_000.0, 60_000.0)
+_JITTER: Final = 0.01
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A message in a site: the row with which it came in, what it visited before, bridges crossed, and by
+    whom it came (a client, or the bridge).
+    """
+
+    site: int
+    row: int
+    path: str | None
+    hops: int
+    source: str
+
+
+class Journey:
+    """Writes one template: `feed`'s message comes in, then goes where the calls say."""
+
+    def __init__(self, templates: Templates, mesh: Mesh, feed: Feed) -> None:
+        self._templates = templates
+        self._mesh = mesh
+        self._feed = feed
+        self.template = templates.begin()
+
+    def ingress(self) -> Visit:
+        """Record that the message is published."""
+        site = self._feed.origin
+        visit = Visit(site, -1, None, 0, self._feed.publisher)
+        values = self._values(visit, "ingress", {"client": self._feed.publisher})
+        row = self._templates.add(self._mesh.sites[site].router, values)
+        return Visit(site, row, None, 0, self._feed.publisher)
+
+    def deliver(self, visit: Visit, receiver: Receiver, partition: int | None = None) -> None:
+        """Record that the message goes to `receiver`, through its queue where it has one."""
+        if not receiver.endpoint:
+            self._after(visit, "deliver", visit.row, _HANDLING_NS, {"client": receiver.client})
+            return
+        client = receiver.client if partition is None else f"{receiver.client}-{partition}"
+        place: dict[str, Value] = {
+            "client": client,
+            "endpoint": receiver.endpoint,
+            "partition": partition,
+        }
+        row = self.enqueue(visit, receiver.endpoint, partition)
+        row = self._after(visit, "deliver", row, _HANDLING_NS, place)
+        self._after(visit, "acknowledge", row, _CONSUMING_NS, place)
+
+    def enqueue(self, visit: Visit, endpoint: str, partition: int | None = None) -> int:
+        """An endpoint takes the message; returns the row."""
+        return self._after(
+            visit,
+            "enqueue",
+            visit.row,
+            _SPOOLING_NS,
+            {"client": visit.source, "endpoint": endpoint, "partition": partition},
+        )
+
+    def discard(self, visit: Visit, reason: str, client: str = "") -> None:
+        """Record that the message is given up; `client` by default is who brought it."""
+        given: dict[str, Value] = {"client": client or visit.source, "reason": reason}
+        self._after(visit, "discard", visit.row, _HANDLING_NS, given)
+
+    def reject(self, visit: Visit, endpoint: str, reason: str, bridge: Bridge) -> None:
+        """Record that an endpoint refuses the message that `bridge` brought."""
+        given: dict[str, Value] = {"client": visit.source, "endpoint": endpoint, "reason": reason}
+        self._after(visit, "reject", visit.row, _SPOOLING_NS, given | self._peer_of(bridge))
+
+    def send(self, visit: Visit, number: int, *, acknowledged: bool = True) -> int:
+        """The message goes over bridge `number`, and leaves its queue there when it is `acknowledged`;
+        returns the row.
+        """
+        mesh, bridge = self._mesh, self._mesh.bridges[number]
+        local, here = mesh.sites[bridge.target], mesh.sites[bridge.source]
+        row = visit.row
+        client = mesh.client_of(bridge)
+        if self._feed.mode == PERSISTENT:
+            row = self.enqueue(visit, bridge.queue)
+        origin = mesh.sites[self._feed.origin]
+        given: dict[str, Value] = {
+            "client": client,
+            "bridge": bridge.name,
+            "peer_router": local.router_name,
+            "peer_vpn": local.vpn,
+            "hops": visit.hops + 1,
+            "origin_router": origin.router_name,
+            "origin_vpn": origin.vpn,
+        }
+        sent = self._after(visit, "bridge_send", row, _HANDLING_NS, given, number)
+        if self._feed.mode == PERSISTENT and acknowledged:
+            there_and_back = 2 * (bridge.km * _NS_PER_KM + _LINK_NS[0])
+            self._templates.add(
+                here.router,
+                self._values(visit, "acknowledge", {"client": client, "endpoint": bridge.queue}),
+                parent=sent,
+                entry=visit.row,
+                base_ns=there_and_back + _SPOOLING_NS[0],
+                spread_ns=_SPOOLING_NS[1],
+            )
+        return sent
+
+    def arrive(self, visit: Visit, sent: int, number: int, ramp_ns: float = 0.0) -> Visit:
+        """The message sent from `visit` with row `sent` comes out of bridge `number`."""
+        bridge = self._mesh.bridges[number]
+        here = self._mesh.sites[bridge.source].name
+        path = here if visit.path is None else f"{visit.path}>{here}"
+        source = f"#bridge/{bridge.name}"
+        coming = Visit(bridge.target, -1, path, visit.hops + 1, source)
+        values = self._values(coming, "bridge_receive", self._peer_of(bridge))
+        base = bridge.km * _NS_PER_KM
+        row = self._templates.add(
+            self._mesh.sites[bridge.target].router,
+            values,
+            parent=sent,
+            base_ns=base + _LINK_NS[0],
+            spread_ns=base * _JITTER + _LINK_NS[1],
+            ramp_ns=ramp_ns,
+            bridge_number=number,
+        )
+        return Visit(bridge.target, row, path, visit.hops + 1, source)
+
+    def cross(self, visit: Visit, number: int, ramp_ns: float = 0.0) -> Visit:
+        """Over bridge `number` and out at its other end."""
+        return self.arrive(visit, self.send(visit, number), number, ramp_ns)
+
+    def _peer_of(self, bridge: Bridge) -> dict[str, Value]:
+        remote = self._mesh.sites[bridge.source]
+        return {"bridge": bridge.name, "peer_router": remote.router_name, "peer_vpn": remote.vpn}
+
+    def _after(
+        self,
+        visit: Visit,
+        event: str,
+        parent: int,
+        delay_ns: tuple[float, float],
+        given: dict[str, Value],
+        bridge_number: int = -1,
+    ) -> int:
+        return self._templates.add(
+            self._mesh.sites[visit.site].router,
+            self._values(visit, event, given),
+            parent=parent,
+            entry=visit.row,
+            base_ns=delay_ns[0],
+            spread_ns=delay_ns[1],
+            bridge_number=bridge_number,
+        )
+
+    def _values(self, visit: Visit, event: str, given: dict[str, Value]) -> dict[str, Value]:
+        values: dict[str, Value] = {
+            "vpn": self._mesh.sites[visit.site].vpn,
+            "event": event,
+            "mode": self._feed.mode,
+            "hops": visit.hops,
+            "path": visit.path,
+        }
+        if visit.path is not None:
+            origin = self._mesh.sites[self._feed.origin]
+            values |= {"origin_router": origin.router_name, "origin_vpn": origin.vpn}
+        return values | given
+
+
+def walk(
+    templates: Templates,
+    mesh: Mesh,
+    feed: Feed,
+    item: int,
+    *,
+    partition: int | None = None,
+    stalled: Container[int] = (),
+) -> int:
+    """The normal way of a message of `feed` on `item`: to all who want it. Returns the template.
+
+    `partition` is where partitioned queues put it. Over the bridges `stalled` it is sent and never arrives.
+    """
+    journey = Journey(templates, mesh, feed)
+    visits = [journey.ingress()]
+    while visits:
+        visit = visits.pop()
+        for receiver in feed.receivers.get(visit.site, ()):
+            if receiver.item is None or receiver.item == item:
+                journey.deliver(visit, receiver, partition if receiver.partitions else None)
+        for number in feed.onward.get(visit.site, ()):
+            sent = journey.send(visit, number, acknowledged=number not in stalled)
+            if number not in stalled:
+                visits.append(journey.arrive(visit, sent, number))
+    return journey.template
+
+
+def partitions_of(feed: Feed) -> int:
+    """Partitions of the feed's partitioned queue; 0 where it has none."""
+    if feed.mode == DIRECT:
+        return 0
+    return max((one.partitions for each in feed.receivers.values() for one in each), default=0)
+
+
+def key_of(feed: Feed, item: int) -> tuple[int, ...]:
+    """What tells the ways of two items of a feed apart: equal keys, equal templates."""
+    wanted = {one.item for each in feed.receivers.values() for one in each}
+    return (item,) if item in wanted else ()

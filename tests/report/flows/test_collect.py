@@ -15,10 +15,10 @@ from vpnrouter.report.flows.collect import (
     width_for,
 )
 from vpnrouter.report.flows.tables import UpTime, flaps, links, spans_of, time_up
-from vpnrouter.report.schema import EDGE, LENGTHS, edge_named
+from vpnrouter.report.schema import LENGTHS, Edge, edge_named
 from vpnrouter.wire.link import codes
 
-FARES = ("edge", "blue", "core", "yellow", "fares")
+FARES = Edge("edge", "blue", "core", "yellow", "fares")
 AT_CORE = {"router": "core", "vpn": "yellow", "peer_router": "edge", "peer_vpn": "blue"}
 AT_EDGE = {"router": "edge", "vpn": "blue", "peer_router": "core", "peer_vpn": "yellow"}
 
@@ -27,10 +27,10 @@ def test_messages_run_from_the_remote_end() -> None:
     """Rows of both ends name the same edge; one without an end names none."""
     assert edge_of({**AT_CORE, "bridge": "fares", "remote": False}) == FARES
     assert edge_of({**AT_EDGE, "bridge": "fares", "remote": True}) == FARES
-    assert edge_of({**AT_EDGE, "bridge": None, "remote": True}) == (*FARES[:4], "")
+    assert edge_of({**AT_EDGE, "bridge": None, "remote": True}) == FARES._replace(bridge="")
     for name in AT_CORE:
         assert edge_of({**AT_CORE, "bridge": "fares", "remote": False, name: None}) is None
-    assert edge_named({**dict(zip(EDGE, FARES, strict=True)), "more": 1}) == FARES
+    assert edge_named({**FARES._asdict(), "more": 1}) == FARES
 
 
 def test_rows_come_in_batches_and_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_of_a_list_that_was_cut_the_begin_is_not_made_up(monkeypatch: pytest.Mon
 
 def test_the_latest_spans_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """By edge and time, as many as the table may have; flaps are all downs but the last."""
-    other = (*FARES[:4], "more")
+    other = FARES._replace(bridge="more")
     spans = {FARES: [UpTime(1, 2, "a"), UpTime(7, 8, "b"), UpTime(9)], other: [UpTime(3, 5, "c")]}
     rows = links(spans)
     assert [(row["bridge"], row["up_ns"], row["down_ns"], row["reason"]) for row in rows] == [

@@ -26,14 +26,24 @@ from vpnrouter.report.flows.tables import (
     nodes,
     seen_edges,
 )
-from vpnrouter.report.schema import DISCARDS, EDGE, EDGES, NODES, RATES, TIMELINE, TOPICS, WAYS
+from vpnrouter.report.schema import (
+    DISCARDS,
+    EDGE,
+    EDGES,
+    NODES,
+    RATES,
+    TIMELINE,
+    TOPICS,
+    WAYS,
+    Edge,
+)
 
 DigestOf = Callable[[str, list[dict[str, Any]]], DataFrame]
 AT_CORE = {"router": "core", "vpn": "yellow", "peer_router": "edge", "peer_vpn": "blue"}
 AT_EDGE = {"router": "edge", "vpn": "blue", "peer_router": "core", "peer_vpn": "yellow"}
 
 
-FARES = ("edge", "blue", "core", "yellow", "fares")
+FARES = Edge("edge", "blue", "core", "yellow", "fares")
 
 
 def total(event: str, count: int, *, remote: bool = False, **more: Any) -> dict[str, Any]:
@@ -104,9 +114,9 @@ def test_directions_and_names_are_edges_of_their_own() -> None:
     ]
     assert list(seen_edges(rows)) == [
         ("core", "yellow", "edge", "blue", "back"),
-        (*FARES[:4], ""),
+        FARES._replace(bridge=""),
         FARES,
-        (*FARES[:4], "more"),
+        FARES._replace(bridge="more"),
     ]
 
 
@@ -139,7 +149,7 @@ def test_time_up_ends_when_a_router_was_last_seen() -> None:
 
 def test_clocks_of_one_group_are_corrected() -> None:
     """Across groups nothing is; within one router nothing needs to be."""
-    own = ("core", "blue", "core", "yellow", "own")
+    own = Edge("core", "blue", "core", "yellow", "own")
     seen = {own: ObservedBridge(), FARES: ObservedBridge()}
 
     def corrected(references: dict[str, str]) -> list[bool]:
@@ -160,14 +170,14 @@ def test_rows_without_an_end_are_no_edge() -> None:
     assert seen_edges(rows) == {}
 
 
-OTHER = ("edge", "blue", "core", "red", "")
+OTHER = Edge("edge", "blue", "core", "red", "")
 
 
-def listed(edge: tuple[str, ...], *counts: tuple[int, int]) -> dict[str, Any]:
+def listed(edge: Edge, *counts: tuple[int, int]) -> dict[str, Any]:
     """A row of histograms."""
     pairs = [{"bucket": bucket, "count": count} for bucket, count in counts]
     samples = sum(count for _, count in counts)
-    return {**dict(zip(EDGE, edge, strict=True)), "samples": samples, "histogram": pairs}
+    return {**edge._asdict(), "samples": samples, "histogram": pairs}
 
 
 def test_percentiles_are_of_the_whole_histogram() -> None:
@@ -183,7 +193,7 @@ def test_percentiles_are_of_the_whole_histogram() -> None:
 def test_whole_histograms_up_to_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit is left out with all after it; percentiles are of every edge."""
     monkeypatch.setattr(module, "REPORT_LATENCIES", 3)
-    third = (*FARES[:4], "third")
+    third = FARES._replace(bridge="third")
     rows = [listed(FARES, (1, 9), (2, 9)), listed(OTHER, (1, 4), (2, 4)), listed(third, (5, 1))]
     found, table = latencies(rows)
     assert list(found) == [FARES, OTHER, third]
@@ -238,7 +248,7 @@ def test_events_are_counted_by_vpn() -> None:
 
 def test_far_ends_become_nodes() -> None:
     """A VPN known only as the other end of a bridge is a node without counts, and only once."""
-    edges = [("edge", "blue", "core", "yellow", "a"), ("edge", "blue", "core", "red", "b")]
+    edges = [FARES, OTHER]
     found = nodes([vpn_total("core", "yellow", "bridge_receive")], [], edges)
     assert [
         (r["router"], r["vpn"], r["traced"], r["bridged_in"], r["first_ns"]) for r in found
@@ -267,7 +277,7 @@ def test_edges_without_messages_take_no_room() -> None:
         return ObservedBridge(receive=SideCounts(messages=messages, stretches=2 if messages else 0))
 
     edges = {
-        ("a", "b", "c", "d", name): seen(count)
+        Edge("a", "b", "c", "d", name): seen(count)
         for name, count in zip("xyz", (5, 0, 5), strict=True)
     }
     assert [edge[4] for edge in busiest_bridges(edges, 4)] == ["x", "z"]

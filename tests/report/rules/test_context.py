@@ -51,9 +51,9 @@ def test_nothing_is_said_when_all_are_there() -> None:
 
 MakeRow = Callable[..., dict[str, Any]]
 
-FORTH: Edge = ("a", "x", "b", "y", "way")
-BACK: Edge = ("b", "y", "a", "x", "back")
-OTHER: Edge = ("c", "z", "b", "y", "way")
+FORTH = Edge("a", "x", "b", "y", "way")
+BACK = Edge("b", "y", "a", "x", "back")
+OTHER = Edge("c", "z", "b", "y", "way")
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_finding_is_at_the_end_that_attracts() -> None:
 
 
 SECOND = 1_000_000_000
-EDGE = ("a", "x", "b", "y", "way")
+EDGE = Edge("a", "x", "b", "y", "way")
 
 
 def test_discards_explain_copies(loss_row: MakeRow) -> None:

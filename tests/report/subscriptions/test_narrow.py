@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vpnrouter.report.schema import Finding
+from vpnrouter.report.schema import Edge, Finding
 from vpnrouter.report.subscriptions import over_broad as module
-from vpnrouter.report.subscriptions.held import DIALECTS, Edge
+from vpnrouter.report.subscriptions.held import DIALECTS
 from vpnrouter.report.subscriptions.narrow import MOST, narrower
 from vpnrouter.report.subscriptions.over_broad import (
     Crossing,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
-from vpnrouter.report.schema import Finding
+from vpnrouter.report.schema import Edge, Finding, edge_named
 from vpnrouter.report.subscriptions import over_broad as module
 from vpnrouter.report.subscriptions import unused
-from vpnrouter.report.subscriptions.held import Edge, bridge_of, by_client, edge_of, held, unmet
+from vpnrouter.report.subscriptions.held import bridge_of, by_client, held, unmet
 from vpnrouter.report.subscriptions.over_broad import crossings, wasted
 from vpnrouter.report.subscriptions.unused import compared, unseen_topics
 
@@ -25,7 +25,7 @@ def test_names() -> None:
         "to_vpn": "blue",
         "bridge": "fares",
     }
-    edge = edge_of(row)
+    edge = edge_named(row)
     assert edge == Edge("core", "yellow", "edge/1", "blue", "fares")
     assert edge.client == "#bridge/edge/1/blue/fares"
     assert by_client([row]) == {("core", "yellow", edge.client): edge}

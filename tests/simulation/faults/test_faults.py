@@ -26,13 +26,13 @@ def test_all_fit_into_a_middling_mesh(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kinds = (*KINDS, *KINDS)
     built = mesh.build(mesh.load("sndlib/germany50"), 250, len(kinds), rng)
-    ground = Placement(plan.draft(built, 3_600.0, 0.2, 1, rng), 100_000, rng)
-    plant(ground, kinds)
-    found = [fault["kind"] for fault in ground.faults]
+    placement = Placement(plan.draft(built, 3_600.0, 0.2, 1, rng), 100_000, rng)
+    plant(placement, kinds)
+    found = [fault["kind"] for fault in placement.faults]
     assert all(found.count(kind) >= 2 for kind in KINDS), f"seed {seed}"
 
 
-def ground(vpns: int = 40, seed: int = 1) -> Placement:
+def placement(vpns: int = 40, seed: int = 1) -> Placement:
     """Ground in a small mesh."""
     rng = np.random.default_rng(seed)
     built = mesh.build(mesh.load("sndlib/polska"), vpns, 8, rng)
@@ -41,7 +41,7 @@ def ground(vpns: int = 40, seed: int = 1) -> Placement:
 
 def test_no_two_faults_stand_in_one_domain() -> None:
     """Each way lies in a domain of its own, along its links."""
-    one = ground()
+    one = placement()
     built = one.plan.mesh
     taken = []
     for _ in range(4):
@@ -56,7 +56,7 @@ def test_no_two_faults_stand_in_one_domain() -> None:
 
 def test_ground_is_used_up() -> None:
     """When every domain has its fault, there is no room for one more."""
-    one = ground()
+    one = placement()
     for _ in one.plan.mesh.domains:
         one.way(1)
     with pytest.raises(OperationError, match="too few message VPNs"):
@@ -65,14 +65,14 @@ def test_ground_is_used_up() -> None:
 
 def test_faults_have_messages_enough() -> None:
     """A share of the rows, and never fewer than a rule needs to be sure."""
-    one = ground()
+    one = placement()
     assert one.messages() == round(SHARE * 100_000)
     assert one.messages(0.01) == LEAST_MESSAGES
 
 
 def test_places_are_named_as_findings_name_them() -> None:
     """An edge's local end is where the bridge stands, its peer where messages come from."""
-    one = ground()
+    one = placement()
     source, target = one.way(2)
     number = one.plan.mesh.bridge(source, target)
     remote, local = one.plan.mesh.sites[source], one.plan.mesh.sites[target]

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, final
 
 from vpnrouter.errors import TopicError
-from vpnrouter.report.schema import ERROR, INFO, WARNING, Finding, Rows, Severity
+from vpnrouter.report.schema import ERROR, INFO, WARNING, Finding, Rows, Severity, edge_named
 from vpnrouter.report.structure.graph import Place, goal_of, start_of
 from vpnrouter.topics.algebra import intersects, matches
 from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
@@ -122,8 +122,8 @@ class MeshContext:
 
     def held(self, edge: dict[str, Any]) -> list[Filter]:
         """What a bridge asks for at its remote end, as far as that is known, exceptions left out."""
-        client = f"#bridge/{edge['to_router']}/{edge['to_vpn']}/{edge['bridge']}"
-        parsed = (_parsed(text, SMF) for text in self._held.get((start_of(edge), client), []))
+        held = self._held.get((start_of(edge), edge_named(edge).client), [])
+        parsed = (_parsed(text, SMF) for text in held)
         return [one for one in parsed if one is not None and not one.exception]
 
     def busiest(self, start: Place, goal: Place) -> dict[str, Any] | None:

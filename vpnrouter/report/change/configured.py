@@ -17,17 +17,18 @@ from vpnrouter.config.mesh.remotes import ConfiguredRemote as Remote
 from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.config.router import Loaded
 from vpnrouter.errors import ConfigError, TopicError
-from vpnrouter.report.schema import Rows
+from vpnrouter.report.schema import BRIDGE_CLIENT, Rows
 from vpnrouter.report.structure.graph import Place
 from vpnrouter.topics.grammar import parse_filter, to_smf
 
-_BRIDGE: Final = "#bridge/"
 _COLUMNS: Final = ("router", "vpn", "client", "filter")
 
 
 def bridge_subscriptions(states: DataFrame) -> Rows:
     """STATES in; every filter that a bridge ever subscribed to: `router`, `vpn`, `client`, `filter`."""
-    asked = states.where((F.col("event") == "subscribe") & F.col("client").startswith(_BRIDGE))
+    asked = states.where(
+        (F.col("event") == "subscribe") & F.col("client").startswith(BRIDGE_CLIENT)
+    )
     rows: Rows = (
         asked.withColumnRenamed("topic", "filter")
         .select(*_COLUMNS)

@@ -6,14 +6,12 @@ writes no traces is missing from them, not from the mesh.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from vpnrouter.limits import REPORT_DRIFT_FINDINGS
 from vpnrouter.report.change.configured import Configured, ConfiguredBridge
-from vpnrouter.report.schema import ERROR, WARNING, Finding, Rows, Severity
+from vpnrouter.report.schema import BRIDGE_CLIENT, ERROR, WARNING, Finding, Rows, Severity
 from vpnrouter.report.structure.graph import Place, goal_of, start_of
-
-_CLIENT: Final = "#bridge/"
 
 
 class Drift(NamedTuple):
@@ -73,7 +71,7 @@ def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Observed:
         by_bridge.setdefault((goal_of(row), row["bridge"]), []).append(row)
     held: dict[tuple[Place, str], set[str]] = {}
     for row in subscriptions:
-        if (row["client"] or "").startswith(_CLIENT):
+        if (row["client"] or "").startswith(BRIDGE_CLIENT):
             key = ((row["router"], row["vpn"]), row["client"])
             held.setdefault(key, set()).add(row["filter"])
     return _Observed(traced, frozenset(router for router, _ in traced), by_bridge, held)
@@ -81,7 +79,7 @@ def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Observed:
 
 def _client(bridge: ConfiguredBridge) -> str:
     """The name under which a bridge logs in to its remote router."""
-    return f"{_CLIENT}{bridge.goal[0]}/{bridge.goal[1]}/{bridge.name}"
+    return f"{BRIDGE_CLIENT}{bridge.goal[0]}/{bridge.goal[1]}/{bridge.name}"
 
 
 def _missing_vpns(mesh: Configured, seen: _Observed) -> Iterable[Finding]:

@@ -11,28 +11,16 @@ one of them; `bytes` is of payloads; `start_ns` names a stretch of time by its b
 
 from typing import Final
 
-from pyspark.sql.types import BooleanType, DoubleType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import StructType
 
-from vpnrouter.report.schema import struct
-
-_TEXT: Final = StringType()
-_LONG: Final = LongType()
+from vpnrouter.report.schema import flag, integer, long, real, struct, text
 
 PLACES: Final = struct(
-    router=_TEXT,
-    vpn=_TEXT,
-    event=_TEXT,
-    mode=_TEXT,
-    bridge=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    remote=BooleanType(),
-    start_ns=_LONG,
-    count=_LONG,
-    weight=DoubleType(),
-    bytes=_LONG,
-    first_ns=_LONG,
-    last_ns=_LONG,
+    **text("router vpn event mode bridge peer_router peer_vpn"),
+    **flag("remote"),
+    **long("start_ns count"),
+    **real("weight"),
+    **long("bytes first_ns last_ns"),
 )
 """What happened where in which stretch: all events but `subscribe`, `unsubscribe` and `link_rejected`.
 
@@ -42,20 +30,9 @@ a client).
 """
 
 PATHS: Final = struct(
-    path=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    bridge=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    origin_router=_TEXT,
-    origin_vpn=_TEXT,
-    hops=IntegerType(),
-    count=_LONG,
-    bytes=_LONG,
-    least_age_ns=_LONG,
-    first_ns=_LONG,
-    last_ns=_LONG,
+    **text("path router vpn bridge peer_router peer_vpn origin_router origin_vpn"),
+    **integer("hops"),
+    **long("count bytes least_age_ns first_ns last_ns"),
 )
 """The ways on which messages came into message VPNs, from `bridge_receive` rows: `path` is what they had
 visited before ("router/vpn>router/vpn"; null where a row does not say), `least_age_ns` the shortest time since
@@ -63,18 +40,10 @@ the first ingress, by two clocks, uncorrected.
 """
 
 USES: Final = struct(
-    topic=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    event=_TEXT,
-    client=_TEXT,
-    endpoint=_TEXT,
-    bridge=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    count=_LONG,
-    weight=DoubleType(),
-    bytes=_LONG,
+    **text("topic router vpn event client endpoint bridge peer_router peer_vpn"),
+    **long("count"),
+    **real("weight"),
+    **long("bytes"),
 )
 """What became of each topic in each message VPN: `ingress`, `bridge_receive`, `deliver` (with client),
 `enqueue` (with endpoint), `bridge_send` (with the bridge's client), `discard` (with the reason in `endpoint`
@@ -83,22 +52,13 @@ whose size grows with the number of topics.
 """
 
 LOSSES: Final = struct(
-    router=_TEXT,
-    vpn=_TEXT,
-    event=_TEXT,
-    reason=_TEXT,
-    endpoint=_TEXT,
-    bridge=_TEXT,
-    client=_TEXT,
-    crossed=BooleanType(),
-    start_ns=_LONG,
-    count=_LONG,
-    weight=DoubleType(),
-    bytes=_LONG,
-    example_topic=_TEXT,
-    example_path=_TEXT,
-    first_ns=_LONG,
-    last_ns=_LONG,
+    **text("router vpn event reason endpoint bridge client"),
+    **flag("crossed"),
+    **long("start_ns count"),
+    **real("weight"),
+    **long("bytes"),
+    **text("example_topic example_path"),
+    **long("first_ns last_ns"),
 )
 """Events that ended a message's way or held it up, by reason and place: `discard`, `reject`, `expire`,
 `dead_letter`, `redeliver`. `crossed`: it had come over a bridge. `reason`, `endpoint`, `bridge` and `client`
@@ -106,39 +66,26 @@ are "" where the row does not name one.
 """
 
 DELAYS: Final = struct(
-    origin_router=_TEXT,
-    origin_vpn=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    bucket=IntegerType(),
-    count=_LONG,
+    **text("origin_router origin_vpn router vpn"),
+    **integer("bucket"),
+    **long("count"),
 )
 """How long messages were under way from their first ingress to a delivery or an endpoint (`deliver`, `enqueue`),
 by clocks that are corrected: counts by bucket of `vpnrouter.report.digests.columns`.
 """
 
 HOPS: Final = struct(
-    from_router=_TEXT,
-    from_vpn=_TEXT,
-    to_router=_TEXT,
-    to_vpn=_TEXT,
-    bridge=_TEXT,
-    bucket=IntegerType(),
-    count=_LONG,
+    **text("from_router from_vpn to_router to_vpn bridge"),
+    **integer("bucket"),
+    **long("count"),
 )
 """How long messages took over each bridge, from `bridge_send` to `bridge_receive`, by corrected clocks."""
 
 DOUBLES: Final = struct(
-    kind=_TEXT,
-    router=_TEXT,
-    vpn=_TEXT,
-    who=_TEXT,
-    other=_TEXT,
-    messages=_LONG,
-    copies=_LONG,
-    example_trace=_TEXT,
-    first_ns=_LONG,
-    last_ns=_LONG,
+    **text("kind router vpn who other"),
+    **long("messages copies"),
+    **text("example_trace"),
+    **long("first_ns last_ns"),
 )
 """Messages that came more than once, found by following each message:
 
@@ -152,30 +99,17 @@ DOUBLES: Final = struct(
 """
 
 STATES: Final = struct(
-    ts_ns=_LONG,
-    router=_TEXT,
-    vpn=_TEXT,
-    event=_TEXT,
-    client=_TEXT,
-    bridge=_TEXT,
-    peer_router=_TEXT,
-    peer_vpn=_TEXT,
-    topic=_TEXT,
-    topic_syntax=_TEXT,
-    reason=_TEXT,
+    **long("ts_ns"),
+    **text("router vpn event client bridge peer_router peer_vpn topic topic_syntax reason"),
 )
 """The rows that concern no message, as they are: link_up, link_down, link_rejected, subscribe, unsubscribe;
 `topic` is the filter of the last two, `topic_syntax` its dialect ("mqtt" or "smf", null where unknown).
 """
 
 ENDPOINTS: Final = struct(
-    router=_TEXT,
-    vpn=_TEXT,
-    endpoint=_TEXT,
-    partition=IntegerType(),
-    enqueued=_LONG,
-    acknowledged=_LONG,
-    bytes=_LONG,
+    **text("router vpn endpoint"),
+    **integer("partition"),
+    **long("enqueued acknowledged bytes"),
 )
 """Load of each queue and topic endpoint; `partition` is null for one that has none."""
 

@@ -50,7 +50,7 @@ def edge_of(row: Mapping[str, Any]) -> Edge | None:
     if None in near or None in far:
         return None
     start, goal = (near, far) if row["remote"] else (far, near)
-    return (*start, *goal, row["bridge"] or "")
+    return Edge(*start, *goal, row["bridge"] or "")
 
 
 def remote_end() -> Column:

@@ -133,9 +133,8 @@ def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], R
         full = full or len(listed) + len(counts) > REPORT_LATENCIES
         if full:
             continue
-        ends = dict(zip(EDGE, edge, strict=True))
         listed.extend(
-            {**ends, "latency_ns": middle_ns(number), "messages": counts[number]}
+            {**edge._asdict(), "latency_ns": middle_ns(number), "messages": counts[number]}
             for number in sorted(counts)
         )
     return found, listed
@@ -419,7 +418,7 @@ def links(spans: Mapping[Edge, Sequence[UpTime]]) -> Rows:
         listed.sort(key=lambda one: (one[0], one[1].up_ns))
     return [
         {
-            **dict(zip(EDGE, edge, strict=True)),
+            **edge._asdict(),
             "up_ns": span.up_ns,
             "down_ns": span.down_ns,
             "reason": span.reason,
@@ -581,7 +580,7 @@ def edges(
         rows.append(
             {
                 **dict.fromkeys(EDGES.names),
-                **dict(zip(EDGE, edge, strict=True)),
+                **edge._asdict(),
                 "messages": side.messages,
                 "messages_estimated": None if side.weight is None else round(side.weight),
                 "bytes": side.bytes,
@@ -614,7 +613,7 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, ObservedBr
     crossings = with_edge(places.where(F.col("event").isin(*CROSSINGS)))
     if len(kept) < sum(one.fuller.messages > 0 for one in seen.values()):
         names = StructType([EDGES[name] for name in EDGE])
-        listed = table_of((dict(zip(EDGE, edge, strict=True)) for edge in kept), names)
+        listed = table_of((edge._asdict() for edge in kept), names)
         crossings = crossings.join(
             F.broadcast(spark.createDataFrame(listed, names)), list(EDGE), "left_semi"
         )
@@ -643,7 +642,7 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, ObservedBr
         if row[f"{event}_messages"]:
             found.append(
                 {
-                    **dict(zip(EDGE, edge, strict=True)),
+                    **edge._asdict(),
                     "start_ns": row["start_ns"],
                     **{figure: row[f"{event}_{figure}"] for figure in figures},
                 }

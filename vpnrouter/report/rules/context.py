@@ -56,20 +56,21 @@ def percent(share: float) -> str:
 
 def ends(edge: Edge) -> dict[str, Any]:
     """The fields of a finding about a bridge: its place is the end that attracts."""
-    from_router, from_vpn, to_router, to_vpn, bridge = edge
     return {
-        "router": to_router,
-        "vpn": to_vpn,
-        "peer_router": from_router,
-        "peer_vpn": from_vpn,
-        "bridge": bridge or None,
+        "router": edge.to_router,
+        "vpn": edge.to_vpn,
+        "peer_router": edge.from_router,
+        "peer_vpn": edge.from_vpn,
+        "bridge": edge.bridge or None,
     }
 
 
 def named(edge: Edge) -> str:
     """The bridge in a sentence."""
-    from_router, from_vpn, to_router, to_vpn, bridge = edge
-    return f"bridge {bridge} from {from_router}/{from_vpn} to {to_router}/{to_vpn}"
+    return (
+        f"bridge {edge.bridge} from {edge.from_router}/{edge.from_vpn}"
+        f" to {edge.to_router}/{edge.to_vpn}"
+    )
 
 
 class Bridges:
@@ -104,11 +105,11 @@ class Bridges:
     @staticmethod
     def _by_login(here: Iterable[Edge], router: str, vpn: str, client: str) -> Edge | None:
         for edge in here:
-            if client == f"{BRIDGE_CLIENT}{edge[2]}/{edge[3]}/{edge[4]}":
+            if client == edge.client:
                 return edge
         peer_router, first, rest = client.removeprefix(BRIDGE_CLIENT).partition("/")
         peer_vpn, second, name = rest.rpartition("/")
-        return (router, vpn, peer_router, peer_vpn, name) if first and second else None
+        return Edge(router, vpn, peer_router, peer_vpn, name) if first and second else None
 
     def receiving(
         self, router: str, vpn: str, client: str, bridge: str, path: str | None
@@ -156,7 +157,7 @@ def losses_by_place(losses: DataFrame) -> DataFrame:
     reject = F.col("event") == "reject"
     reason = F.col("reason")
     crossed = F.coalesce(F.col("crossed"), F.lit(True))
-    to_bridge = F.col("client").startswith("#bridge/") | (F.col("bridge") != "")
+    to_bridge = F.col("client").startswith(BRIDGE_CLIENT) | (F.col("bridge") != "")
     kept = losses.where(
         (discard & crossed & reason.isin(LOOP_DETECTED, TTL_EXCEEDED, DUPLICATE))
         | (discard & to_bridge & (reason == TRANSMIT_CONGESTION))

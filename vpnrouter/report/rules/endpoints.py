@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import REPORT_TROUBLE_FILTERS, REPORT_TROUBLE_ROWS
 from vpnrouter.report.rules.context import Bridges, counted, ends, lasting, percent
-from vpnrouter.report.schema import ERROR, WARNING, Finding, Rows
+from vpnrouter.report.schema import ERROR, WARNING, Edge, Finding, Rows
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.units import SECOND_NS
@@ -153,8 +153,7 @@ def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
         refusals = sum(count for _, _, count in spans)
         where: dict[str, Any] = {"router": router, "vpn": vpn}
         if edge_parts:
-            a, b, c, d, name = edge_parts
-            where = ends((a, b, c, d, name))
+            where = ends(Edge(*edge_parts))
         over = f" of bridge {where['bridge']}" if where.get("bridge") else " of a bridge"
         who = f"Endpoint {endpoint} in {router}/{vpn}" if endpoint else f"{router}/{vpn}"
         found.append(

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.limits import REPORT_TROUBLE_STALLS
+from vpnrouter.report.digests.columns import ends as edge_columns
 from vpnrouter.report.rules.context import (
     TRANSMIT_CONGESTION,
     Bridges,
@@ -168,11 +169,7 @@ def unanswered(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
         & F.col("peer_router").isNotNull()
         & F.col("peer_vpn").isNotNull()
     ).select(
-        F.when(sent, F.col("router")).otherwise(F.col("peer_router")).alias("from_router"),
-        F.when(sent, F.col("vpn")).otherwise(F.col("peer_vpn")).alias("from_vpn"),
-        F.when(sent, F.col("peer_router")).otherwise(F.col("router")).alias("to_router"),
-        F.when(sent, F.col("peer_vpn")).otherwise(F.col("vpn")).alias("to_vpn"),
-        F.coalesce(F.col("bridge"), F.lit("")).alias("bridge"),
+        *(column.alias(name) for name, column in edge_columns(sent).items()),
         _corrected(clocks, width_ns).alias("start_ns"),
         F.when(sent, F.col("count")).otherwise(0).alias("sent"),
         F.when(sent, 0).otherwise(F.col("count")).alias("received"),

@@ -9,13 +9,12 @@ expressions against the definition. A filter that the router would have refused 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from vpnrouter.report.schema import BRIDGE_CLIENT, EDGE
+from vpnrouter.report.schema import BRIDGE_CLIENT, Edge, edge_named
 from vpnrouter.topics.grammar import MQTT as MQTT_DIALECT
 from vpnrouter.topics.grammar import SMF as SMF_DIALECT
 
@@ -117,31 +116,9 @@ def _quoted(text: Column) -> Column:
     return F.concat(F.lit(r"\Q"), inside, F.lit(r"\E"))
 
 
-@final
-@dataclass(frozen=True, order=True)
-class Edge:
-    """A bridge, from the remote message VPN, where messages come from, to the local one."""
-
-    from_router: str
-    from_vpn: str
-    to_router: str
-    to_vpn: str
-    bridge: str
-
-    @property
-    def client(self) -> str:
-        """The name under which it logs in to the remote router."""
-        return f"{BRIDGE_CLIENT}{self.to_router}/{self.to_vpn}/{self.bridge}"
-
-
-def edge_of(row: Mapping[str, Any]) -> Edge:
-    """The edge that a row with the columns EDGE is about."""
-    return Edge(*(row[name] for name in EDGE))
-
-
 def by_client(edges: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], Edge]:
     """The edges by remote router, remote message VPN, and name of the client there."""
-    known = (edge_of(row) for row in edges)
+    known = (edge_named(row) for row in edges)
     return {(edge.from_router, edge.from_vpn, edge.client): edge for edge in known}
 
 

@@ -17,8 +17,10 @@ from vpnrouter.limits import (
     REPORT_WASTED_EDGES,
     REPORT_WAYS_ON,
 )
-from vpnrouter.report.schema import EDGE, WARNING, Finding, Rows
-from vpnrouter.report.subscriptions.held import DIALECTS, Edge, edge_of
+from vpnrouter.report.digests.columns import ends as edge_columns
+from vpnrouter.report.rules.context import ends
+from vpnrouter.report.schema import EDGE, WARNING, Edge, Finding, Rows, edge_named
+from vpnrouter.report.subscriptions.held import DIALECTS
 from vpnrouter.report.subscriptions.narrow import narrower
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import SMF, Filter, parse_filter
@@ -38,26 +40,14 @@ def crossings(uses: DataFrame) -> DataFrame:
     A bridge that renames topics has rows with only `sent` and rows with only `received`.
     """
     sends = F.col("event") == "bridge_send"
-
-    def side(own: str, peer: str) -> tuple[Column, Column]:
-        first = F.when(sends, F.col(own)).otherwise(F.col(peer))
-        return first.alias(f"from_{own}"), F.when(sends, F.col(peer)).otherwise(F.col(own)).alias(
-            f"to_{own}"
-        )
-
-    from_router, to_router = side("router", "peer_router")
-    from_vpn, to_vpn = side("vpn", "peer_vpn")
+    columns = edge_columns(sends)
     bridged = uses.where(
         F.col("event").isin(*_BRIDGED)
         & F.col("peer_router").isNotNull()
         & F.col("peer_vpn").isNotNull()
         & F.col("topic").isNotNull()
     ).select(
-        from_router,
-        from_vpn,
-        to_router,
-        to_vpn,
-        F.coalesce("bridge", F.lit("")).alias("bridge"),
+        *(columns[name].alias(name) for name in EDGE),
         "topic",
         sends.alias("sends"),
         "count",
@@ -93,10 +83,12 @@ def wasted(crossed: DataFrame, uses: DataFrame) -> DataFrame | None:
         "topic",
         F.lit(True).alias("passed_on"),
     )
-    ends = useless.select(F.col("router").alias("to_router"), F.col("vpn").alias("to_vpn"), "topic")
+    goals = useless.select(
+        F.col("router").alias("to_router"), F.col("vpn").alias("to_vpn"), "topic"
+    )
     return (
         crossed.where(F.col("received") > 0)
-        .join(ends, ["to_router", "to_vpn", "topic"], "left_semi")
+        .join(goals, ["to_router", "to_vpn", "topic"], "left_semi")
         .join(passed_on, ["from_router", "from_vpn", "topic"], "left")
         .select(
             *EDGE,
@@ -287,7 +279,7 @@ def worst_crossings(crossed: DataFrame, lost: DataFrame) -> list[Crossing]:
 def _gathered(rows: Iterable[Mapping[str, Any]]) -> list[Crossing]:
     found: dict[Edge, Crossing] = {}
     for row in rows:
-        edge = edge_of(row)
+        edge = edge_named(row)
         crossing = found.get(edge)
         if crossing is None:
             crossing = Crossing(
@@ -387,11 +379,7 @@ def _broad(
     return Finding(
         kind="over_broad",
         severity=WARNING,
-        router=edge.to_router,
-        vpn=edge.to_vpn,
-        peer_router=edge.from_router,
-        peer_vpn=edge.from_vpn,
-        bridge=edge.bridge,
+        **ends(edge),
         client=edge.client,
         topic=filter_.original,
         messages=messages,
@@ -420,11 +408,7 @@ def _left_over(crossing: Crossing, broad: list[Filter]) -> list[Finding]:
         Finding(
             kind="wasted_crossing",
             severity=WARNING,
-            router=edge.to_router,
-            vpn=edge.to_vpn,
-            peer_router=edge.from_router,
-            peer_vpn=edge.from_vpn,
-            bridge=edge.bridge,
+            **ends(edge),
             client=edge.client,
             topic=topic,
             messages=count,

@@ -35,7 +35,7 @@ ALL_KINDS: Final = {**KINDS, **DRIFT_KINDS}
 """Both."""
 
 
-def plant(ground: Placement, kinds: Sequence[str]) -> None:
+def plant(placement: Placement, kinds: Sequence[str]) -> None:
     """Plant one fault for each of `kinds`, which may stand several times.
 
     Raises:
@@ -43,4 +43,4 @@ def plant(ground: Placement, kinds: Sequence[str]) -> None:
     """
     order = list(ALL_KINDS)
     for kind in sorted(kinds, key=order.index):
-        ALL_KINDS[kind](ground)
+        ALL_KINDS[kind](placement)

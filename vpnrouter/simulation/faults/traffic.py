@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from vpnrouter.simulation.faults.placement import Placement
-from vpnrouter.simulation.journey import Journey, walk
+from vpnrouter.simulation.templates import Journey, walk
 from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Receiver, attract, lead, receive
 
 _UNMATCHED: Final = "no-subscription-match"
@@ -17,163 +17,165 @@ _PARTITIONS: Final = 4
 _SKEW: Final = 0.8
 
 
-def black_hole(ground: Placement) -> None:
+def black_hole(placement: Placement) -> None:
     """A client publishes what nobody has subscribed to."""
-    (site,) = ground.way(1)
-    feed = ground.feed("heartbeats", DIRECT, site)
-    journey = Journey(ground.plan.templates, ground.plan.mesh, feed)
+    (site,) = placement.way(1)
+    feed = placement.feed("heartbeats", DIRECT, site)
+    journey = Journey(placement.plan.templates, placement.plan.mesh, feed)
     journey.discard(journey.ingress(), _UNMATCHED)
-    ground.stream(feed, 0, journey.template, ground.messages())
-    ground.faults.append({"kind": "black_hole", **ground.at(site), "topic": feed.topic(0)})
+    placement.stream(feed, 0, journey.template, placement.messages())
+    placement.faults.append({"kind": "black_hole", **placement.at(site), "topic": feed.topic(0)})
 
 
-def never_matched(ground: Placement) -> None:
+def never_matched(placement: Placement) -> None:
     """A client subscribes to what nobody publishes, besides what it gets."""
-    plan = ground.plan
-    (site,) = ground.way(1)
+    plan = placement.plan
+    (site,) = placement.way(1)
     place = plan.mesh.sites[site]
-    feed = ground.feed("journal", DIRECT, site)
+    feed = placement.feed("journal", DIRECT, site)
     client = "archive-reader"
     feed.receivers[site] = [Receiver(client)]
     # Silence proves something only where there is traffic.
-    many = max(_TRAFFIC, ground.messages())
-    ground.stream(feed, 0, walk(plan.templates, plan.mesh, feed, 0), many)
+    many = max(_TRAFFIC, placement.messages())
+    placement.stream(feed, 0, walk(plan.templates, plan.mesh, feed, 0), many)
     topic = f"{place.vpn}/archive/{place.router_name}/#"
     plan.extra_subscriptions.append((site, client, topic))
-    ground.faults.append(
-        {"kind": "never_matched", **ground.at(site), "client": client, "topic": topic}
+    placement.faults.append(
+        {"kind": "never_matched", **placement.at(site), "client": client, "topic": topic}
     )
 
 
-def over_broad(ground: Placement) -> None:
+def over_broad(placement: Placement) -> None:
     """A bridge attracts a whole feed, of which one topic alone is wanted behind it."""
-    plan, mesh = ground.plan, ground.plan.mesh
-    source, target = way = ground.way(2)
-    feed = ground.feed("catalog", DIRECT, source, _WIDE_ITEMS)
+    plan, mesh = placement.plan, placement.plan.mesh
+    source, target = way = placement.way(2)
+    feed = placement.feed("catalog", DIRECT, source, _WIDE_ITEMS)
     feed.receivers[source] = [Receiver("catalog-all")]
     feed.receivers[target] = [Receiver("catalog-one", item=0)]
     lead(mesh, feed, way)
     bridge = mesh.bridge(source, target)
-    many = ground.messages()
+    many = placement.messages()
     wanted = walk(plan.templates, mesh, feed, 0)
-    ground.stream(feed, 0, wanted, round(many * _WANTED_SHARE))
+    placement.stream(feed, 0, wanted, round(many * _WANTED_SHARE))
     wasted = Journey(plan.templates, mesh, feed)
-    spot = wasted.ingress()
-    wasted.deliver(spot, feed.receivers[source][0])
-    wasted.discard(wasted.cross(spot, bridge), _UNMATCHED)
+    visit = wasted.ingress()
+    wasted.deliver(visit, feed.receivers[source][0])
+    wasted.discard(wasted.cross(visit, bridge), _UNMATCHED)
     each = round(many * (1 - _WANTED_SHARE) / (_WIDE_ITEMS - 1))
     for item in range(1, _WIDE_ITEMS):
-        ground.stream(feed, item, wasted.template, each)
-    ground.faults.append(
+        placement.stream(feed, item, wasted.template, each)
+    placement.faults.append(
         {
             "kind": "over_broad",
-            **ground.edge(bridge),
+            **placement.edge(bridge),
             "topic": feed.filter,
             "value": 1 - _WANTED_SHARE,
         }
     )
-    ground.consequences.append({"kind": "wasted_crossing", **ground.edge(bridge)})
+    placement.consequences.append({"kind": "wasted_crossing", **placement.edge(bridge)})
 
 
-def skewed_partition(ground: Placement) -> None:
+def skewed_partition(placement: Placement) -> None:
     """Nearly all messages of a partitioned queue have keys of one partition."""
-    plan, mesh = ground.plan, ground.plan.mesh
-    (site,) = ground.way(1)
-    feed = ground.feed("sessions", PERSISTENT, site)
+    plan, mesh = placement.plan, placement.plan.mesh
+    (site,) = placement.way(1)
+    feed = placement.feed("sessions", PERSISTENT, site)
     place = mesh.sites[site].router_name
     receiver = Receiver(f"sessions-{place}-worker", f"sessions-{place}", _PARTITIONS)
     feed.receivers[site] = [receiver]
-    many = ground.messages(2)
-    full = int(ground.rng.integers(_PARTITIONS))
+    many = placement.messages(2)
+    full = int(placement.rng.integers(_PARTITIONS))
     for partition in range(_PARTITIONS):
         share = _SKEW if partition == full else (1 - _SKEW) / (_PARTITIONS - 1)
         template = walk(plan.templates, mesh, feed, 0, partition=partition)
-        ground.stream(feed, 0, template, round(many * share))
-    ground.faults.append(
+        placement.stream(feed, 0, template, round(many * share))
+    placement.faults.append(
         {
             "kind": "skewed_partition",
-            **ground.at(site),
+            **placement.at(site),
             "endpoint": receiver.endpoint,
             "value": _SKEW * _PARTITIONS,
         }
     )
 
 
-def loop(ground: Placement) -> None:
+def loop(placement: Placement) -> None:
     """Three message VPNs in a ring attract one feed: it comes round, goes on, and is stopped only then."""
-    mesh = ground.plan.mesh
-    first, second, third = way = ground.way(3)
-    feed = ground.feed("ledger", DIRECT, first)
-    receive(mesh, feed, second, ground.rng, plain=True)
-    receive(mesh, feed, third, ground.rng, plain=True)
+    mesh = placement.plan.mesh
+    first, second, third = way = placement.way(3)
+    feed = placement.feed("ledger", DIRECT, first)
+    receive(mesh, feed, second, placement.rng, plain=True)
+    receive(mesh, feed, third, placement.rng, plain=True)
     lead(mesh, feed, way)
-    back = mesh.new_bridge(third, first, _shortcut_km(ground, way))
+    back = mesh.new_bridge(third, first, _shortcut_km(placement, way))
     attract(mesh, feed, back)
-    journey = Journey(ground.plan.templates, mesh, feed)
+    journey = Journey(placement.plan.templates, mesh, feed)
     there = mesh.bridge(first, second)
-    spot = journey.cross(journey.ingress(), there)
-    journey.deliver(spot, feed.receivers[second][0])
-    spot = journey.cross(spot, mesh.bridge(second, third))
-    journey.deliver(spot, feed.receivers[third][0])
-    spot = journey.cross(journey.cross(spot, back), there)
-    journey.discard(spot, "loop-detected")
-    ground.stream(feed, 0, journey.template, ground.messages())
+    visit = journey.cross(journey.ingress(), there)
+    journey.deliver(visit, feed.receivers[second][0])
+    visit = journey.cross(visit, mesh.bridge(second, third))
+    journey.deliver(visit, feed.receivers[third][0])
+    visit = journey.cross(journey.cross(visit, back), there)
+    journey.discard(visit, "loop-detected")
+    placement.stream(feed, 0, journey.template, placement.messages())
     smallest = min(way, key=lambda site: mesh.sites[site].name)
-    ground.faults.append({"kind": "loop", **ground.at(smallest)})
-    ground.consequences += [
-        {"kind": "duplicate", **ground.at(second)},
-        {"kind": "over_broad", **ground.edge(back)},
-        {"kind": "wasted_crossing", **ground.edge(back)},
+    placement.faults.append({"kind": "loop", **placement.at(smallest)})
+    placement.consequences += [
+        {"kind": "duplicate", **placement.at(second)},
+        {"kind": "over_broad", **placement.edge(back)},
+        {"kind": "wasted_crossing", **placement.edge(back)},
     ]
 
 
-def two_ways(ground: Placement) -> None:
+def two_ways(placement: Placement) -> None:
     """A feed reaches a message VPN twice: by a shortcut, or by a second bridge beside the first."""
-    mesh = ground.plan.mesh
-    way = ground.way(3)
+    mesh = placement.plan.mesh
+    way = placement.way(3)
     first, second, third = way
-    feed = ground.feed("quotes", DIRECT, first)
-    receive(mesh, feed, second, ground.rng, plain=True)
-    receive(mesh, feed, third, ground.rng, plain=True)
+    feed = placement.feed("quotes", DIRECT, first)
+    receive(mesh, feed, second, placement.rng, plain=True)
+    receive(mesh, feed, third, placement.rng, plain=True)
     lead(mesh, feed, way)
-    beside = ground.planted("two_ways") % 2 == 1
-    km = mesh.near[second][third] if beside else _shortcut_km(ground, way)
+    beside = placement.planted("two_ways") % 2 == 1
+    km = mesh.near[second][third] if beside else _shortcut_km(placement, way)
     other = mesh.new_bridge(second if beside else first, third, km)
     attract(mesh, feed, other)
-    journey = Journey(ground.plan.templates, mesh, feed)
+    journey = Journey(placement.plan.templates, mesh, feed)
     begin = journey.ingress()
     middle = journey.cross(begin, mesh.bridge(first, second))
     journey.deliver(middle, feed.receivers[second][0])
-    spots = [
+    visits = [
         journey.cross(middle, mesh.bridge(second, third)),
         journey.cross(middle if beside else begin, other),
     ]
-    came, again = spots if beside else reversed(spots)
+    came, again = visits if beside else reversed(visits)
     journey.deliver(came, feed.receivers[third][0])
     journey.discard(again, "duplicate")
-    ground.stream(feed, 0, journey.template, ground.messages())
-    ground.faults.append({"kind": "two_ways", **ground.at(third)})
+    placement.stream(feed, 0, journey.template, placement.messages())
+    placement.faults.append({"kind": "two_ways", **placement.at(third)})
 
 
-def duplicate(ground: Placement) -> None:
+def duplicate(placement: Placement) -> None:
     """Two bridges take the same guaranteed messages, each by a queue: the queue behind them has all twice."""
-    mesh = ground.plan.mesh
-    first, second = way = ground.way(2)
-    feed = ground.feed("payments", PERSISTENT, first)
-    receive(mesh, feed, second, ground.rng, plain=True)
+    mesh = placement.plan.mesh
+    first, second = way = placement.way(2)
+    feed = placement.feed("payments", PERSISTENT, first)
+    receive(mesh, feed, second, placement.rng, plain=True)
     lead(mesh, feed, way)
     other = mesh.new_bridge(first, second, mesh.near[first][second])
     attract(mesh, feed, other)
     (receiver,) = feed.receivers[second]
-    journey = Journey(ground.plan.templates, mesh, feed)
+    journey = Journey(placement.plan.templates, mesh, feed)
     begin = journey.ingress()
     for bridge in (mesh.bridge(first, second), other):
         journey.deliver(journey.cross(begin, bridge), receiver)
-    ground.stream(feed, 0, journey.template, ground.messages())
-    ground.faults.append({"kind": "duplicate", **ground.at(second), "endpoint": receiver.endpoint})
-    ground.consequences.append({"kind": "two_ways", **ground.at(second)})
+    placement.stream(feed, 0, journey.template, placement.messages())
+    placement.faults.append(
+        {"kind": "duplicate", **placement.at(second), "endpoint": receiver.endpoint}
+    )
+    placement.consequences.append({"kind": "two_ways", **placement.at(second)})
 
 
-def _shortcut_km(ground: Placement, way: list[int]) -> float:
-    near = ground.plan.mesh.near
+def _shortcut_km(placement: Placement, way: list[int]) -> float:
+    near = placement.plan.mesh.near
     return 0.8 * sum(near[one][other] for one, other in pairwise(way))

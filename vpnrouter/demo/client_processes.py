@@ -1,0 +1,222 @@
+"""The processes of MQTT clients: publishers, and the subscribers of one router, which count what arrives.
+
+Each speaks in lines of JSON. Publishers get the number of rows and the addresses by place as arguments; each line
+{"until": N} requests all flights before flight N, and the answer {"until": N, "published": {NAME: TOTAL}} follows when
+they are sent. Subscribers get the router and the addresses; lines {"received": {NAME: TOTAL}} follow while messages
+arrive, and any line on standard input requests the end: {"tallies": {NAME: {ORIGIN: {TOPIC: COUNT}}}}.
+"""
+
+import json
+import select
+import selectors
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import paho.mqtt.client as mqtt
+from paho.mqtt.enums import CallbackAPIVersion
+
+from vpnrouter.demo import scenario
+from vpnrouter.demo.scenario import Flights, published, read_flights, topic
+from vpnrouter.errors import OperationError
+
+
+class PublisherClient:
+    """One publisher: its client and the flights that are its own."""
+
+    def __init__(
+        self, flights: Flights, publisher: scenario.Publisher, address: tuple[str, int]
+    ) -> None:
+        self.name = publisher.name
+        self.count = 0
+        self._flights = flights
+        self._place = publisher.place
+        self._mine = published(flights, publisher)
+        self._topics = [topic(route) for route in flights.routes]
+        self._client = connected(f"publisher-{publisher.name}", address)
+
+    def publish(self, first: int, end: int) -> None:
+        """Publish its own flights among first..end-1, QoS 0, and see them off."""
+        routes = self._flights.route_of[first:end].tolist()
+        mine = self._mine[first:end].tolist()
+        payloads = self._flights.payloads(first, end, self._place)
+        for route, own, payload in zip(routes, mine, payloads, strict=True):
+            if not own:
+                continue
+            told = self._client.publish(self._topics[route], payload)
+            if told.rc != mqtt.MQTT_ERR_SUCCESS:
+                raise OperationError(f"{self.name} cannot publish: {mqtt.error_string(told.rc)}")
+            self.count += 1
+        drain(self._client)
+
+
+def connected(client_id: str, address: tuple[str, int]) -> mqtt.Client:
+    """A client that the router has welcomed.
+
+    Raises:
+        OperationError: it was refused.
+    """
+    client = mqtt.Client(CallbackAPIVersion.VERSION2, client_id=client_id, protocol=mqtt.MQTTv5)
+    # No keep-alive: this process reads only between its tasks.
+    client.connect(*address, keepalive=0)
+    while not client.is_connected():
+        code = client.loop(timeout=1.0)
+        if code != mqtt.MQTT_ERR_SUCCESS:
+            raise OperationError(f"{client_id} cannot connect: {mqtt.error_string(code)}")
+    return client
+
+
+def descriptor(client: mqtt.Client) -> int:
+    """The client's socket, for waiting.
+
+    Raises:
+        OperationError: it has none any more.
+    """
+    socket = client.socket()
+    if socket is None:
+        raise OperationError("connection lost")
+    return int(socket.fileno())
+
+
+def drain(client: mqtt.Client) -> None:
+    """Wait until everything has been handed to the system."""
+    while client.want_write():
+        select.select([], [descriptor(client)], [])
+        code = client.loop_write()
+        if code != mqtt.MQTT_ERR_SUCCESS:
+            raise OperationError(f"connection lost: {mqtt.error_string(code)}")
+
+
+def publishers() -> None:
+    """Serve one demonstration until standard input ends."""
+    rows, addresses = int(sys.argv[1]), json.loads(sys.argv[2])
+    _serve_publishers(read_flights(rows), addresses)
+
+
+def _serve_publishers(flights: Flights, addresses: Mapping[str, tuple[str, int]]) -> None:
+    """Connect everybody, say so, and publish what is asked for."""
+    stations = [PublisherClient(flights, one, addresses[one.place]) for one in scenario.PUBLISHERS]
+    print(json.dumps({"ready": True}), flush=True)
+    done = 0
+    for line in sys.stdin:
+        until = json.loads(line)["until"]
+        for station in stations:
+            station.publish(done, until)
+        done = until
+        counts = {one.name: one.count for one in stations}
+        print(json.dumps({"until": until, "published": counts}), flush=True)
+
+
+_TELL_S: Final = 0.02
+_BATCH: Final = 500
+_UNREADABLE: Final = "?"
+
+
+class SubscriberClient:
+    """One subscriber and what it heard, by origin and topic."""
+
+    def __init__(self, subscriber: scenario.Subscriber, address: tuple[str, int]) -> None:
+        self.name = subscriber.name
+        self.count = 0
+        self.tally: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._granted = False
+        self.client = connected(f"subscriber-{subscriber.name}", address)
+        self.client.on_message = self._hear
+        self._answers = subscriber.answers
+        self.client.on_subscribe = self._subscribed
+        self.client.subscribe(subscriber.filter, qos=0)
+        while not self._granted:
+            self._checked(self.client.loop(timeout=1.0))
+
+    def listen(self) -> None:
+        """Take the messages that have arrived, or the first of them, and see the answers off."""
+        for _ in range(_BATCH):
+            before = self.count
+            self._checked(self.client.loop_read())
+            if self.count == before:
+                break
+        drain(self.client)
+
+    def _hear(self, client: mqtt.Client, userdata: object, message: mqtt.MQTTMessage) -> None:
+        self.count += 1
+        told = read(message.payload)
+        self.tally[origin(told)][message.topic] += 1
+        if self._answers and is_late(told):
+            # From within the client's own reading, so it leaves with the next drain.
+            self._checked(client.publish(*alert(told)).rc)
+
+    def _subscribed(
+        self, client: mqtt.Client, userdata: object, mid: int, codes: Sequence[Any], _: object
+    ) -> None:
+        if any(code.is_failure for code in codes):
+            raise OperationError(f"{self.name} may not subscribe: {codes[0]}")
+        self._granted = True
+
+    def _checked(self, code: int) -> None:
+        if code != mqtt.MQTT_ERR_SUCCESS:
+            raise OperationError(f"{self.name} lost its connection: {mqtt.error_string(code)}")
+
+
+def read(payload: bytes | bytearray) -> Mapping[str, Any]:
+    """What a message says; nothing where it cannot be read."""
+    try:
+        told = json.loads(payload)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def origin(told: Mapping[str, Any]) -> str:
+    """Where a message says that it was published."""
+    return str(told.get("from", _UNREADABLE))
+
+
+def is_late(told: Mapping[str, Any]) -> bool:
+    """Whether it is a late flight of blue."""
+    return told.get("from") == scenario.BLUE and (told.get("dep_delay") or 0) >= scenario.LATE_MIN
+
+
+def alert(told: Mapping[str, Any]) -> tuple[str, bytes]:
+    """Topic and payload of the answer to a late flight."""
+    route = (told["carrier"], told["origin"], told["dest"])
+    says = {"from": scenario.YELLOW, "flight": told["flight"], "late_min": told["dep_delay"]}
+    return topic(route, "alerts"), json.dumps(says, separators=(",", ":")).encode()
+
+
+def subscribers() -> None:
+    """Serve one demonstration until asked for the end."""
+    router, addresses = sys.argv[1], json.loads(sys.argv[2])
+    _serve_subscribers(
+        [one for one in scenario.SUBSCRIBERS if scenario.router_of(one.place) == router], addresses
+    )
+
+
+def _serve_subscribers(
+    subscribers: Sequence[scenario.Subscriber], addresses: Mapping[str, tuple[str, int]]
+) -> None:
+    """Connect everybody, say so, and count."""
+    clients = [SubscriberClient(one, addresses[one.place]) for one in subscribers]
+    print(json.dumps({"ready": True}), flush=True)
+    selector = selectors.DefaultSelector()
+    for client in clients:
+        selector.register(descriptor(client.client), selectors.EVENT_READ, client)
+    selector.register(sys.stdin, selectors.EVENT_READ, None)
+    told = {client.name: 0 for client in clients}
+    told_s = 0.0
+    asked = False
+    while not asked:
+        for key, _ in selector.select(_TELL_S):
+            if key.data is None:
+                asked = True
+            else:
+                key.data.listen()
+        now_s = time.monotonic()
+        counts = {client.name: client.count for client in clients}
+        if counts != told and now_s - told_s >= _TELL_S:
+            print(json.dumps({"received": counts}), flush=True)
+            told, told_s = counts, now_s
+    print(json.dumps({"tallies": {client.name: client.tally for client in clients}}), flush=True)
+    # Whoever asked would take an end before all others have told for a failure.
+    sys.stdin.read()
