@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.cli import _completed as completed
+from vpnrouter.cli import _completion as completed
 from vpnrouter.cli._show_rows import What
 
 

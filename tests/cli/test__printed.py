@@ -4,7 +4,7 @@ import io
 
 from rich.table import Table
 
-from vpnrouter.cli._printed import (
+from vpnrouter.cli._format import (
     RX_RATE,
     TX_RATE,
     Collected,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli._tables import QueueTables, age, is_stuck, megabytes, quota
-from vpnrouter.management.rows import row_of
+from vpnrouter.management.responses import row_of
 from vpnrouter.management.status.queues import QueueStatus
 
 STATUS = QueueStatus(

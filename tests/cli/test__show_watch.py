@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.cli import _show_watch
-from vpnrouter.cli._printed import RX_RATE, TX_RATE, Collected
+from vpnrouter.cli import _watch
+from vpnrouter.cli._format import RX_RATE, TX_RATE, Collected
 from vpnrouter.cli._show_rows import What
-from vpnrouter.cli._show_watch import Rates, height, watch
+from vpnrouter.cli._watch import Rates, height, watch
 from vpnrouter.errors import OperationError
 
 
@@ -48,7 +48,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_show_watch, "sleep", sleep)
+    monkeypatch.setattr(_watch, "sleep", sleep)
     return pauses
 
 

@@ -8,7 +8,7 @@ import pytest
 from vpnrouter.cli._listing import Listing, Spec
 from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
 from vpnrouter.management.msg_vpns import status_of
-from vpnrouter.management.rows import row_of
+from vpnrouter.management.responses import row_of
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 
 CLIENT = ClientStatus("blue", "c[1]", "ann", platform="MQTT 5", uptime=61, tx_msg_count=1_234)

@@ -23,7 +23,7 @@ def test_a_script_for_each_shell(shell: str, capsys: pytest.CaptureFixture[str])
 def completed(monkeypatch: pytest.MonkeyPatch, capsys: Any, line: str) -> list[str]:
     """What bash gets for a line that ends where the cursor is."""
     words = line.split(" ")
-    monkeypatch.setattr("vpnrouter.cli._completed.PATIENCE_S", 60.0)
+    monkeypatch.setattr("vpnrouter.cli._completion.PATIENCE_S", 60.0)
     monkeypatch.setenv("COMP_WORDS", "\n".join(words))
     monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
     monkeypatch.setenv(app.COMPLETION, "complete_bash")

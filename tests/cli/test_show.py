@@ -257,7 +257,7 @@ def test_wide(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def clients(count: int) -> list[dict[str, Any]]:
     """Rows of clients."""
-    from vpnrouter.management.rows import row_of
+    from vpnrouter.management.responses import row_of
     from vpnrouter.management.status.clients import ClientStatus
 
     return [row_of(ClientStatus("blue", f"client-{number:05}")) for number in range(count)]
@@ -294,7 +294,7 @@ def test_watched(
     served: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Block after block with rates, until ^C, which is a good end."""
-    from vpnrouter.cli import _show_watch
+    from vpnrouter.cli import _watch
 
     pauses: list[float] = []
 
@@ -303,7 +303,7 @@ def test_watched(
         if len(pauses) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_show_watch, "sleep", sleep)
+    monkeypatch.setattr(_watch, "sleep", sleep)
     assert app.run(["show", "bridges", "to-a", "--watch", "0.5"]) == 0
     said = [line for line in lines(capsys) if line.startswith(("Bridge", "to-a"))]
     assert [line.split()[-2:] for line in said[::2]] == [["Rx/s", "Tx/s"]] * 2

@@ -137,7 +137,7 @@ def test_watch(
     what: str, hostile: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables that are watched show no control characters either, the second look with rates."""
-    from vpnrouter.cli import _show_watch
+    from vpnrouter.cli import _watch
 
     looks = iter([None])
 
@@ -145,7 +145,7 @@ def test_watch(
         if next(looks, 1):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(_show_watch, "sleep", sleep)
+    monkeypatch.setattr(_watch, "sleep", sleep)
     for form in ([], ["--detail"], ["--stats"]):
         if form and what in {"topology", "events"}:
             continue
@@ -337,8 +337,8 @@ def test_a_broker_that_refuses(
 
 
 WRITERS: Final = {
-    "vpnrouter/cli/_told.py": "the one place where commands write lines",
-    "vpnrouter/cli/_printed.py": "the one console of commands",
+    "vpnrouter/cli/_output.py": "the one place where commands write lines",
+    "vpnrouter/cli/_format.py": "the one console of commands",
     "vpnrouter/config/reference.py": "a tool of this repository, with texts of its own",
     "vpnrouter/demo/progress.py": "its own routers' names, which are in the code",
     "vpnrouter/demo/publishing.py": "JSON between the demo's own processes",

@@ -25,8 +25,8 @@ from vpnrouter.core.access import AclProfile
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.management.access import Access
+from vpnrouter.management.api_context import Sources
 from vpnrouter.management.application import build_app
-from vpnrouter.management.sources import Sources
 from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.testing.memory import Client, MemoryRouter

@@ -3,7 +3,7 @@ from dataclasses import dataclass, fields
 import pytest
 
 from vpnrouter.bridges.status import BridgeStatus, RemoteStatus
-from vpnrouter.management.rows import camel, names_of, row_of, schema_of
+from vpnrouter.management.responses import camel, names_of, row_of, schema_of
 
 FIELD_NAMES = """
     averageRxByteRate averageRxMsgRate averageTxByteRate averageTxMsgRate boundToQueue clientName

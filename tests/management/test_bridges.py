@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.bridges.status import BridgeStatus, RemoteStatus
-from vpnrouter.management.rows import names_of
+from vpnrouter.management.responses import names_of
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/bridges"
 ODD = "/SEMP/v2/monitor/msgVpns/a%2Fb/bridges/x%2Cy%20%5Bz%5D,auto"

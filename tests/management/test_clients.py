@@ -3,7 +3,7 @@ from urllib.parse import quote
 
 import pytest
 
-from vpnrouter.management.rows import names_of
+from vpnrouter.management.responses import names_of
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/clients"

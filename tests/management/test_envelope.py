@@ -3,8 +3,8 @@ from typing import Any
 
 from starlette.requests import Request
 
-from vpnrouter.management.body import not_found
-from vpnrouter.management.rows import (
+from vpnrouter.management.errors import not_found
+from vpnrouter.management.responses import (
     error_reply,
     list_reply,
     object_reply,

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
-from vpnrouter.management.exchange import BODY_S, REST_S, Exchange
+from vpnrouter.management.middleware import BODY_S, REST_S, Exchange
 
 LENGTH = {"content-length": "5"}
 

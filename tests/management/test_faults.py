@@ -1,21 +1,21 @@
 import pytest
 
 from vpnrouter.errors import RequestError
-from vpnrouter.management import body
+from vpnrouter.management import errors
 
 
 @pytest.mark.parametrize(
     ("fault", "code", "status", "http_status"),
     [
-        (body.failed("x"), 2, "FAIL", 500),
-        (body.busy("x"), 2, "FAIL", 503),
-        (body.not_found("x"), 6, "NOT_FOUND", 400),
-        (body.invalid("x"), 11, "INVALID_PARAMETER", 400),
-        (body.not_supported("x"), 14, "NOT_SUPPORTED", 405),
-        (body.unauthorized("x"), 72, "UNAUTHORIZED", 401),
-        (body.forbidden("x"), 72, "UNAUTHORIZED", 403),
-        (body.too_many("x"), 72, "UNAUTHORIZED", 429),
-        (body.no_path("x"), 535, "INVALID_PATH", 404),
+        (errors.failed("x"), 2, "FAIL", 500),
+        (errors.busy("x"), 2, "FAIL", 503),
+        (errors.not_found("x"), 6, "NOT_FOUND", 400),
+        (errors.invalid("x"), 11, "INVALID_PARAMETER", 400),
+        (errors.not_supported("x"), 14, "NOT_SUPPORTED", 405),
+        (errors.unauthorized("x"), 72, "UNAUTHORIZED", 401),
+        (errors.forbidden("x"), 72, "UNAUTHORIZED", 403),
+        (errors.too_many("x"), 72, "UNAUTHORIZED", 429),
+        (errors.no_path("x"), 535, "INVALID_PATH", 404),
     ],
 )
 def test_codes_are_the_fields(

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.rows import names_of
+from vpnrouter.management.responses import names_of
 from vpnrouter.management.status.clients import MqttSessionStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/mqttSessions"

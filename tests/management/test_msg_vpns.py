@@ -2,7 +2,7 @@ from dataclasses import fields
 from typing import Any
 
 from vpnrouter.management.msg_vpns import MsgVpnStatus
-from vpnrouter.management.rows import camel, names_of
+from vpnrouter.management.responses import camel, names_of
 
 PATH = "/SEMP/v2/monitor/msgVpns"
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.management.rows import Condition, Key, Row, nested_page
+from vpnrouter.management.responses import Condition, Key, Row, nested_page
 
 NAMES = st.sampled_from(["a", "b", "b ", "ba", "c"])
 

@@ -7,7 +7,7 @@ import trio
 
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import SORT_CHARACTERS
-from vpnrouter.management.rows import (
+from vpnrouter.management.responses import (
     CHUNK,
     Key,
     Page,

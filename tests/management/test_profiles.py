@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.rows import names_of
+from vpnrouter.management.responses import names_of
 from vpnrouter.management.status.profiles import (
     AclProfileStatus,
     ClientProfileStatus,

@@ -1,6 +1,6 @@
 import pytest
 
-from vpnrouter.management.rows import names_of
+from vpnrouter.management.responses import names_of
 from vpnrouter.management.status.queues import (
     FlowStatus,
     MsgStatus,

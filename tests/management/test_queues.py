@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.rows import names_of
+from vpnrouter.management.responses import names_of
 from vpnrouter.management.status.queues import MsgStatus, QueueStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/queues"

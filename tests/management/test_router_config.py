@@ -12,7 +12,7 @@ from vpnrouter.config.effects import Change
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management.sources import Edited, Examined, Sources
+from vpnrouter.management.api_context import Edited, Examined, Sources
 from vpnrouter.settings.schema import Effect
 
 PATH = "/vpnrouter/v1/config"

@@ -2,7 +2,7 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
-from vpnrouter.management.rows import parse_select
+from vpnrouter.management.responses import parse_select
 
 KNOWN = ["bridgeName", "rxMsgCount", "rxByteCount", "txMsgCount"]
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
-from vpnrouter.management.rows import matches, meets, parse_where
+from vpnrouter.management.responses import matches, meets, parse_where
 
 ROW = {"name": "from-edge", "up": True, "count": 5, "reasons": {"a": 1}}
 

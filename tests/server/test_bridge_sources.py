@@ -12,9 +12,8 @@ import trio
 
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
-from vpnrouter.management.edge import Edge
 from vpnrouter.management.metrics.source import bridge_figures
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.server_hooks import Edge
 from vpnrouter.management.status.bridges import backlog_of, oldest_age_ms
 from vpnrouter.server.net.dial import transport_of
 from vpnrouter.server.net.reactor import flush_ready

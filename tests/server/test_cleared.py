@@ -1,4 +1,4 @@
-"""vpnrouter.management.status.cleared: cleared counts stay in balance, and faults are not cleared away."""
+"""vpnrouter.management.status.stats_baseline: cleared counts stay in balance, and faults are not cleared away."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.core.guaranteed.counters import EndpointCounters
-from vpnrouter.management.status.cleared import (
+from vpnrouter.management.status.stats_baseline import (
     ClearedEndpoints,
     bridge_base,
     bridge_counts,

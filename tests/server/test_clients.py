@@ -12,9 +12,9 @@ from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.errors import TopicError
-from vpnrouter.management.edge import Edge
-from vpnrouter.management.status.cleared import ClearedEndpoints
+from vpnrouter.management.server_hooks import Edge
 from vpnrouter.management.status.clients import Clients
+from vpnrouter.management.status.stats_baseline import ClearedEndpoints
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.packets import (
     Connack,

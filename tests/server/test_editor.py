@@ -13,7 +13,7 @@ from vpnrouter.config.document_values import digest_of
 from vpnrouter.config.load import load
 from vpnrouter.config.parse import Plain
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management.sources import Editor
+from vpnrouter.management.api_context import Editor
 
 
 async def test_a_change_holds_and_stays(edited: Any, capfd: Any) -> None:

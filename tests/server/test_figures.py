@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.status import status_of
 from vpnrouter.core.router import Router
-from vpnrouter.management.edge import Edge
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics.figures import BridgeFigures
@@ -22,6 +21,7 @@ from vpnrouter.management.metrics.source import (
     bridge_figures,
     higher,
 )
+from vpnrouter.management.server_hooks import Edge
 from vpnrouter.trace.recorder import Recorder
 
 ONE = """

@@ -2,8 +2,8 @@
 
 from types import ModuleType
 
-from vpnrouter.management.status.cleared import ClearedEndpoints
 from vpnrouter.management.status.clients import session_status
+from vpnrouter.management.status.stats_baseline import ClearedEndpoints
 from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trustme
 
-from vpnrouter.management.edge import Edge
-from vpnrouter.management.status.cleared import ClearedEndpoints
+from vpnrouter.management.server_hooks import Edge
 from vpnrouter.management.status.clients import Clients
+from vpnrouter.management.status.stats_baseline import ClearedEndpoints
 from vpnrouter.server.net.dial import shown_address, transport_of
 
 LISTENERS = """

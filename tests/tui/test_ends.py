@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.tui.store import once, other_end
+from vpnrouter.tui.router_state import once, other_end
 
 
 def end(vpn: str, name: str, remote: tuple[str, str], outbound: str = "") -> dict[str, Any]:

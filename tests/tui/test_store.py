@@ -1,7 +1,7 @@
 import pytest
 
 from vpnrouter.limits import TUI_HISTORY
-from vpnrouter.tui.store import Meter, Meters, Store
+from vpnrouter.tui.router_state import Meter, Meters, Store
 
 
 def test_rate_is_growth_by_time() -> None:

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.limits import TUI_TROUBLES
-from vpnrouter.tui.store import Store
-from vpnrouter.tui.trouble import BACKS_UP, DOWN, LOSING, NOTE, STALLED, Trouble, troubles
+from vpnrouter.tui.problems import BACKS_UP, DOWN, LOSING, NOTE, STALLED, Trouble, troubles
+from vpnrouter.tui.router_state import Store
 
 
 def bridge(**changes: Any) -> dict[str, Any]:

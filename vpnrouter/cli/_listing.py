@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from vpnrouter.cli._printed import (
+from vpnrouter.cli._format import (
     RATE_TITLES,
     RX_RATE,
     Collected,

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 import typer
 from rich.text import Text
 
-from vpnrouter.cli._printed import console_for, line
-from vpnrouter.cli._told import note, say_json
+from vpnrouter.cli._format import console_for, line
+from vpnrouter.cli._output import note, say_json
 from vpnrouter.plan.risks import effect_name
 from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
-    from vpnrouter.management.rows import Row
+    from vpnrouter.management.responses import Row
     from vpnrouter.plan.compare import RouterPlan
     from vpnrouter.plan.mesh_file import Mesh, PlannedRouter
 

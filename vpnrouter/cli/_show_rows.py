@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.rows import matches
+from vpnrouter.management.responses import matches
 
 
 class What(StrEnum):

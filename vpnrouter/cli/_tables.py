@@ -7,8 +7,7 @@ from typing import Final, NamedTuple, TextIO
 
 from rich.table import Table
 
-from vpnrouter.cli._listing import Column, Spec
-from vpnrouter.cli._printed import (
+from vpnrouter.cli._format import (
     Collected,
     Row,
     add_rate_columns,
@@ -19,6 +18,7 @@ from vpnrouter.cli._printed import (
     shown,
     words,
 )
+from vpnrouter.cli._listing import Column, Spec
 from vpnrouter.units import MEGABYTE
 
 _NONE: Final = "-"

@@ -12,13 +12,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from vpnrouter.bridges.status import LOGGED_IN
-from vpnrouter.cli._printed import Collected, Row, line, printer_for
-from vpnrouter.cli._show_watch import watch as watched
+from vpnrouter.cli._format import Collected, Row, line, printer_for
+from vpnrouter.cli._output import say_json
 from vpnrouter.cli._tables import HEALTH_COLOURS
-from vpnrouter.cli._told import say_json
+from vpnrouter.cli._watch import watch as watched
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.rows import matches
+from vpnrouter.management.responses import matches
 
 GraphRow = Mapping[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from vpnrouter.build_info import version_line
-from vpnrouter.cli._told import note, say
+from vpnrouter.cli._output import note, say
 from vpnrouter.errors import ConfigError, OperationError, TopicError, VpnrouterError
 
 

@@ -8,7 +8,7 @@ import typer
 
 from vpnrouter.cli import _mesh
 from vpnrouter.cli._mesh import MeshPath, Prune
-from vpnrouter.cli._told import note, say_json
+from vpnrouter.cli._output import note, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.plan.execute import Outcome

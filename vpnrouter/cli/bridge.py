@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vpnrouter.cli._completed import bridge_names, vpn_names
+from vpnrouter.cli._completion import bridge_names, vpn_names
+from vpnrouter.cli._output import say
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
-from vpnrouter.cli._told import say
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from vpnrouter import limits
-from vpnrouter.cli._told import say, say_json
+from vpnrouter.cli._output import say, say_json
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from vpnrouter.cli._told import note, say, say_json
+from vpnrouter.cli._output import note, say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Reading

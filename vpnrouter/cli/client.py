@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli._completed import client_names, vpn_names
+from vpnrouter.cli._completion import client_names, vpn_names
+from vpnrouter.cli._output import say
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
-from vpnrouter.cli._told import say
 from vpnrouter.errors import OperationError
 
 group = typer.Typer(

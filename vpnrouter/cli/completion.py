@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli._told import say_script
+from vpnrouter.cli._output import say_script
 from vpnrouter.cli.app import COMPLETION
 
 

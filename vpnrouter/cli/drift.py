@@ -7,7 +7,7 @@ import typer
 
 from vpnrouter.cli import _mesh
 from vpnrouter.cli._mesh import MeshPath, Prune
-from vpnrouter.cli._told import note
+from vpnrouter.cli._output import note
 
 _DRIFTED = 1
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from vpnrouter.cli._printed import line
+from vpnrouter.cli._format import line
+from vpnrouter.cli._output import say
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
-from vpnrouter.cli._told import say
 from vpnrouter.limits import EVENTS_PAGE
 from vpnrouter.text import ascii_json
 
@@ -90,7 +90,7 @@ def command(
 
     Exit code 0, also by ^C; 1 when there is no answer.
     """
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
     from vpnrouter.cli.events import json_line_of, line_of, weighs
 
     console = console_for(sys.stdout)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from vpnrouter.cli._output import note, say_json
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
-from vpnrouter.cli._told import note, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import Loaded
@@ -205,7 +205,7 @@ def _show(told: "Explanation", *, as_json: bool) -> None:
     if as_json:
         say_json(told.as_dict(), 2)
         return
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
     from vpnrouter.explain.render import tree
 
     # What is read by other programs keeps one line for each step.

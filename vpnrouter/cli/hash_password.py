@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from vpnrouter.cli._told import say
+from vpnrouter.cli._output import say
 
 _SALT_BYTES: Final = 16
 """Bytes of salt, as RFC 9106, 3.1 recommends for password hashing."""

@@ -18,7 +18,7 @@ import typer
 from vpnrouter import limits
 from vpnrouter.cli import _mqtt_options as options
 from vpnrouter.cli._mqtt_link import STAMP_BYTES, MqttLink, said, stamped
-from vpnrouter.cli._told import note, say, say_json
+from vpnrouter.cli._output import note, say, say_json
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode, encode_publish
 from vpnrouter.wire.mqtt.packets import Ack

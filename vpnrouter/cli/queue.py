@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from vpnrouter.cli._completed import queue_names, vpn_names
+from vpnrouter.cli._completion import queue_names, vpn_names
+from vpnrouter.cli._output import note, say, say_bytes, say_json
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
-from vpnrouter.cli._told import note, say, say_bytes, say_json
 from vpnrouter.errors import OperationError
 from vpnrouter.units import SECOND_NS
 

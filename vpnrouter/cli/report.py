@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from vpnrouter.cli._told import note, say, say_json
+from vpnrouter.cli._output import note, say, say_json
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _shown_progress() -> Iterator["Progress"]:
     """Progress on stderr: a live line on a terminal, a line a stage elsewhere."""
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
 
     console = console_for(sys.stderr)
     if not console.is_terminal:
@@ -244,7 +244,7 @@ def print_summary(summary: "Summary") -> None:
     """Print the summary as a table on stdout."""
     from rich.table import Table
 
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
     from vpnrouter.report.page import contents
 
     table = Table(show_header=False, box=None, pad_edge=False)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli._told import note
+from vpnrouter.cli._output import note
 
 
 def command(

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Protocol, T
 import typer
 
 from vpnrouter import limits
-from vpnrouter.cli._completed import names_to_show, vpn_names
+from vpnrouter.cli._completion import names_to_show, vpn_names
+from vpnrouter.cli._output import note, say_rows
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, User, connect
 from vpnrouter.cli._show_rows import Asked, What
-from vpnrouter.cli._told import note, say_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vpnrouter.cli._printed import Collected, Row
+    from vpnrouter.cli._format import Collected, Row
     from vpnrouter.management.client import ManagementClient
 
 _FAILED: Final = 1
@@ -99,8 +99,8 @@ def command(
     Exit code 0 when it was shown, 1 when there is no answer, nothing of that name, or, with
     --balance, a message that is not accounted for. --watch ends by ^C with 0.
     """
-    from vpnrouter.cli._show_watch import watch as watched
     from vpnrouter.cli._topology import show_topology
+    from vpnrouter.cli._watch import watch as watched
 
     urls = url or [DEFAULT_URL]
     style = _Style(wide, detail, stats, balance)
@@ -204,7 +204,7 @@ def _print(tables: Any, rows: list[dict[str, Any]], style: _Style) -> None:  # n
 
 
 def _print_events(rows: list[dict[str, Any]], out: "TextIO | Collected") -> None:
-    from vpnrouter.cli._printed import printer_for
+    from vpnrouter.cli._format import printer_for
     from vpnrouter.cli.events import line_of
 
     printer = printer_for(out)
@@ -236,7 +236,7 @@ def _look(
 ) -> "Callable[[Collected, float], None]":
     """One look of `--watch`: only as many rows as a terminal shows."""
     from vpnrouter.cli._show_rows import rows_of
-    from vpnrouter.cli._show_watch import Rates, height
+    from vpnrouter.cli._watch import Rates, height
 
     rates = Rates(asked.what)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vpnrouter.cli._told import note, say, say_json
+from vpnrouter.cli._output import note, say, say_json
 
 if TYPE_CHECKING:
     from vpnrouter.simulation.score import Row, Score
@@ -44,7 +44,7 @@ def score(
 def _print_score(result: Score) -> None:
     from rich.table import Table
 
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
 
     table = Table(box=None, pad_edge=False)
     table.add_column("kind")
@@ -193,7 +193,7 @@ class _Told:
 def _print(options: Options, truth: dict[str, Any], output: Path, seconds: float) -> None:
     from rich.table import Table
 
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
 
     counts = truth["counts"]
     table = Table(show_header=False, box=None, pad_edge=False)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 from rocksdict import AccessType, Rdict
 
+from vpnrouter.cli._output import note, say, say_json
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
-from vpnrouter.cli._told import note, say, say_json
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.spool.rocks_store import end_is_torn, options, prefix_only
 from vpnrouter.spool.store import Store

@@ -14,9 +14,9 @@ import typer
 
 from vpnrouter.cli import _mqtt_options as options
 from vpnrouter.cli._mqtt_link import MqttLink, said, stamp_of
-from vpnrouter.cli._told import note, say, say_bytes
+from vpnrouter.cli._output import note, say, say_bytes
 from vpnrouter.errors import OperationError
-from vpnrouter.management.rows import camel
+from vpnrouter.management.responses import camel
 from vpnrouter.text import ascii_json, printable_lines
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Ack, Packet, Publish, Suback, Subscribe, SubscriptionRequest

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.explain.mesh import MemoryMesh
     from vpnrouter.management.client import ManagementClient
-    from vpnrouter.management.rows import Row
+    from vpnrouter.management.responses import Row
 
 
 @final

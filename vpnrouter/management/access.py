@@ -19,7 +19,7 @@ from vpnrouter.config.secrets import Password
 from vpnrouter.core.pre_login_limits import Attempts, address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import NAME_SHOWN_CHARS
-from vpnrouter.management.body import busy, forbidden, too_many, unauthorized
+from vpnrouter.management.errors import busy, forbidden, too_many, unauthorized
 from vpnrouter.text import printable
 from vpnrouter.units import SECOND_NS
 

@@ -18,7 +18,7 @@ from vpnrouter.bridges.status import (
     RemoteStatus,
     RemoteSubscriptionStatus,
 )
-from vpnrouter.management.body import body_of, invalid, not_allowed
+from vpnrouter.management.api_context import Sources, names_of_bridges
 from vpnrouter.management.collections import (
     ACTION,
     OF_MSG_VPN,
@@ -33,14 +33,14 @@ from vpnrouter.management.collections import (
     serve_children,
     serve_clear_stats,
 )
-from vpnrouter.management.context import MsgVpnHere, SourcesHere, acted
-from vpnrouter.management.rows import (
+from vpnrouter.management.dependencies import MsgVpnHere, SourcesHere, acted, body_of
+from vpnrouter.management.errors import invalid, not_allowed
+from vpnrouter.management.responses import (
     Key,
     Row,
     object_reply,
     row_of,
 )
-from vpnrouter.management.sources import Sources, names_of_bridges
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

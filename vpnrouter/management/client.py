@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, final
 
 from vpnrouter import limits
 from vpnrouter.management.client_transport import PATIENCE_S, Page, Transport
-from vpnrouter.management.rows import Row, segment
+from vpnrouter.management.responses import Row, segment
 
 OURS: Final = "/vpnrouter/v1/config"
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from vpnrouter.management.body import body_of, not_allowed
+from vpnrouter.management.api_context import Sources
 from vpnrouter.management.collections import (
     ACTION,
     OF_MSG_VPN,
@@ -23,9 +23,9 @@ from vpnrouter.management.collections import (
     serve_children,
     serve_clear_stats,
 )
-from vpnrouter.management.context import MsgVpnHere, acted, sources_of
-from vpnrouter.management.rows import object_reply
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.dependencies import MsgVpnHere, acted, body_of, sources_of
+from vpnrouter.management.errors import not_allowed
+from vpnrouter.management.responses import object_reply
 from vpnrouter.management.status.clients import Clients, ClientStatus, SubscriptionStatus
 
 routes: Final = APIRouter()

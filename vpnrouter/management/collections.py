@@ -12,9 +12,17 @@ from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import body_of, forbidden, not_found
-from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, acted, answers
-from vpnrouter.management.rows import (
+from vpnrouter.management.api_context import Sources
+from vpnrouter.management.dependencies import (
+    CallerHere,
+    MsgVpnHere,
+    SourcesHere,
+    acted,
+    answers,
+    body_of,
+)
+from vpnrouter.management.errors import forbidden, not_found
+from vpnrouter.management.responses import (
     AskedMany,
     AskedOne,
     Key,
@@ -25,7 +33,6 @@ from vpnrouter.management.rows import (
     row_of,
     segment,
 )
-from vpnrouter.management.sources import Sources
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

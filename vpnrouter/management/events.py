@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.events.log import Event
-from vpnrouter.management.body import invalid, not_found
-from vpnrouter.management.context import CallerHere, SourcesHere, answers
-from vpnrouter.management.rows import row_of, rows_reply
+from vpnrouter.management.dependencies import CallerHere, SourcesHere, answers
+from vpnrouter.management.errors import invalid, not_found
+from vpnrouter.management.responses import row_of, rows_reply
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 

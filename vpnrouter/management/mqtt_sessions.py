@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.body import body_of, busy, not_allowed
+from vpnrouter.management.api_context import Sources
 from vpnrouter.management.clients import ClientsHere
 from vpnrouter.management.collections import (
     OF_MSG_VPN,
@@ -20,9 +20,9 @@ from vpnrouter.management.collections import (
     serve,
     serve_clear_stats,
 )
-from vpnrouter.management.context import MsgVpnHere, acted
-from vpnrouter.management.rows import object_reply, segment
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.dependencies import MsgVpnHere, acted, body_of
+from vpnrouter.management.errors import busy, not_allowed
+from vpnrouter.management.responses import object_reply, segment
 from vpnrouter.management.status.clients import MqttSessionStatus
 
 routes: Final = APIRouter()

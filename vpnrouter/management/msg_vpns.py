@@ -7,12 +7,21 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from vpnrouter.management.body import not_found
+from vpnrouter.management.api_context import Sources, names_of_bridges
 from vpnrouter.management.collections import MONITOR
-from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, answers
+from vpnrouter.management.dependencies import CallerHere, MsgVpnHere, SourcesHere, answers
+from vpnrouter.management.errors import not_found
 from vpnrouter.management.meters import by_direction
-from vpnrouter.management.rows import AskedMany, AskedOne, Key, Links, Row, root_of, row_of, segment
-from vpnrouter.management.sources import Sources, names_of_bridges
+from vpnrouter.management.responses import (
+    AskedMany,
+    AskedOne,
+    Key,
+    Links,
+    Row,
+    root_of,
+    row_of,
+    segment,
+)
 
 COLLECTIONS: Final = (
     *("aclProfiles", "bridges", "clientProfiles", "clientUsernames", "clients"),

@@ -5,13 +5,13 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from vpnrouter.management.api_context import Sources
 from vpnrouter.management.collections import (
     Collection,
     Found,
     name_in_path,
     serve,
 )
-from vpnrouter.management.sources import Sources
 from vpnrouter.management.status.profiles import (
     AclProfileStatus,
     ClientProfileStatus,

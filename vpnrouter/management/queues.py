@@ -18,7 +18,7 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import body_of, busy, invalid, not_allowed, not_found
+from vpnrouter.management.api_context import Sources
 from vpnrouter.management.collections import (
     ACTION,
     MONITOR,
@@ -34,9 +34,9 @@ from vpnrouter.management.collections import (
     serve_children,
     serve_clear_stats,
 )
-from vpnrouter.management.context import MsgVpnHere, acted, answers, sources_of
-from vpnrouter.management.rows import list_reply, object_reply, root_of, row_of
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.dependencies import MsgVpnHere, acted, answers, body_of, sources_of
+from vpnrouter.management.errors import busy, invalid, not_allowed, not_found
+from vpnrouter.management.responses import list_reply, object_reply, root_of, row_of
 from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, Queues, QueueStatus
 from vpnrouter.units import SECOND_NS
 
@@ -164,7 +164,7 @@ async def payload(
     found = source.payload(msg_vpn, name, msg_id)
     if found is None:
         raise not_found(f"msg {msg_id} in queue {name}")
-    # Whatever a publisher wrote, no browser takes it for a page: see exchange.py.
+    # Whatever a publisher wrote, no browser takes it for a page: see middleware.py.
     sent = {"cache-control": "no-store"}
     return Response(found, 200, sent, media_type="application/octet-stream")
 

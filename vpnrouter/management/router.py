@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
-from vpnrouter.management.context import CallerHere, SourcesHere, answers
-from vpnrouter.management.rows import AskedOne, root_of, row_of
+from vpnrouter.management.dependencies import CallerHere, SourcesHere, answers
+from vpnrouter.management.responses import AskedOne, root_of, row_of
 
 routes: Final = APIRouter(prefix="/health", tags=["health"])
 

@@ -24,10 +24,10 @@ from vpnrouter.config.problem import Problem
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import busy, forbidden, invalid, not_allowed
-from vpnrouter.management.context import ERRORS, CallerHere, sources_of
-from vpnrouter.management.rows import Row, long_reply
-from vpnrouter.management.sources import Edited, Editor
+from vpnrouter.management.api_context import Edited, Editor
+from vpnrouter.management.dependencies import ERRORS, CallerHere, sources_of
+from vpnrouter.management.errors import busy, forbidden, invalid, not_allowed
+from vpnrouter.management.responses import Row, long_reply
 
 PATH: Final = "/vpnrouter/v1/config"
 

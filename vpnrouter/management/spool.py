@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.body import body_of, forbidden, invalid, no_path, not_allowed
 from vpnrouter.management.collections import OperatorHere
-from vpnrouter.management.context import acted, sources_of
-from vpnrouter.management.rows import object_reply
+from vpnrouter.management.dependencies import acted, body_of, sources_of
+from vpnrouter.management.errors import forbidden, invalid, no_path, not_allowed
+from vpnrouter.management.responses import object_reply
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1/spool", tags=["vpnrouter"])
 

@@ -11,11 +11,20 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import MANAGEMENT_PAGE_ROWS
-from vpnrouter.management.body import invalid
 from vpnrouter.management.clients import ClientsHere
 from vpnrouter.management.collections import MONITOR
-from vpnrouter.management.context import CallerHere, MsgVpnHere, SourcesHere, answers
-from vpnrouter.management.rows import AskedMany, Key, Links, Many, Row, root_of, row_of, segment
+from vpnrouter.management.dependencies import CallerHere, MsgVpnHere, SourcesHere, answers
+from vpnrouter.management.errors import invalid
+from vpnrouter.management.responses import (
+    AskedMany,
+    Key,
+    Links,
+    Many,
+    Row,
+    root_of,
+    row_of,
+    segment,
+)
 from vpnrouter.management.status.clients import Clients, SubscriptionStatus
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])

@@ -9,14 +9,14 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from vpnrouter.management.api_context import Sources
 from vpnrouter.management.collections import (
     Collection,
     Found,
     name_in_path,
     serve,
 )
-from vpnrouter.management.rows import segment
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.responses import segment
 from vpnrouter.management.status.queues import EndpointStatus
 
 routes: Final = APIRouter()

@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
-from vpnrouter.management.body import busy, invalid
-from vpnrouter.management.context import CallerHere, sources_of
+from vpnrouter.management.dependencies import CallerHere, sources_of
+from vpnrouter.management.errors import busy, invalid
 from vpnrouter.management.live_traces import TraceWish
-from vpnrouter.management.rows import rows_reply
+from vpnrouter.management.responses import rows_reply
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import EVENT_NAMES
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.errors import OperationError
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.plan.documents import Step, steps, unnamed, wanted
 from vpnrouter.plan.mesh_file import PlannedRouter
 from vpnrouter.plan.risks import Risk, RouterState, effect_name, risks_of

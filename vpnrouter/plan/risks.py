@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from vpnrouter.bridges.status import LOGGED_IN
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.settings.schema import Effect
 
 Kind = Literal["flaps", "disconnects", "loses"]

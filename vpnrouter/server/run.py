@@ -17,8 +17,8 @@ from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import STARTUP
-from vpnrouter.management.edge import Edge
-from vpnrouter.management.sources import Sources
+from vpnrouter.management.api_context import Sources
+from vpnrouter.management.server_hooks import Edge
 from vpnrouter.management.status.bridges import keep_rates
 from vpnrouter.server.apply.assemble import build_router, read_authorities, take_authorities
 from vpnrouter.server.apply.editor import RouterEditor

@@ -8,7 +8,7 @@ A class of `Settings` is an object that can be configured, or a group of attribu
 
 Of such a class are made: the model that checks what is written (`config/model.py`), the effects of changes
 (`config/effects.py`), what the core holds to (`apply_settings`), the attributes of the SEMP API
-(`management/config/derive.py`), and what monitoring shows (`shown`). The string under an attribute
+(`management/config/from_model.py`), and what monitoring shows (`shown`). The string under an attribute
 is what the reference and the API say of it.
 """
 

@@ -14,8 +14,8 @@ from vpnrouter import limits
 from vpnrouter.bridges.status import VIRTUAL_ROUTER
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import TUI_ANSWER, TUI_QUEUES_LOOKED_AT, TUI_ROWS
-from vpnrouter.management.rows import Row, segment
-from vpnrouter.tui.store import Store
+from vpnrouter.management.responses import Row, segment
+from vpnrouter.tui.router_state import Store
 
 MONITOR: Final = "/SEMP/v2/monitor"
 ACTION: Final = "/SEMP/v2/action"

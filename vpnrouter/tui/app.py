@@ -5,10 +5,10 @@ from typing import ClassVar, Final
 from vpnrouter.tui.screens.bridges import Bridges
 from vpnrouter.tui.screens.clients import Clients
 from vpnrouter.tui.screens.explain import Explain
+from vpnrouter.tui.screens.live import Events, Traces
 from vpnrouter.tui.screens.overview import Overview
 from vpnrouter.tui.screens.queues import Queues
 from vpnrouter.tui.screens.subscriptions import Subscriptions
-from vpnrouter.tui.screens.tail import Events, Traces
 from vpnrouter.tui.screens.terminal import Terminal
 from vpnrouter.tui.screens.topology import Topology
 from vpnrouter.tui.screens.view import View

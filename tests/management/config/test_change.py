@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.change import (
+from vpnrouter.management.config.document_changes import (
     create,
     delete,
     patch,

@@ -4,7 +4,7 @@ import pytest
 
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.settings_models import Queue
-from vpnrouter.management.config.derive import derived
+from vpnrouter.management.config.from_model import derived
 from vpnrouter.settings import endpoint, message_vpn
 
 

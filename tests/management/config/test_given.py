@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.change import Asked, key_of, read_given
+from vpnrouter.management.config.document_changes import Asked, key_of, read_given
 from vpnrouter.management.config.kinds import BRIDGE, CLIENT_PROFILE, MSG_VPN, QUEUE, REMOTE_MSG_VPN
 
 KNOWN = {"msgVpnName": "blue", "queueName": "q"}

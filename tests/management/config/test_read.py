@@ -1,8 +1,8 @@
 """Tests of rows; most of it by way of test_routes.py."""
 
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.management.config.kind import keys_in, row_at
 from vpnrouter.management.config.kinds import BRIDGE, MSG_VPN, QUEUE, REMOTE_MSG_VPN
+from vpnrouter.management.config.object_type import keys_in, row_at
 
 CONFIG = RouterConfig.model_validate(
     {

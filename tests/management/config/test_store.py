@@ -8,7 +8,7 @@ from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.settings_models import Queue
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.store import AUTO, Named, Records, Texts, opened, reached
+from vpnrouter.management.config.document_access import AUTO, Named, Records, Texts, opened, reached
 
 REMOTES = Records("remote_msg_vpns", fields=("name", "location"), rest=("",))
 SUBSCRIPTIONS = Records("remote_subscriptions", fields=("topic",))

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.tui.screens.tail import conditions
+from vpnrouter.tui.screens.live import conditions
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from starlette.responses import Response
 
 from vpnrouter import __version__
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import not_found
 from vpnrouter.management.config.editing import NO_OPAQUE_PASSWORD, EditorHere
 from vpnrouter.management.config.routes import CONFIG
-from vpnrouter.management.context import CallerHere, SourcesHere
-from vpnrouter.management.rows import (
+from vpnrouter.management.dependencies import CallerHere, SourcesHere
+from vpnrouter.management.errors import not_found
+from vpnrouter.management.responses import (
     AskedMany,
     AskedOne,
     Key,

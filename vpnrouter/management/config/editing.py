@@ -22,20 +22,19 @@ from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path, show_path
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import (
+from vpnrouter.management.api_context import Editor
+from vpnrouter.management.config.document_changes import Given, passwords_in, place_of
+from vpnrouter.management.config.object_type import Keys, Kind
+from vpnrouter.management.dependencies import CallerHere, json_object_of, sources_of
+from vpnrouter.management.errors import (
     forbidden,
     in_use,
     invalid,
-    json_object_of,
     not_allowed,
     not_found,
     not_supported_here,
 )
-from vpnrouter.management.config.change import Given, passwords_in, place_of
-from vpnrouter.management.config.kind import Keys, Kind
-from vpnrouter.management.context import CallerHere, sources_of
-from vpnrouter.management.rows import camel
-from vpnrouter.management.sources import Editor
+from vpnrouter.management.responses import camel
 
 _POSITION: Final = re.compile(r"^.*?:\d+:\d+: ")
 _KEYS: Final = re.compile(r"[a-z]+(?:_[a-z]+)+(?:\.[a-z]+(?:_[a-z]+)*)*")

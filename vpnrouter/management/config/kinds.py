@@ -7,15 +7,15 @@ from typing import Final
 from vpnrouter import limits
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.management.config import absent
+from vpnrouter.management.config import unsupported_attributes
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.kind import (
+from vpnrouter.management.config.document_access import AUTO, Named, Records, Texts
+from vpnrouter.management.config.object_type import (
     Kind,
     always_of,
     kind_of,
     name_of,
 )
-from vpnrouter.management.config.store import AUTO, Named, Records, Texts
 from vpnrouter.settings import bridge, message_vpn
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.bridge import RemoteMsgVpn, RemoteSubscription
@@ -49,8 +49,8 @@ MSG_VPN: Final = kind_of(
             required=False,
         ),
     ),
-    absent=absent.MSG_VPN,
-    tolerated=absent.MSG_VPN_DEPRECATED,
+    absent=unsupported_attributes.MSG_VPN,
+    tolerated=unsupported_attributes.MSG_VPN_DEPRECATED,
 )
 
 
@@ -62,7 +62,7 @@ CLIENT_USERNAME: Final = kind_of(
     name_of("clientUsername", limits.CLIENT_USERNAME_LENGTH, "The client username."),
     of=ClientUsername,
     parent=MSG_VPN,
-    absent=absent.CLIENT_USERNAME,
+    absent=unsupported_attributes.CLIENT_USERNAME,
     built_in="default",
 )
 
@@ -74,8 +74,8 @@ CLIENT_PROFILE: Final = kind_of(
     name_of("clientProfileName", limits.PROFILE_NAME_LENGTH, "Name of the client profile."),
     of=ClientProfile,
     parent=MSG_VPN,
-    absent=absent.CLIENT_PROFILE,
-    tolerated=absent.CLIENT_PROFILE_DEPRECATED,
+    absent=unsupported_attributes.CLIENT_PROFILE,
+    tolerated=unsupported_attributes.CLIENT_PROFILE_DEPRECATED,
     built_in="default",
 )
 
@@ -183,7 +183,7 @@ BRIDGE: Final = kind_of(
     of=bridge.Bridge,
     model=Bridge,
     parent=MSG_VPN,
-    absent=absent.BRIDGE,
+    absent=unsupported_attributes.BRIDGE,
     together=(("remoteAuthenticationBasicClientUsername", "remoteAuthenticationBasicPassword"),),
 )
 
@@ -208,7 +208,7 @@ REMOTE_MSG_VPN: Final = kind_of(
     path="{remoteMsgVpnName},{remoteMsgVpnLocation},{remoteMsgVpnInterface:blank}",
     of=RemoteMsgVpn,
     parent=BRIDGE,
-    absent=absent.REMOTE_MSG_VPN,
+    absent=unsupported_attributes.REMOTE_MSG_VPN,
     together=(("clientUsername", "password"),),
 )
 
@@ -248,7 +248,7 @@ QUEUE: Final = kind_of(
     name_of("queueName", limits.QUEUE_NAME_LENGTH, "Name of the queue."),
     of=Queue,
     parent=MSG_VPN,
-    absent=absent.QUEUE,
+    absent=unsupported_attributes.QUEUE,
 )
 
 QUEUE_SUBSCRIPTION: Final = kind_of(
@@ -269,7 +269,7 @@ TOPIC_ENDPOINT: Final = kind_of(
     name_of("topicEndpointName", limits.QUEUE_NAME_LENGTH, "Name of the topic endpoint."),
     of=TopicEndpoint,
     parent=MSG_VPN,
-    absent=absent.TOPIC_ENDPOINT,
+    absent=unsupported_attributes.TOPIC_ENDPOINT,
 )
 
 REPLAY_LOG: Final = kind_of(

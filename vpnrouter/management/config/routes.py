@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.management.access import Caller
-from vpnrouter.management.body import not_found
-from vpnrouter.management.config import change, describe
-from vpnrouter.management.config.change import (
+from vpnrouter.management.api_context import Editor
+from vpnrouter.management.config import document_changes, openapi
+from vpnrouter.management.config.document_changes import (
     Asked,
     Given,
     key_of,
@@ -30,10 +30,11 @@ from vpnrouter.management.config.editing import (
     keys_of,
     look,
 )
-from vpnrouter.management.config.kind import Keys, Kind, keys_in, row_at
 from vpnrouter.management.config.kinds import KINDS, MSG_VPN, children_of
-from vpnrouter.management.context import CallerHere
-from vpnrouter.management.rows import (
+from vpnrouter.management.config.object_type import Keys, Kind, keys_in, row_at
+from vpnrouter.management.dependencies import CallerHere
+from vpnrouter.management.errors import not_found
+from vpnrouter.management.responses import (
     AskedMany,
     AskedOne,
     Key,
@@ -49,7 +50,6 @@ from vpnrouter.management.rows import (
     root_of,
     segment,
 )
-from vpnrouter.management.sources import Editor
 
 CONFIG: Final = "/SEMP/v2/config"
 
@@ -166,7 +166,9 @@ def _creator(kind: Kind) -> Handler:
         keys = (*above, key_of(kind, body))
         reads = Asked(creates=True, may_name_files=caller.msg_vpns is None)
         given = read_given(kind, known_by_path(kind, above), body, reads)
-        return await _apply(request, caller, editor, kind, keys, given, change.create, asked.select)
+        return await _apply(
+            request, caller, editor, kind, keys, given, document_changes.create, asked.select
+        )
 
     return creator
 
@@ -179,7 +181,9 @@ def _updater(kind: Kind) -> Handler:
         look(caller, editor, keys)
         reads = Asked(may_name_files=caller.msg_vpns is None)
         given = read_given(kind, kind.known_by(keys), await body_of(request), reads)
-        return await _apply(request, caller, editor, kind, keys, given, change.patch, asked.select)
+        return await _apply(
+            request, caller, editor, kind, keys, given, document_changes.patch, asked.select
+        )
 
     return updater
 
@@ -198,7 +202,7 @@ def _replacer(kind: Kind) -> Handler:
         # What the path says has to be a key that a new object could have.
         key_of(kind, known)
         return await _apply(
-            request, caller, editor, kind, keys, given, change.replace, asked.select
+            request, caller, editor, kind, keys, given, document_changes.replace, asked.select
         )
 
     return replacer
@@ -210,7 +214,7 @@ def _deleter(kind: Kind) -> Handler:
         look(caller, editor, keys)
         if kind is MSG_VPN:
             demand_all(caller)
-        dropping = partial(change.delete, kind=kind, keys=keys)
+        dropping = partial(document_changes.delete, kind=kind, keys=keys)
         await edit(editor, caller, kind, keys, dropping, deletes=True)
         return done_reply(request)
 
@@ -249,19 +253,19 @@ def _add(kind: Kind) -> None:
     collection = f"{path_of(kind.parent)}/{kind.collection}"
     one = path_of(kind)
     title = kind.title[0].upper() + kind.title[1:]
-    table: list[tuple[str, str, str, Handler, describe.Says]] = [
-        ("GET", collection, f"get{title}s", _lister(kind), describe.Says(many=True)),
-        ("POST", collection, f"create{title}", _creator(kind), describe.Says(creates=True)),
-        ("GET", one, f"get{title}", _getter(kind), describe.Says(one=True)),
-        ("PATCH", one, f"update{title}", _updater(kind), describe.Says(one=True, changes=True)),
-        ("PUT", one, f"replace{title}", _replacer(kind), describe.Says(one=True, changes=True)),
-        ("DELETE", one, f"delete{title}", _deleter(kind), describe.Says(one=True, deletes=True)),
+    table: list[tuple[str, str, str, Handler, openapi.Says]] = [
+        ("GET", collection, f"get{title}s", _lister(kind), openapi.Says(many=True)),
+        ("POST", collection, f"create{title}", _creator(kind), openapi.Says(creates=True)),
+        ("GET", one, f"get{title}", _getter(kind), openapi.Says(one=True)),
+        ("PATCH", one, f"update{title}", _updater(kind), openapi.Says(one=True, changes=True)),
+        ("PUT", one, f"replace{title}", _replacer(kind), openapi.Says(one=True, changes=True)),
+        ("DELETE", one, f"delete{title}", _deleter(kind), openapi.Says(one=True, deletes=True)),
     ]
     for method, path, name, handler, says in table:
         if method in {"PATCH", "PUT"} and not kind.changes:
             continue
         told: dict[str, Any] = {}
-        _DESCRIPTIONS.append(partial(describe.fill, told, kind, says))
+        _DESCRIPTIONS.append(partial(openapi.fill, told, kind, says))
         routes.add_api_route(
             path,
             handler,

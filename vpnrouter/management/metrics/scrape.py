@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from vpnrouter import limits
-from vpnrouter.management.body import busy, invalid
-from vpnrouter.management.context import CallerHere, SourcesHere
+from vpnrouter.management.dependencies import CallerHere, SourcesHere
+from vpnrouter.management.errors import busy, invalid
 
 routes: Final = APIRouter(tags=["vpnrouter"])
 

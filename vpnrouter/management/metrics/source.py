@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.management.edge import Edge
     from vpnrouter.management.live_traces import LiveTraces
     from vpnrouter.management.meters import VpnMeters
     from vpnrouter.management.metrics.figures import ListenerFigures, QueueFigures
+    from vpnrouter.management.server_hooks import Edge
     from vpnrouter.management.status.bridges import Bridges
 
 

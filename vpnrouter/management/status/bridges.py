@@ -30,7 +30,7 @@ from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.status.cleared import bridge_base, bridge_counts
+from vpnrouter.management.status.stats_baseline import bridge_base, bridge_counts
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.own_half import OwnHalf
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.management.edge import Edge
+    from vpnrouter.management.server_hooks import Edge
 
 
 KEEPS_NONE: Final = "this router keeps no guaranteed messages"

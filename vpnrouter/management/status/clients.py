@@ -24,8 +24,8 @@ from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.management.status.cleared import reasons_since
 from vpnrouter.management.status.queues import Synced
+from vpnrouter.management.status.stats_baseline import reasons_since
 from vpnrouter.topics.grammar import MQTT, parse_topic
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.management.edge import Edge
-    from vpnrouter.management.status.cleared import ClearedEndpoints
+    from vpnrouter.management.server_hooks import Edge
+    from vpnrouter.management.status.stats_baseline import ClearedEndpoints
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
-from vpnrouter.management.status.cleared import ClearedEndpoints
+from vpnrouter.management.status.stats_baseline import ClearedEndpoints
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
 from vpnrouter.settings.schema import Value, showing, shown
 from vpnrouter.units import SECOND_NS

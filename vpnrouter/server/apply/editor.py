@@ -24,7 +24,7 @@ from vpnrouter.config.locations import Locations
 from vpnrouter.config.overlay import overlay_of
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
-from vpnrouter.management.sources import Edited, Examined
+from vpnrouter.management.api_context import Edited, Examined
 from vpnrouter.server.apply.overlay_disk import OverlayDisk
 from vpnrouter.server.apply.reload import (
     Candidate,

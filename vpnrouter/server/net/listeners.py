@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.pre_login_limits import PendingConnections
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
-    from vpnrouter.management.sources import Sources
+    from vpnrouter.management.api_context import Sources
     from vpnrouter.server.net.reactor import Reactor
 
 

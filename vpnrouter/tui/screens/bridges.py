@@ -9,15 +9,15 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.actions import ACTIONS, BridgeAction
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.format import Line, Piece, folded, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
+from vpnrouter.tui.problems import LOSSES, why_down
+from vpnrouter.tui.router_state import other_end
 from vpnrouter.tui.screens.view import View
-from vpnrouter.tui.store import other_end
-from vpnrouter.tui.trouble import LOSSES, why_down
 from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.sparkline import sparkline
 from vpnrouter.tui.widgets.table import Column, Entry, Table

@@ -8,17 +8,17 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.format import Line, Piece, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
+from vpnrouter.tui.problems import DOWN, LOSSES, STALLED, STYLES, Trouble, troubles
 from vpnrouter.tui.screens.bridges import Bridge, Bridges
 from vpnrouter.tui.screens.clients import Clients
 from vpnrouter.tui.screens.queues import Queue, Queues
 from vpnrouter.tui.screens.subscriptions import Subscriptions
 from vpnrouter.tui.screens.view import View
-from vpnrouter.tui.trouble import DOWN, LOSSES, STALLED, STYLES, Trouble, troubles
 from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.sparkline import sparkline
 from vpnrouter.tui.widgets.table import Column, Entry, Table

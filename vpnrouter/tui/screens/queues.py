@@ -8,15 +8,15 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.format import Line, fit, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.pager import Pager
+from vpnrouter.tui.problems import FULL, quota
 from vpnrouter.tui.screens.view import PagedView, View
-from vpnrouter.tui.trouble import FULL, quota
 from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.payload import PayloadView, best_view, payload_lines
 from vpnrouter.tui.widgets.table import Column, Entry, Table

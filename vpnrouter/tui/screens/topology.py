@@ -5,14 +5,14 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.format import Line, state, text
 from vpnrouter.tui.keys import Key, bindings_of
+from vpnrouter.tui.problems import why_down
 from vpnrouter.tui.screens.bridges import WANTING, Bridge, far_end
 from vpnrouter.tui.screens.view import View
-from vpnrouter.tui.trouble import why_down
 from vpnrouter.tui.widgets import topology_map as drawn
 from vpnrouter.tui.widgets.lines import Lines
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.format import Line, Piece, cut, fit
-from vpnrouter.tui.store import once
+from vpnrouter.tui.router_state import once
 
 LABEL: Final = 17
 """Columns for the bridge's name."""

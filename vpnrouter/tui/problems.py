@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from vpnrouter.core import discard_reasons
 from vpnrouter.limits import TUI_TROUBLES
-from vpnrouter.management.rows import Row
+from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.store import Store
+from vpnrouter.tui.router_state import Store
 from vpnrouter.units import MEGABYTE
 
 DOWN, STALLED, BACKS_UP, LOSING, NOTE = range(5)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import Any, Final, final
 
-from vpnrouter.cli._printed import RX_RATE, TX_RATE, Collected
+from vpnrouter.cli._format import RX_RATE, TX_RATE, Collected
 from vpnrouter.cli._show_rows import What
 from vpnrouter.errors import OperationError
 
@@ -66,7 +66,7 @@ def watch(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
 def _on_terminal(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
     from rich.live import Live
 
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
 
     console = console_for(sys.stdout)
     first = _looked(draw, interval_s, again=False)
@@ -81,7 +81,7 @@ def _on_terminal(interval_s: float, draw: Callable[[Collected, float], None]) ->
 
 
 def _in_blocks(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
-    from vpnrouter.cli._printed import console_for
+    from vpnrouter.cli._format import console_for
 
     console = console_for(sys.stdout)
     again = False

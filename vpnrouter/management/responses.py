@@ -47,7 +47,7 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import SORT_CHARACTERS
-from vpnrouter.management.body import invalid
+from vpnrouter.management.errors import invalid
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -16,9 +16,9 @@ from vpnrouter.management.config.attribute import (
     TRUTH,
     Attribute,
 )
-from vpnrouter.management.config.kind import Kind
 from vpnrouter.management.config.kinds import children_of
-from vpnrouter.management.rows import camel
+from vpnrouter.management.config.object_type import Kind
+from vpnrouter.management.responses import camel
 
 Schema = dict[str, Any]
 

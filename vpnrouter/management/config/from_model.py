@@ -16,7 +16,7 @@ from vpnrouter.management.config.attribute import (
     TRUTH,
     Attribute,
 )
-from vpnrouter.management.rows import camel
+from vpnrouter.management.responses import camel
 from vpnrouter.settings.schema import CHILDREN, KEY, AttributePath, Settings
 from vpnrouter.settings.schema import Attribute as Declared
 

@@ -13,17 +13,17 @@ from typing import Any, Final
 from vpnrouter import limits
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path
-from vpnrouter.management.body import (
+from vpnrouter.management.config.attribute import OBJECT, TEXT, Attribute
+from vpnrouter.management.config.document_access import opened
+from vpnrouter.management.config.object_type import Keys, Kind
+from vpnrouter.management.errors import (
     already_exists,
     invalid,
     not_allowed,
     not_found,
     not_supported_here,
 )
-from vpnrouter.management.config.attribute import OBJECT, TEXT, Attribute
-from vpnrouter.management.config.kind import Keys, Kind
-from vpnrouter.management.config.store import opened
-from vpnrouter.management.rows import Key
+from vpnrouter.management.responses import Key
 from vpnrouter.text import printable
 
 Given = dict[str, Plain]

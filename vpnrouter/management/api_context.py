@@ -18,16 +18,16 @@ from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.router import Router
 from vpnrouter.events.log import EventLog
 from vpnrouter.management.audit import Audit
-from vpnrouter.management.edge import Edge
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics.exposition import Exposition
 from vpnrouter.management.metrics.source import Figures
+from vpnrouter.management.server_hooks import Edge
 from vpnrouter.management.status.bridges import Bridges
-from vpnrouter.management.status.cleared import ClearedEndpoints
 from vpnrouter.management.status.clients import Clients
 from vpnrouter.management.status.profiles import Profiles
 from vpnrouter.management.status.queues import Queues
+from vpnrouter.management.status.stats_baseline import ClearedEndpoints
 from vpnrouter.spool.store import Store
 
 ConfigPath = tuple[str | int, ...]

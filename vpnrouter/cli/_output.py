@@ -1,7 +1,7 @@
 """The only place where commands write lines: data on stdout, narration on stderr.
 
 Each text becomes one printable line, so that no name can command the terminal. Tables are printed by
-vpnrouter/cli/_printed.py, which needs rich.
+vpnrouter/cli/_format.py, which needs rich.
 """
 
 import sys

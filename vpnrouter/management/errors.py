@@ -1,21 +1,9 @@
-"""The body of a request that changes something, and what can be wrong with a request, by the field's numbers.
+"""Makes the errors that answer a request, with SEMP's response codes and names.
 
-What can be wrong with a request, by the field's numbers and names.
-
-The response codes are the field's too: an object that does not exist is 400 with code 6, so that
-scripts find what they look for. A path that is none of the API's is 404.
+An object that does not exist is 400 with code 6, as in SEMP, so that scripts find what they look for. A path that is
+none of the API's is 404.
 """
 
-from __future__ import annotations
-
-import json
-from collections.abc import Mapping
-from contextlib import aclosing
-from typing import Any
-
-from fastapi import Request
-
-from vpnrouter import limits
 from vpnrouter.errors import RequestError
 
 
@@ -87,39 +75,3 @@ def not_supported_here(description: str) -> RequestError:
 def in_use(description: str) -> RequestError:
     """What is to be deleted is needed by something else."""
     return RequestError(490, "CONFIGDB_OBJECT_DEPENDENCY", 400, description)
-
-
-async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
-    """The object in the body, {} for an empty one; each value is of the type that `known` names.
-
-    Raises RequestError for anything else.
-    """
-    body = await json_object_of(request)
-    for name, value in body.items():
-        if name not in known:
-            raise invalid(f"there is no attribute {name}")
-        # True is an int for Python and no number for anybody else.
-        if not isinstance(value, known[name]) or isinstance(value, bool) is not (
-            known[name] is bool
-        ):
-            raise invalid(f"{name}: {value!r} is of the wrong kind")
-    return body
-
-
-async def json_object_of(request: Request) -> dict[str, Any]:
-    """The object in the body, {} for an empty one. Raises RequestError for what is none, or is too long."""
-    written = b""
-    async with aclosing(request.stream()) as parts:
-        async for part in parts:
-            written += part
-            if len(written) > limits.MANAGEMENT_BODY_BYTES:
-                raise invalid(f"the body has more than {limits.MANAGEMENT_BODY_BYTES:,} bytes")
-    if not written:
-        return {}
-    try:
-        body = json.loads(written)
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
-        raise invalid("the body is no JSON object")
-    return body

@@ -10,9 +10,9 @@ from vpnrouter.config.model import Model, model_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.derive import derived, left_out
-from vpnrouter.management.config.store import Held, Store, reached
-from vpnrouter.management.rows import Key, Row
+from vpnrouter.management.config.document_access import Held, Store, reached
+from vpnrouter.management.config.from_model import derived, left_out
+from vpnrouter.management.responses import Key, Row
 from vpnrouter.settings.schema import Settings
 
 Keys = tuple[Key, ...]
