@@ -7,7 +7,7 @@ from rich.table import Table
 from vpnrouter.cli._format import (
     RX_RATE,
     TX_RATE,
-    Collected,
+    RenderBuffer,
     add_rate_columns,
     console_for,
     printer_for,
@@ -24,7 +24,7 @@ def test_names_are_no_markup() -> None:
 
 def test_collected_and_drawn_later() -> None:
     """What is collected comes out in its order, empty lines too."""
-    found = Collected()
+    found = RenderBuffer()
     assert printer_for(found) is found
     found.print("[one]", style="red")
     found.print()

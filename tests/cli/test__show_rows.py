@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from vpnrouter.cli._show_rows import Asked, What, rows_of
+from vpnrouter.cli._show_rows import RowQuery, What, rows_of
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
 
@@ -33,7 +33,7 @@ def client(recorded: Any) -> Iterator[ManagementClient]:
 def names(client: ManagementClient, *asked: Any) -> list[str]:
     """Names of the rows."""
     what = asked[0]
-    return [row[what.key] for row in rows_of(client, Asked(*asked))]
+    return [row[what.key] for row in rows_of(client, RowQuery(*asked))]
 
 
 def test_all_pages(client: ManagementClient, recorded: Any) -> None:

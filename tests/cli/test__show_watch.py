@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli import _watch
-from vpnrouter.cli._format import RX_RATE, TX_RATE, Collected
+from vpnrouter.cli._format import RX_RATE, TX_RATE, RenderBuffer
 from vpnrouter.cli._show_rows import What
 from vpnrouter.cli._watch import Rates, height, watch
 from vpnrouter.errors import OperationError
@@ -56,7 +56,7 @@ def test_block_after_block(looks: list[float], capsys: pytest.CaptureFixture[str
     """On a pipe; ^C ends it without a word, and a router that is away for a while does not."""
     drawn: list[float] = []
 
-    def draw(out: Collected, now_s: float) -> None:
+    def draw(out: RenderBuffer, now_s: float) -> None:
         drawn.append(now_s)
         if len(drawn) == 2:
             raise OperationError("no answer")
@@ -75,7 +75,7 @@ def test_block_after_block(looks: list[float], capsys: pytest.CaptureFixture[str
 def test_an_error_at_the_first_look(looks: list[float]) -> None:
     """Whoever mistyped something need not watch."""
 
-    def draw(out: Collected, now_s: float) -> None:
+    def draw(out: RenderBuffer, now_s: float) -> None:
         raise OperationError("no answer")
 
     with pytest.raises(OperationError):

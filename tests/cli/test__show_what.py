@@ -2,7 +2,7 @@
 
 import pytest
 
-from vpnrouter.cli._show_rows import Asked, What
+from vpnrouter.cli._show_rows import RowQuery, What
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_names(what: What, one: str, key: str) -> None:
 
 def test_everything_without_more_words() -> None:
     """No name, no VPN, no bound."""
-    assert Asked(What.CLIENTS)[1:] == ("", "", "", 0)
+    assert RowQuery(What.CLIENTS)[1:] == ("", "", "", 0)

@@ -50,7 +50,7 @@ def test_a_subscription() -> None:
 
 def test_a_msg_vpn(standing: Any) -> None:
     """Clients and subscriptions with their bounds."""
-    status = status_of(standing.three_bridges().sources, "blue")
+    status = status_of(standing.three_bridges().context, "blue")
     assert status is not None
     row = row_of(status)
     _, words = lines(VPNS, row, wide=True)

@@ -25,9 +25,9 @@ from vpnrouter.core.access import AclProfile
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.management.access import Access
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.application import build_app
-from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, QueueStatus
+from vpnrouter.management.status.queues import ActionResult, FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.testing.memory import Client, MemoryRouter
 from vpnrouter.trace.recorder import Recorder
@@ -98,17 +98,19 @@ class StillQueues:
     def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
         return self.contents.get((msg_vpn, queue), {}).get(msg_id)
 
-    async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: list[int] | None) -> Done:
+    async def delete_msgs(
+        self, msg_vpn: str, queue: str, msg_ids: list[int] | None
+    ) -> ActionResult:
         await self._wait()
         held = self.contents[msg_vpn, queue]
         ids = [number for number in (held if msg_ids is None else msg_ids) if number in held]
         for number in ids:
             del held[number]
-        return Done(len(ids))
+        return ActionResult(len(ids))
 
     async def copy_msgs(
         self, msg_vpn: str, queue: str, to: str, msg_ids: list[int] | None, *, move: bool
-    ) -> Done:
+    ) -> ActionResult:
         await self._wait()
         held = self.contents[msg_vpn, queue]
         ids = [number for number in (held if msg_ids is None else msg_ids) if number in held]
@@ -119,7 +121,7 @@ class StillQueues:
             other[1 + max(other, default=number)] = held[number]
             if move:
                 del held[number]
-        return Done(len(ids), self.refusal)
+        return ActionResult(len(ids), self.refusal)
 
     def clear_stats(self, msg_vpn: str, queue: str) -> bool:
         self.cleared.append((msg_vpn, queue))
@@ -229,9 +231,9 @@ class Still:
         self.store = StillStore()
         self.clients: dict[str, Client] = {}
         self.done: list[tuple[str, str, str]] = []
-        self.sources: Any = Sources(book=LinkRegistry(self.router))
-        self.sources.bridges = StillBridges(self)
-        self.sources.store = self.store
+        self.context: Any = ApiContext(book=LinkRegistry(self.router))
+        self.context.bridges = StillBridges(self)
+        self.context.store = self.store
 
     def add(self, *msg_vpns: str) -> None:
         """Message VPNs that come while it runs."""
@@ -282,8 +284,8 @@ def three_bridges() -> Still:
 def application(monitor: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of `monitor`."""
     access = Access.of(Management.model_validate({"users": users or {}}))
-    monitor.sources.queues = monitor.queues
-    return build_app(monitor.sources, access)
+    monitor.context.queues = monitor.queues
+    return build_app(monitor.context, access)
 
 
 @contextmanager

@@ -33,7 +33,7 @@ async def test_a_bug_is_told_without_its_insides(
     still: Any, opened: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client hears that the router failed; the traceback is for its log."""
-    monkeypatch.setattr(still.sources.meters, "totals", lambda _: 1 // 0)
+    monkeypatch.setattr(still.context.meters, "totals", lambda _: 1 // 0)
     async with opened(still) as client:
         answer = await client.get("/SEMP/v2/monitor/msgVpns")
     assert answer.status_code == 500

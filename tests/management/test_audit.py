@@ -90,7 +90,7 @@ async def test_actions_are_told(standing: Any, still: Any, name: str) -> None:
     """Once each, when it is done; what is refused is not told as done."""
     users = {name: {"password": "pw", "role": "admin"}} if name else {}
     app = standing.application(still, users)
-    log = still.sources.log
+    log = still.context.log
     transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
     auth = (name, "pw") if name else None
     still.leave("c2")

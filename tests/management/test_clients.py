@@ -54,7 +54,7 @@ async def test_no_such_client(still: Any, opened: Any, below: str) -> None:
 
 async def test_gone_meanwhile(still: Any, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that goes between its name and its row is left out."""
-    monkeypatch.setattr(still.sources.clients, "client_names", lambda _: ["c/3,x", "gone", "c2"])
+    monkeypatch.setattr(still.context.clients, "client_names", lambda _: ["c/3,x", "gone", "c2"])
     async with opened(still) as client:
         rows = (await client.get(BLUE)).json()["data"]
     assert [row["clientName"] for row in rows] == ["c/3,x", "c2"]

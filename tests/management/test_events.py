@@ -23,10 +23,10 @@ USERS = {
 def client_of(still: Any, users: Any = None, **more: Any) -> httpx.AsyncClient:
     """A client of an application with six events: of blue, of a/b and of the router, twice."""
     log = EventLog("here", lambda: 7)
-    still.sources.log, still.sources.audit = log, Audit(log)
+    still.context.log, still.context.audit = log, Audit(log)
     for number in range(6):
         log.raise_event(table.LINK_UP, ("blue", "a/b", "")[number % 3], "b", f"n{number}")
-    app = build_app(still.sources, Access.of(Management.model_validate({"users": users or {}})))
+    app = build_app(still.context, Access.of(Management.model_validate({"users": users or {}})))
     transport = httpx.ASGITransport(app, client=("127.0.0.1", 1))
     settings: Any = {"base_url": "http://localhost:1", "trust_env": False} | more
     return httpx.AsyncClient(transport=transport, **settings)
@@ -104,7 +104,7 @@ async def test_failed_logins_are_told(still: Any) -> None:
             answer = await client.get(PATH, auth=("planted-secret", "wrong"))
             assert answer.status_code == 401
         await client.get(PATH, auth=("ann", "right"))
-    told = [(each.name, each.text) for each in still.sources.log.after(6, 9)]
+    told = [(each.name, each.text) for each in still.context.log.after(6, 9)]
     text = "login from 127.0.0.1 failed: Unknown user or wrong password"
     assert told == [("127.0.0.1", text)] * 2
 

@@ -39,7 +39,7 @@ async def test_clear_stats(still: Any, opened: Any) -> None:
     async with opened(still) as client:
         answer = await client.put(f"{ACTION}/c%2F3,x,auto/clearStats")
     assert answer.status_code == 200
-    assert still.sources.clients.client("blue", "c/3,x").rx_msg_count == 0
+    assert still.context.clients.client("blue", "c/3,x").rx_msg_count == 0
 
 
 async def test_delete(still: Any, opened: Any) -> None:
@@ -62,7 +62,7 @@ async def test_store_that_fails(still: Any, opened: Any, monkeypatch: pytest.Mon
         await trio.lowlevel.checkpoint()
         raise SpoolError("no space", "io")
 
-    monkeypatch.setattr(still.sources.clients, "end_session", end_session)
+    monkeypatch.setattr(still.context.clients, "end_session", end_session)
     async with opened(still) as client:
         answer = await client.put(f"{OURS}/c1,auto/delete")
     assert answer.status_code == 503

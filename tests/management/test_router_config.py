@@ -12,7 +12,7 @@ from vpnrouter.config.effects import Change
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management.api_context import Edited, Examined, Sources
+from vpnrouter.management.api_context import ApiContext, Edited, Examined
 from vpnrouter.settings.schema import Effect
 
 PATH = "/vpnrouter/v1/config"
@@ -95,9 +95,9 @@ def desk(still: Any, standing: Any, monkeypatch: Any) -> Desk:
     made = Desk(Named)
     real = standing.build_app
 
-    def build(sources: Sources, access: Any) -> Any:
-        sources.editor = made  # type: ignore[assignment]
-        return real(sources, access)
+    def build(context: ApiContext, access: Any) -> Any:
+        context.editor = made  # type: ignore[assignment]
+        return real(context, access)
 
     monkeypatch.setattr(standing, "build_app", build)
     return made

@@ -43,7 +43,7 @@ async def test_what_cannot_be_written(still: Any, opened: Any) -> None:
 
 async def test_no_spool(still: Any, opened: Any) -> None:
     """A router without guaranteed messaging says that it has none."""
-    still.sources.store = None
+    still.context.store = None
     async with opened(still) as client:
         answer = await client.put(PATH, json={"directory": "/b"})
     assert answer.status_code == 404

@@ -15,7 +15,7 @@ def endpoints(still: Any) -> Any:
     still.queues.contents["blue", "#topic-endpoint/t/1"] = {1: b"one", 2: b"two"}
     still.queues.contents["blue", "#topic-endpoint/s"] = {}
     # Queues of these tests stand still, and have no subscriptions.
-    still.sources.clients.held = lambda msg_vpn, holder, name: [
+    still.context.clients.held = lambda msg_vpn, holder, name: [
         SubscriptionStatus(msg_vpn, f"attracted/{name}", "smf", holder, name)
     ]
     return still

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.management.live_traces import TraceLook, TraceWish
+from vpnrouter.management.live_traces import TraceBatch, TraceFilter
 
 PATH = "/vpnrouter/v1/traces"
 READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
@@ -14,10 +14,10 @@ class Tap:
     """Traces that are shown whatever is asked, and note what is."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[TraceWish, int, int]] = []
-        self.answer: TraceLook | None = TraceLook(7, [{"event": "ingress", "topic": "a"}], 2)
+        self.asked: list[tuple[TraceFilter, int, int]] = []
+        self.answer: TraceBatch | None = TraceBatch(7, [{"event": "ingress", "topic": "a"}], 2)
 
-    def look(self, wish: TraceWish, after: int, most: int) -> TraceLook | None:
+    def look(self, wish: TraceFilter, after: int, most: int) -> TraceBatch | None:
         self.asked.append((wish, after, most))
         return self.answer
 
@@ -25,7 +25,7 @@ class Tap:
 @pytest.fixture
 def tap(still: Any) -> Tap:
     """What applications of this test get their traces from."""
-    still.sources.traces = tap = Tap()
+    still.context.traces = tap = Tap()
     return tap
 
 
@@ -36,7 +36,7 @@ async def test_rows(still: Any, opened: Any, tap: Tap) -> None:
     assert answer["data"] == [{"event": "ingress", "topic": "a"}]
     meta = answer["meta"]
     assert (meta["mark"], meta["missed"], meta["tracing"], meta["count"]) == (7, 2, True, 1)
-    assert tap.asked == [(TraceWish(), 0, 100)]
+    assert tap.asked == [(TraceFilter(), 0, 100)]
 
 
 async def test_wish(still: Any, opened: Any, tap: Tap) -> None:
@@ -52,7 +52,7 @@ async def test_wish(still: Any, opened: Any, tap: Tap) -> None:
     }
     async with opened(still, READER, auth=("rob", "right")) as client:
         assert (await client.get(PATH, params=query)).status_code == 200
-    wish = TraceWish("a/>", "discard", "blue", trace_id, frozenset({"blue"}))
+    wish = TraceFilter("a/>", "discard", "blue", trace_id, frozenset({"blue"}))
     assert tap.asked == [(wish, 5, 9)]
 
 

@@ -13,7 +13,7 @@ import trio
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.management.metrics.source import bridge_figures
-from vpnrouter.management.server_hooks import Edge
+from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.bridges import backlog_of, oldest_age_ms
 from vpnrouter.server.net.dial import transport_of
 from vpnrouter.server.net.reactor import flush_ready
@@ -62,13 +62,13 @@ class Seen:
 
     def __init__(self, node: Any) -> None:
         self.node = node
-        edge = Edge(
+        edge = ServerHooks(
             bridges=node.bridges,
             flush=partial(flush_ready, node.router.context),
             transport=transport_of,
         )
-        self.sources = Sources(book=node.book, edge=edge)
-        self.bridges, self.clients = self.sources.bridges, self.sources.clients
+        self.context = ApiContext(book=node.book, edge=edge)
+        self.bridges, self.clients = self.context.bridges, self.context.clients
 
     def bridge(self, msg_vpn: str, name: str) -> Any:
         """One bridge as it stands; it is in balance."""
@@ -121,7 +121,7 @@ async def _clients(edge: Seen, core: Seen) -> None:
     assert (row.holder, row.name, row.syntax) == ("bridge", PEER, "smf")
     assert edge.clients.holders("blue") == [("bridge", PEER), ("queue", "to-core")]
     assert edge.clients.held("blue", "bridge", PEER) == [row]
-    username = edge.sources.profiles.username("blue", "core")
+    username = edge.context.profiles.username("blue", "core")
     assert username is not None
     assert (username.connection_count, username.dynamic) == (1, True)
 

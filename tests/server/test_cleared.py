@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.core.guaranteed.counters import EndpointCounters
 from vpnrouter.management.status.stats_baseline import (
-    ClearedEndpoints,
+    EndpointBaselines,
     bridge_base,
     bridge_counts,
     endpoint_counts,
@@ -54,7 +54,7 @@ def test_endpoints(before: Any, after: Any, recovered: int, fault: int) -> None:
     live.recovered = recovered
     endpoint.go_on(before)
     live.spooled += fault
-    cleared = ClearedEndpoints()
+    cleared = EndpointBaselines()
     assert cleared.counters(endpoint) is live
     held = recovered + before[3]
     assert live.imbalance(held) == fault
@@ -136,7 +136,7 @@ def test_bridges(before: Any, after: Any, in_flight: int, fault: int) -> None:
 def test_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound the one that was cleared longest ago shows everything again."""
     monkeypatch.setattr(limits, "CLEARED_COUNTS", 2)
-    cleared = ClearedEndpoints()
+    cleared = EndpointBaselines()
     endpoints: list[Any] = [Held(number) for number in range(3)]
     for number in (0, 1, 0, 2):
         endpoints[number].counters.acked += 4

@@ -12,9 +12,9 @@ from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.errors import TopicError
-from vpnrouter.management.server_hooks import Edge
+from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.clients import Clients
-from vpnrouter.management.status.stats_baseline import ClearedEndpoints
+from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.packets import (
     Connack,
@@ -32,7 +32,9 @@ FOR_EVER = Properties(session_expiry_interval=0xFFFF_FFFF)
 @pytest.fixture
 def clients(world: Any) -> Clients:
     """What management asks; its clock is the world's."""
-    return Clients(LinkRegistry(world.router), Edge(), ClearedEndpoints(), lambda: world.now_ns)
+    return Clients(
+        LinkRegistry(world.router), ServerHooks(), EndpointBaselines(), lambda: world.now_ns
+    )
 
 
 def test_names(world: Any, clients: Clients) -> None:
@@ -212,8 +214,8 @@ async def test_sessions(kit: ModuleType, stored: Any) -> None:
     one = stored(STORED)
     world = kit.MemoryRouter()
     world.router = one.router
-    cleared = ClearedEndpoints()
-    clients = Clients(LinkRegistry(one.router), Edge(), cleared)
+    cleared = EndpointBaselines()
+    clients = Clients(LinkRegistry(one.router), ServerHooks(), cleared)
     one.router.tick(time.monotonic_ns(), time.time_ns())
     client = world.open("blue")
     client.send(Connect("c", protocol_level=5, clean_start=False, properties=FOR_EVER))

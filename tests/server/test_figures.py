@@ -21,7 +21,7 @@ from vpnrouter.management.metrics.source import (
     bridge_figures,
     higher,
 )
-from vpnrouter.management.server_hooks import Edge
+from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.trace.recorder import Recorder
 
 ONE = """
@@ -133,7 +133,7 @@ def test_counts_of_a_bridge_do_not_go_back() -> None:
     """What a shared connection counted stays while it is down; a bridge made anew begins anew."""
     bridges: Any = OneBridge()
     router = Router("here", 1, Recorder())
-    numbers = Figures(router, bridges, VpnMeters(router), LiveTraces("r"), Edge())
+    numbers = Figures(router, bridges, VpnMeters(router), LiveTraces("r"), ServerHooks())
     seen = []
     for sent, lost in ((5, {"duplicate": 1}), (9, {}), (3, {}), (11, {"duplicate": 2})):
         bridges.shown = replace(bridges.shown, data_tx_msg_count=sent, discarded_tx=lost)

@@ -11,7 +11,7 @@ from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.unit_of_work import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.management.status import queues as module
-from vpnrouter.management.status.queues import Done, Queues
+from vpnrouter.management.status.queues import ActionResult, Queues
 from vpnrouter.spool import keys
 
 TWO = (
@@ -132,9 +132,11 @@ async def test_consumers(one: Any, queues: Queues) -> None:
     assert row.activity_state == "active-consumer"
     held, *waiting = ids(queues, "q")
     assert not queues.msgs("blue", "q", 0, 1)[0].undelivered
-    assert await queues.delete_msgs("blue", "q", [held, waiting[0], waiting[0], 999]) == Done(1)
-    assert await queues.copy_msgs("blue", "q", "p", None, move=True) == Done(1)
-    assert await queues.delete_msgs("blue", "q", None) == Done(0)
+    assert await queues.delete_msgs(
+        "blue", "q", [held, waiting[0], waiting[0], 999]
+    ) == ActionResult(1)
+    assert await queues.copy_msgs("blue", "q", "p", None, move=True) == ActionResult(1)
+    assert await queues.delete_msgs("blue", "q", None) == ActionResult(0)
     assert payloads(queues, "q") == [b"1"]
     assert payloads(queues, "p") == [b"3"]
 
@@ -144,7 +146,7 @@ async def test_purge(one: Any, queues: Queues, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(unit_of_work, "ROUND", 2)
     await publish(one, *[b"x"] * 9)
     with trio.fail_after(20):
-        assert await queues.delete_msgs("blue", "q", None) == Done(9)
+        assert await queues.delete_msgs("blue", "q", None) == ActionResult(9)
     assert list(one.spooling.store.scan(keys.BODIES)) == []
     status = queues.queue("blue", "q")
     assert status is not None
@@ -160,9 +162,11 @@ async def test_copy_and_move(
     await publish(one, b"1", b"2", b"3", b"4", b"5")
     last = ids(queues, "q")[-1]
     with trio.fail_after(20):
-        assert await queues.copy_msgs("blue", "q", "p", [last, last + 9], move=move) == Done(1)
+        assert await queues.copy_msgs(
+            "blue", "q", "p", [last, last + 9], move=move
+        ) == ActionResult(1)
         done = await queues.copy_msgs("blue", "q", "p", None, move=move)
-    assert done == Done(2, "503 Max message usage exceeded")
+    assert done == ActionResult(2, "503 Max message usage exceeded")
     assert payloads(queues, "p") == [b"5", b"1", b"2"]
     assert payloads(queues, "q") == ([b"3", b"4"] if move else [b"1", b"2", b"3", b"4", b"5"])
     for name in ("q", "p"):
@@ -178,8 +182,8 @@ async def test_a_queue_onto_itself(
     monkeypatch.setattr(module, "PORTION", 2)
     await publish(one, b"1", b"2", b"3")
     with trio.fail_after(20):
-        assert await queues.copy_msgs("blue", "q", "q", None, move=False) == Done(3)
-        assert await queues.copy_msgs("blue", "q", "q", None, move=True) == Done(6)
+        assert await queues.copy_msgs("blue", "q", "q", None, move=False) == ActionResult(3)
+        assert await queues.copy_msgs("blue", "q", "q", None, move=True) == ActionResult(6)
     assert payloads(queues, "q") == [b"1", b"2", b"3"] * 2
 
 
@@ -190,8 +194,8 @@ async def test_what_is_not_there(queues: Queues) -> None:
     assert queues.tx_flows("blue", "none") == ()
     assert queues.msgs("blue", "none", 0, 9) == ()
     assert queues.payload("blue", "none", 1) is None
-    assert await queues.delete_msgs("blue", "none", None) == Done(0)
-    assert await queues.copy_msgs("blue", "q", "none", None, move=True) == Done(0)
+    assert await queues.delete_msgs("blue", "none", None) == ActionResult(0)
+    assert await queues.copy_msgs("blue", "q", "none", None, move=True) == ActionResult(0)
 
 
 async def test_replay(stored: Any) -> None:
@@ -204,7 +208,7 @@ async def test_replay(stored: Any) -> None:
     queues = Queues(one.router, one.spooling.spool)
     await publish(one, b"1", b"2")
     logged = ids(queues, "q")
-    assert await queues.delete_msgs("blue", "q", None) == Done(2)
+    assert await queues.delete_msgs("blue", "q", None) == ActionResult(2)
     assert await queues.start_replay("blue", "q", "other", 0, 0) == refusals.REPLAY_DISABLED
     assert await queues.start_replay("blue", "none", "", 0, 0) == refusals.UNKNOWN_QUEUE
     assert await queues.start_replay("blue", "p", "", 0, 0) == refusals.REPLAY_NON_EXCLUSIVE
@@ -245,7 +249,7 @@ async def test_highest_and_last_message(one: Any, queues: Queues, stored: Any) -
     await publish(one, b"1", b"2", b"3")
     first, second, third = ids(queues, "q")
     assert shown() == (first, third, third)
-    assert await queues.delete_msgs("blue", "q", [third]) == Done(1)
+    assert await queues.delete_msgs("blue", "q", [third]) == ActionResult(1)
     assert shown() == (first, second, third)
 
     one = stored(TWO)

@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from vpnrouter.management.status.clients import session_status
-from vpnrouter.management.status.stats_baseline import ClearedEndpoints
+from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -19,12 +19,12 @@ def test_a_session(kit: ModuleType) -> None:
     )
     client.subscribe("a")
     session = world.vpn().clients["c"]
-    row = session_status("blue", session, ClearedEndpoints())
+    row = session_status("blue", session, EndpointBaselines())
     assert (row.mqtt_session_client_id, row.client_name, row.owner) == ("c", "c", "#anonymous")
     assert (row.connected, row.clean, row.durable) == (True, False, False)
     assert (row.session_expiry_interval, row.subscription_count) == (60, 1)
     assert (row.will, row.will_topic) == (True, "gone/c")
     assert (row.queue_name, row.msg_count, row.spooled_msg_count) == ("", 0, 0)
     client.disconnect()
-    row = session_status("blue", session, ClearedEndpoints())
+    row = session_status("blue", session, EndpointBaselines())
     assert (row.connected, row.will, row.will_topic, row.owner) == (False, False, "", "#anonymous")

@@ -7,13 +7,13 @@ import pytest
 import trio
 
 from vpnrouter import limits
-from vpnrouter.management.live_traces import LEASE_NS, LiveTraces, TraceWish
+from vpnrouter.management.live_traces import LEASE_NS, LiveTraces, TraceFilter
 from vpnrouter.server.traces import each_of
 from vpnrouter.trace import events, parquet
 from vpnrouter.trace.recorder import Context, Recorder
 from vpnrouter.units import SECOND_NS
 
-EVERYTHING = TraceWish()
+EVERYTHING = TraceFilter()
 
 
 def table(*topics: str, vpn: str = "blue", event: int = events.INGRESS) -> Any:
@@ -75,20 +75,20 @@ def test_rows(live: LiveTraces) -> None:
 @pytest.mark.parametrize(
     ("wish", "fits"),
     [
-        (TraceWish(topic="a/*"), ["a/1", "a/2"]),
-        (TraceWish(topic="a/>"), ["a/1", "a/2", "a/2/3"]),
-        (TraceWish(topic="A/*"), []),
-        (TraceWish(event="ingress"), ["a/1", "a/2", "a/2/3", "b"]),
-        (TraceWish(event="deliver"), ["b"]),
-        (TraceWish(msg_vpn="red"), ["b"]),
-        (TraceWish(msg_vpn="red", topic="a/>"), []),
-        (TraceWish(trace_id=f"{2:032x}"), ["a/2"]),
-        (TraceWish(seen=frozenset({"blue"})), ["a/1", "a/2", "a/2/3", "b"]),
-        (TraceWish(seen=frozenset({"blue"}), msg_vpn="red"), []),
-        (TraceWish(seen=frozenset()), []),
+        (TraceFilter(topic="a/*"), ["a/1", "a/2"]),
+        (TraceFilter(topic="a/>"), ["a/1", "a/2", "a/2/3"]),
+        (TraceFilter(topic="A/*"), []),
+        (TraceFilter(event="ingress"), ["a/1", "a/2", "a/2/3", "b"]),
+        (TraceFilter(event="deliver"), ["b"]),
+        (TraceFilter(msg_vpn="red"), ["b"]),
+        (TraceFilter(msg_vpn="red", topic="a/>"), []),
+        (TraceFilter(trace_id=f"{2:032x}"), ["a/2"]),
+        (TraceFilter(seen=frozenset({"blue"})), ["a/1", "a/2", "a/2/3", "b"]),
+        (TraceFilter(seen=frozenset({"blue"}), msg_vpn="red"), []),
+        (TraceFilter(seen=frozenset()), []),
     ],
 )
-def test_filters(live: LiveTraces, wish: TraceWish, fits: list[str]) -> None:
+def test_filters(live: LiveTraces, wish: TraceFilter, fits: list[str]) -> None:
     """The router's own matcher decides on topics; who sees one message VPN is shown that alone."""
     live.look(wish, 0, 10)
     live.offer(table("a/1", "a/2", "a/2/3", "b"))
@@ -101,7 +101,7 @@ def test_filters(live: LiveTraces, wish: TraceWish, fits: list[str]) -> None:
 
 def test_rows_without_topic_or_message_vpn(live: LiveTraces) -> None:
     """What has no topic fits no topic filter, and what has no message VPN is for those who see all."""
-    wishes = [TraceWish(topic=">"), TraceWish(seen=frozenset({"blue"})), EVERYTHING]
+    wishes = [TraceFilter(topic=">"), TraceFilter(seen=frozenset({"blue"})), EVERYTHING]
     for wish in wishes:
         live.look(wish, 0, 10)
     live.offer(table("", vpn="", event=events.LINK_UP))
@@ -142,7 +142,7 @@ def test_who_is_slow_misses_the_oldest(live: LiveTraces, now: list[int]) -> None
 def test_topics_beyond_the_bound(live: LiveTraces, monkeypatch: pytest.MonkeyPatch) -> None:
     """Topics that are not compared are counted as missed, and never shown."""
     monkeypatch.setattr(limits, "TRACE_TAIL_TOPICS", 2)
-    wish = TraceWish(topic="a/*")
+    wish = TraceFilter(topic="a/*")
     live.look(wish, 0, 10)
     live.offer(table("a/1", "b", "c", "d"))
     look = live.look(wish, 1, 10)
@@ -164,7 +164,7 @@ def test_lease(live: LiveTraces, now: list[int]) -> None:
 
 def test_too_many_wishes(live: LiveTraces) -> None:
     """One more than the bound is refused, and those that look go on."""
-    wishes = [TraceWish(topic=f"a/{number}") for number in range(limits.TRACE_TAILS)]
+    wishes = [TraceFilter(topic=f"a/{number}") for number in range(limits.TRACE_TAILS)]
     for wish in wishes:
         assert live.look(wish, 0, 1) is not None
     assert live.look(EVERYTHING, 0, 1) is None

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trustme
 
-from vpnrouter.management.server_hooks import Edge
+from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.clients import Clients
-from vpnrouter.management.status.stats_baseline import ClearedEndpoints
+from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.server.net.dial import shown_address, transport_of
 
 LISTENERS = """
@@ -41,7 +41,7 @@ async def test_a_client(running: Any, client_type: Any, tmp_path: Path, index: i
             stream = trio.SSLStream(plain, context, server_hostname="localhost")
         client = client_type(stream)
         await client.connect("c")
-        clients = Clients(node.book, Edge(transport=transport_of), ClearedEndpoints())
+        clients = Clients(node.book, ServerHooks(transport=transport_of), EndpointBaselines())
         row = clients.client("blue", "c")
         assert row is not None
         assert row.client_address == shown_address(*plain.socket.getsockname()[:2])

@@ -22,7 +22,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 from vpnrouter.core.profile import ClientProfile as RunningProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.management.config import kinds
-from vpnrouter.management.config.object_type import Kind
+from vpnrouter.management.config.object_type import ObjectType
 from vpnrouter.management.responses import camel, names_of
 from vpnrouter.management.status.profiles import ClientProfileStatus
 from vpnrouter.management.status.queues import QueueStatus
@@ -64,7 +64,7 @@ class Declared(NamedTuple):
 
     of: type[Settings]
     above: tuple[str, ...]
-    kind: Kind | None = None
+    kind: ObjectType | None = None
     status: Any = None
 
 

@@ -11,7 +11,7 @@ from vpnrouter.bridges.status import BridgeRates, Rate, RemoteStatus
 from vpnrouter.core.vpn import VpnTotals
 from vpnrouter.errors import TopicError
 from vpnrouter.management.events import EventStatus
-from vpnrouter.management.live_traces import TraceLook, TraceWish
+from vpnrouter.management.live_traces import TraceBatch, TraceFilter
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 
 PLACE = Path(__file__).parents[1] / "management" / "standing.py"
@@ -106,12 +106,12 @@ class StillTraces:
 
     def __init__(self) -> None:
         self.rows: list[dict[str, object]] = []
-        self.wishes: list[TraceWish] = []
+        self.wishes: list[TraceFilter] = []
 
-    def look(self, wish: TraceWish, after: int, most: int) -> TraceLook:
+    def look(self, wish: TraceFilter, after: int, most: int) -> TraceBatch:
         self.wishes.append(wish)
         rows = self.rows[after : after + most]
-        return TraceLook(after + len(rows), rows)
+        return TraceBatch(after + len(rows), rows)
 
 
 class StillMeters:
@@ -135,14 +135,14 @@ class StillRouter(standing.Still):  # type: ignore[misc, name-defined]
         super().__init__(msg_vpns, bridges, name)
         self.dialling = True
         self.shown = StillClients([])
-        self.events = self.sources.log = StillLog()
-        self.traces = self.sources.traces = StillTraces()
-        self.meters = self.sources.meters = StillMeters()
+        self.events = self.context.log = StillLog()
+        self.traces = self.context.traces = StillTraces()
+        self.meters = self.context.meters = StillMeters()
 
 
 def application(router: Any, users: dict[str, dict[str, Any]] | None = None) -> Any:
     """The application that tells of a StillRouter."""
-    router.sources.clients = router.shown
+    router.context.clients = router.shown
     for msg_vpn, name in router.shown.clients:
         router.router.vpns[msg_vpn].publishers[name] = None
     return standing_application(router, users)

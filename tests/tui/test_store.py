@@ -1,7 +1,7 @@
 import pytest
 
 from vpnrouter.limits import TUI_HISTORY
-from vpnrouter.tui.router_state import Meter, Meters, Store
+from vpnrouter.tui.router_state import Meter, Meters, RouterState
 
 
 def test_rate_is_growth_by_time() -> None:
@@ -80,7 +80,7 @@ def queue() -> dict[str, object]:
 
 def test_queue_rates(queue: dict[str, object]) -> None:
     """What comes, what goes by any way, and what is lost."""
-    store = Store()
+    store = RouterState()
     store.saw_queue(0.0, queue)
     later = queue | {"spooledMsgCount": 30, "ackedMsgCount": 9, "movedMsgCount": 1,
                      "discarded": {"ttl": 2}, "refused": {"full": 3}}  # fmt: skip
@@ -91,7 +91,7 @@ def test_queue_rates(queue: dict[str, object]) -> None:
 
 def test_only_a_router_that_said_no_is_not_asked() -> None:
     """While the role is unknown actions are worth a try."""
-    store = Store()
+    store = RouterState()
     assert store.may_change()
     store.saw_router({"routerName": "edge", "role": "read-only", "user": "ann"})
     assert (store.name, store.user, store.may_change()) == ("edge", "ann", False)

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from vpnrouter.limits import TUI_TROUBLES
-from vpnrouter.tui.problems import BACKS_UP, DOWN, LOSING, NOTE, STALLED, Trouble, troubles
-from vpnrouter.tui.router_state import Store
+from vpnrouter.tui.problems import BACKS_UP, DOWN, LOSING, NOTE, STALLED, Problem, problems_of
+from vpnrouter.tui.router_state import RouterState
 
 
 def bridge(**changes: Any) -> dict[str, Any]:
@@ -36,14 +36,14 @@ def vpn(**changes: Any) -> dict[str, Any]:
     return row | {"rxMsgRate": 0, "txMsgRate": 0} | changes
 
 
-def found(store: Store) -> list[tuple[int, str]]:
+def found(store: RouterState) -> list[tuple[int, str]]:
     """Ranks and words."""
-    return [(one.rank, one.word) for one in troubles(store)]
+    return [(one.rank, one.word) for one in problems_of(store)]
 
 
 def test_what_is_well_is_no_trouble() -> None:
     """A quiet overview means that all is well."""
-    store = Store()
+    store = RouterState()
     store.saw_msg_vpns(0.0, [vpn()])
     store.saw_bridges(0.0, [bridge(), bridge(rxInFlightMsgCount=3)])
     store.saw_queues(0.0, [queue(), queue(endpointType="session", bindCount=0)])
@@ -119,9 +119,9 @@ REMOTE = {
 )
 def test_bridge(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
     """Each thing that can be wrong with a bridge, and why."""
-    store = Store()
+    store = RouterState()
     store.saw_bridges(0.0, [bridge(**changes)])
-    (one,) = troubles(store)
+    (one,) = problems_of(store)
     assert (one.rank, one.word, one.kind, one.name) == (rank, word, "bridge", "b")
     assert why in one.why
 
@@ -139,32 +139,32 @@ def test_bridge(changes: dict[str, Any], rank: int, word: str, why: str) -> None
 )
 def test_queue(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
     """Each thing that can be wrong with a queue, and why."""
-    store = Store()
+    store = RouterState()
     store.saw_queues(0.0, [queue(**changes)])
-    (one,) = troubles(store)
+    (one,) = problems_of(store)
     assert (one.rank, one.word, one.kind) == (rank, word, "queue")
     assert why in one.why
 
 
 def test_queue_that_backs_up() -> None:
     """More comes than goes, though its consumer works."""
-    store = Store()
+    store = RouterState()
     store.saw_queues(0.0, [queue()])
     store.saw_queues(1.0, [queue(spooledMsgCount=105, ackedMsgCount=40, msgCount=65)])
-    (one,) = troubles(store)
+    (one,) = problems_of(store)
     assert (one.rank, one.word) == (BACKS_UP, "BACKS UP")
     assert "+60/s" in one.why
 
 
 def test_losses_are_told_while_they_happen() -> None:
     """By their worst reason; what nobody wanted is no loss, and old losses are history."""
-    store = Store()
+    store = RouterState()
     store.saw_msg_vpns(0.0, [vpn(discarded={"transmit-congestion": 5, "no-subscription-match": 0})])
     assert found(store) == []
     later = {"transmit-congestion": 35, "no-subscription-match": 1_000_000, "msg-too-big": 0}
     store.saw_msg_vpns(1.0, [vpn(discarded=later)])
-    assert troubles(store) == [
-        Trouble(LOSING, "LOSING", "msgVpn", "v", "", "30/s: transmit-congestion")
+    assert problems_of(store) == [
+        Problem(LOSING, "LOSING", "msgVpn", "v", "", "30/s: transmit-congestion")
     ]
     store.saw_msg_vpns(2.0, [vpn(discarded=later)])
     assert found(store) == []
@@ -172,12 +172,12 @@ def test_losses_are_told_while_they_happen() -> None:
 
 def test_losses_of_bridges_and_queues() -> None:
     """The same, by direction and with what a queue did not take."""
-    store = Store()
+    store = RouterState()
     store.saw_bridges(0.0, [bridge(discardedTx={"transmit-congestion": 0})])
     store.saw_queues(0.0, [queue()])
     store.saw_bridges(1.0, [bridge(discardedTx={"transmit-congestion": 4})])
     store.saw_queues(1.0, [queue(refused={"max-size": 3}, spooledMsgCount=5)])
-    assert [(one.word, one.kind, one.why) for one in troubles(store)] == [
+    assert [(one.word, one.kind, one.why) for one in problems_of(store)] == [
         ("LOSING", "bridge", "4/s: transmit-congestion"),
         ("LOSING", "queue", "3/s: max-size"),
     ]
@@ -185,11 +185,11 @@ def test_losses_of_bridges_and_queues() -> None:
 
 def test_the_worst_comes_first_and_the_list_is_bounded() -> None:
     """However much is wrong."""
-    store = Store()
+    store = RouterState()
     store.saw_msg_vpns(0.0, [vpn(state="down"), vpn(enabled=False)])
     many = [bridge(bridgeName=f"b{n}", health="disabled") for n in range(TUI_TROUBLES + 50)]
     store.saw_bridges(0.0, [*many, bridge(health="down")])
-    shown = troubles(store)
+    shown = problems_of(store)
     assert len(shown) == TUI_TROUBLES
     assert [one.rank for one in shown] == sorted(one.rank for one in shown)
     assert [one.kind for one in shown[:2]] == ["bridge", "msgVpn"]

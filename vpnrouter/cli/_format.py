@@ -33,7 +33,7 @@ class Printer(Protocol):
 
 
 @final
-class Collected:
+class RenderBuffer:
     """Keeps what is printed, to be drawn at once."""
 
     def __init__(self) -> None:
@@ -93,9 +93,9 @@ def console_for(
     )
 
 
-def printer_for(out: TextIO | Collected) -> Printer:
+def printer_for(out: TextIO | RenderBuffer) -> Printer:
     """A console for a file; what collects stays as it is."""
-    return out if isinstance(out, Collected) else console_for(out)
+    return out if isinstance(out, RenderBuffer) else console_for(out)
 
 
 def add_rate_columns(table: Table, rows: Sequence[Row]) -> None:

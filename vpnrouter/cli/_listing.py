@@ -11,7 +11,7 @@ from rich.text import Text
 from vpnrouter.cli._format import (
     RATE_TITLES,
     RX_RATE,
-    Collected,
+    RenderBuffer,
     Row,
     printer_for,
     rate_cells,
@@ -51,7 +51,7 @@ class Listing:
     get narrower, so that blocks stand below each other.
     """
 
-    def __init__(self, out: TextIO | Collected, spec: Spec) -> None:
+    def __init__(self, out: TextIO | RenderBuffer, spec: Spec) -> None:
         self._console = printer_for(out)
         self._spec = spec
         self._widths: list[int] = []

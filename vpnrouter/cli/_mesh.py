@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from vpnrouter.cli._format import console_for, line
-from vpnrouter.cli._output import note, say_json
+from vpnrouter.cli._output import print_json, print_notes
 from vpnrouter.plan.risks import effect_name
 from vpnrouter.settings.schema import Effect
 
@@ -40,7 +40,7 @@ def read(path: Path) -> Mesh:
     if mesh.errors:
         raise ConfigError(mesh.errors)
     for problem in mesh.problems:
-        note(problem)
+        print_notes(problem)
     return mesh
 
 
@@ -69,7 +69,7 @@ _CHANGED: Final = ("~", "yellow")
 def print_plans(plans: Sequence[RouterPlan], out: TextIO, *, as_json: bool) -> None:
     """Every plan: its changes, and what they cost."""
     if as_json:
-        say_json([plan.as_dict() for plan in plans], 2)
+        print_json([plan.as_dict() for plan in plans], 2)
         return
     console = console_for(out, soft_wrap=True)
     for plan in plans:

@@ -14,24 +14,24 @@ _WHOLE = 1 << 30
 """Characters of a line: none is cut here, since paths and lists of names are needed whole."""
 
 
-def say(*lines: object) -> None:
+def print_lines(*lines: object) -> None:
     """Write lines of data to stdout."""
     for line in lines:
         print(printable(str(line), _WHOLE), flush=True)
 
 
-def note(*lines: object) -> None:
+def print_notes(*lines: object) -> None:
     """Write lines of narration to stderr."""
     for line in lines:
         print(printable(str(line), _WHOLE), file=sys.stderr, flush=True)
 
 
-def say_json(value: object, indent: int | None = None) -> None:
+def print_json(value: object, indent: int | None = None) -> None:
     """Write one JSON value to stdout, in ASCII."""
     print(ascii_json(value, indent), flush=True)
 
 
-def say_rows(rows: Iterable[Mapping[str, Any]]) -> None:
+def print_json_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a JSON list to stdout, object by object as they come."""
     before = "[\n"
     for row in rows:
@@ -41,12 +41,12 @@ def say_rows(rows: Iterable[Mapping[str, Any]]) -> None:
     print("[]" if before == "[\n" else "\n]", flush=True)
 
 
-def say_bytes(data: bytes) -> None:
+def print_bytes(data: bytes) -> None:
     """Write bytes to stdout as they are. The caller makes sure that they cannot harm a terminal."""
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
 
-def say_script(text: str) -> None:
+def print_script(text: str) -> None:
     """Write a text of our own to stdout as it is."""
     print(text)

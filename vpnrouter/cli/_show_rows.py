@@ -38,7 +38,7 @@ class What(StrEnum):
 _KEYS: Final = {What.VPNS: "msgVpnName", What.SUBSCRIPTIONS: "name", What.EVENTS: "event"}
 
 
-class Asked(NamedTuple):
+class RowQuery(NamedTuple):
     """Which rows: of these names (`*` stands for any characters), of this VPN, at most so many (0: all)."""
 
     what: What
@@ -58,13 +58,13 @@ EVENTS: Final = 20
 """Events that are shown without --count."""
 
 
-def rows_of(client: ManagementClient, asked: Asked) -> Iterator[Row]:
+def rows_of(client: ManagementClient, asked: RowQuery) -> Iterator[Row]:
     """The rows, as they are taken. Raises OperationError where a name was given and nothing has it."""
     found = _found(client, asked)
     yield from islice(found, asked.most or None)
 
 
-def _found(client: ManagementClient, asked: Asked) -> Iterator[Row]:
+def _found(client: ManagementClient, asked: RowQuery) -> Iterator[Row]:
     what, name = asked.what, asked.name
     seen: list[str] = []
     some = False
@@ -83,7 +83,7 @@ def _found(client: ManagementClient, asked: Asked) -> Iterator[Row]:
         raise OperationError(f"there is no {kind} {name}{where}{said}")
 
 
-def _rows(client: ManagementClient, asked: Asked) -> Iterable[Row]:
+def _rows(client: ManagementClient, asked: RowQuery) -> Iterable[Row]:
     msg_vpn = asked.msg_vpn
     match asked.what:
         case What.VPNS:
@@ -102,20 +102,20 @@ def _rows(client: ManagementClient, asked: Asked) -> Iterable[Row]:
             return client.bridges(msg_vpn)
 
 
-def _matching(client: ManagementClient, asked: Asked) -> Iterator[Row]:
+def _matching(client: ManagementClient, asked: RowQuery) -> Iterator[Row]:
     names = [asked.msg_vpn] if asked.msg_vpn else [row["msgVpnName"] for row in client.msg_vpns()]
     for msg_vpn in names:
         yield from client.matches(msg_vpn, asked.matching)
 
 
-def _where(asked: Asked) -> str:
+def _where(asked: RowQuery) -> str:
     """The name as a condition that the router looks at; "" for what the condition has no form for."""
     if not asked.name or re.fullmatch(r"\*+", asked.name) or "," in asked.name:
         return ""
     return f"{asked.what.key}=={asked.name}"
 
 
-def _wanted(asked: Asked) -> int | None:
+def _wanted(asked: RowQuery) -> int | None:
     """How many to ask for; None where some of them may not fit the name."""
     if asked.name and not _where(asked):
         return None

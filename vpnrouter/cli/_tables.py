@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TextIO
 from rich.table import Table
 
 from vpnrouter.cli._format import (
-    Collected,
+    RenderBuffer,
     Row,
     add_rate_columns,
     console_for,
@@ -219,7 +219,7 @@ def is_balanced(row: Row) -> bool:
 class Tables:
     """Prints bridges of the management API to `file`."""
 
-    def __init__(self, file: TextIO | Collected) -> None:
+    def __init__(self, file: TextIO | RenderBuffer) -> None:
         self._console = printer_for(file)
 
     is_balanced = staticmethod(is_balanced)
@@ -399,7 +399,7 @@ _WIDE_QUEUE_COLUMNS: Final = (
 class QueueTables:
     """Prints rows of the management API to `file`."""
 
-    def __init__(self, file: TextIO | Collected) -> None:
+    def __init__(self, file: TextIO | RenderBuffer) -> None:
         self._console = printer_for(file)
 
     @staticmethod

@@ -12,8 +12,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from vpnrouter.bridges.status import LOGGED_IN
-from vpnrouter.cli._format import Collected, Row, line, printer_for
-from vpnrouter.cli._output import say_json
+from vpnrouter.cli._format import RenderBuffer, Row, line, printer_for
+from vpnrouter.cli._output import print_json
 from vpnrouter.cli._tables import HEALTH_COLOURS
 from vpnrouter.cli._watch import watch as watched
 from vpnrouter.errors import OperationError
@@ -145,7 +145,7 @@ _BROKEN_IN: Final = "◄╌╌"
 _BROKEN_OUT: Final = "╌╌►"
 
 
-def draw(out: TextIO | Collected, routers: Sequence[RouterView]) -> None:
+def draw(out: TextIO | RenderBuffer, routers: Sequence[RouterView]) -> None:
     """A tree for each router. Under a message VPN stand the bridges that bring it messages (◄──) and those
     of the other routers shown that take messages from it (──►).
     """
@@ -221,7 +221,7 @@ def show_topology(
             for router in routers
         ]
         edges = [edge.as_json() for edge in edges_of(routers)]
-        say_json({"routers": shown, "edges": edges}, 2)
+        print_json({"routers": shown, "edges": edges}, 2)
     else:
         draw(sys.stdout, routers)
     if any(router.failure for router in routers):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from time import monotonic, sleep
 from typing import Any, Final, final
 
-from vpnrouter.cli._format import RX_RATE, TX_RATE, Collected
+from vpnrouter.cli._format import RX_RATE, TX_RATE, RenderBuffer
 from vpnrouter.cli._show_rows import What
 from vpnrouter.errors import OperationError
 
@@ -48,7 +48,7 @@ class Rates:
         self._before, self._before_s = now, now_s
 
 
-def watch(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
+def watch(interval_s: float, draw: Callable[[RenderBuffer, float], None]) -> None:
     """Draw again and again until ^C: in place on a terminal, block after block elsewhere.
 
     `draw` takes where to print and the time (of time.monotonic). When the router does not answer, that is
@@ -63,7 +63,7 @@ def watch(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
         return
 
 
-def _on_terminal(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
+def _on_terminal(interval_s: float, draw: Callable[[RenderBuffer, float], None]) -> None:
     from rich.live import Live
 
     from vpnrouter.cli._format import console_for
@@ -80,7 +80,7 @@ def _on_terminal(interval_s: float, draw: Callable[[Collected, float], None]) ->
             live.update(_looked(draw, interval_s, again=True).drawn(), refresh=True)
 
 
-def _in_blocks(interval_s: float, draw: Callable[[Collected, float], None]) -> None:
+def _in_blocks(interval_s: float, draw: Callable[[RenderBuffer, float], None]) -> None:
     from vpnrouter.cli._format import console_for
 
     console = console_for(sys.stdout)
@@ -94,9 +94,9 @@ def _in_blocks(interval_s: float, draw: Callable[[Collected, float], None]) -> N
 
 
 def _looked(
-    draw: Callable[[Collected, float], None], interval_s: float, *, again: bool
-) -> Collected:
-    found = Collected()
+    draw: Callable[[RenderBuffer, float], None], interval_s: float, *, again: bool
+) -> RenderBuffer:
+    found = RenderBuffer()
     moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     found.print(f"{moment}, every {interval_s:g} s; ^C ends")
     try:

@@ -13,7 +13,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from vpnrouter.build_info import version_line
-from vpnrouter.cli._output import note, say
+from vpnrouter.cli._output import print_lines, print_notes
 from vpnrouter.errors import ConfigError, OperationError, TopicError, VpnrouterError
 
 
@@ -81,13 +81,13 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except ConfigError as error:
-        note(*error.problems)
+        print_notes(*error.problems)
         return EXIT_WRONG_USE
     except OperationError as error:
-        note(f"vpnrouter: {error.lines[0]}", *error.lines[1:])
+        print_notes(f"vpnrouter: {error.lines[0]}", *error.lines[1:])
         return EXIT_FAILED
     except VpnrouterError as error:
-        note(f"vpnrouter: {error}")
+        print_notes(f"vpnrouter: {error}")
         return EXIT_WRONG_USE if isinstance(error, TopicError) else EXIT_FAILED
     return 0
 
@@ -129,7 +129,7 @@ def _listed_only() -> None:
 
 def _version(value: bool) -> None:
     if value:
-        say(version_line())
+        print_lines(version_line())
         raise typer.Exit
 
 

@@ -8,7 +8,7 @@ import typer
 
 from vpnrouter.cli import _mesh
 from vpnrouter.cli._mesh import MeshPath, Prune
-from vpnrouter.cli._output import note, say_json
+from vpnrouter.cli._output import print_json, print_notes
 
 if TYPE_CHECKING:
     from vpnrouter.plan.execute import Outcome
@@ -43,19 +43,19 @@ def command(
         plans = compare_all(read.routers, clients, prune=prune)
         print_plans(plans, sys.stderr, as_json=False)
         if any(plan.problems for plan in plans):
-            note("vpnrouter: nothing was changed")
+            print_notes("vpnrouter: nothing was changed")
             raise typer.Exit(_FAILED)
         if not any(plan.steps for plan in plans):
             if as_json:
-                say_json({"applied": True, "done": []})
+                print_json({"applied": True, "done": []})
             return
         if not yes and not _agreed():
-            note("vpnrouter: nothing was changed")
+            print_notes("vpnrouter: nothing was changed")
             raise typer.Exit(_FAILED)
         carry_out = PlanExecution(clients, _told, time.monotonic, time.sleep, settle)
         outcome = carry_out(plans)
     if as_json:
-        say_json(outcome.as_dict(), 2)
+        print_json(outcome.as_dict(), 2)
     _tell(outcome)
     if outcome.failure:
         raise typer.Exit(_FAILED)
@@ -68,17 +68,17 @@ def _agreed() -> bool:
 
 
 def _told(text: str) -> None:
-    note(text)
+    print_notes(text)
 
 
 def _tell(outcome: "Outcome") -> None:
     if not outcome.failure:
-        note("applied")
+        print_notes("applied")
         return
-    note(f"vpnrouter: {outcome.failure}")
+    print_notes(f"vpnrouter: {outcome.failure}")
     if outcome.returned:
-        note(f"vpnrouter: back to what it was: {', '.join(outcome.returned)}")
+        print_notes(f"vpnrouter: back to what it was: {', '.join(outcome.returned)}")
     for router, why in outcome.stuck.items():
-        note(f"vpnrouter: {router} is NOT back to what it was: {why}")
+        print_notes(f"vpnrouter: {router} is NOT back to what it was: {why}")
     if not outcome.done:
-        note("vpnrouter: nothing was changed")
+        print_notes("vpnrouter: nothing was changed")

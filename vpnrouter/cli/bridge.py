@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vpnrouter.cli._completion import bridge_names, vpn_names
-from vpnrouter.cli._output import say
+from vpnrouter.cli._output import print_lines
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.errors import OperationError
 
@@ -48,7 +48,7 @@ def enable(
     with connect(url, user, password_file, ca_file) as client:
         place = find(client, name, msg_vpn)
         client.enable_bridge(place, name, enabled=True)
-    say(f"bridge {name} in message VPN {place} is enabled")
+    print_lines(f"bridge {name} in message VPN {place} is enabled")
 
 
 @group.command("disable")
@@ -67,7 +67,7 @@ def disable(
     with connect(url, user, password_file, ca_file) as client:
         place = find(client, name, msg_vpn)
         client.enable_bridge(place, name, enabled=False)
-    say(f"bridge {name} in message VPN {place} is disabled")
+    print_lines(f"bridge {name} in message VPN {place} is disabled")
 
 
 @group.command("reconnect")
@@ -86,7 +86,7 @@ def reconnect(
     with connect(url, user, password_file, ca_file) as client:
         place = find(client, name, msg_vpn)
         client.disconnect_bridge(place, name)
-    say(f"bridge {name} in message VPN {place} connects again")
+    print_lines(f"bridge {name} in message VPN {place} connects again")
 
 
 def find(client: "ManagementClient", name: str, msg_vpn: str) -> str:

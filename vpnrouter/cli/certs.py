@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from vpnrouter import limits
-from vpnrouter.cli._output import say, say_json
+from vpnrouter.cli._output import print_json, print_lines
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
@@ -388,10 +388,10 @@ def _show(written: list[Written], *, as_json: bool) -> None:
     if as_json:
         from dataclasses import asdict
 
-        say_json([asdict(one) for one in written], 2)
+        print_json([asdict(one) for one in written], 2)
         return
     rows = [("file", "what", "until"), *((one.path, one.purpose, one.ends) for one in written)]
     # No table of rich's: it would break paths at the width of the terminal.
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for path, what, until in rows:
-        say(f"{path:{widths[0]}}  {what:{widths[1]}}  {until}".rstrip())
+        print_lines(f"{path:{widths[0]}}  {what:{widths[1]}}  {until}".rstrip())

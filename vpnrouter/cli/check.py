@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from vpnrouter.cli._output import note, say, say_json
+from vpnrouter.cli._output import print_json, print_lines, print_notes
 
 if TYPE_CHECKING:
     from vpnrouter.config.load import Reading
@@ -45,11 +45,11 @@ def command(
     together = check_mesh([reading.loaded for reading in readings if reading.loaded is not None])
     rows = [(reading, _problems_of(reading, together)) for reading in readings]
     if as_json:
-        say_json([_row(reading, problems) for reading, problems in rows], 2)
+        print_json([_row(reading, problems) for reading, problems in rows], 2)
     else:
         for reading, problems in rows:
-            note(*problems)
-            say(_summary(reading, problems))
+            print_notes(*problems)
+            print_lines(_summary(reading, problems))
     if any(_count(problems, "error") for _, problems in rows):
         raise typer.Exit(_REFUSED)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from vpnrouter.cli._completion import client_names, vpn_names
-from vpnrouter.cli._output import say
+from vpnrouter.cli._output import print_lines
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.errors import OperationError
 
@@ -58,4 +58,4 @@ def disconnect(
                 )
             msg_vpn = found[0]
         client.disconnect_client(msg_vpn, name)
-    say(f"client {name} in message VPN {msg_vpn} is disconnected")
+    print_lines(f"client {name} in message VPN {msg_vpn} is disconnected")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli._output import say_script
+from vpnrouter.cli._output import print_script
 from vpnrouter.cli.app import COMPLETION
 
 
@@ -29,6 +29,6 @@ def command(
     """
     from typer._completion_shared import get_completion_script
 
-    say_script(
+    print_script(
         get_completion_script(prog_name="vpnrouter", complete_var=COMPLETION, shell=shell.value)
     )

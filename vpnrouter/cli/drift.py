@@ -7,7 +7,7 @@ import typer
 
 from vpnrouter.cli import _mesh
 from vpnrouter.cli._mesh import MeshPath, Prune
-from vpnrouter.cli._output import note
+from vpnrouter.cli._output import print_notes
 
 _DRIFTED = 1
 
@@ -34,7 +34,7 @@ def command(
                 plans.append(compare(asked, clients[asked.name], prune=prune))
             except OperationError as error:
                 # The others are told all the same: a router that is away hides no drift.
-                note(f"vpnrouter: {asked.name}: {error}")
+                print_notes(f"vpnrouter: {asked.name}: {error}")
                 silent = True
     print_plans(plans, sys.stdout, as_json=as_json)
     if silent or not all(plan.is_same and not plan.problems for plan in plans):

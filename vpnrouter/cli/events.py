@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from vpnrouter.cli._format import line
-from vpnrouter.cli._output import say
+from vpnrouter.cli._output import print_lines
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.limits import EVENTS_PAGE
 from vpnrouter.text import ascii_json
@@ -100,7 +100,7 @@ def command(
                 if not weighs(row, level):
                     continue
                 if as_json:
-                    say(json_line_of(row))
+                    print_lines(json_line_of(row))
                 else:
                     console.print(line_of(row), soft_wrap=True)
         except KeyboardInterrupt:

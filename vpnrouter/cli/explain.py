@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from vpnrouter.cli._output import note, say_json
+from vpnrouter.cli._output import print_json, print_notes
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def command(
             )
             told = _explained(mesh, question, live, everything=show_all)
     except UsageError as error:
-        note(f"vpnrouter: {error}")
+        print_notes(f"vpnrouter: {error}")
         raise typer.Exit(_WRONG_USE) from error
     _show(told, as_json=as_json)
 
@@ -203,7 +203,7 @@ def _traced(trace: str, traces: list[Path], mesh: "list[Loaded]") -> "Explanatio
 
 def _show(told: "Explanation", *, as_json: bool) -> None:
     if as_json:
-        say_json(told.as_dict(), 2)
+        print_json(told.as_dict(), 2)
         return
     from vpnrouter.cli._format import console_for
     from vpnrouter.explain.render import tree

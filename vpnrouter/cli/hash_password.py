@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from vpnrouter.cli._output import say
+from vpnrouter.cli._output import print_lines
 
 _SALT_BYTES: Final = 16
 """Bytes of salt, as RFC 9106, 3.1 recommends for password hashing."""
@@ -31,7 +31,7 @@ def command(
     password = _read_password()
     hashed = scram_verifier if scram else hash_password
     try:
-        say(hashed(password, os.urandom(_SALT_BYTES)))
+        print_lines(hashed(password, os.urandom(_SALT_BYTES)))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
 

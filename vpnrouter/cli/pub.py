@@ -18,7 +18,7 @@ import typer
 from vpnrouter import limits
 from vpnrouter.cli import _mqtt_options as options
 from vpnrouter.cli._mqtt_link import STAMP_BYTES, MqttLink, said, stamped
-from vpnrouter.cli._output import note, say, say_json
+from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode, encode_publish
 from vpnrouter.wire.mqtt.packets import Ack
@@ -555,21 +555,21 @@ def _check(link: MqttLink, qos: int, retain: bool) -> None:
 
 def _tell(outcome: Outcome, qos: int, *, as_json: bool) -> None:
     for line in outcome.told:
-        note(f"vpnrouter: {line}")
+        print_notes(f"vpnrouter: {line}")
     refused = sum(outcome.refused.values())
     if refused > len(outcome.told):
-        note(f"vpnrouter: … {refused - len(outcome.told):,} more refused")
+        print_notes(f"vpnrouter: … {refused - len(outcome.told):,} more refused")
     if outcome.failure:
-        note(f"vpnrouter: {outcome.failure}")
+        print_notes(f"vpnrouter: {outcome.failure}")
     if as_json:
-        say_json(outcome.as_json())
+        print_json(outcome.as_json())
         return
     rate = outcome.sent / outcome.seconds if outcome.seconds else 0.0
     pace = f" in {outcome.seconds:.1f} s, {rate:,.0f} a second" if outcome.sent > 1 else ""
-    say(f"sent {outcome.sent:,} at QoS {qos}{pace}")
+    print_lines(f"sent {outcome.sent:,} at QoS {qos}{pace}")
     for reason, number in sorted(outcome.acknowledged.items()):
-        say(f"acknowledged {number:,}: {reason}")
+        print_lines(f"acknowledged {number:,}: {reason}")
     for reason, number in sorted(outcome.refused.items()):
-        say(f"refused {number:,}: {reason}")
+        print_lines(f"refused {number:,}: {reason}")
     if outcome.unanswered:
-        say(f"not answered {outcome.unanswered:,}")
+        print_lines(f"not answered {outcome.unanswered:,}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from vpnrouter.cli._completion import queue_names, vpn_names
-from vpnrouter.cli._output import note, say, say_bytes, say_json
+from vpnrouter.cli._output import print_bytes, print_json, print_lines, print_notes
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.errors import OperationError
 from vpnrouter.units import SECOND_NS
@@ -87,13 +87,13 @@ def browse(
 
             found = client.payload(place, name, payload)
             # Control characters must not reach a terminal.
-            say_bytes(shown_payload(found) if sys.stdout.isatty() else found)
+            print_bytes(shown_payload(found) if sys.stdout.isatty() else found)
             return
         rows = client.msgs(place, name, count, after)
     if as_json:
-        say_json(rows, 2)
+        print_json(rows, 2)
     elif not rows:
-        note(f"vpnrouter: no messages in queue {name}")
+        print_notes(f"vpnrouter: no messages in queue {name}")
     else:
         _show(rows)
 
@@ -183,9 +183,9 @@ def delete_msg(
 
 def _tell(as_json: bool, count: int) -> None:
     if as_json:
-        say_json({"msgCount": count})
+        print_json({"msgCount": count})
     else:
-        say(f"deleted {count:,} messages")
+        print_lines(f"deleted {count:,} messages")
 
 
 To = Annotated[str, typer.Argument(help="The queue to put them into.", show_default=False)]
@@ -248,9 +248,9 @@ def _put(
         place = find(client, name, msg_vpn)
         count = client.put_msgs(place, name, to, msg_ids, move=move)
     if as_json:
-        say_json({"msgCount": count})
+        print_json({"msgCount": count})
     else:
-        say(f"{'moved' if move else 'copied'} {count:,} messages to {to}")
+        print_lines(f"{'moved' if move else 'copied'} {count:,} messages to {to}")
     if msg_ids and count < len(set(msg_ids)):
         raise typer.Exit(1)
 
@@ -296,10 +296,10 @@ def replay(
         else:
             client.start_replay(place, name, log, from_time, after)
     if as_json:
-        say_json({"msgVpnName": place, "queueName": name, "cancelled": cancel})
+        print_json({"msgVpnName": place, "queueName": name, "cancelled": cancel})
     else:
         what = "ended the replay" if cancel else "began a replay"
-        say(f"{what} to queue {name} in message VPN {place}")
+        print_lines(f"{what} to queue {name} in message VPN {place}")
 
 
 def _seconds(text: str) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from vpnrouter.cli._output import note, say, say_json
+from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ def _formats(text: str) -> frozenset[str]:
 
 def _tell(summary: "Summary", *, as_json: bool) -> None:
     for one in summary.set_aside:
-        note(f"set aside: {one['path']}: {one['reason']}")
+        print_notes(f"set aside: {one['path']}: {one['reason']}")
     if as_json:
-        say_json(asdict(summary))
+        print_json(asdict(summary))
     else:
         print_summary(summary)
 
@@ -167,14 +167,14 @@ def _tell(summary: "Summary", *, as_json: bool) -> None:
 def _tell_again(summary: "Summary", *, as_json: bool) -> None:
     """Tell that a followed report was written anew."""
     if as_json:
-        say_json(asdict(summary))
+        print_json(asdict(summary))
         return
     if summary.set_aside:
-        note(
+        print_notes(
             f"set aside: {len(summary.set_aside)} files, the last one"
             f" {summary.set_aside[-1]['path']}: {summary.set_aside[-1]['reason']}"
         )
-    say(
+    print_lines(
         f"report of {summary.rows:,} rows in {summary.files:,} files: {summary.errors} errors,"
         f" {summary.warnings} warnings"
     )
@@ -220,7 +220,7 @@ class _Lines:
     """Progress for a pipe or a file."""
 
     def stage(self, name: str) -> None:
-        note(f"report: {name}")
+        print_notes(f"report: {name}")
 
     def tasks(self, done: int, total: int) -> None:
         """Tasks come and go too fast for lines."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli._output import note
+from vpnrouter.cli._output import print_notes
 
 
 def command(
@@ -29,7 +29,7 @@ def command(
 
     loaded = load(str(config), overlay=not no_overlay)
     for warning in loaded.warnings:
-        note(warning)
+        print_notes(warning)
     from vpnrouter.server.run import run
 
     run(loaded.config, str(config), loaded, overlaid=not no_overlay)

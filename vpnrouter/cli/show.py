@@ -12,14 +12,14 @@ import typer
 
 from vpnrouter import limits
 from vpnrouter.cli._completion import names_to_show, vpn_names
-from vpnrouter.cli._output import note, say_rows
+from vpnrouter.cli._output import print_json_rows, print_notes
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, User, connect
-from vpnrouter.cli._show_rows import Asked, What
+from vpnrouter.cli._show_rows import RowQuery, What
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vpnrouter.cli._format import Collected, Row
+    from vpnrouter.cli._format import RenderBuffer, Row
     from vpnrouter.management.client import ManagementClient
 
 _FAILED: Final = 1
@@ -112,7 +112,7 @@ def command(
         if what is What.TOPOLOGY:
             show_topology(clients, name, msg_vpn, watch, as_json=as_json)
             return
-        asked = Asked(what, name, msg_vpn, matching, count)
+        asked = RowQuery(what, name, msg_vpn, matching, count)
         if watch is not None:
             watched(watch, _look(clients[0], asked, style))
         elif as_json:
@@ -145,13 +145,13 @@ def _check(
         raise typer.BadParameter("does not go with --json", param_hint="--watch")
 
 
-def _rows(client: "ManagementClient", asked: Asked) -> Iterator[dict[str, Any]]:
+def _rows(client: "ManagementClient", asked: RowQuery) -> Iterator[dict[str, Any]]:
     from vpnrouter.cli._show_rows import rows_of
 
     return rows_of(client, asked)
 
 
-def _tables(what: What, out: "TextIO | Collected") -> _Tables:
+def _tables(what: What, out: "TextIO | RenderBuffer") -> _Tables:
     match what:
         case What.QUEUES:
             from vpnrouter.cli._tables import QueueTables
@@ -169,7 +169,7 @@ def _tables(what: What, out: "TextIO | Collected") -> _Tables:
 
 
 def _show(
-    rows: Iterable[dict[str, Any]], what: What, style: _Style, out: "TextIO | Collected"
+    rows: Iterable[dict[str, Any]], what: What, style: _Style, out: "TextIO | RenderBuffer"
 ) -> bool:
     """Print rows as they come; whether all of them balance, where that was asked."""
     each = iter(rows)
@@ -188,7 +188,7 @@ def _show(
         if most is None:
             return good
     if tables is None and what is not What.EVENTS:
-        note(f"vpnrouter: no {what}")
+        print_notes(f"vpnrouter: no {what}")
     return good
 
 
@@ -203,7 +203,7 @@ def _print(tables: Any, rows: list[dict[str, Any]], style: _Style) -> None:  # n
         tables.overview(rows, wide=style.wide)
 
 
-def _print_events(rows: list[dict[str, Any]], out: "TextIO | Collected") -> None:
+def _print_events(rows: list[dict[str, Any]], out: "TextIO | RenderBuffer") -> None:
     from vpnrouter.cli._format import printer_for
     from vpnrouter.cli.events import line_of
 
@@ -227,20 +227,20 @@ def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
             elif what is What.QUEUES:
                 wrong += bool(row["imbalance"])
 
-    say_rows(counted())
+    print_json_rows(counted())
     return not wrong
 
 
 def _look(
-    client: "ManagementClient", asked: Asked, style: _Style
-) -> "Callable[[Collected, float], None]":
+    client: "ManagementClient", asked: RowQuery, style: _Style
+) -> "Callable[[RenderBuffer, float], None]":
     """One look of `--watch`: only as many rows as a terminal shows."""
     from vpnrouter.cli._show_rows import rows_of
     from vpnrouter.cli._watch import Rates, height
 
     rates = Rates(asked.what)
 
-    def look(out: "Collected", now_s: float) -> None:
+    def look(out: "RenderBuffer", now_s: float) -> None:
         most = height()
         fits = asked._replace(most=min(asked.most or most, most)) if most else asked
         rows = list(rows_of(client, fits))

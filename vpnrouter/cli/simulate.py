@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vpnrouter.cli._output import note, say, say_json
+from vpnrouter.cli._output import print_json, print_lines, print_notes
 
 if TYPE_CHECKING:
     from vpnrouter.simulation.score import Row, Score
@@ -34,7 +34,7 @@ def score(
 
     result = read(truth, report)
     if as_json:
-        say_json(result.as_json())
+        print_json(result.as_json())
     else:
         _print_score(result)
     if not result.good:
@@ -63,7 +63,7 @@ def _print_score(result: Score) -> None:
     console_for(sys.stdout, soft_wrap=True).print(table)
     for name, rows in (("missed", result.missed), ("wrong", result.wrong)):
         for row in rows:
-            say(f"{name}: {_line(row)}")
+            print_lines(f"{name}: {_line(row)}")
 
 
 def _line(row: Row) -> str:
@@ -130,7 +130,7 @@ def command(
     if networks:
         from vpnrouter.simulation.mesh import names
 
-        say(*names())
+        print_lines(*names())
         return
     if output is None:
         raise typer.BadParameter("Missing option '--output'.")
@@ -150,7 +150,7 @@ def command(
     begun = time.monotonic()
     truth = simulate(options, output, _Told())
     if as_json:
-        say_json(truth)
+        print_json(truth)
     else:
         _print(options, truth, output, time.monotonic() - begun)
 
@@ -187,7 +187,7 @@ class _Told:
     def __call__(self, done: int, rows: int) -> None:
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + _PACE_S
-            note(f"simulate: {done:,} of {rows:,} rows")
+            print_notes(f"simulate: {done:,} of {rows:,} rows")
 
 
 def _print(options: Options, truth: dict[str, Any], output: Path, seconds: float) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, final
 import typer
 from rocksdict import AccessType, Rdict
 
-from vpnrouter.cli._output import note, say, say_json
+from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.spool.rocks_store import end_is_torn, options, prefix_only
@@ -191,10 +191,10 @@ def backup(
         finally:
             store.close()
     if as_json:
-        say_json({"directory": str(target), "running": running})
+        print_json({"directory": str(target), "running": running})
     else:
         how = "while it runs" if running else "stopped"
-        say(f"{target}: spool of router {written.router.name}, {how}")
+        print_lines(f"{target}: spool of router {written.router.name}, {how}")
 
 
 def _listener(config: RouterConfig) -> str:
@@ -240,16 +240,16 @@ def restore(
 
         problems = findings(directory)
         if problems:
-            note(*problems)
+            print_notes(*problems)
             raise OperationError(f"{directory} is damaged; nothing was changed")
         try:
             put(directory, spool, written.router.file_mask)
         except (OSError, shutil.Error) as error:
             raise OperationError(f"cannot restore to {spool}: {error}") from error
     if as_json:
-        say_json({"spool": str(spool), "backup": str(directory)})
+        print_json({"spool": str(spool), "backup": str(directory)})
     else:
-        say(f"{spool}: spool of router {written.router.name}, restored from {directory}")
+        print_lines(f"{spool}: spool of router {written.router.name}, restored from {directory}")
 
 
 def put(backup: Path, spool: Path, mask: int) -> None:
@@ -314,10 +314,10 @@ def verify_spool(
     with held(spool):
         problems = findings(spool)
     if as_json:
-        say_json({"spool": str(spool), "sound": not problems, "problems": problems})
+        print_json({"spool": str(spool), "sound": not problems, "problems": problems})
     else:
-        note(*problems)
-        say(f"{spool}: {'damaged' if problems else 'sound'}")
+        print_notes(*problems)
+        print_lines(f"{spool}: {'damaged' if problems else 'sound'}")
     if problems:
         raise typer.Exit(1)
 

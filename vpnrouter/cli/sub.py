@@ -14,7 +14,7 @@ import typer
 
 from vpnrouter.cli import _mqtt_options as options
 from vpnrouter.cli._mqtt_link import MqttLink, said, stamp_of
-from vpnrouter.cli._output import note, say, say_bytes
+from vpnrouter.cli._output import print_bytes, print_lines, print_notes
 from vpnrouter.errors import OperationError
 from vpnrouter.management.responses import camel
 from vpnrouter.text import ascii_json, printable_lines
@@ -342,7 +342,7 @@ def command(
         )
         try:
             for line in subscriber.subscribe():
-                note(f"vpnrouter: {line}")
+                print_notes(f"vpnrouter: {line}")
             _run(subscriber, timeout, stats)
             subscriber.finish()
         except KeyboardInterrupt:
@@ -352,7 +352,7 @@ def command(
                 _summary(subscriber)
     if timeout and count and not subscriber.done:
         said = f"{subscriber.total:,} of {count:,} messages came within {timeout:g} s"
-        note(f"vpnrouter: {said}")
+        print_notes(f"vpnrouter: {said}")
         raise typer.Exit(_FAILED)
 
 
@@ -403,7 +403,7 @@ class _Writer:
         self._form = Format.TEXT if form is Format.RAW and sys.stdout.isatty() else form
 
     def __call__(self, packets: Sequence[Publish], now_ns: int) -> None:
-        say_bytes(b"".join([printed(packet, self._form, now_ns) for packet in packets]))
+        print_bytes(b"".join([printed(packet, self._form, now_ns) for packet in packets]))
 
 
 def _writer(form: Format | None, stats: bool) -> _Writer | _Silent:
@@ -445,8 +445,8 @@ def _rates(messages: float, size: float, subscriber: Subscriber) -> None:
     if found:
         half, most = found[len(found) // 2], found[len(found) * 99 // 100]
         said += f", latency {half / 1e6:.2f} ms, of one in a hundred {most / 1e6:.2f} ms or more"
-    say(said)
+    print_lines(said)
 
 
 def _summary(subscriber: Subscriber) -> None:
-    say(f"received {subscriber.total:,} messages, {subscriber.bytes:,} bytes")
+    print_lines(f"received {subscriber.total:,} messages, {subscriber.bytes:,} bytes")

@@ -22,12 +22,12 @@ from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics.exposition import Exposition
 from vpnrouter.management.metrics.source import Figures
-from vpnrouter.management.server_hooks import Edge
+from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.bridges import Bridges
 from vpnrouter.management.status.clients import Clients
 from vpnrouter.management.status.profiles import Profiles
 from vpnrouter.management.status.queues import Queues
-from vpnrouter.management.status.stats_baseline import ClearedEndpoints
+from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.spool.store import Store
 
 ConfigPath = tuple[str | int, ...]
@@ -94,7 +94,7 @@ class Editor(Protocol):
 
 
 @dataclass(kw_only=True, slots=True)
-class Sources:
+class ApiContext:
     """The router that the API tells of, made of its own objects; all is used in the router's own thread.
 
     `store` is None for a router without guaranteed messaging, `editor` for one that was not started from a file: its
@@ -102,7 +102,7 @@ class Sources:
     """
 
     book: LinkRegistry
-    edge: Edge = field(default_factory=Edge)
+    edge: ServerHooks = field(default_factory=ServerHooks)
     store: Store | None = None
     editor: Editor | None = None
     exposition: Exposition = field(default_factory=Exposition)
@@ -121,7 +121,7 @@ class Sources:
 
     def __post_init__(self) -> None:
         self.router = router = self.book.router
-        cleared = ClearedEndpoints()
+        cleared = EndpointBaselines()
         self.bridges = bridges = Bridges(self.book, self.edge)
         self.clients = Clients(self.book, self.edge, cleared)
         self.profiles = Profiles(router)
@@ -133,6 +133,6 @@ class Sources:
         self.figures = Figures(router, bridges, self.meters, self.traces, self.edge)
 
 
-def names_of_bridges(sources: Sources, msg_vpn: str) -> list[str]:
+def names_of_bridges(context: ApiContext, msg_vpn: str) -> list[str]:
     """Names of the bridges in a message VPN; none where it does not exist."""
-    return [name for place, name in sources.bridges if place == msg_vpn]
+    return [name for place, name in context.bridges if place == msg_vpn]

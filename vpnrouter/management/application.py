@@ -29,12 +29,12 @@ from vpnrouter.management import (
     trace_tail,
 )
 from vpnrouter.management.access import Access
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.config import about
 from vpnrouter.management.config import routes as config
 from vpnrouter.management.errors import failed, invalid, no_path, not_supported
 from vpnrouter.management.metrics import scrape
-from vpnrouter.management.middleware import Gate
+from vpnrouter.management.middleware import AuthMiddleware
 from vpnrouter.management.responses import error_reply
 
 OPENAPI: Final = "/SEMP/v2/openapi.json"
@@ -69,7 +69,7 @@ ROUTERS: Final = (
 
 
 def build_app(
-    sources: Sources,
+    context: ApiContext,
     access: Access,
 ) -> FastAPI:
     """The ASGI application that tells of one router."""
@@ -81,8 +81,8 @@ def build_app(
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.sources = sources
-    app.add_middleware(Gate, access=access)
+    app.state.context = context
+    app.add_middleware(AuthMiddleware, access=access)
     app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_route)

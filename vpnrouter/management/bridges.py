@@ -18,14 +18,14 @@ from vpnrouter.bridges.status import (
     RemoteStatus,
     RemoteSubscriptionStatus,
 )
-from vpnrouter.management.api_context import Sources, names_of_bridges
+from vpnrouter.management.api_context import ApiContext, names_of_bridges
 from vpnrouter.management.collections import (
     ACTION,
     OF_MSG_VPN,
     Children,
     Collection,
     Found,
-    OperatorHere,
+    OperatorDep,
     name_in_path,
     serve,
     serve_all,
@@ -33,7 +33,7 @@ from vpnrouter.management.collections import (
     serve_children,
     serve_clear_stats,
 )
-from vpnrouter.management.dependencies import MsgVpnHere, SourcesHere, acted, body_of
+from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
 from vpnrouter.management.errors import invalid, not_allowed
 from vpnrouter.management.responses import (
     Key,
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 routes: Final = APIRouter()
 
 
-def _bridges(sources: Sources, msg_vpn: str) -> Found:
+def _bridges(context: ApiContext, msg_vpn: str) -> Found:
     def status(name: str) -> BridgeStatus | None:
-        found = sources.bridges.get((msg_vpn, name))
+        found = context.bridges.get((msg_vpn, name))
         return None if found is None else found.status(time.monotonic_ns())
 
-    return Found(partial(names_of_bridges, sources, msg_vpn), status)
+    return Found(partial(names_of_bridges, context, msg_vpn), status)
 
 
 def _parts(key: str, count: int) -> Key:
@@ -91,7 +91,7 @@ REMOTES: Final = Children(
     many="remote message VPNs",
     name="remote_msg_vpns",
     description="The remote message VPNs of a bridge.",
-    found=lambda sources, msg_vpn, name: _remotes(_bridges(sources, msg_vpn).status(name)),
+    found=lambda context, msg_vpn, name: _remotes(_bridges(context, msg_vpn).status(name)),
     key=lambda remote: (
         remote.remote_msg_vpn_name,
         remote.remote_msg_vpn_location,
@@ -105,7 +105,7 @@ REMOTE_SUBSCRIPTIONS: Final = Children(
     many="remote subscriptions",
     name="remote_subscriptions",
     description="The topics that a bridge asks its remote for, and whether it has been granted them.",
-    found=lambda sources, *key: sources.bridges[key].remote_subscriptions(),
+    found=lambda context, *key: context.bridges[key].remote_subscriptions(),
     key=lambda each: (each.remote_subscription_topic,),
 )
 
@@ -115,7 +115,7 @@ LOCAL_SUBSCRIPTIONS: Final = Children(
     many="local subscriptions",
     name="local_subscriptions",
     description="The topics that the bridge of the remote asks for here, over the same connection.",
-    found=lambda sources, *key: sources.bridges[key].local_subscriptions(),
+    found=lambda context, *key: context.bridges[key].local_subscriptions(),
     key=lambda each: (each.local_subscription_topic,),
 )
 
@@ -128,14 +128,14 @@ def _with_remotes(status: DataclassInstance) -> Row:
     return row_of(status) | {"remotes": [row_of(remote) for remote in _remotes(status)]}
 
 
-def _clear_stats(sources: Sources, msg_vpn: str, name: str) -> bool:
-    sources.bridges[msg_vpn, name].clear_stats()
+def _clear_stats(context: ApiContext, msg_vpn: str, name: str) -> bool:
+    context.bridges[msg_vpn, name].clear_stats()
     return True
 
 
 _name = name_in_path(BRIDGES)
 
-BridgeHere = Annotated[str, Depends(_name)]
+BridgeDep = Annotated[str, Depends(_name)]
 """The name of the bridge of the path, which exists."""
 
 serve(routes, BRIDGES, _name)
@@ -178,31 +178,31 @@ EVENTS: Final = ("ttl-exceeded",)
 @action_routes.put("/disconnect", summary="Drop the connection of a bridge", response_model=None)
 async def disconnect(
     request: Request,
-    caller: OperatorHere,
-    sources: SourcesHere,
-    msg_vpn: MsgVpnHere,
-    name: BridgeHere,
+    caller: OperatorDep,
+    context: ContextDep,
+    msg_vpn: MsgVpnDep,
+    name: BridgeDep,
 ) -> Response:
     """Drop the connection, with both bridges that may use it. They connect again; to keep one down, disable it."""
     await body_of(request, {})
-    if not sources.bridges[msg_vpn, name].disconnect():
+    if not context.bridges[msg_vpn, name].disconnect():
         raise not_allowed(f"bridge {name} is not connected")
-    acted(request, caller, f"dropped the connection of bridge {name}", msg_vpn)
+    audit_action(request, caller, f"dropped the connection of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})
 
 
 @action_routes.put("/clearEvent", summary="Clear an event of a bridge", response_model=None)
 async def clear_event(
     request: Request,
-    caller: OperatorHere,
-    sources: SourcesHere,
-    msg_vpn: MsgVpnHere,
-    name: BridgeHere,
+    caller: OperatorDep,
+    context: ContextDep,
+    msg_vpn: MsgVpnDep,
+    name: BridgeDep,
 ) -> Response:
     """Take the event `eventName` (`ttl-exceeded`) for seen: it is raised when it happens again."""
     event = (await body_of(request, {"eventName": str})).get("eventName", "")
     if event not in EVENTS:
         raise invalid(f"eventName: one of {', '.join(EVENTS)} is needed")
-    sources.bridges[msg_vpn, name].clear_event(event)
-    acted(request, caller, f"cleared event {event} of bridge {name}", msg_vpn)
+    context.bridges[msg_vpn, name].clear_event(event)
+    audit_action(request, caller, f"cleared event {event} of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})

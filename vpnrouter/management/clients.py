@@ -8,14 +8,14 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     ACTION,
     OF_MSG_VPN,
     Children,
     Collection,
     Found,
-    OperatorHere,
+    OperatorDep,
     name_in_path,
     serve,
     serve_all,
@@ -23,7 +23,7 @@ from vpnrouter.management.collections import (
     serve_children,
     serve_clear_stats,
 )
-from vpnrouter.management.dependencies import MsgVpnHere, acted, body_of, sources_of
+from vpnrouter.management.dependencies import MsgVpnDep, audit_action, body_of, context_of
 from vpnrouter.management.errors import not_allowed
 from vpnrouter.management.responses import object_reply
 from vpnrouter.management.status.clients import Clients, ClientStatus, SubscriptionStatus
@@ -32,14 +32,14 @@ routes: Final = APIRouter()
 
 
 async def _source(request: Request) -> Clients:
-    return sources_of(request).clients
+    return context_of(request).clients
 
 
-ClientsHere = Annotated[Clients, Depends(_source)]
+ClientsDep = Annotated[Clients, Depends(_source)]
 
 
-def _clients(sources: Sources, msg_vpn: str) -> Found:
-    source = sources.clients
+def _clients(context: ApiContext, msg_vpn: str) -> Found:
+    source = context.clients
     return Found(partial(source.client_names, msg_vpn), partial(source.client, msg_vpn))
 
 
@@ -61,13 +61,13 @@ SUBSCRIPTIONS: Final = Children(
     many="the subscriptions of a client",
     name="client_subscriptions",
     description="The subscriptions of a client; what it has bound to queues is counted in `bindCount`.",
-    found=lambda sources, msg_vpn, name: sources.clients.subscriptions(msg_vpn, name),
+    found=lambda context, msg_vpn, name: context.clients.subscriptions(msg_vpn, name),
     key=lambda each: (each.subscription_topic,),
 )
 
 _client_name = name_in_path(CLIENTS)
 
-ClientHere = Annotated[str, Depends(_client_name)]
+ClientDep = Annotated[str, Depends(_client_name)]
 """The client of the path, which exists."""
 
 serve(routes, CLIENTS, _client_name)
@@ -87,7 +87,7 @@ serve_clear_stats(
     routes,
     CLIENTS,
     _client_name,
-    lambda sources, msg_vpn, name: sources.clients.clear_stats(msg_vpn, name),
+    lambda context, msg_vpn, name: context.clients.clear_stats(msg_vpn, name),
     "Begin the counts of a client anew; those of its message VPN go on.",
 )
 
@@ -100,14 +100,14 @@ serve_clear_stats(
 )
 async def disconnect(
     request: Request,
-    caller: OperatorHere,
-    source: ClientsHere,
-    msg_vpn: MsgVpnHere,
-    client: ClientHere,
+    caller: OperatorDep,
+    source: ClientsDep,
+    msg_vpn: MsgVpnDep,
+    client: ClientDep,
 ) -> Response:
     """Disconnect a client. An MQTT 5 client is told so (0x98, administrative action); its will is published."""
     await body_of(request, {})
     if not source.disconnect(msg_vpn, client):
         raise not_allowed(f"client {client} is not connected")
-    acted(request, caller, f"disconnected client {client}", msg_vpn)
+    audit_action(request, caller, f"disconnected client {client}", msg_vpn)
     return object_reply(request, {}, {})

@@ -12,21 +12,21 @@ from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from vpnrouter.management.access import Caller
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.dependencies import (
-    CallerHere,
-    MsgVpnHere,
-    SourcesHere,
-    acted,
+    CallerDep,
+    ContextDep,
+    MsgVpnDep,
     answers,
+    audit_action,
     body_of,
 )
 from vpnrouter.management.errors import forbidden, not_found
 from vpnrouter.management.responses import (
-    AskedMany,
-    AskedOne,
     Key,
     Links,
+    ListQueryDep,
+    ObjectQueryDep,
     Row,
     object_reply,
     root_of,
@@ -47,13 +47,13 @@ OURS: Final = "/vpnrouter/v1"
 OF_MSG_VPN: Final = "/msgVpns/{msgVpnName}"
 
 
-async def _operator(caller: CallerHere) -> Caller:
+async def _operator(caller: CallerDep) -> Caller:
     if not caller.may_change:
         raise forbidden(f"User {caller.name} may look and not change")
     return caller
 
 
-OperatorHere = Annotated[Caller, Depends(_operator)]
+OperatorDep = Annotated[Caller, Depends(_operator)]
 """The caller of a request, who may change things."""
 
 
@@ -80,7 +80,7 @@ class Collection:
     many: str
     article: str = "a"
     description: str
-    open: Callable[[Sources, str], Found]
+    open: Callable[[ApiContext, str], Found]
     parse: Callable[[str], str | None] = unquote
     """Returns the object's name for a key as sent, None for a key that no object can have."""
     suffix: tuple[str, ...] = ()
@@ -107,12 +107,12 @@ def name_in_path(each: Collection) -> Callable[..., Awaitable[str]]:
     """A dependency that gives the name of the object in the path, and raises RequestError where there is none."""
 
     async def name(
-        sources: SourcesHere,
-        msg_vpn: MsgVpnHere,
+        context: ContextDep,
+        msg_vpn: MsgVpnDep,
         key: Annotated[str, Path(alias=each.key, description=each.key_description)],
     ) -> str:
         found = each.parse(key)
-        if found is None or each.open(sources, msg_vpn).status(found) is None:
+        if found is None or each.open(context, msg_vpn).status(found) is None:
             raise each.missing(msg_vpn, unquote(key))
         return found
 
@@ -126,10 +126,10 @@ def serve(routes: APIRouter, each: Collection, named: Callable[..., Awaitable[st
     """
 
     async def many(
-        request: Request, sources: SourcesHere, msg_vpn: MsgVpnHere, asked: AskedMany
+        request: Request, context: ContextDep, msg_vpn: MsgVpnDep, query: ListQueryDep
     ) -> Response:
-        found, root = each.open(sources, msg_vpn), root_of(request)
-        return await asked.reply(
+        found, root = each.open(context, msg_vpn), root_of(request)
+        return await query.reply(
             request,
             [(msg_vpn, name) for name in found.names()],
             lambda key: _row(found, key),
@@ -139,16 +139,16 @@ def serve(routes: APIRouter, each: Collection, named: Callable[..., Awaitable[st
 
     async def one(
         request: Request,
-        sources: SourcesHere,
-        msg_vpn: MsgVpnHere,
+        context: ContextDep,
+        msg_vpn: MsgVpnDep,
         name: Annotated[str, Depends(named)],
-        asked: AskedOne,
+        query: ObjectQueryDep,
     ) -> Response:
         key = (msg_vpn, name)
-        row = _row(each.open(sources, msg_vpn), key)
+        row = _row(each.open(context, msg_vpn), key)
         if row is None:
             raise each.missing(msg_vpn, name)
-        return asked.reply(request, row, each.links_of(root_of(request), key), each.kind)
+        return query.reply(request, row, each.links_of(root_of(request), key), each.kind)
 
     path = f"{MONITOR}{OF_MSG_VPN}/{each.path}"
     _get(routes, path, many, each, f"List {each.many}", each.description, many=True)
@@ -165,12 +165,12 @@ def serve_all(
     """Add the path that lists a collection over all message VPNs that the user sees."""
 
     async def all_of(
-        request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedMany
+        request: Request, context: ContextDep, caller: CallerDep, query: ListQueryDep
     ) -> Response:
         found = {
-            msg_vpn: each.open(sources, msg_vpn)
+            msg_vpn: each.open(context, msg_vpn)
             # In order already: sorting a list that is sorted takes no time.
-            for msg_vpn in sorted(sources.router.vpns)
+            for msg_vpn in sorted(context.router.vpns)
             if caller.sees(msg_vpn)
         }
 
@@ -180,7 +180,7 @@ def serve_all(
 
         root = root_of(request)
         keys = [(msg_vpn, name) for msg_vpn, here in found.items() for name in here.names()]
-        return await asked.reply(
+        return await query.reply(
             request, keys, row_at, lambda key: each.links_of(root, key), each.kind
         )
 
@@ -200,22 +200,22 @@ def serve_clear_stats(
     routes: APIRouter,
     each: Collection,
     named: Callable[..., Awaitable[str]],
-    clear: Callable[[Sources, str, str], bool],
+    clear: Callable[[ApiContext, str, str], bool],
     description: str,
 ) -> None:
     """Add the action that begins the counts of an object anew; `clear` returns False where it does not exist."""
 
     async def clear_stats(
         request: Request,
-        caller: OperatorHere,
-        sources: SourcesHere,
-        msg_vpn: MsgVpnHere,
+        caller: OperatorDep,
+        context: ContextDep,
+        msg_vpn: MsgVpnDep,
         name: Annotated[str, Depends(named)],
     ) -> Response:
         await body_of(request, {})
-        if not clear(sources, msg_vpn, name):
+        if not clear(context, msg_vpn, name):
             raise each.missing(msg_vpn, name)
-        acted(request, caller, f"cleared the counts of {each.one} {name}", msg_vpn)
+        audit_action(request, caller, f"cleared the counts of {each.one} {name}", msg_vpn)
         return object_reply(request, {}, {})
 
     routes.add_api_route(
@@ -240,7 +240,7 @@ class Children:
     name: str
     """Identifies the operation in the API's description."""
     description: str
-    found: "Callable[[Sources, str, str], Sequence[DataclassInstance]]"
+    found: "Callable[[ApiContext, str, str], Sequence[DataclassInstance]]"
     """Gives the children of a message VPN's object."""
     key: Callable[[Any], Key]
     segment: Callable[[Key], str] = lambda key: segment(*key)
@@ -254,14 +254,14 @@ def serve_children(
 
     async def many(
         request: Request,
-        sources: SourcesHere,
-        msg_vpn: MsgVpnHere,
+        context: ContextDep,
+        msg_vpn: MsgVpnDep,
         name: Annotated[str, Depends(named)],
-        asked: AskedMany,
+        query: ListQueryDep,
     ) -> Response:
-        held = {each.key(child): child for child in each.found(sources, msg_vpn, name)}
+        held = {each.key(child): child for child in each.found(context, msg_vpn, name)}
         uri = f"{parent.links_of(root_of(request), (msg_vpn, name))['uri']}/{each.path}"
-        return await asked.reply(
+        return await query.reply(
             request,
             list(held),
             lambda key: row_of(held[key]),
@@ -301,18 +301,18 @@ def serve_child(
 
     async def get(
         request: Request,
-        sources: SourcesHere,
-        msg_vpn: MsgVpnHere,
+        context: ContextDep,
+        msg_vpn: MsgVpnDep,
         of: Annotated[str, Depends(named)],
         sent: Annotated[str, Path(alias=param, description=param_description)],
-        asked: AskedOne,
+        query: ObjectQueryDep,
     ) -> Response:
         wanted = parse(sent)
-        for child in each.found(sources, msg_vpn, of):
+        for child in each.found(context, msg_vpn, of):
             if each.key(child) == wanted:
                 uri = parent.links_of(root_of(request), (msg_vpn, of))["uri"]
                 links = {"uri": f"{uri}/{each.path}/{each.segment(wanted)}"}
-                return asked.reply(request, row_of(child), links, each.kind)
+                return query.reply(request, row_of(child), links, each.kind)
         raise not_found(missing(unquote(sent), of))
 
     routes.add_api_route(

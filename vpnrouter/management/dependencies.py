@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Request
 
 from vpnrouter import limits
 from vpnrouter.management.access import Caller
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.errors import invalid, not_found
 from vpnrouter.management.middleware import caller_of
 from vpnrouter.management.responses import schema_of
@@ -25,39 +25,39 @@ ERRORS = {
 }
 
 
-def sources_of(request: Request) -> Sources:
+def context_of(request: Request) -> ApiContext:
     """The parts of the router that the application tells of."""
-    return cast(Sources, request.app.state.sources)
+    return cast(ApiContext, request.app.state.context)
 
 
-def acted(request: Request, caller: Caller, what: str, msg_vpn: str = "") -> None:
+def audit_action(request: Request, caller: Caller, what: str, msg_vpn: str = "") -> None:
     """Tell the audit trail what a caller did."""
-    sources_of(request).audit.acted(caller.name, what, msg_vpn)
+    context_of(request).audit.acted(caller.name, what, msg_vpn)
 
 
-async def _sources(request: Request) -> Sources:
-    return sources_of(request)
+async def _context(request: Request) -> ApiContext:
+    return context_of(request)
 
 
 async def _caller(request: Request) -> Caller:
     return caller_of(request)
 
 
-SourcesHere = Annotated[Sources, Depends(_sources)]
-CallerHere = Annotated[Caller, Depends(_caller)]
+ContextDep = Annotated[ApiContext, Depends(_context)]
+CallerDep = Annotated[Caller, Depends(_caller)]
 
 
 async def _msg_vpn(
-    sources: SourcesHere, caller: CallerHere, name: Annotated[str, Path(alias="msgVpnName")]
+    context: ContextDep, caller: CallerDep, name: Annotated[str, Path(alias="msgVpnName")]
 ) -> str:
     msg_vpn = unquote(name)
     # One answer for what is not there and what is hidden.
-    if not caller.sees(msg_vpn) or msg_vpn not in sources.router.vpns:
+    if not caller.sees(msg_vpn) or msg_vpn not in context.router.vpns:
         raise not_found(f"msgVpn {msg_vpn}")
     return msg_vpn
 
 
-MsgVpnHere = Annotated[str, Depends(_msg_vpn)]
+MsgVpnDep = Annotated[str, Depends(_msg_vpn)]
 """The message VPN of the path, which exists and which the caller sees."""
 
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.events.log import Event
-from vpnrouter.management.dependencies import CallerHere, SourcesHere, answers
+from vpnrouter.management.dependencies import CallerDep, ContextDep, answers
 from vpnrouter.management.errors import invalid, not_found
 from vpnrouter.management.responses import row_of, rows_reply
 
@@ -57,8 +57,8 @@ class EventStatus:
 )
 async def events(
     request: Request,
-    caller: CallerHere,
-    sources: SourcesHere,
+    caller: CallerDep,
+    context: ContextDep,
     after: Annotated[
         int | None,
         Query(
@@ -76,10 +76,10 @@ async def events(
     sees: Callable[[str], bool] | None = None if caller.msg_vpns is None else caller.sees
     if msg_vpn:
         # One answer for what is not there and what is hidden.
-        if not caller.sees(msg_vpn) or msg_vpn not in sources.router.vpns:
+        if not caller.sees(msg_vpn) or msg_vpn not in context.router.vpns:
             raise not_found(f"msgVpn {msg_vpn}")
         sees = partial(eq, msg_vpn)
-    log = sources.log
+    log = context.log
     found = log.newest(count, sees) if after is None else log.after(after, count, sees)
     meta = {"lastEventId": log.last_event_id}
     return rows_reply(request, [row_of(_status(event)) for event in found], meta)

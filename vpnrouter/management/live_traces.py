@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceWish:
+class TraceFilter:
     """Which rows somebody wants to see; "" wants all."""
 
     topic: str = ""
@@ -43,7 +43,7 @@ class TraceWish:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceLook:
+class TraceBatch:
     """What there is to see behind a mark."""
 
     mark: int
@@ -69,7 +69,7 @@ class Tail:
     Each row that fits has a number, one above that of the row before, whether or not it is kept.
     """
 
-    def __init__(self, wish: TraceWish, number: int) -> None:
+    def __init__(self, wish: TraceFilter, number: int) -> None:
         self.wish = wish
         self.number = number
         self.until_ns = 0
@@ -93,12 +93,12 @@ class Tail:
         self.number += count
         self._left -= len(rows)
 
-    def look(self, after: int, most: int) -> TraceLook:
+    def look(self, after: int, most: int) -> TraceBatch:
         """At most `most` rows behind mark `after`, the oldest first, and how many are not shown."""
         found = [(number, row) for number, row in self.rows if number > after]
         shown = found[:most]
         mark = shown[-1][0] if len(found) > len(shown) else self.number
-        return TraceLook(mark, [row for _, row in shown], max(0, mark - after - len(shown)))
+        return TraceBatch(mark, [row for _, row in shown], max(0, mark - after - len(shown)))
 
 
 @final
@@ -113,7 +113,7 @@ class LiveTraces:
         self._router = router
         self._clock_ns = clock_ns
         self._lock = threading.Lock()
-        self._tails: dict[TraceWish, Tail] = {}
+        self._tails: dict[TraceFilter, Tail] = {}
 
     # -- the router's thread ---------------------------------------------------------------------
 
@@ -127,14 +127,14 @@ class LiveTraces:
         """What became of the rows until now; None where nothing is traced."""
         return None if self.writer is None else self.writer.status()
 
-    def look(self, wish: TraceWish, after: int, most: int) -> TraceLook | None:
+    def look(self, wish: TraceFilter, after: int, most: int) -> TraceBatch | None:
         """At most `most` rows of `wish` behind mark `after` (0: from now on), the oldest first.
 
         A wish that nobody has come back to for some seconds is forgotten with its rows. None when TRACE_TAILS
         other wishes are looked at already.
         """
         if self.writer is None:
-            return TraceLook(after, (), tracing=False)
+            return TraceBatch(after, (), tracing=False)
         self._forget()
         with self._lock:
             tail = self._tails.get(wish)

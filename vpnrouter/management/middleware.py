@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access, Caller
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.errors import busy, invalid, too_slow
 from vpnrouter.management.responses import error_reply
 
@@ -24,7 +24,7 @@ _DENIED: Final = (401, 403, 429)
 _CALLER: Final = "vpnrouter.caller"
 
 
-class Gate:
+class AuthMiddleware:
     """ASGI middleware that notes who asks.
 
     It also makes routing work on the path as it was sent: names may hold an encoded slash.
@@ -44,7 +44,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         scope["path"] = scope["raw_path"].decode("ascii")
-        exchange = Exchange(scope, receive, send)
+        exchange = BodyTimeout(scope, receive, send)
         receive, send = exchange.receive, exchange.send
         request = Request(scope)
         headers = request.headers
@@ -62,7 +62,7 @@ class Gate:
                 )
             except RequestError as error:
                 if authorization and error.http_status in _DENIED:
-                    cast(Sources, request.app.state.sources).audit.denied(peer, str(error))
+                    cast(ApiContext, request.app.state.context).audit.denied(peer, str(error))
                 said = (
                     {"www-authenticate": 'Basic realm="vpnrouter", charset="UTF-8"'}
                     if error.http_status == 401
@@ -109,7 +109,7 @@ NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 
 
 @final
-class Exchange:
+class BodyTimeout:
     """`receive` and `send` of an ASGI application for one request.
 
     A server cannot take another request from a connection on which the body of this one has not ended, so it

@@ -8,19 +8,19 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.api_context import Sources
-from vpnrouter.management.clients import ClientsHere
+from vpnrouter.management.api_context import ApiContext
+from vpnrouter.management.clients import ClientsDep
 from vpnrouter.management.collections import (
     OF_MSG_VPN,
     OURS,
     Collection,
     Found,
-    OperatorHere,
+    OperatorDep,
     name_in_path,
     serve,
     serve_clear_stats,
 )
-from vpnrouter.management.dependencies import MsgVpnHere, acted, body_of
+from vpnrouter.management.dependencies import MsgVpnDep, audit_action, body_of
 from vpnrouter.management.errors import busy, not_allowed
 from vpnrouter.management.responses import object_reply, segment
 from vpnrouter.management.status.clients import MqttSessionStatus
@@ -36,8 +36,8 @@ def _client_id(key: str) -> str | None:
     return unquote(client_id) if comma and unquote(virtual_router) == VIRTUAL_ROUTER else None
 
 
-def _sessions(sources: Sources, msg_vpn: str) -> Found:
-    source = sources.clients
+def _sessions(context: ApiContext, msg_vpn: str) -> Found:
+    source = context.clients
     return Found(partial(source.session_names, msg_vpn), partial(source.session, msg_vpn))
 
 
@@ -59,7 +59,7 @@ SESSIONS: Final = Collection(
 
 _session = name_in_path(SESSIONS)
 
-SessionHere = Annotated[str, Depends(_session)]
+SessionDep = Annotated[str, Depends(_session)]
 """The client id of the session of the path, which exists."""
 
 serve(routes, SESSIONS, _session)
@@ -67,7 +67,7 @@ serve_clear_stats(
     routes,
     SESSIONS,
     _session,
-    lambda sources, msg_vpn, name: sources.clients.clear_session_stats(msg_vpn, name),
+    lambda context, msg_vpn, name: context.clients.clear_session_stats(msg_vpn, name),
     "Begin the counts of a session, of its client and of its queue anew.",
 )
 
@@ -80,10 +80,10 @@ serve_clear_stats(
 )
 async def delete(
     request: Request,
-    caller: OperatorHere,
-    source: ClientsHere,
-    msg_vpn: MsgVpnHere,
-    client_id: SessionHere,
+    caller: OperatorDep,
+    source: ClientsDep,
+    msg_vpn: MsgVpnDep,
+    client_id: SessionDep,
 ) -> Response:
     """Delete the session of a client that is away: its subscriptions and all messages that are kept for it."""
     await body_of(request, {})
@@ -93,5 +93,5 @@ async def delete(
         raise busy(str(error)) from error
     if not ended:
         raise not_allowed(f"client {client_id} is connected: disconnect it first")
-    acted(request, caller, f"deleted MQTT session {client_id}", msg_vpn)
+    audit_action(request, caller, f"deleted MQTT session {client_id}", msg_vpn)
     return object_reply(request, {}, {})

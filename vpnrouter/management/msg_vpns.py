@@ -7,16 +7,16 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from vpnrouter.management.api_context import Sources, names_of_bridges
+from vpnrouter.management.api_context import ApiContext, names_of_bridges
 from vpnrouter.management.collections import MONITOR
-from vpnrouter.management.dependencies import CallerHere, MsgVpnHere, SourcesHere, answers
+from vpnrouter.management.dependencies import CallerDep, ContextDep, MsgVpnDep, answers
 from vpnrouter.management.errors import not_found
 from vpnrouter.management.meters import by_direction
 from vpnrouter.management.responses import (
-    AskedMany,
-    AskedOne,
     Key,
     Links,
+    ListQueryDep,
+    ObjectQueryDep,
     Row,
     root_of,
     row_of,
@@ -79,12 +79,12 @@ class MsgVpnStatus:
     "", summary="List message VPNs", responses=answers(MsgVpnStatus, many=True), response_model=None
 )
 async def msg_vpns(
-    request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedMany
+    request: Request, context: ContextDep, caller: CallerDep, query: ListQueryDep
 ) -> Response:
     """The message VPNs that the user sees."""
-    keys = [(name,) for name in sources.router.vpns if caller.sees(name)]
+    keys = [(name,) for name in context.router.vpns if caller.sees(name)]
     links = partial(_links, root_of(request))
-    return await asked.reply(request, keys, partial(_row, sources), links, MsgVpnStatus)
+    return await query.reply(request, keys, partial(_row, context), links, MsgVpnStatus)
 
 
 @routes.get(
@@ -94,23 +94,23 @@ async def msg_vpns(
     response_model=None,
 )
 async def msg_vpn(
-    request: Request, sources: SourcesHere, name: MsgVpnHere, asked: AskedOne
+    request: Request, context: ContextDep, name: MsgVpnDep, query: ObjectQueryDep
 ) -> Response:
     """One message VPN."""
     key = (name,)
-    row = _row(sources, key)
+    row = _row(context, key)
     if row is None:
         raise not_found(f"msgVpn {name}")
-    return asked.reply(request, row, _links(root_of(request), key), MsgVpnStatus)
+    return query.reply(request, row, _links(root_of(request), key), MsgVpnStatus)
 
 
-def status_of(sources: Sources, msg_vpn: str) -> MsgVpnStatus | None:
+def status_of(context: ApiContext, msg_vpn: str) -> MsgVpnStatus | None:
     """The state, counts and rates of one message VPN; None where there is none of that name."""
-    vpn = sources.router.vpns.get(msg_vpn)
+    vpn = context.router.vpns.get(msg_vpn)
     if vpn is None:
         return None
-    sums = sources.meters.totals(vpn)
-    rates = sources.meters.rates(vpn)
+    sums = context.meters.totals(vpn)
+    rates = context.meters.rates(vpn)
     not_sent, not_taken = by_direction(sums.discards)
     tx_discarded, rx_discarded = sum(not_sent.values()), sum(not_taken.values())
     return MsgVpnStatus(
@@ -121,7 +121,7 @@ def status_of(sources: Sources, msg_vpn: str) -> MsgVpnStatus | None:
         subscription_count=vpn.subscription_count,
         max_connection_count=vpn.limits.max_connection_count,
         max_subscription_count=vpn.limits.max_subscription_count,
-        bridge_count=len(names_of_bridges(sources, msg_vpn)),
+        bridge_count=len(names_of_bridges(context, msg_vpn)),
         rx_msg_count=sums.rx_msg_count,
         rx_byte_count=sums.rx_byte_count,
         tx_msg_count=sums.tx_msg_count,
@@ -145,8 +145,8 @@ def status_of(sources: Sources, msg_vpn: str) -> MsgVpnStatus | None:
     )
 
 
-def _row(sources: Sources, key: Key) -> Row | None:
-    status = status_of(sources, *key)
+def _row(context: ApiContext, key: Key) -> Row | None:
+    status = status_of(context, *key)
     return None if status is None else row_of(status)
 
 

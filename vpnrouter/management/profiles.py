@@ -5,7 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     Collection,
     Found,
@@ -21,19 +21,19 @@ from vpnrouter.management.status.profiles import (
 routes: Final = APIRouter()
 
 
-def _client_usernames(sources: Sources, msg_vpn: str) -> Found:
-    source = sources.profiles
+def _client_usernames(context: ApiContext, msg_vpn: str) -> Found:
+    source = context.profiles
     return Found(partial(source.username_names, msg_vpn), partial(source.username, msg_vpn))
 
 
-def _client_profiles(sources: Sources, msg_vpn: str) -> Found:
-    found = sources.profiles.client_profiles(msg_vpn)
+def _client_profiles(context: ApiContext, msg_vpn: str) -> Found:
+    found = context.profiles.client_profiles(msg_vpn)
     made = {each.client_profile_name: each for each in found}
     return Found(lambda: made, made.get)
 
 
-def _acl_profiles(sources: Sources, msg_vpn: str) -> Found:
-    made = {each.acl_profile_name: each for each in sources.profiles.acl_profiles(msg_vpn)}
+def _acl_profiles(context: ApiContext, msg_vpn: str) -> Found:
+    made = {each.acl_profile_name: each for each in context.profiles.acl_profiles(msg_vpn)}
     return Found(lambda: made, made.get)
 
 

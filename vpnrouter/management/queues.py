@@ -18,7 +18,7 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     ACTION,
     MONITOR,
@@ -27,17 +27,23 @@ from vpnrouter.management.collections import (
     Children,
     Collection,
     Found,
-    OperatorHere,
+    OperatorDep,
     name_in_path,
     serve,
     serve_all,
     serve_children,
     serve_clear_stats,
 )
-from vpnrouter.management.dependencies import MsgVpnHere, acted, answers, body_of, sources_of
+from vpnrouter.management.dependencies import MsgVpnDep, answers, audit_action, body_of, context_of
 from vpnrouter.management.errors import busy, invalid, not_allowed, not_found
 from vpnrouter.management.responses import list_reply, object_reply, root_of, row_of
-from vpnrouter.management.status.queues import Done, FlowStatus, MsgStatus, Queues, QueueStatus
+from vpnrouter.management.status.queues import (
+    ActionResult,
+    FlowStatus,
+    MsgStatus,
+    Queues,
+    QueueStatus,
+)
 from vpnrouter.units import SECOND_NS
 
 routes: Final = APIRouter()
@@ -50,14 +56,14 @@ our_actions: Final = APIRouter(prefix=f"{OURS}{_QUEUE}", tags=["vpnrouter"])
 
 
 async def _source(request: Request) -> Queues:
-    return sources_of(request).queues
+    return context_of(request).queues
 
 
-QueuesHere = Annotated[Queues, Depends(_source)]
+QueuesDep = Annotated[Queues, Depends(_source)]
 
 
-def _queues(sources: Sources, msg_vpn: str) -> Found:
-    source = sources.queues
+def _queues(context: ApiContext, msg_vpn: str) -> Found:
+    source = context.queues
     return Found(partial(source.queue_names, msg_vpn), partial(source.queue, msg_vpn))
 
 
@@ -79,7 +85,7 @@ TX_FLOWS: Final = Children(
     many="consumers",
     name="tx_flows",
     description="The consumers that are bound to a queue.",
-    found=lambda sources, msg_vpn, name: sources.queues.tx_flows(msg_vpn, name),
+    found=lambda context, msg_vpn, name: context.queues.tx_flows(msg_vpn, name),
     # Keys are texts; these sort as the numbers do.
     key=lambda flow: (f"{flow.flow_id:020}",),
     segment=lambda key: str(int(key[0])),
@@ -87,7 +93,7 @@ TX_FLOWS: Final = Children(
 
 _queue_name = name_in_path(QUEUES)
 
-QueueHere = Annotated[str, Depends(_queue_name)]
+QueueDep = Annotated[str, Depends(_queue_name)]
 """The queue of the path, which exists."""
 
 serve(routes, QUEUES, _queue_name)
@@ -97,7 +103,7 @@ serve_clear_stats(
     routes,
     QUEUES,
     _queue_name,
-    lambda sources, msg_vpn, name: sources.queues.clear_stats(msg_vpn, name),
+    lambda context, msg_vpn, name: context.queues.clear_stats(msg_vpn, name),
     "Begin the counts anew. What the queue holds counts as recovered then: it was there at the beginning.",
 )
 
@@ -113,7 +119,7 @@ async def _msg_id(written: Annotated[str, Path(alias="msgId")]) -> int:
     return number_of(written)
 
 
-MsgHere = Annotated[int, Depends(_msg_id)]
+MsgDep = Annotated[int, Depends(_msg_id)]
 
 
 @routes.get(
@@ -125,9 +131,9 @@ MsgHere = Annotated[int, Depends(_msg_id)]
 )
 async def msgs(
     request: Request,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    name: QueueHere,
+    source: QueuesDep,
+    msg_vpn: MsgVpnDep,
+    name: QueueDep,
     count: Annotated[int, Query(ge=1, le=limits.MANAGEMENT_PAGE_ROWS)] = 10,
     cursor: Annotated[str, Query(description="From `meta.paging`: the last msgId")] = "",
 ) -> Response:
@@ -158,7 +164,7 @@ async def msgs(
     response_model=None,
 )
 async def payload(
-    source: QueuesHere, msg_vpn: MsgVpnHere, name: QueueHere, msg_id: MsgHere
+    source: QueuesDep, msg_vpn: MsgVpnDep, name: QueueDep, msg_id: MsgDep
 ) -> Response:
     """What was published, byte for byte."""
     found = source.payload(msg_vpn, name, msg_id)
@@ -181,10 +187,10 @@ LATEST_S: Final = 253_402_300_799
 @action_routes.put("/deleteMsgs", summary="Delete messages", response_model=None)
 async def delete_msgs(
     request: Request,
-    caller: OperatorHere,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    queue: QueueHere,
+    caller: OperatorDep,
+    source: QueuesDep,
+    msg_vpn: MsgVpnDep,
+    queue: QueueDep,
 ) -> Response:
     """Delete the messages `msgIds` (ours), or all that no consumer holds."""
     ids = _ids(await body_of(request, _IDS))
@@ -193,18 +199,18 @@ async def delete_msgs(
     except SpoolError as error:
         raise busy(str(error)) from error
     if done.count:
-        acted(request, caller, f"deleted {done.count:,} messages of queue {queue}", msg_vpn)
+        audit_action(request, caller, f"deleted {done.count:,} messages of queue {queue}", msg_vpn)
     return _reply(request, done, "deleted")
 
 
 @action_routes.put("/msgs/{msgId}/delete", summary="Delete a message", response_model=None)
 async def delete_msg(
     request: Request,
-    caller: OperatorHere,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    queue: QueueHere,
-    msg_id: MsgHere,
+    caller: OperatorDep,
+    source: QueuesDep,
+    msg_vpn: MsgVpnDep,
+    queue: QueueDep,
+    msg_id: MsgDep,
 ) -> Response:
     """Delete one message."""
     await body_of(request, {})
@@ -215,17 +221,17 @@ async def delete_msg(
     if not done.count and not done.refusal:
         raise not_found(f"msg {msg_id} in queue {queue}")
     if done.count:
-        acted(request, caller, f"deleted message {msg_id} of queue {queue}", msg_vpn)
+        audit_action(request, caller, f"deleted message {msg_id} of queue {queue}", msg_vpn)
     return _reply(request, done, "deleted")
 
 
 @our_actions.put("/copyMsgs", summary="Copy messages to another queue", response_model=None)
 async def copy_msgs(
     request: Request,
-    caller: OperatorHere,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    queue: QueueHere,
+    caller: OperatorDep,
+    source: QueuesDep,
+    msg_vpn: MsgVpnDep,
+    queue: QueueDep,
 ) -> Response:
     """Put the messages `msgIds`, or all that no consumer holds, into the queue `toQueueName` as well."""
     return await _put(request, caller, source, (msg_vpn, queue), move=False)
@@ -234,10 +240,10 @@ async def copy_msgs(
 @our_actions.put("/moveMsgs", summary="Move messages to another queue", response_model=None)
 async def move_msgs(
     request: Request,
-    caller: OperatorHere,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    queue: QueueHere,
+    caller: OperatorDep,
+    source: QueuesDep,
+    msg_vpn: MsgVpnDep,
+    queue: QueueDep,
 ) -> Response:
     """Put the messages `msgIds`, or all that no consumer holds, into the queue `toQueueName` instead."""
     return await _put(request, caller, source, (msg_vpn, queue), move=True)
@@ -246,10 +252,10 @@ async def move_msgs(
 @action_routes.put("/startReplay", summary="Replay messages to a queue", response_model=None)
 async def start_replay(
     request: Request,
-    caller: OperatorHere,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    queue: QueueHere,
+    caller: OperatorDep,
+    source: QueuesDep,
+    msg_vpn: MsgVpnDep,
+    queue: QueueDep,
 ) -> Response:
     """Give the queue once more what the replay log has, from `fromTime` (seconds since 1970, UTC) on.
 
@@ -273,17 +279,17 @@ async def start_replay(
         raise busy(str(error)) from error
     if refusal:
         raise not_allowed(f"the replay was refused: {refusal}")
-    acted(request, caller, f"started a replay to queue {queue}", msg_vpn)
+    audit_action(request, caller, f"started a replay to queue {queue}", msg_vpn)
     return object_reply(request, {}, {})
 
 
 @action_routes.put("/cancelReplay", summary="End a replay to a queue", response_model=None)
 async def cancel_replay(
     request: Request,
-    caller: OperatorHere,
-    source: QueuesHere,
-    msg_vpn: MsgVpnHere,
-    queue: QueueHere,
+    caller: OperatorDep,
+    source: QueuesDep,
+    msg_vpn: MsgVpnDep,
+    queue: QueueDep,
 ) -> Response:
     """End the replay that runs; what it brought stays."""
     await body_of(request, {})
@@ -293,12 +299,12 @@ async def cancel_replay(
         raise busy(str(error)) from error
     if not ended:
         raise not_allowed(f"no replay to queue {queue} runs")
-    acted(request, caller, f"ended the replay to queue {queue}", msg_vpn)
+    audit_action(request, caller, f"ended the replay to queue {queue}", msg_vpn)
     return object_reply(request, {}, {})
 
 
 async def _put(
-    request: Request, caller: Caller, source: QueuesHere, key: tuple[str, str], *, move: bool
+    request: Request, caller: Caller, source: QueuesDep, key: tuple[str, str], *, move: bool
 ) -> Response:
     msg_vpn, queue = key
     body = await body_of(request, _TO)
@@ -317,7 +323,7 @@ async def _put(
     how = "moved" if move else "copied"
     if done.count:
         what = f"{how} {done.count:,} messages of queue {queue} to queue {to}"
-        acted(request, caller, what, msg_vpn)
+        audit_action(request, caller, what, msg_vpn)
     return _reply(request, done, how)
 
 
@@ -334,7 +340,7 @@ def _ids(body: dict[str, list[object]]) -> list[int] | None:
     return sorted(set(ids))
 
 
-def _reply(request: Request, done: Done, what: str) -> Response:
+def _reply(request: Request, done: ActionResult, what: str) -> Response:
     if done.refusal:
         raise not_allowed(f"{done.count:,} messages {what}, the next was refused: {done.refusal}")
     return object_reply(request, {"msgCount": done.count}, {})

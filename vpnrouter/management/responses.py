@@ -503,7 +503,7 @@ _WHERE: Final = "Conditions separated by commas, such as `inboundState!=ready-in
 
 
 @dataclass(frozen=True, slots=True)
-class One:
+class ObjectQuery:
     """The query of a request for one object."""
 
     select: str = ""
@@ -517,7 +517,7 @@ class One:
 
 
 @dataclass(frozen=True, slots=True)
-class Many:
+class ListQuery:
     """The query of a request for a collection."""
 
     count: int
@@ -590,9 +590,11 @@ def _only(request: Request, known: frozenset[str]) -> None:
             raise invalid(f"there is no query parameter {name}")
 
 
-async def _one(request: Request, select: Annotated[str, Query(description=_SELECT)] = "") -> One:
+async def _one(
+    request: Request, select: Annotated[str, Query(description=_SELECT)] = ""
+) -> ObjectQuery:
     _only(request, frozenset({"select"}))
-    return One(select)
+    return ObjectQuery(select)
 
 
 async def _many(
@@ -604,12 +606,12 @@ async def _many(
     where: Annotated[str, Query(description=_WHERE)] = "",
     select: Annotated[str, Query(description=_SELECT)] = "",
     sort: Annotated[str, Query(description=_SORT)] = "",
-) -> Many:
+) -> ListQuery:
     _only(request, frozenset({"count", "cursor", "where", "select", "sort"}))
-    return Many(count, cursor, where, select, sort)
+    return ListQuery(count, cursor, where, select, sort)
 
 
 # All of them are coroutines: what is no coroutine would run in a thread, and the router's state is
 # its own thread's alone.
-AskedOne = Annotated[One, Depends(_one)]
-AskedMany = Annotated[Many, Depends(_many)]
+ObjectQueryDep = Annotated[ObjectQuery, Depends(_one)]
+ListQueryDep = Annotated[ListQuery, Depends(_many)]

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
-from vpnrouter.management.dependencies import CallerHere, SourcesHere, answers
-from vpnrouter.management.responses import AskedOne, root_of, row_of
+from vpnrouter.management.dependencies import CallerDep, ContextDep, answers
+from vpnrouter.management.responses import ObjectQueryDep, root_of, row_of
 
 routes: Final = APIRouter(prefix="/health", tags=["health"])
 
@@ -27,9 +27,9 @@ async def live() -> dict[str, str]:
     response_model=None,
     responses={503: {"description": "It does not serve yet, or it stops"}},
 )
-async def ready(sources: SourcesHere) -> JSONResponse:
+async def ready(context: ContextDep) -> JSONResponse:
     """Answer 200 from the moment all listeners are bound until the router stops, else 503."""
-    if sources.edge.stopping:
+    if context.edge.stopping:
         return JSONResponse({"status": "not ready"}, 503)
     return JSONResponse({"status": "ready"})
 
@@ -59,16 +59,16 @@ class RouterStatus:
     response_model=None,
 )
 async def router(
-    request: Request, sources: SourcesHere, caller: CallerHere, asked: AskedOne
+    request: Request, context: ContextDep, caller: CallerDep, query: ObjectQueryDep
 ) -> Response:
     """The router's name, and what the user may do, so that screens offer no more than that."""
     status = RouterStatus(
-        sources.router.name,
+        context.router.name,
         __version__,
-        not sources.edge.stopping,
+        not context.edge.stopping,
         caller.name,
         caller.role,
         caller.msg_vpns is None,
     )
     links = {"uri": f"{root_of(request)}/vpnrouter/v1/router"}
-    return asked.reply(request, row_of(status), links, RouterStatus)
+    return query.reply(request, row_of(status), links, RouterStatus)

@@ -25,7 +25,7 @@ from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES
 from vpnrouter.management.access import Caller
 from vpnrouter.management.api_context import Edited, Editor
-from vpnrouter.management.dependencies import ERRORS, CallerHere, sources_of
+from vpnrouter.management.dependencies import ERRORS, CallerDep, context_of
 from vpnrouter.management.errors import busy, forbidden, invalid, not_allowed
 from vpnrouter.management.responses import Row, long_reply
 
@@ -49,14 +49,14 @@ _MANY: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-async def _all(caller: CallerHere) -> Caller:
+async def _all(caller: CallerDep) -> Caller:
     if not caller.may_change or caller.msg_vpns is not None:
         raise forbidden(f"User {caller.name} is not an administrator of all message VPNs")
     return caller
 
 
 async def _editor(request: Request) -> Editor:
-    editor = sources_of(request).editor
+    editor = context_of(request).editor
     if editor is None:
         raise not_allowed(
             "this router was not started from a file, so there is no configuration to look at or change"
@@ -64,12 +64,12 @@ async def _editor(request: Request) -> Editor:
     return editor
 
 
-AdministratorHere = Annotated[Caller, Depends(_all)]
-EditorHere = Annotated[Editor, Depends(_editor)]
+AdministratorDep = Annotated[Caller, Depends(_all)]
+EditorDep = Annotated[Editor, Depends(_editor)]
 
 
 @ours.get("", summary="Get the configuration", responses=_MANY, response_model=None)
-async def get_config(request: Request, _: AdministratorHere, editor: EditorHere) -> Response:
+async def get_config(request: Request, _: AdministratorDep, editor: EditorDep) -> Response:
     """The document in force, its digest, what of it lies over the file, and where each part is written."""
     # All at one moment; what is shown of it afterwards does not change any more.
     document, overlay, places = editor.document(), editor.overlay(), editor.positions()
@@ -94,7 +94,7 @@ async def get_config(request: Request, _: AdministratorHere, editor: EditorHere)
 
 
 @ours.post("/examine", summary="Examine a configuration", responses=_MANY, response_model=None)
-async def examine(request: Request, _: AdministratorHere, editor: EditorHere) -> Response:
+async def examine(request: Request, _: AdministratorDep, editor: EditorDep) -> Response:
     """What it would take to put `document` into force: problems, or changes and what each does."""
     body = await _body(request, {"document": dict})
     found = await editor.examine(body["document"])
@@ -107,7 +107,7 @@ async def examine(request: Request, _: AdministratorHere, editor: EditorHere) ->
 
 
 @ours.put("/replace", summary="Replace the configuration", responses=_MANY, response_model=None)
-async def replace(request: Request, caller: AdministratorHere, editor: EditorHere) -> Response:
+async def replace(request: Request, caller: AdministratorDep, editor: EditorDep) -> Response:
     """Put `document` into force if `expected` is the digest in force; without it whatever is."""
     body = await _body(request, {"document": dict, "expected": str})
     wanted = body["document"]
@@ -124,7 +124,7 @@ async def replace(request: Request, caller: AdministratorHere, editor: EditorHer
 
 
 @ours.put("/return", summary="Return to a configuration", responses=_MANY, response_model=None)
-async def return_to(request: Request, caller: AdministratorHere, editor: EditorHere) -> Response:
+async def return_to(request: Request, caller: AdministratorDep, editor: EditorDep) -> Response:
     """Put the document with the digest `digest`, one of the last that were in force, into force again."""
     body = await _body(request, {"digest": str})
     try:

@@ -32,7 +32,7 @@ def _no_commits() -> tuple[Histogram, int]:
 
 
 @dataclass(kw_only=True, slots=True)
-class Edge:
+class ServerHooks:
     """The defaults are those of a router in memory, without sockets and bridges of its own."""
 
     bridges: Sequence[BridgeDriver] = ()

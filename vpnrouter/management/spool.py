@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.collections import OperatorHere
-from vpnrouter.management.dependencies import acted, body_of, sources_of
+from vpnrouter.management.collections import OperatorDep
+from vpnrouter.management.dependencies import audit_action, body_of, context_of
 from vpnrouter.management.errors import forbidden, invalid, no_path, not_allowed
 from vpnrouter.management.responses import object_reply
 
@@ -19,13 +19,13 @@ ours: Final = APIRouter(prefix="/vpnrouter/v1/spool", tags=["vpnrouter"])
 
 
 @ours.put("/backup", summary="Back up the spool", response_model=None)
-async def backup(request: Request, caller: OperatorHere) -> Response:
+async def backup(request: Request, caller: OperatorDep) -> Response:
     """Copy the spool, as of one moment, into `directory` on the router's machine, which is not there yet."""
     # The copy holds the messages of all message VPNs.
     if caller.msg_vpns is not None:
         raise forbidden(f"User {caller.name} does not see all message VPNs")
-    sources = sources_of(request)
-    store = sources.store
+    context = context_of(request)
+    store = context.store
     if store is None:
         raise no_path(f"{request.url.path}: this router has no spool (guaranteed_msging)")
     body = await body_of(request, {"directory": str})
@@ -33,9 +33,9 @@ async def backup(request: Request, caller: OperatorHere) -> Response:
     if not posixpath.isabs(directory) or "\0" in directory or len(directory) > limits.PATH_LENGTH:
         raise invalid("directory: an absolute path on the router's machine is needed")
     try:
-        async with sources.backups:
+        async with context.backups:
             await trio.to_thread.run_sync(store.backup, Path(directory))
     except SpoolError as error:
         raise not_allowed(str(error)) from error
-    acted(request, caller, f"backed up the spool to {directory}")
+    audit_action(request, caller, f"backed up the spool to {directory}")
     return object_reply(request, {"directory": directory}, {})

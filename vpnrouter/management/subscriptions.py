@@ -11,15 +11,15 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import MANAGEMENT_PAGE_ROWS
-from vpnrouter.management.clients import ClientsHere
+from vpnrouter.management.clients import ClientsDep
 from vpnrouter.management.collections import MONITOR
-from vpnrouter.management.dependencies import CallerHere, MsgVpnHere, SourcesHere, answers
+from vpnrouter.management.dependencies import CallerDep, ContextDep, MsgVpnDep, answers
 from vpnrouter.management.errors import invalid
 from vpnrouter.management.responses import (
-    AskedMany,
     Key,
     Links,
-    Many,
+    ListQuery,
+    ListQueryDep,
     Row,
     root_of,
     row_of,
@@ -44,14 +44,14 @@ _QUERY: Final = frozenset({"topic", "count", "cursor", "where", "select"})
 )
 async def all_subscriptions(
     request: Request,
-    source: ClientsHere,
-    sources: SourcesHere,
-    caller: CallerHere,
-    asked: AskedMany,
+    source: ClientsDep,
+    context: ContextDep,
+    caller: CallerDep,
+    query: ListQueryDep,
 ) -> Response:
     """The subscriptions of clients, bridges of other routers, queues and topic endpoints that the user sees."""
-    msg_vpns = [name for name in sorted(sources.router.vpns) if caller.sees(name)]
-    return await _page(request, source, msg_vpns, asked)
+    msg_vpns = [name for name in sorted(context.router.vpns) if caller.sees(name)]
+    return await _page(request, source, msg_vpns, query)
 
 
 @ours.get(
@@ -61,10 +61,10 @@ async def all_subscriptions(
     response_model=None,
 )
 async def msg_vpn_subscriptions(
-    request: Request, source: ClientsHere, msg_vpn: MsgVpnHere, asked: AskedMany
+    request: Request, source: ClientsDep, msg_vpn: MsgVpnDep, query: ListQueryDep
 ) -> Response:
     """The subscriptions in one message VPN: of clients, bridges, queues and topic endpoints."""
-    return await _page(request, source, [msg_vpn], asked)
+    return await _page(request, source, [msg_vpn], query)
 
 
 @ours.get(
@@ -75,8 +75,8 @@ async def msg_vpn_subscriptions(
 )
 async def matches(
     request: Request,
-    source: ClientsHere,
-    msg_vpn: MsgVpnHere,
+    source: ClientsDep,
+    msg_vpn: MsgVpnDep,
     topic: Annotated[str, Query(description="A topic that a message could be published to")] = "",
     count: Annotated[
         int, Query(ge=1, le=MANAGEMENT_PAGE_ROWS, description="Objects in the answer")
@@ -100,7 +100,7 @@ async def matches(
     except TopicError as error:
         raise invalid(f"topic: {error}") from error
     rows = {_key(each): each for each in found}
-    return await Many(count, cursor, where, select).reply(
+    return await ListQuery(count, cursor, where, select).reply(
         request,
         list(rows),
         lambda key: row_of(rows[key]),
@@ -110,7 +110,7 @@ async def matches(
 
 
 async def _page(
-    request: Request, source: Clients, msg_vpns: Sequence[str], asked: Many
+    request: Request, source: Clients, msg_vpns: Sequence[str], query: ListQuery
 ) -> Response:
     groups: list[Key] = []
     for name in msg_vpns:
@@ -120,7 +120,7 @@ async def _page(
         groups += [(name, *holder) for holder in holders]
     total = sum(source.subscription_count(name) for name in msg_vpns)
     links = partial(_links, root_of(request))
-    return await asked.nested(
+    return await query.nested(
         request, groups, partial(_opened, source), total, links, SubscriptionStatus
     )
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from vpnrouter.management.api_context import Sources
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     Collection,
     Found,
@@ -38,19 +38,19 @@ _SHARED: Final = tuple(each.name for each in fields(EndpointStatus))
 """Attributes that a queue has too."""
 
 
-def _topic_endpoints(sources: Sources, msg_vpn: str) -> Found:
+def _topic_endpoints(context: ApiContext, msg_vpn: str) -> Found:
     def names() -> list[str]:
-        queues = sources.queues.queue_names(msg_vpn)
+        queues = context.queues.queue_names(msg_vpn)
         return [name.removeprefix(PREFIX) for name in queues if name.startswith(PREFIX)]
 
-    return Found(names, partial(_status, sources, msg_vpn))
+    return Found(names, partial(_status, context, msg_vpn))
 
 
-def _status(sources: Sources, msg_vpn: str, name: str) -> TopicEndpointStatus | None:
-    status = sources.queues.queue(msg_vpn, PREFIX + name)
+def _status(context: ApiContext, msg_vpn: str, name: str) -> TopicEndpointStatus | None:
+    status = context.queues.queue(msg_vpn, PREFIX + name)
     if status is None:
         return None
-    held = sources.clients.held(msg_vpn, "topic-endpoint", name)
+    held = context.clients.held(msg_vpn, "topic-endpoint", name)
     return TopicEndpointStatus(
         topic_endpoint_name=name,
         destination_topic=held[0].subscription_topic if held else "",

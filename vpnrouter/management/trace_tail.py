@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
-from vpnrouter.management.dependencies import CallerHere, sources_of
+from vpnrouter.management.dependencies import CallerDep, context_of
 from vpnrouter.management.errors import busy, invalid
-from vpnrouter.management.live_traces import TraceWish
+from vpnrouter.management.live_traces import TraceFilter
 from vpnrouter.management.responses import rows_reply
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import EVENT_NAMES
@@ -30,7 +30,7 @@ _PARAMETERS: Final = frozenset({"after", "count", "topic", "event", "msgVpnName"
 @ours.get("/traces", summary="Watch routing traces", response_model=None)
 async def traces(
     request: Request,
-    caller: CallerHere,
+    caller: CallerDep,
     after: Annotated[
         int,
         Query(ge=0, le=MARK_MOST, description="`meta.mark` of the answer before; 0: from now on"),
@@ -46,16 +46,16 @@ async def traces(
     """Trace rows behind a mark, the oldest first. Ask again within some seconds, with the same filter."""
     if unknown := request.query_params.keys() - _PARAMETERS:
         raise invalid(f"there is no query parameter {min(unknown)}")
-    wish = TraceWish(topic, event, msg_vpn, trace_id.lower(), caller.msg_vpns)
+    wish = TraceFilter(topic, event, msg_vpn, trace_id.lower(), caller.msg_vpns)
     _check(wish)
-    found = sources_of(request).traces.look(wish, after, count)
+    found = context_of(request).traces.look(wish, after, count)
     if found is None:
         raise busy(f"Traces are looked at by {limits.TRACE_TAILS} filters already; try again")
     meta = {"mark": found.mark, "missed": found.missed, "tracing": found.tracing}
     return rows_reply(request, found.rows, meta)
 
 
-def _check(wish: TraceWish) -> None:
+def _check(wish: TraceFilter) -> None:
     if wish.event and wish.event not in EVENT_NAMES:
         raise invalid(f"event: {wish.event} is none of {', '.join(EVENT_NAMES)}")
     digits = wish.trace_id

@@ -17,8 +17,8 @@ from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import STARTUP
-from vpnrouter.management.api_context import Sources
-from vpnrouter.management.server_hooks import Edge
+from vpnrouter.management.api_context import ApiContext
+from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.bridges import keep_rates
 from vpnrouter.server.apply.assemble import build_router, read_authorities, take_authorities
 from vpnrouter.server.apply.editor import RouterEditor
@@ -280,16 +280,16 @@ async def _serve(
             if spool_service is not None:
                 spool_service.serve_with(reactor)
             runners: list[BridgeRunner] = []
-            edge = Edge(
+            edge = ServerHooks(
                 bridges=runners, flush=partial(flush_ready, router.context), transport=transport_of
             )
-            sources = Sources(book=book, edge=edge)
+            context = ApiContext(book=book, edge=edge)
             if reactor is not None:
                 edge.accepts = reactor.accepts
             if spool_service is not None:
                 edge.commits = spool_service.committer.figures
-                sources.store = spool_service.store
-            answering = ListenerSet(book, reactor, nursery, streams, config.management, sources)
+                context.store = spool_service.store
+            answering = ListenerSet(book, reactor, nursery, streams, config.management, context)
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
             edge.listeners = answering.figures
@@ -298,7 +298,7 @@ async def _serve(
             def begin(name: str, task: Callable[[], Awaitable[object]]) -> None:
                 nursery.start_soon(restarted, barrier, name, task)
 
-            begin("metrics", sources.figures.keep)
+            begin("metrics", context.figures.keep)
             begin("time", partial(keep_time, host, verifier))
             begin("long work", partial(keep_working, host, router.context))
             connector = Connector(router.context, host, streams)
@@ -313,15 +313,15 @@ async def _serve(
                 sheets.restore_bridges()
                 spool_service.sheets = sheets
                 begin("balance sheets", sheets.keep)
-            begin("rates of bridges", partial(keep_rates, sources.bridges))
-            begin("rates of message VPNs", sources.meters.keep)
-            begin("events", partial(events.run, host, sources.bridges.items, sources.meters))
+            begin("rates of bridges", partial(keep_rates, context.bridges))
+            begin("rates of message VPNs", context.meters.keep)
+            begin("events", partial(events.run, host, context.bridges.items, context.meters))
             stopping = trio.Event()
             editor: RouterEditor | None = None
             reread: Callable[[], Awaitable[object]] | None = None
             if files.loaded is not None:
                 editor = RouterEditor(files.path, files.loaded, reload, overlaid=files.overlaid)
-                sources.editor, reread = editor, editor.reread
+                context.editor, reread = editor, editor.reread
             elif files.path:
                 reread = partial(reload_file, files.path, reload)
             hangups = SighupHandler(reread)
@@ -331,7 +331,7 @@ async def _serve(
             settle()
             ready(Node(book, runners, answering, reload, editor))
             if config.trace is not None and config.trace.enabled:
-                begin("traces", partial(keep_traces, config.trace, router, sources.traces))
+                begin("traces", partial(keep_traces, config.trace, router, context.traces))
             try:
                 await stopping.wait()
             finally:

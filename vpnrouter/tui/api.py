@@ -15,7 +15,7 @@ from vpnrouter.bridges.status import VIRTUAL_ROUTER
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import TUI_ANSWER, TUI_QUEUES_LOOKED_AT, TUI_ROWS
 from vpnrouter.management.responses import Row, segment
-from vpnrouter.tui.router_state import Store
+from vpnrouter.tui.router_state import RouterState
 
 MONITOR: Final = "/SEMP/v2/monitor"
 ACTION: Final = "/SEMP/v2/action"
@@ -289,7 +289,7 @@ class Router:
         self.api = api
         self.clock = clock
         self.connection = Connection()
-        self.store = Store()
+        self.store = RouterState()
         self.said = ""
         """Why the last look was refused, "" when it was not."""
         self._asked_who = False

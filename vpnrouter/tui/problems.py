@@ -10,7 +10,7 @@ from vpnrouter.core import discard_reasons
 from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.router_state import Store
+from vpnrouter.tui.router_state import RouterState
 from vpnrouter.units import MEGABYTE
 
 DOWN, STALLED, BACKS_UP, LOSING, NOTE = range(5)
@@ -41,7 +41,7 @@ FULL: Final = 0.8
 """Share of a queue's quota from which it is shown."""
 
 
-class Trouble(NamedTuple):
+class Problem(NamedTuple):
     """One line: `kind` is `msgVpn`, `bridge` or `queue`, `word` the state in one word."""
 
     rank: int
@@ -52,7 +52,7 @@ class Trouble(NamedTuple):
     why: str
 
 
-def troubles(store: Store) -> list[Trouble]:
+def problems_of(store: RouterState) -> list[Problem]:
     """The trouble of one router, the worst first."""
     found = [
         trouble
@@ -87,12 +87,12 @@ def quota(row: Row) -> float:
     return max(now / most if most else 0.0 for now, most in used)
 
 
-def _of_msg_vpn(store: Store, row: Row) -> Iterator[Trouble]:
+def _of_msg_vpn(store: RouterState, row: Row) -> Iterator[Problem]:
     name = row["msgVpnName"]
     if not row["enabled"]:
-        yield Trouble(NOTE, "disabled", "msgVpn", name, "", "disabled in the configuration")
+        yield Problem(NOTE, "disabled", "msgVpn", name, "", "disabled in the configuration")
     elif row["state"] != "up":
-        yield Trouble(DOWN, "DOWN", "msgVpn", name, "", f"state {row['state']}")
+        yield Problem(DOWN, "DOWN", "msgVpn", name, "", f"state {row['state']}")
     losing = {
         reason: store.meters.rate(("vpn", name, "discarded", reason))
         for reason in row.get("discarded", {})
@@ -100,14 +100,14 @@ def _of_msg_vpn(store: Store, row: Row) -> Iterator[Trouble]:
     }
     if total := sum(losing.values()):
         worst = max(losing, key=lambda reason: losing[reason])
-        yield Trouble(LOSING, "LOSING", "msgVpn", name, "", f"{fmt.rate(total)}/s: {worst}")
+        yield Problem(LOSING, "LOSING", "msgVpn", name, "", f"{fmt.rate(total)}/s: {worst}")
 
 
-def _of_bridge(store: Store, row: Row) -> Iterator[Trouble]:
+def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     vpn, name = row["msgVpnName"], row["bridgeName"]
 
-    def told(rank: int, word: str, why: str) -> Trouble:
-        return Trouble(rank, word, "bridge", vpn, name, why)
+    def told(rank: int, word: str, why: str) -> Problem:
+        return Problem(rank, word, "bridge", vpn, name, why)
 
     if row["health"] == "down":
         yield told(DOWN, "DOWN", f"{fmt.age(row['stateAgeMs'])}: {why_down(row)}")
@@ -149,11 +149,11 @@ def _of_bridge(store: Store, row: Row) -> Iterator[Trouble]:
         yield told(LOSING, "LOSING", f"{fmt.rate(total)}/s: {worst}")
 
 
-def _of_queue(store: Store, row: Row) -> Iterator[Trouble]:
+def _of_queue(store: RouterState, row: Row) -> Iterator[Problem]:
     vpn, name, count = row["msgVpnName"], row["queueName"], row["msgCount"]
 
-    def told(rank: int, word: str, why: str) -> Trouble:
-        return Trouble(rank, word, "queue", vpn, name, why)
+    def told(rank: int, word: str, why: str) -> Problem:
+        return Problem(rank, word, "queue", vpn, name, why)
 
     into = store.meters.rate(("queue", vpn, name, "in"))
     out = store.meters.rate(("queue", vpn, name, "out"))

@@ -159,7 +159,7 @@ class Meters:
 
 
 @final
-class Store:
+class RouterState:
     """One router as it was last seen. `name` is its own name, "" while unknown.
 
     `role` is what its API lets us do: `admin`, `read-only`, or "" while unknown.

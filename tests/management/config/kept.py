@@ -93,8 +93,8 @@ def application(
 ) -> Any:
     """The application over an editor and a router that stands still."""
     access = Access.of(Management.model_validate({"users": users or {}}))
-    monitor.sources.editor = editor
-    return build_app(monitor.sources, access)
+    monitor.context.editor = editor
+    return build_app(monitor.context, access)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.document_changes import Asked, key_of, read_given
+from vpnrouter.management.config.document_changes import WriteRequest, key_of, read_given
 from vpnrouter.management.config.kinds import BRIDGE, CLIENT_PROFILE, MSG_VPN, QUEUE, REMOTE_MSG_VPN
 
 KNOWN = {"msgVpnName": "blue", "queueName": "q"}
@@ -14,7 +14,7 @@ KNOWN = {"msgVpnName": "blue", "queueName": "q"}
 def refusal(kind: Any, body: dict[str, Any], known: Any = None, **asked: Any) -> RequestError:
     """How a body is refused."""
     with pytest.raises(RequestError) as caught:
-        read_given(kind, known or {}, body, Asked(**asked))
+        read_given(kind, known or {}, body, WriteRequest(**asked))
     return caught.value
 
 
@@ -27,7 +27,7 @@ def test_attributes_are_taken_by_name() -> None:
         "queueName": "q",
         "msgVpnName": "blue",
     }
-    given = read_given(QUEUE, KNOWN, body, Asked())
+    given = read_given(QUEUE, KNOWN, body, WriteRequest())
     assert given == {"maxTtl": 3, "egressEnabled": True, "owner": "o"}
 
 
@@ -91,7 +91,7 @@ def test_what_this_router_does_not_have_is_taken_as_the_fields_default_alone(
     kind: Any, name: str, default: Any, other: Any
 ) -> None:
     """What this router does not have is taken as the field's default alone."""
-    assert read_given(kind, {}, {name: default}, Asked()) == {}
+    assert read_given(kind, {}, {name: default}, WriteRequest()) == {}
     error = refusal(kind, {name: other})
     assert (error.code, error.status, error.http_status) == (14, "NOT_SUPPORTED", 400)
     assert name in str(error)
@@ -100,7 +100,7 @@ def test_what_this_router_does_not_have_is_taken_as_the_fields_default_alone(
 def test_deprecated_attributes_are_tolerated() -> None:
     """Deprecated attributes are tolerated."""
     body = {"tcpMaxWindowSize": 12, "allowCutThroughForwardingEnabled": True}
-    assert read_given(CLIENT_PROFILE, {}, body, Asked()) == {}
+    assert read_given(CLIENT_PROFILE, {}, body, WriteRequest()) == {}
 
 
 def test_a_password_needs_its_name_and_its_value_is_not_told() -> None:
@@ -135,17 +135,17 @@ def test_a_key_needs_all_its_required_parts() -> None:
 def test_files_of_the_machine_are_named_by_users_of_all_message_vpns_alone() -> None:
     """Files of the machine are named by users of all message vpns alone."""
     body = {"remoteAuthenticationClientCertKey": "/etc/key.pem"}
-    assert read_given(BRIDGE, {}, body, Asked()) == body
+    assert read_given(BRIDGE, {}, body, WriteRequest()) == body
     error = refusal(BRIDGE, body, may_name_files=False)
     assert "remoteAuthenticationClientCertKey" in str(error)
     empty = {"remoteAuthenticationClientCertKey": ""}
-    assert read_given(BRIDGE, {}, empty, Asked(may_name_files=False)) == empty
+    assert read_given(BRIDGE, {}, empty, WriteRequest(may_name_files=False)) == empty
 
 
 def test_records_are_taken_by_the_names_of_their_attributes() -> None:
     """Records are taken by the names of their attributes."""
     mapped = {"topicMapping": [{"addPrefix": "a/", "direction": "out"}, {"from": "a", "to": "b"}]}
-    taken = read_given(BRIDGE, {}, mapped, Asked())["topicMapping"]
+    taken = read_given(BRIDGE, {}, mapped, WriteRequest())["topicMapping"]
     assert taken == [{"add_prefix": "a/", "direction": "out"}, {"from": "a", "to": "b"}]
     for wrong in ("a", ["a"], [{"prefix": "a"}], [{"addPrefix": 1}], [None], {"addPrefix": "a"}):
         assert refusal(BRIDGE, {"topicMapping": wrong}).code == 11
@@ -154,7 +154,7 @@ def test_records_are_taken_by_the_names_of_their_attributes() -> None:
 def test_an_object_is_taken_by_the_names_inside() -> None:
     """An object is taken by the names inside."""
     name = "eventBindCountThreshold"
-    taken = read_given(QUEUE, {}, {name: {"setPercent": 90}}, Asked())
+    taken = read_given(QUEUE, {}, {name: {"setPercent": 90}}, WriteRequest())
     assert taken == {name: {"set_percent": 90}}
     for wrong in (90, [90], {"percent": 1}, {"setPercent": "1"}, {"setPercent": 1 << 80}):
         assert refusal(QUEUE, {name: wrong}).code == 11

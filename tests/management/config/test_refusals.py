@@ -1,7 +1,7 @@
 """Tests of how problems of a document are told in attributes."""
 
 from vpnrouter.errors import ConfigError
-from vpnrouter.management.config.editing import MOST_TOLD, told
+from vpnrouter.management.config.editing import MOST_TOLD, semp_message
 from vpnrouter.management.config.kinds import QUEUE, QUEUE_SUBSCRIPTION
 
 PLACE = ("msg_vpns", "blue", "queues", "q")
@@ -19,7 +19,7 @@ def test_the_place_goes_and_keys_become_attributes() -> None:
             f"{AT}msg_vpns.blue.queues.other.max_ttl: must be less",
         ]
     )
-    assert told(error, QUEUE, PLACE).split("; ") == [
+    assert semp_message(error, QUEUE, PLACE).split("; ") == [
         "redeliveryDelay: redeliveryDelayInitialInterval 9 is above redeliveryDelayMaxInterval 3",
         "maxTtl: must be from 0 to 9, not 10",
         "queueName: a queue name must not contain *",
@@ -32,7 +32,7 @@ def test_an_item_of_a_list_is_its_key() -> None:
     """It has no other attribute."""
     error = ConfigError([f"{AT}msg_vpns.blue.queues.q.subscriptions[2]: no filter"])
     place = (*PLACE, "subscriptions", 2)
-    assert told(error, QUEUE_SUBSCRIPTION, place) == "subscriptionTopic: no filter"
+    assert semp_message(error, QUEUE_SUBSCRIPTION, place) == "subscriptionTopic: no filter"
 
 
 def test_what_is_elsewhere_is_counted_for_a_user_of_one_message_vpn() -> None:
@@ -44,7 +44,7 @@ def test_what_is_elsewhere_is_counted_for_a_user_of_one_message_vpn() -> None:
             f"{AT}msg_vpns.blue.queues.q.max_ttl: wrong",
         ]
     )
-    assert told(error, QUEUE, PLACE, "blue") == (
+    assert semp_message(error, QUEUE, PLACE, "blue") == (
         "maxTtl: wrong; problems in other parts of the configuration: 2"
     )
 
@@ -52,6 +52,6 @@ def test_what_is_elsewhere_is_counted_for_a_user_of_one_message_vpn() -> None:
 def test_many_problems_are_counted() -> None:
     """An answer stays short."""
     error = ConfigError([f"{AT}msg_vpns.blue.queues.q{number}: wrong" for number in range(99)])
-    parts = told(error, QUEUE, PLACE).split("; ")
+    parts = semp_message(error, QUEUE, PLACE).split("; ")
     assert len(parts) == MOST_TOLD + 1
     assert parts[-1] == "and 89 more"

@@ -8,15 +8,22 @@ from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.settings_models import Queue
 from vpnrouter.errors import RequestError
-from vpnrouter.management.config.document_access import AUTO, Named, Records, Texts, opened, reached
+from vpnrouter.management.config.document_access import (
+    AUTO,
+    MappingAccess,
+    RecordsAccess,
+    TextsAccess,
+    opened,
+    reached,
+)
 
-REMOTES = Records("remote_msg_vpns", fields=("name", "location"), rest=("",))
-SUBSCRIPTIONS = Records("remote_subscriptions", fields=("topic",))
+REMOTES = RecordsAccess("remote_msg_vpns", fields=("name", "location"), rest=("",))
+SUBSCRIPTIONS = RecordsAccess("remote_subscriptions", fields=("topic",))
 
 
 def test_named_objects() -> None:
     """They are found by name, a key without a value included, and not on another virtual router."""
-    store = Named("bridges", rest=(AUTO,))
+    store = MappingAccess("bridges", rest=(AUTO,))
     vpn = MsgVpn.model_validate({"bridges": {"b": {}}})
     assert list(store.keys(vpn)) == [("b", AUTO)]
     assert store.model(vpn, ("b", AUTO)) is vpn.bridges["b"]
@@ -32,7 +39,7 @@ def test_named_objects() -> None:
 
 def test_what_is_built_in_is_found_unwritten() -> None:
     """Finding it is the beginning of changing it."""
-    store = Named("acl_profiles", built_in="default")
+    store = MappingAccess("acl_profiles", built_in="default")
     plain: dict[str, Any] = {}
     assert store.find(plain, ("other",)) is None
     store.find(plain, ("default",))["client_connect"] = {}
@@ -69,7 +76,7 @@ def test_a_record_written_short_is_written_out_where_it_changes() -> None:
 
 def test_texts() -> None:
     """A text is found by itself."""
-    store = Texts("subscriptions")
+    store = TextsAccess("subscriptions")
     queue = Queue.model_validate({"subscriptions": ["a", "b", "a"]})
     assert list(store.keys(queue)) == [("a",), ("b",)]
     assert store.model(queue, ("b",)) == ("b",)
@@ -83,7 +90,7 @@ def test_texts() -> None:
 
 def test_texts_of_one_syntax() -> None:
     """The first decides the syntax, and another one waits until none is left."""
-    store = Texts("publish_topic", "exceptions", syntax="topic_syntax")
+    store = TextsAccess("publish_topic", "exceptions", syntax="topic_syntax")
     plain: dict[str, Any] = {}
     store.add(plain, ("mqtt", "a/#"), {})
     assert plain == {"publish_topic": {"exceptions": ["a/#"], "topic_syntax": "mqtt"}}

@@ -15,7 +15,7 @@ READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
 @pytest.fixture
 def told(still: Any, figures: Any) -> Any:
     """A router that stands still and has figures."""
-    still.sources.figures = figures
+    still.context.figures = figures
     return still
 
 
@@ -88,7 +88,7 @@ async def test_too_many_at_once(told: Any, opened: Any, monkeypatch: pytest.Monk
     async with (
         opened(told) as client,
         trio.open_nursery() as nursery,
-        told.sources.exposition.making,
+        told.context.exposition.making,
     ):
         for _ in range(limits.METRICS_WAITING + 2):
             nursery.start_soon(one, client)

@@ -7,15 +7,15 @@ from starlette.responses import Response
 
 from vpnrouter import __version__
 from vpnrouter.management.access import Caller
-from vpnrouter.management.config.editing import NO_OPAQUE_PASSWORD, EditorHere
+from vpnrouter.management.config.editing import NO_OPAQUE_PASSWORD, EditorDep
 from vpnrouter.management.config.routes import CONFIG
-from vpnrouter.management.dependencies import CallerHere, SourcesHere
+from vpnrouter.management.dependencies import CallerDep, ContextDep
 from vpnrouter.management.errors import not_found
 from vpnrouter.management.responses import (
-    AskedMany,
-    AskedOne,
     Key,
     Links,
+    ListQueryDep,
+    ObjectQueryDep,
     Row,
     list_reply,
     object_reply,
@@ -60,30 +60,30 @@ def _about(request: Request, api: str, name: str) -> str:
 def _add(api: str) -> None:
     """Add the paths of one of the three APIs."""
 
-    async def about_api(request: Request, _: CallerHere, asked: AskedOne) -> Response:
+    async def about_api(request: Request, _: CallerDep, query: ObjectQueryDep) -> Response:
         row = {"platform": PLATFORM, "sempVersion": SEMP_VERSION, "version": __version__}
-        return _reply(request, row, {"uri": _about(request, api, "api")}, asked.select)
+        return _reply(request, row, {"uri": _about(request, api, "api")}, query.select)
 
-    async def about_user(request: Request, caller: CallerHere, asked: AskedOne) -> Response:
+    async def about_user(request: Request, caller: CallerDep, query: ObjectQueryDep) -> Response:
         row = {
             "globalAccessLevel": _global_level(caller),
             "sessionActive": False,
             "userName": caller.name,
         }
         uri = _about(request, api, "user")
-        return _reply(request, row, {"uri": uri, "msgVpnsUri": f"{uri}/msgVpns"}, asked.select)
+        return _reply(request, row, {"uri": uri, "msgVpnsUri": f"{uri}/msgVpns"}, query.select)
 
     async def user_msg_vpns(
-        request: Request, caller: CallerHere, sources: SourcesHere, asked: AskedMany
+        request: Request, caller: CallerDep, context: ContextDep, query: ListQueryDep
     ) -> Response:
-        keys = [(name,) for name in sources.router.vpns if caller.sees(name)]
-        selected = parse_select(asked.select, _USER_VPN)
+        keys = [(name,) for name in context.router.vpns if caller.sees(name)]
+        selected = parse_select(query.select, _USER_VPN)
 
         def row(key: Key) -> Row:
             return {"accessLevel": _level(caller), "msgVpnName": key[0]}
 
-        conditions = parse_where(asked.where, _USER_VPN)
-        page = await page_of(keys, row, asked.count, asked.cursor, conditions)
+        conditions = parse_where(query.where, _USER_VPN)
+        page = await page_of(keys, row, query.count, query.cursor, conditions)
         uri = _about(request, api, "user")
         cut = [
             {name: each[name] for name in each if selected is None or name in selected}
@@ -114,7 +114,7 @@ for _api in ("config", "monitor", "action"):
 @routes.get("/config/", include_in_schema=False, response_model=None)
 @routes.get("/config", summary="Get the router", response_model=None)
 async def broker(
-    request: Request, caller: CallerHere, editor: EditorHere, asked: AskedOne
+    request: Request, caller: CallerDep, editor: EditorDep, query: ObjectQueryDep
 ) -> Response:
     """The router as a whole, as far as the field has attributes for it. It is changed in its file."""
     if caller.msg_vpns is not None:
@@ -129,13 +129,13 @@ async def broker(
     about = {
         name: f"{uri}/{path}" for name, path in (("aboutUri", "about"), ("msgVpnsUri", "msgVpns"))
     }
-    return _reply(request, row, {"uri": uri} | about, asked.select)
+    return _reply(request, row, {"uri": uri} | about, query.select)
 
 
 @routes.get("/config/about", summary="About", response_model=None)
-async def about(request: Request, _: CallerHere, asked: AskedOne) -> Response:
+async def about(request: Request, _: CallerDep, query: ObjectQueryDep) -> Response:
     """Where to ask about the API and the user."""
     uri = f"{root_of(request)}{CONFIG}/about"
     return _reply(
-        request, {}, {"uri": uri, "apiUri": f"{uri}/api", "userUri": f"{uri}/user"}, asked.select
+        request, {}, {"uri": uri, "apiUri": f"{uri}/api", "userUri": f"{uri}/user"}, query.select
     )

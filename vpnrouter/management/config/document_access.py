@@ -21,7 +21,7 @@ Held = Any
 """A model, what one of its fields has, or None."""
 
 
-class Store(Protocol):
+class DocumentAccess(Protocol):
     """How objects stand in `holder`: a model, which is read, or a mapping, which is changed."""
 
     @property
@@ -75,7 +75,7 @@ def _listed(holder: Plain, home: tuple[str, ...]) -> Plain:
     return within[home[-1]]
 
 
-class Named:
+class MappingAccess:
     """Objects by name; `rest` is what each key has behind the name, always the same."""
 
     def __init__(self, *home: str, rest: Key = (), built_in: str = "") -> None:
@@ -118,7 +118,7 @@ class Named:
         return (*self.home, key[0])
 
 
-class Records:
+class RecordsAccess:
     """Mappings in a list; `fields` of them are the key, `rest` what it has behind these."""
 
     def __init__(self, *home: str, fields: tuple[str, ...], rest: Key = ()) -> None:
@@ -186,7 +186,7 @@ class Records:
         return None
 
 
-class Texts:
+class TextsAccess:
     """Texts in a list. With `syntax`, the key beside the list that names their dialect comes first in each
     key: the field has a dialect for each of them, here all of a list share one.
     """

@@ -15,7 +15,7 @@ from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path
 from vpnrouter.management.config.attribute import OBJECT, TEXT, Attribute
 from vpnrouter.management.config.document_access import opened
-from vpnrouter.management.config.object_type import Keys, Kind
+from vpnrouter.management.config.object_type import Keys, ObjectType
 from vpnrouter.management.errors import (
     already_exists,
     invalid,
@@ -34,7 +34,7 @@ _COMPARED: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class WriteRequest:
     """How a body is read: whether it makes an object, and whether whoever sends it may name files."""
 
     creates: bool = False
@@ -43,7 +43,7 @@ class Asked:
 
 
 def read_given(
-    kind: Kind, known: Mapping[str, str], body: Mapping[str, Any], asked: Asked
+    kind: ObjectType, known: Mapping[str, str], body: Mapping[str, Any], query: WriteRequest
 ) -> Given:
     """The attributes in a body. `known` are those that the path has said already: they cannot be others.
 
@@ -57,19 +57,19 @@ def read_given(
                     f"{name}: cannot be changed; the path says {printable(known[name], limits.NAME_SHOWN_CHARS)}"
                 )
         elif name in kind.attributes:
-            _read_one(kind.attributes[name], value, given, asked)
+            _read_one(kind.attributes[name], value, given, query)
         elif name in kind.absent:
             _refuse_other(name, value, kind.absent[name])
         elif name not in kind.tolerated:
             raise invalid(_unknown(kind, name))
-    if asked.creates:
+    if query.creates:
         _demand(kind, known, body)
     for pair in kind.together:
         _demand_both(pair, body)
     return given
 
 
-def key_of(kind: Kind, body: Mapping[str, Any]) -> Key:
+def key_of(kind: ObjectType, body: Mapping[str, Any]) -> Key:
     """The key of an object to be made. Raises RequestError if it is not there or wrong."""
     key = []
     for each in kind.identity:
@@ -84,19 +84,19 @@ def key_of(kind: Kind, body: Mapping[str, Any]) -> Key:
     return tuple(key)
 
 
-def known_by_path(kind: Kind, keys: Keys) -> dict[str, str]:
+def known_by_path(kind: ObjectType, keys: Keys) -> dict[str, str]:
     """What a path says of an object to be made in `keys`, those of the objects above."""
     return {} if kind.parent is None else kind.parent.known_by(keys)
 
 
-def _read_one(attribute: Attribute, value: Plain, given: Given, asked: Asked) -> None:
+def _read_one(attribute: Attribute, value: Plain, given: Given, query: WriteRequest) -> None:
     if attribute.fixed:
         _refuse_other(attribute.name, value, attribute.default)
         return
     taken = attribute.taken(value)
     if attribute.identifying:
         return
-    if attribute.file and taken and not asked.may_name_files:
+    if attribute.file and taken and not query.may_name_files:
         raise not_supported_here(
             f"{attribute.name}: names a file of the router's machine; only users of all message VPNs may"
         )
@@ -110,7 +110,7 @@ def _refuse_other(name: str, value: Plain, only: Plain) -> None:
         raise not_supported_here(f"{name}: this router has it only as {shown}")
 
 
-def _demand(kind: Kind, known: Mapping[str, str], body: Mapping[str, Any]) -> None:
+def _demand(kind: ObjectType, known: Mapping[str, str], body: Mapping[str, Any]) -> None:
     missing = [
         each.name
         for each in kind.attributes.values()
@@ -127,14 +127,14 @@ def _demand_both(pair: tuple[str, str], body: Mapping[str, Any]) -> None:
         raise invalid(f"{there[0]}: needs {other} beside it in the same request")
 
 
-def _unknown(kind: Kind, name: str) -> str:
+def _unknown(kind: ObjectType, name: str) -> str:
     names = {each.lower(): each for each in (*kind.attributes, *kind.absent)}
     near = difflib.get_close_matches(name[:_COMPARED].lower(), names, n=1, cutoff=0.8)
     hint = f"; did you mean {names[near[0]]}?" if near else ""
     return f"there is no attribute {printable(name, limits.NAME_SHOWN_CHARS)}{hint}"
 
 
-def passwords_in(kind: Kind, given: Given) -> list[str]:
+def passwords_in(kind: ObjectType, given: Given) -> list[str]:
     """The attributes given that are stored as hashes."""
     return [
         name
@@ -143,7 +143,7 @@ def passwords_in(kind: Kind, given: Given) -> list[str]:
     ]
 
 
-def create(document: Plain, kind: Kind, keys: Keys, given: Given) -> None:
+def create(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
     """Make the object of these keys. Raises RequestError if it is there, or what it stands in is not."""
     holder = holder_of(document, kind, keys)
     if kind.store.find(holder, keys[-1]) is not None:
@@ -151,7 +151,7 @@ def create(document: Plain, kind: Kind, keys: Keys, given: Given) -> None:
     kind.store.add(holder, keys[-1], written_of(kind, given))
 
 
-def patch(document: Plain, kind: Kind, keys: Keys, given: Given) -> None:
+def patch(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
     """Change the attributes given. Raises RequestError if the object is not there."""
     holder = holder_of(document, kind, keys)
     there = kind.store.find(holder, keys[-1])
@@ -161,7 +161,7 @@ def patch(document: Plain, kind: Kind, keys: Keys, given: Given) -> None:
         _set(there, kind.attributes[name], value)
 
 
-def replace(document: Plain, kind: Kind, keys: Keys, given: Given) -> None:
+def replace(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
     """Give the object these attributes and no others, but what was write-only; make it if it is not there.
 
     A write-only attribute goes too where the one that it belongs to is not given (SEMP v2, note 4).
@@ -185,7 +185,7 @@ def replace(document: Plain, kind: Kind, keys: Keys, given: Given) -> None:
     kind.store.put(holder, keys[-1], written)
 
 
-def delete(document: Plain, kind: Kind, keys: Keys) -> None:
+def delete(document: Plain, kind: ObjectType, keys: Keys) -> None:
     """Take the object away. Raises RequestError if it is not there, or always is."""
     holder = holder_of(document, kind, keys)
     if kind.store.find(holder, keys[-1]) is None:
@@ -195,7 +195,7 @@ def delete(document: Plain, kind: Kind, keys: Keys) -> None:
     kind.store.drop(holder, keys[-1])
 
 
-def holder_of(document: Plain, kind: Kind, keys: Keys) -> Plain:
+def holder_of(document: Plain, kind: ObjectType, keys: Keys) -> Plain:
     """The mapping that holds the objects of a kind. Raises RequestError if one above them is not there."""
     holders = [document]
     for above, key in zip(kind.chain[:-1], keys, strict=False):
@@ -207,14 +207,14 @@ def holder_of(document: Plain, kind: Kind, keys: Keys) -> Plain:
     return holders[-1 - kind.above]
 
 
-def place_of(document: Plain, kind: Kind, keys: Keys) -> Path:
+def place_of(document: Plain, kind: ObjectType, keys: Keys) -> Path:
     """Where the object stands in the document, or would."""
     outer = kind.holder
     above = () if outer is None else place_of(document, outer, keys[: len(outer.chain)])
     return (*above, *kind.store.path(holder_of(document, kind, keys), keys[-1]))
 
 
-def written_of(kind: Kind, given: Given, *, whole: bool = False) -> Plain:
+def written_of(kind: ObjectType, given: Given, *, whole: bool = False) -> Plain:
     """The mapping of an object with these attributes; the others as the field starts them.
 
     A document starts some of them otherwise, so these are written out. `whole` writes all of them.

@@ -24,8 +24,8 @@ from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.management.access import Caller
 from vpnrouter.management.api_context import Editor
 from vpnrouter.management.config.document_changes import Given, passwords_in, place_of
-from vpnrouter.management.config.object_type import Keys, Kind
-from vpnrouter.management.dependencies import CallerHere, json_object_of, sources_of
+from vpnrouter.management.config.object_type import Keys, ObjectType
+from vpnrouter.management.dependencies import CallerDep, context_of, json_object_of
 from vpnrouter.management.errors import (
     forbidden,
     in_use,
@@ -43,7 +43,7 @@ MOST_TOLD: Final = 10
 """Problems in one answer; the rest is counted."""
 
 
-def told(error: ConfigError, kind: Kind, place: Path, within: str = "") -> str:
+def semp_message(error: ConfigError, kind: ObjectType, place: Path, within: str = "") -> str:
     """The problems as one text. `place` is where the object stands in the document.
 
     With `within`, a message VPN, what is wrong elsewhere is counted and not told.
@@ -67,12 +67,12 @@ def told(error: ConfigError, kind: Kind, place: Path, within: str = "") -> str:
     return "; ".join(told_lines)
 
 
-def _words(kind: Kind) -> Mapping[str, str]:
+def _words(kind: ObjectType) -> Mapping[str, str]:
     """Attribute names by keys joined by dots."""
     return {".".join(each.keys): each.name for each in kind.values}
 
 
-def _worded(line: str, kind: Kind, place: Path, words: Mapping[str, str]) -> str:
+def _worded(line: str, kind: ObjectType, place: Path, words: Mapping[str, str]) -> str:
     whole = show_path(place)
     above = show_path((*place[:-1],))
     if line.startswith(f"{whole}."):
@@ -114,7 +114,7 @@ _NOBODY: Final = "localhost"
 
 
 async def _editor(request: Request) -> Editor:
-    editor = sources_of(request).editor
+    editor = context_of(request).editor
     if editor is None:
         raise not_allowed(
             "this router was not started from a file, so there is no configuration to look at or change"
@@ -122,7 +122,7 @@ async def _editor(request: Request) -> Editor:
     return editor
 
 
-async def _changer(caller: CallerHere) -> Caller:
+async def _changer(caller: CallerDep) -> Caller:
     if not caller.may_change:
         raise forbidden(f"User {caller.name} may look and not change")
     return caller
@@ -138,14 +138,14 @@ async def _no_opaque_password(
         raise not_supported_here("opaquePassword: secrets are never shown here, not even encrypted")
 
 
-EditorHere = Annotated[Editor, Depends(_editor)]
-ChangerHere = Annotated[Caller, Depends(_changer)]
+EditorDep = Annotated[Editor, Depends(_editor)]
+ChangerDep = Annotated[Caller, Depends(_changer)]
 """Who asks, and may change things."""
 
 NO_OPAQUE_PASSWORD: Final = Depends(_no_opaque_password)
 
 
-def keys_of(request: Request, kind: Kind | None) -> Keys:
+def keys_of(request: Request, kind: ObjectType | None) -> Keys:
     """The keys in a path: of an object of this kind and all above it, () for no kind."""
     chain = () if kind is None else kind.chain
     params = request.path_params
@@ -179,7 +179,7 @@ async def body_of(request: Request) -> dict[str, object]:
     return await json_object_of(request)
 
 
-async def hash_passwords(kind: Kind, given: Given) -> None:
+async def hash_passwords(kind: ObjectType, given: Given) -> None:
     """Put hashes in the place of the passwords that are only compared; a hash stands as it is.
 
     Raises RequestError for a password that cannot be one.
@@ -209,7 +209,7 @@ def _is_good_hash(text: str) -> bool:
 async def edit(
     editor: Editor,
     caller: Caller,
-    kind: Kind,
+    kind: ObjectType,
     keys: Keys,
     change: Callable[[Plain], None],
     *,
@@ -230,7 +230,7 @@ async def edit(
         await editor.edit(changing, caller.name or _NOBODY)
     except ConfigError as error:
         within = "" if caller.msg_vpns is None else keys[0][0]
-        raise _refusal(told(error, kind, place, within), deletes=deletes) from error
+        raise _refusal(semp_message(error, kind, place, within), deletes=deletes) from error
     except OperationError as error:
         raise not_allowed(str(error)) from error
 

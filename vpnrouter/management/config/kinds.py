@@ -9,12 +9,17 @@ from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.management.config import unsupported_attributes
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.document_access import AUTO, Named, Records, Texts
+from vpnrouter.management.config.document_access import (
+    AUTO,
+    MappingAccess,
+    RecordsAccess,
+    TextsAccess,
+)
 from vpnrouter.management.config.object_type import (
-    Kind,
+    ObjectType,
     always_of,
-    kind_of,
     name_of,
+    object_type,
 )
 from vpnrouter.settings import bridge, message_vpn
 from vpnrouter.settings.acl_profile import AclProfile
@@ -23,11 +28,11 @@ from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import Queue, ReplayLog, TopicEndpoint
 
-MSG_VPN: Final = kind_of(
+MSG_VPN: Final = object_type(
     "msgVpns",
     "msgVpn",
     "msgVpn",
-    Named("msg_vpns"),
+    MappingAccess("msg_vpns"),
     name_of("msgVpnName", limits.MSG_VPN_NAME_LENGTH, "Name of the message VPN."),
     of=message_vpn.MsgVpn,
     model=MsgVpn,
@@ -54,11 +59,11 @@ MSG_VPN: Final = kind_of(
 )
 
 
-CLIENT_USERNAME: Final = kind_of(
+CLIENT_USERNAME: Final = object_type(
     "clientUsernames",
     "msgVpnClientUsername",
     "clientUsername",
-    Named("client_usernames", built_in="default"),
+    MappingAccess("client_usernames", built_in="default"),
     name_of("clientUsername", limits.CLIENT_USERNAME_LENGTH, "The client username."),
     of=ClientUsername,
     parent=MSG_VPN,
@@ -66,11 +71,11 @@ CLIENT_USERNAME: Final = kind_of(
     built_in="default",
 )
 
-CLIENT_PROFILE: Final = kind_of(
+CLIENT_PROFILE: Final = object_type(
     "clientProfiles",
     "msgVpnClientProfile",
     "clientProfile",
-    Named("client_profiles", built_in="default"),
+    MappingAccess("client_profiles", built_in="default"),
     name_of("clientProfileName", limits.PROFILE_NAME_LENGTH, "Name of the client profile."),
     of=ClientProfile,
     parent=MSG_VPN,
@@ -79,11 +84,11 @@ CLIENT_PROFILE: Final = kind_of(
     built_in="default",
 )
 
-ACL_PROFILE: Final = kind_of(
+ACL_PROFILE: Final = object_type(
     "aclProfiles",
     "msgVpnAclProfile",
     "aclProfile",
-    Named("acl_profiles", built_in="default"),
+    MappingAccess("acl_profiles", built_in="default"),
     name_of("aclProfileName", limits.PROFILE_NAME_LENGTH, "Name of the ACL profile."),
     of=AclProfile,
     parent=MSG_VPN,
@@ -93,12 +98,12 @@ ACL_PROFILE: Final = kind_of(
 
 def _exceptions(
     collection: str, title: str, topic: str, syntax: str, group: str, *, deprecated: bool = False
-) -> Kind:
-    return kind_of(
+) -> ObjectType:
+    return object_type(
         collection,
         f"msgVpnAclProfile{title}",
         topic,
-        Texts(group, "exceptions", syntax="topic_syntax"),
+        TextsAccess(group, "exceptions", syntax="topic_syntax"),
         Attribute(
             name=syntax,
             form=TEXT,
@@ -116,11 +121,11 @@ def _exceptions(
 
 
 EXCEPTIONS: Final = (
-    kind_of(
+    object_type(
         "clientConnectExceptions",
         "msgVpnAclProfileClientConnectException",
         "clientConnectException",
-        Texts("client_connect", "exceptions"),
+        TextsAccess("client_connect", "exceptions"),
         name_of("clientConnectExceptionAddress", 43, "An IPv4 or IPv6 network (CIDR)."),
         parent=ACL_PROFILE,
         changes=False,
@@ -166,11 +171,11 @@ EXCEPTIONS: Final = (
 )
 
 
-BRIDGE: Final = kind_of(
+BRIDGE: Final = object_type(
     "bridges",
     "msgVpnBridge",
     "bridge",
-    Named("bridges", rest=(AUTO,)),
+    MappingAccess("bridges", rest=(AUTO,)),
     name_of("bridgeName", limits.BRIDGE_NAME_LENGTH, "Name of the bridge."),
     always_of(
         "bridgeVirtualRouter",
@@ -187,11 +192,11 @@ BRIDGE: Final = kind_of(
     together=(("remoteAuthenticationBasicClientUsername", "remoteAuthenticationBasicPassword"),),
 )
 
-REMOTE_MSG_VPN: Final = kind_of(
+REMOTE_MSG_VPN: Final = object_type(
     "remoteMsgVpns",
     "msgVpnBridgeRemoteMsgVpn",
     "remoteMsgVpn",
-    Records("remote_msg_vpns", fields=("name", "location"), rest=("",)),
+    RecordsAccess("remote_msg_vpns", fields=("name", "location"), rest=("",)),
     name_of("remoteMsgVpnName", limits.MSG_VPN_NAME_LENGTH, "The remote message VPN."),
     name_of(
         "remoteMsgVpnLocation",
@@ -212,22 +217,22 @@ REMOTE_MSG_VPN: Final = kind_of(
     together=(("clientUsername", "password"),),
 )
 
-REMOTE_SUBSCRIPTION: Final = kind_of(
+REMOTE_SUBSCRIPTION: Final = object_type(
     "remoteSubscriptions",
     "msgVpnBridgeRemoteSubscription",
     "remoteSubscription",
-    Records("remote_subscriptions", fields=("topic",)),
+    RecordsAccess("remote_subscriptions", fields=("topic",)),
     name_of("remoteSubscriptionTopic", limits.TOPIC_BYTES, "A topic filter for Direct messages."),
     of=RemoteSubscription,
     parent=BRIDGE,
     changes=False,
 )
 
-TRUSTED_COMMON_NAME: Final = kind_of(
+TRUSTED_COMMON_NAME: Final = object_type(
     "tlsTrustedCommonNames",
     "msgVpnBridgeTlsTrustedCommonName",
     "tlsTrustedCommonName",
-    Texts("bridging", "tls_server_cert", "trusted_common_names"),
+    TextsAccess("bridging", "tls_server_cert", "trusted_common_names"),
     name_of(
         "tlsTrustedCommonName",
         limits.COMMON_NAME_LENGTH,
@@ -240,53 +245,53 @@ TRUSTED_COMMON_NAME: Final = kind_of(
 )
 
 
-QUEUE: Final = kind_of(
+QUEUE: Final = object_type(
     "queues",
     "msgVpnQueue",
     "queue",
-    Named("queues"),
+    MappingAccess("queues"),
     name_of("queueName", limits.QUEUE_NAME_LENGTH, "Name of the queue."),
     of=Queue,
     parent=MSG_VPN,
     absent=unsupported_attributes.QUEUE,
 )
 
-QUEUE_SUBSCRIPTION: Final = kind_of(
+QUEUE_SUBSCRIPTION: Final = object_type(
     "subscriptions",
     "msgVpnQueueSubscription",
     "subscription",
-    Texts("subscriptions"),
+    TextsAccess("subscriptions"),
     name_of("subscriptionTopic", limits.TOPIC_BYTES, "A topic filter of what the queue attracts."),
     parent=QUEUE,
     changes=False,
 )
 
-TOPIC_ENDPOINT: Final = kind_of(
+TOPIC_ENDPOINT: Final = object_type(
     "topicEndpoints",
     "msgVpnTopicEndpoint",
     "topicEndpoint",
-    Named("topic_endpoints"),
+    MappingAccess("topic_endpoints"),
     name_of("topicEndpointName", limits.QUEUE_NAME_LENGTH, "Name of the topic endpoint."),
     of=TopicEndpoint,
     parent=MSG_VPN,
     absent=unsupported_attributes.TOPIC_ENDPOINT,
 )
 
-REPLAY_LOG: Final = kind_of(
+REPLAY_LOG: Final = object_type(
     "replayLogs",
     "msgVpnReplayLog",
     "replayLog",
-    Named("replay_logs"),
+    MappingAccess("replay_logs"),
     name_of("replayLogName", limits.REPLAY_LOG_NAME_LENGTH, "Name of the replay log."),
     of=ReplayLog,
     parent=MSG_VPN,
 )
 
-TOPIC_FILTER: Final = kind_of(
+TOPIC_FILTER: Final = object_type(
     "topicFilterSubscriptions",
     "msgVpnReplayLogTopicFilterSubscription",
     "topicFilterSubscription",
-    Texts("topic_filter", "subscriptions"),
+    TextsAccess("topic_filter", "subscriptions"),
     name_of("topicFilterSubscription", limits.TOPIC_BYTES, "A topic filter of what is logged."),
     parent=REPLAY_LOG,
     changes=False,
@@ -312,6 +317,6 @@ KINDS: Final = (
 """All kinds, each behind the one that it stands in."""
 
 
-def children_of(kind: Kind) -> tuple[Kind, ...]:
+def children_of(kind: ObjectType) -> tuple[ObjectType, ...]:
     """The kinds that stand in objects of a kind."""
     return tuple(each for each in KINDS if each.parent is kind)

@@ -10,7 +10,7 @@ from vpnrouter.config.model import Model, model_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.document_access import Held, Store, reached
+from vpnrouter.management.config.document_access import DocumentAccess, Held, reached
 from vpnrouter.management.config.from_model import derived, left_out
 from vpnrouter.management.responses import Key, Row
 from vpnrouter.settings.schema import Settings
@@ -20,7 +20,7 @@ Keys = tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Kind:
+class ObjectType:
     """One kind. `attributes` holds those of its key too, by name.
 
     `absent` are attributes of the field that this router does not have, with the only value that is
@@ -33,8 +33,8 @@ class Kind:
     title: str
     noun: str
     path: str
-    store: Store
-    parent: Kind | None = None
+    store: DocumentAccess
+    parent: ObjectType | None = None
     above: int = 0
     attributes: Mapping[str, Attribute]
     absent: Mapping[str, Any] = field(default_factory=dict)
@@ -48,12 +48,12 @@ class Kind:
     left: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def chain(self) -> tuple[Kind, ...]:
+    def chain(self) -> tuple[ObjectType, ...]:
         """What it stands in, outermost first, and itself."""
         return (*(() if self.parent is None else self.parent.chain), self)
 
     @property
-    def holder(self) -> Kind | None:
+    def holder(self) -> ObjectType | None:
         """The kind in whose mapping of the document it stands."""
         place = self.parent
         for _ in range(self.above):
@@ -128,20 +128,20 @@ def always_of(name: str, value: str, says: str, *, identifying: bool, required: 
     )
 
 
-def kind_of(
+def object_type(
     collection: str,
     title: str,
     noun: str,
-    store: Store,
+    store: DocumentAccess,
     *identity: Attribute,
     of: type[Settings] | None = None,
     children: tuple[str, ...] = (),
     path: str = "",
     more: tuple[Attribute, ...] = (),
     model: type[Model] | None = None,
-    parent: Kind | None = None,
+    parent: ObjectType | None = None,
     **rest: Plain,
-) -> Kind:
+) -> ObjectType:
     """A row of the table: `identity` in the order of the key, attributes made from `of`, and `more`."""
     found: tuple[Attribute, ...] = ()
     left: dict[str, str] = {}
@@ -149,7 +149,7 @@ def kind_of(
         model = model or model_of(of)
         found, left = tuple(derived(of, model, children)), left_out(of, children)
     given = tuple(each for each in found if each.name not in {known.name for known in identity})
-    return Kind(
+    return ObjectType(
         collection=collection,
         title=title,
         noun=noun,
@@ -164,13 +164,13 @@ def kind_of(
     )
 
 
-def object_at(config: RouterConfig, kind: Kind, keys: Keys) -> Held:
+def object_at(config: RouterConfig, kind: ObjectType, keys: Keys) -> Held:
     """What the models hold for an object, None if it or one above it is not there."""
     holder = holding(config, kind, keys[:-1])
     return None if holder is None else kind.store.model(holder, keys[-1])
 
 
-def holding(config: RouterConfig, kind: Kind, above: Keys) -> Held:
+def holding(config: RouterConfig, kind: ObjectType, above: Keys) -> Held:
     """The model that holds the objects of a kind; None if an object above them is not there."""
     holders: list[Held] = [config]
     for each, key in zip(kind.chain[:-1], above, strict=True):
@@ -181,13 +181,13 @@ def holding(config: RouterConfig, kind: Kind, above: Keys) -> Held:
     return holders[-1 - kind.above]
 
 
-def keys_in(config: RouterConfig, kind: Kind, above: Keys) -> Sequence[Key] | None:
+def keys_in(config: RouterConfig, kind: ObjectType, above: Keys) -> Sequence[Key] | None:
     """The keys of all objects of a kind; None if an object above them is not there."""
     holder = holding(config, kind, above)
     return None if holder is None else list(kind.store.keys(holder))
 
 
-def row_at(config: RouterConfig, kind: Kind, keys: Keys) -> Row | None:
+def row_at(config: RouterConfig, kind: ObjectType, keys: Keys) -> Row | None:
     """The attributes of an object, secrets left out; None if it is not there."""
     found = object_at(config, kind, keys)
     if found is None:

@@ -17,7 +17,7 @@ from vpnrouter.management.config.attribute import (
     Attribute,
 )
 from vpnrouter.management.config.kinds import children_of
-from vpnrouter.management.config.object_type import Kind
+from vpnrouter.management.config.object_type import ObjectType
 from vpnrouter.management.responses import camel
 
 Schema = dict[str, Any]
@@ -41,7 +41,7 @@ _docs = cache(field_docs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Says:
+class OperationText:
     """What a path is for: an object or the collection, and what happens to it."""
 
     one: bool = False
@@ -51,7 +51,7 @@ class Says:
     deletes: bool = False
 
 
-def fill(told: Schema, kind: Kind, says: Says) -> None:
+def fill(told: Schema, kind: ObjectType, says: OperationText) -> None:
     """Put what is to be said of a path into `told`: parameters, body, answers."""
     told["parameters"] = parameters_of(kind if says.one else kind.parent)
     told["responses"] = answers(kind, many=says.many, nothing=says.deletes)
@@ -83,7 +83,7 @@ def schema_of(attribute: Attribute) -> Schema:
     return schema
 
 
-def row_schema(kind: Kind) -> Schema:
+def row_schema(kind: ObjectType) -> Schema:
     """The JSON schema of an answer's object."""
     known = {name: {"type": "string"} for each in kind.chain[:-1] for name in each.key_names}
     own = {
@@ -94,7 +94,7 @@ def row_schema(kind: Kind) -> Schema:
     return {"type": "object", "properties": known | own}
 
 
-def body_schema(kind: Kind, *, creates: bool) -> Schema:
+def body_schema(kind: ObjectType, *, creates: bool) -> Schema:
     """The JSON schema of a body that makes an object, or of one that changes it."""
     properties = {
         each.name: schema_of(each)
@@ -119,7 +119,7 @@ def body_schema(kind: Kind, *, creates: bool) -> Schema:
     return schema
 
 
-def parameters_of(kind: Kind | None) -> list[Schema]:
+def parameters_of(kind: ObjectType | None) -> list[Schema]:
     """The names in the path of an object."""
     return [
         {
@@ -134,13 +134,13 @@ def parameters_of(kind: Kind | None) -> list[Schema]:
     ]
 
 
-def body(kind: Kind, *, creates: bool) -> Schema:
+def body(kind: ObjectType, *, creates: bool) -> Schema:
     """The description of a body."""
     schema = body_schema(kind, creates=creates)
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
-def answers(kind: Kind, *, many: bool = False, nothing: bool = False) -> Schema:
+def answers(kind: ObjectType, *, many: bool = False, nothing: bool = False) -> Schema:
     """The answers of a path."""
     row = row_schema(kind)
     names = ["uri", *(f"{each.collection}Uri" for each in children_of(kind))]

@@ -13,16 +13,16 @@ from vpnrouter.management.access import Caller
 from vpnrouter.management.api_context import Editor
 from vpnrouter.management.config import document_changes, openapi
 from vpnrouter.management.config.document_changes import (
-    Asked,
     Given,
+    WriteRequest,
     key_of,
     known_by_path,
     read_given,
 )
 from vpnrouter.management.config.editing import (
     NO_OPAQUE_PASSWORD,
-    ChangerHere,
-    EditorHere,
+    ChangerDep,
+    EditorDep,
     body_of,
     demand_all,
     edit,
@@ -31,15 +31,15 @@ from vpnrouter.management.config.editing import (
     look,
 )
 from vpnrouter.management.config.kinds import KINDS, MSG_VPN, children_of
-from vpnrouter.management.config.object_type import Keys, Kind, keys_in, row_at
-from vpnrouter.management.dependencies import CallerHere
+from vpnrouter.management.config.object_type import Keys, ObjectType, keys_in, row_at
+from vpnrouter.management.dependencies import CallerDep
 from vpnrouter.management.errors import not_found
 from vpnrouter.management.responses import (
-    AskedMany,
-    AskedOne,
     Key,
     Links,
-    Many,
+    ListQuery,
+    ListQueryDep,
+    ObjectQueryDep,
     Row,
     done_reply,
     list_reply,
@@ -74,13 +74,13 @@ register_url_convertor("word", _Word())
 routes: Final = APIRouter(prefix=CONFIG, dependencies=[NO_OPAQUE_PASSWORD])
 
 
-def path_of(kind: Kind | None) -> str:
+def path_of(kind: ObjectType | None) -> str:
     """The path of an object, its keys as parameters."""
     chain = () if kind is None else kind.chain
     return "".join(f"/{each.collection}/{each.path}" for each in chain)
 
 
-def uri_of(request: Request, kind: Kind, keys: Keys) -> str:
+def uri_of(request: Request, kind: ObjectType, keys: Keys) -> str:
     """Where an object is."""
     parts = (
         f"/{each.collection}/{segment(*key)}" for each, key in zip(kind.chain, keys, strict=True)
@@ -88,13 +88,15 @@ def uri_of(request: Request, kind: Kind, keys: Keys) -> str:
     return f"{root_of(request)}{CONFIG}{''.join(parts)}"
 
 
-def _links(request: Request, kind: Kind, keys: Keys) -> Links:
+def _links(request: Request, kind: ObjectType, keys: Keys) -> Links:
     uri = uri_of(request, kind, keys)
     below = {f"{each.collection}Uri": f"{uri}/{each.collection}" for each in children_of(kind)}
     return {"uri": uri} | below
 
 
-def _object(request: Request, editor: Editor, kind: Kind, keys: Keys, select: str) -> Response:
+def _object(
+    request: Request, editor: Editor, kind: ObjectType, keys: Keys, select: str
+) -> Response:
     row = row_at(editor.config(), kind, keys)
     if row is None:
         raise not_found(kind.told(keys))
@@ -108,32 +110,37 @@ def _cut(row: Row, selected: frozenset[str] | None) -> Row:
     return {name: value for name, value in row.items() if name in selected}
 
 
-def _lister(kind: Kind) -> Handler:
+def _lister(kind: ObjectType) -> Handler:
     async def lister(
-        request: Request, caller: CallerHere, editor: EditorHere, asked: AskedMany
+        request: Request, caller: CallerDep, editor: EditorDep, query: ListQueryDep
     ) -> Response:
         above = keys_of(request, kind.parent)
         look(caller, editor, above)
-        return await _page(request, caller, editor, kind, above, asked)
+        return await _page(request, caller, editor, kind, above, query)
 
     return lister
 
 
 async def _page(
-    request: Request, caller: Caller, editor: Editor, kind: Kind, above: Keys, asked: Many
+    request: Request,
+    caller: Caller,
+    editor: Editor,
+    kind: ObjectType,
+    above: Keys,
+    query: ListQuery,
 ) -> Response:
     config = editor.config()
     found = keys_in(config, kind, above)
     if found is None and kind.parent is not None:
         raise not_found(kind.parent.told(above))
     keys = [key for key in found or () if kind is not MSG_VPN or caller.sees(key[0])]
-    selected = parse_select(asked.select, kind.readable)
-    conditions = parse_where(asked.where, kind.readable)
+    selected = parse_select(query.select, kind.readable)
+    conditions = parse_where(query.where, kind.readable)
 
     def row(key: Key) -> Row | None:
         return row_at(config, kind, (*above, key))
 
-    page = await page_of(keys, row, asked.count, asked.cursor, conditions)
+    page = await page_of(keys, row, query.count, query.cursor, conditions)
     return list_reply(
         request,
         [_cut(each, selected) for _, each in page.rows],
@@ -143,20 +150,20 @@ async def _page(
     )
 
 
-def _getter(kind: Kind) -> Handler:
+def _getter(kind: ObjectType) -> Handler:
     async def getter(
-        request: Request, caller: CallerHere, editor: EditorHere, asked: AskedOne
+        request: Request, caller: CallerDep, editor: EditorDep, query: ObjectQueryDep
     ) -> Response:
         keys = keys_of(request, kind)
         look(caller, editor, keys)
-        return _object(request, editor, kind, keys, asked.select)
+        return _object(request, editor, kind, keys, query.select)
 
     return getter
 
 
-def _creator(kind: Kind) -> Handler:
+def _creator(kind: ObjectType) -> Handler:
     async def creator(
-        request: Request, caller: ChangerHere, editor: EditorHere, asked: AskedOne
+        request: Request, caller: ChangerDep, editor: EditorDep, query: ObjectQueryDep
     ) -> Response:
         above = keys_of(request, kind.parent)
         look(caller, editor, above)
@@ -164,52 +171,52 @@ def _creator(kind: Kind) -> Handler:
             demand_all(caller)
         body = await body_of(request)
         keys = (*above, key_of(kind, body))
-        reads = Asked(creates=True, may_name_files=caller.msg_vpns is None)
+        reads = WriteRequest(creates=True, may_name_files=caller.msg_vpns is None)
         given = read_given(kind, known_by_path(kind, above), body, reads)
         return await _apply(
-            request, caller, editor, kind, keys, given, document_changes.create, asked.select
+            request, caller, editor, kind, keys, given, document_changes.create, query.select
         )
 
     return creator
 
 
-def _updater(kind: Kind) -> Handler:
+def _updater(kind: ObjectType) -> Handler:
     async def updater(
-        request: Request, caller: ChangerHere, editor: EditorHere, asked: AskedOne
+        request: Request, caller: ChangerDep, editor: EditorDep, query: ObjectQueryDep
     ) -> Response:
         keys = keys_of(request, kind)
         look(caller, editor, keys)
-        reads = Asked(may_name_files=caller.msg_vpns is None)
+        reads = WriteRequest(may_name_files=caller.msg_vpns is None)
         given = read_given(kind, kind.known_by(keys), await body_of(request), reads)
         return await _apply(
-            request, caller, editor, kind, keys, given, document_changes.patch, asked.select
+            request, caller, editor, kind, keys, given, document_changes.patch, query.select
         )
 
     return updater
 
 
-def _replacer(kind: Kind) -> Handler:
+def _replacer(kind: ObjectType) -> Handler:
     async def replacer(
-        request: Request, caller: ChangerHere, editor: EditorHere, asked: AskedOne
+        request: Request, caller: ChangerDep, editor: EditorDep, query: ObjectQueryDep
     ) -> Response:
         keys = keys_of(request, kind)
         # Whoever may make a message VPN may do so by its name; for all others it must be there.
         if kind is not MSG_VPN or caller.msg_vpns is not None:
             look(caller, editor, keys)
-        reads = Asked(creates=True, may_name_files=caller.msg_vpns is None)
+        reads = WriteRequest(creates=True, may_name_files=caller.msg_vpns is None)
         known = kind.known_by(keys)
         given = read_given(kind, known, await body_of(request), reads)
         # What the path says has to be a key that a new object could have.
         key_of(kind, known)
         return await _apply(
-            request, caller, editor, kind, keys, given, document_changes.replace, asked.select
+            request, caller, editor, kind, keys, given, document_changes.replace, query.select
         )
 
     return replacer
 
 
-def _deleter(kind: Kind) -> Handler:
-    async def deleter(request: Request, caller: ChangerHere, editor: EditorHere) -> Response:
+def _deleter(kind: ObjectType) -> Handler:
+    async def deleter(request: Request, caller: ChangerDep, editor: EditorDep) -> Response:
         keys = keys_of(request, kind)
         look(caller, editor, keys)
         if kind is MSG_VPN:
@@ -225,10 +232,10 @@ async def _apply(
     request: Request,
     caller: Caller,
     editor: Editor,
-    kind: Kind,
+    kind: ObjectType,
     keys: Keys,
     given: Given,
-    how: Callable[[Plain, Kind, Keys, Given], None],
+    how: Callable[[Plain, ObjectType, Keys, Given], None],
     select: str,
 ) -> Response:
     # A misspelt selection is told before anything changes.
@@ -248,18 +255,36 @@ def describe_paths() -> None:
         describes()
 
 
-def _add(kind: Kind) -> None:
+def _add(kind: ObjectType) -> None:
     """Add the paths of one kind."""
     collection = f"{path_of(kind.parent)}/{kind.collection}"
     one = path_of(kind)
     title = kind.title[0].upper() + kind.title[1:]
-    table: list[tuple[str, str, str, Handler, openapi.Says]] = [
-        ("GET", collection, f"get{title}s", _lister(kind), openapi.Says(many=True)),
-        ("POST", collection, f"create{title}", _creator(kind), openapi.Says(creates=True)),
-        ("GET", one, f"get{title}", _getter(kind), openapi.Says(one=True)),
-        ("PATCH", one, f"update{title}", _updater(kind), openapi.Says(one=True, changes=True)),
-        ("PUT", one, f"replace{title}", _replacer(kind), openapi.Says(one=True, changes=True)),
-        ("DELETE", one, f"delete{title}", _deleter(kind), openapi.Says(one=True, deletes=True)),
+    table: list[tuple[str, str, str, Handler, openapi.OperationText]] = [
+        ("GET", collection, f"get{title}s", _lister(kind), openapi.OperationText(many=True)),
+        ("POST", collection, f"create{title}", _creator(kind), openapi.OperationText(creates=True)),
+        ("GET", one, f"get{title}", _getter(kind), openapi.OperationText(one=True)),
+        (
+            "PATCH",
+            one,
+            f"update{title}",
+            _updater(kind),
+            openapi.OperationText(one=True, changes=True),
+        ),
+        (
+            "PUT",
+            one,
+            f"replace{title}",
+            _replacer(kind),
+            openapi.OperationText(one=True, changes=True),
+        ),
+        (
+            "DELETE",
+            one,
+            f"delete{title}",
+            _deleter(kind),
+            openapi.OperationText(one=True, deletes=True),
+        ),
     ]
     for method, path, name, handler, says in table:
         if method in {"PATCH", "PUT"} and not kind.changes:

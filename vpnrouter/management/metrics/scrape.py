@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from vpnrouter import limits
-from vpnrouter.management.dependencies import CallerHere, SourcesHere
+from vpnrouter.management.dependencies import CallerDep, ContextDep
 from vpnrouter.management.errors import busy, invalid
 
 routes: Final = APIRouter(tags=["vpnrouter"])
@@ -31,19 +31,19 @@ GZIP: Final = 31
     responses={200: {"description": "Samples", "content": {"text/plain": {}}}},
     response_model=None,
 )
-async def metrics(request: Request, sources: SourcesHere, caller: CallerHere) -> Response:
+async def metrics(request: Request, context: ContextDep, caller: CallerDep) -> Response:
     """What the router counts, as far as the user sees it: see docs/metrics.md."""
     if request.query_params:
         raise invalid(f"there is no query parameter {min(request.query_params)}")
-    exposition = sources.exposition
+    exposition = context.exposition
     openmetrics = "application/openmetrics-text" in request.headers.get("accept", "")
     if exposition.making.statistics().tasks_waiting >= limits.METRICS_WAITING:
         raise busy("Too many scrapes at once; try again")
     sees = None if caller.msg_vpns is None else caller.sees
     async with exposition.making:
         page = await exposition.page(
-            sources.figures,
-            sources.router.name,
+            context.figures,
+            context.router.name,
             sees,
             user="" if sees is None else caller.name,
             openmetrics=openmetrics,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from vpnrouter.management.live_traces import LiveTraces
     from vpnrouter.management.meters import VpnMeters
     from vpnrouter.management.metrics.figures import ListenerFigures, QueueFigures
-    from vpnrouter.management.server_hooks import Edge
+    from vpnrouter.management.server_hooks import ServerHooks
     from vpnrouter.management.status.bridges import Bridges
 
 
@@ -117,7 +117,7 @@ class Figures:
         bridges: Bridges,
         meters: VpnMeters,
         traces: LiveTraces,
-        edge: Edge,
+        edge: ServerHooks,
     ) -> None:
         self._router = router
         self._bridges = bridges

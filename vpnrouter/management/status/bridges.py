@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.own_half import OwnHalf
     from vpnrouter.config.bridge import Bridge as BridgeConfig
     from vpnrouter.core.guaranteed.endpoint import Endpoint
-    from vpnrouter.management.server_hooks import Edge
+    from vpnrouter.management.server_hooks import ServerHooks
 
 
 KEEPS_NONE: Final = "this router keeps no guaranteed messages"
@@ -114,7 +114,7 @@ def oldest_age_ms(endpoints: Iterable[Endpoint]) -> int:
 
 
 @final
-class Cleared:
+class BridgeBaselines:
     """What the counts of bridges stood at when they were cleared, by their records."""
 
     def __init__(self) -> None:
@@ -147,7 +147,7 @@ class Cleared:
 class OwnBridge:
     """A bridge of the configuration. What the peer's bridge sends over the same connection counts in."""
 
-    def __init__(self, runner: BridgeDriver, cleared: Cleared, edge: Edge) -> None:
+    def __init__(self, runner: BridgeDriver, cleared: BridgeBaselines, edge: ServerHooks) -> None:
         self.runner = runner
         self._edge = edge
         self._meter = RateMeter()
@@ -299,7 +299,12 @@ class PeerBridge:
     """A bridge of another router, by its record."""
 
     def __init__(
-        self, record: Bridge, book: LinkRegistry, key: str, cleared: Cleared, edge: Edge
+        self,
+        record: Bridge,
+        book: LinkRegistry,
+        key: str,
+        cleared: BridgeBaselines,
+        edge: ServerHooks,
     ) -> None:
         self._edge = edge
         self.record = record
@@ -383,13 +388,13 @@ class Bridges(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
     shown there.
     """
 
-    def __init__(self, book: LinkRegistry, edge: Edge) -> None:
+    def __init__(self, book: LinkRegistry, edge: ServerHooks) -> None:
         self._book = book
         self._edge = edge
         self._own: dict[int, OwnBridge] = {}
         self._peers: dict[str, PeerBridge] = {}
         self._found: dict[tuple[str, str], OwnBridge | PeerBridge] = {}
-        self._cleared = Cleared()
+        self._cleared = BridgeBaselines()
 
     def __getitem__(self, key: tuple[str, str]) -> OwnBridge | PeerBridge:
         # A page asks for one after the other: all of them need not be looked through each time.

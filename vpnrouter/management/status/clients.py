@@ -24,7 +24,7 @@ from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.management.status.queues import Synced
+from vpnrouter.management.status.queues import SyncedCallback
 from vpnrouter.management.status.stats_baseline import reasons_since
 from vpnrouter.topics.grammar import MQTT, parse_topic
 from vpnrouter.units import SECOND_NS
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
-    from vpnrouter.management.server_hooks import Edge
-    from vpnrouter.management.status.stats_baseline import ClearedEndpoints
+    from vpnrouter.management.server_hooks import ServerHooks
+    from vpnrouter.management.status.stats_baseline import EndpointBaselines
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def matching(vpn: MessageVpn, topic: str) -> list[Subscription]:
 
 
 def session_status(
-    msg_vpn: str, session: MqttSession, cleared: ClearedEndpoints
+    msg_vpn: str, session: MqttSession, cleared: EndpointBaselines
 ) -> MqttSessionStatus:
     """A session, and the queue behind its subscriptions."""
     endpoint = endpoint_of(session)
@@ -331,10 +331,10 @@ def _keepalive_s(connection: Connection | None) -> int:
     """The interval that holds: what the client asked for, or what its profile allows (MQTT 5, 3.2.2.3.14)."""
     if not isinstance(connection, MqttConnection) or connection.connect_packet is None:
         return 0
-    asked = connection.connect_packet.keep_alive_s
+    query = connection.connect_packet.keep_alive_s
     admission = connection.admission
     most = 0 if admission is None else admission.profile.max_keepalive_timeout
-    return most if most and not 0 < asked <= most else asked
+    return most if most and not 0 < query <= most else query
 
 
 def _binds(client: Subscriber, connection: Connection | None) -> int:
@@ -390,8 +390,8 @@ class Clients:
     def __init__(
         self,
         book: LinkRegistry,
-        edge: Edge,
-        cleared: ClearedEndpoints,
+        edge: ServerHooks,
+        cleared: EndpointBaselines,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._book = book
@@ -594,7 +594,7 @@ class Clients:
         self._edge.flush()
         spool = spool_of(context)
         if spool is not None:
-            receipt = Synced()
+            receipt = SyncedCallback()
             spool.when_synced(receipt, 0)
             if context.committing is not None:
                 context.committing.step()

@@ -24,7 +24,7 @@ from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.management.metrics.figures import QueueFigures
-from vpnrouter.management.status.stats_baseline import ClearedEndpoints
+from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
 from vpnrouter.settings.schema import Value, showing, shown
 from vpnrouter.units import SECOND_NS
@@ -209,7 +209,7 @@ class MsgStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class ActionResult:
     """How many messages an operation was done to, and why it went no further; "" when it is complete."""
 
     count: int
@@ -268,7 +268,7 @@ sessions begin with `#mqtt/` by themselves, as no queue's does."""
 
 
 @final
-class Synced(CompletionCallback):
+class SyncedCallback(CompletionCallback):
     """Ends a wait when what was asked for is synced."""
 
     def __init__(self) -> None:
@@ -289,11 +289,11 @@ class Queues:
     """
 
     def __init__(
-        self, router: Router, spool: Spool | None, cleared: ClearedEndpoints | None = None
+        self, router: Router, spool: Spool | None, cleared: EndpointBaselines | None = None
     ) -> None:
         self._router = router
         self._kept = spool
-        self._cleared = cleared or ClearedEndpoints()
+        self._cleared = cleared or EndpointBaselines()
 
     @property
     def _spool(self) -> Spool:
@@ -365,14 +365,16 @@ class Queues:
 
     # -- changing --------------------------------------------------------------------------------
 
-    async def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None) -> Done:
+    async def delete_msgs(
+        self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None
+    ) -> ActionResult:
         """Delete these messages, or with None all that no consumer holds; return when that is synced.
 
         Raises SpoolError when the store cannot be read.
         """
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
-            return Done(0)
+            return ActionResult(0)
         if msg_ids is None:
             count = endpoint.purge()
             # What was purged leaves the store over several rounds.
@@ -382,11 +384,11 @@ class Queues:
             for msg_id in msg_ids:
                 count += endpoint.delete_message(msg_id) == ""
             await self._synced()
-        return Done(count)
+        return ActionResult(count)
 
     async def copy_msgs(
         self, msg_vpn: str, queue: str, to: str, msg_ids: Sequence[int] | None, *, move: bool
-    ) -> Done:
+    ) -> ActionResult:
         """Put these messages, or with None all that no consumer holds, into the queue `to`, by rising id.
 
         Messages that the queue does not hold are left out. The first refusal of `to` ends it. Every PORTION
@@ -396,7 +398,7 @@ class Queues:
         """
         endpoint, target = self._find(msg_vpn, queue), self._find(msg_vpn, to)
         if endpoint is None or target is None:
-            return Done(0)
+            return ActionResult(0)
         do = endpoint.move_message if move else endpoint.copy_message
         count = 0
         after = 0
@@ -418,11 +420,11 @@ class Queues:
                 refusal = do(msg_id, target)
                 if refusal:
                     await self._synced()
-                    return Done(count, refusal)
+                    return ActionResult(count, refusal)
                 count += 1
             await self._synced()
         await self._synced()
-        return Done(count)
+        return ActionResult(count)
 
     def clear_stats(self, msg_vpn: str, queue: str) -> bool:
         """Begin the counts of a queue anew; False where there is none of that name."""
@@ -456,7 +458,7 @@ class Queues:
         return True
 
     async def _synced(self, *, purged: bool = False) -> None:
-        receipt = Synced()
+        receipt = SyncedCallback()
         if purged:
             self._spool.when_purged(receipt, 0)
         else:

@@ -36,7 +36,7 @@ _ENDPOINT_REASONS: Final = ("bind_failures", "to_dmq", "to_dmq_failed")
 
 
 @final
-class ClearedEndpoints:
+class EndpointBaselines:
     """What the counts of endpoints stood at when they were cleared, by the number of the endpoint."""
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.pre_login_limits import PendingConnections
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
-    from vpnrouter.management.api_context import Sources
+    from vpnrouter.management.api_context import ApiContext
     from vpnrouter.server.net.reactor import Reactor
 
 
@@ -426,7 +426,7 @@ class ListenerSet:
         nursery: trio.Nursery,
         streams: trio.Nursery,
         management: Management,
-        sources: Sources,
+        context: ApiContext,
     ) -> None:
         self.open: dict[Item, OpenListener] = {}
         self._book = book
@@ -434,7 +434,7 @@ class ListenerSet:
         self._nursery = nursery
         self._streams = streams
         self._management = management
-        self._sources = sources
+        self._context = context
 
     def begin(self, key: Item, bound: BoundListener) -> None:
         """Answer on a listener from now on."""
@@ -549,6 +549,6 @@ class ListenerSet:
                 bound.sock,
                 bound.context,
                 bound.written.max_connection_count,
-                build_app(self._sources, answer.access),
+                build_app(self._context, answer.access),
                 self._book.router.context.barrier,
             )

@@ -20,7 +20,7 @@ from vpnrouter.tui.widgets.table import Column, Entry, Table
 from vpnrouter.units import SECOND_NS
 
 
-class TailView(View):
+class LiveView(View):
     """Keeps the last rows of one router. Subclasses ask for those behind `mark`."""
 
     KEYS: ClassVar[tuple[Key, ...]] = (
@@ -92,7 +92,7 @@ class TailView(View):
             self.ui.look_soon()
 
 
-class Events(TailView):
+class Events(LiveView):
     """The event log of a router, which also holds what happened before the first look."""
 
     PLACE = "events"
@@ -150,7 +150,7 @@ FILTERS: Final = ("topic", "event", "msgVpnName", "traceId")
 STYLES: Final = {"discard": "warn", "reject": "bad", "expire": "warn", "dead_letter": "bad"}
 
 
-class Traces(TailView):
+class Traces(LiveView):
     """The live traces of a router: they begin with the first look, since it keeps none."""
 
     PLACE = "traces"

@@ -13,7 +13,7 @@ from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.format import Line, Piece, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.problems import DOWN, LOSSES, STALLED, STYLES, Trouble, troubles
+from vpnrouter.tui.problems import DOWN, LOSSES, STALLED, STYLES, Problem, problems_of
 from vpnrouter.tui.screens.bridges import Bridge, Bridges
 from vpnrouter.tui.screens.clients import Clients
 from vpnrouter.tui.screens.queues import Queue, Queues
@@ -217,16 +217,16 @@ class Overview(View):
             case _:
                 self.show_open(MsgVpn(router, vpn))
 
-    def _troubles(self) -> Sequence[tuple[int, Router, Trouble]]:
+    def _troubles(self) -> Sequence[tuple[int, Router, Problem]]:
         found = [
             (place, router, one)
             for place, router in enumerate(self.ui.routers)
-            for one in troubles(router.store)
+            for one in problems_of(router.store)
         ]
         return sorted(found, key=lambda each: each[2].rank)
 
 
-def _trouble(place: int, router: Router, one: Trouble) -> Entry:
+def _trouble(place: int, router: Router, one: Problem) -> Entry:
     style = STYLES[one.rank]
     kind = "VPN" if one.kind == "msgVpn" else one.kind
     return Entry(
