@@ -12,6 +12,7 @@ import trio
 
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.metrics.source import bridge_figures
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.bridges import backlog_of, oldest_age_ms
