@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from fuzz.whole_router import AttackingSocket, Finding, HonestClient, WholeRouter, attack, drive
-from vpnrouter.core.scram import both_said, salted_password, verifier_of
+from vpnrouter.core.scram import auth_message, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import codes as close_codes
 from vpnrouter.wire.link import encode, frames
@@ -339,7 +339,7 @@ class Links:
         password = PASSWORD if draw.randrange(12) else b"wrong"
         verifier = verifier_of(salted_password(password, SALT, 4_096), SALT, 4_096)
         raw = encode.challenge(asked)
-        peer.signature = verifier.signature(both_said(peer.hello_raw, raw, b"", b""))
+        peer.signature = verifier.signature(auth_message(peer.hello_raw, raw, b"", b""))
         self._router.note(f"{peer.name} Challenge({iterations})")
         self._say(peer, raw)
 

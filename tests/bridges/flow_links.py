@@ -35,7 +35,7 @@ class Safe(CompletionCallback):
     def __init__(self) -> None:
         self.outcomes: list[int] = []
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         self.outcomes.append(outcome)
 
 
@@ -79,7 +79,7 @@ class Sea:
         taker = FlowReceiver(vpn, spool, key, accepted, FlowSettings(**terms))
         if taker.terms.on_reject == frames.ON_REJECT_PARK:
             end = self.queue(vpn, bridge, kind=PARKING)
-            end.terms.max_spooled_msg_count = LOT_MOST
+            end.settings.max_spooled_msg_count = LOT_MOST
             taker.lot = ParkingLot(end, bridge, LOT_MOST, taker.lanes, taker.terms.lanes)
         taker.flush()
         return taker
@@ -211,7 +211,7 @@ class Two:
 
     def open(self, is_open: bool) -> None:
         """Let queue `in` take messages, or not."""
-        self.into.terms.ingress_enabled = is_open
+        self.into.settings.ingress_enabled = is_open
 
     def told(self, *names: str) -> list[tuple[str, str]]:
         """Events of these names with their reasons."""

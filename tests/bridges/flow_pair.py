@@ -52,7 +52,7 @@ class Publisher(CompletionCallback):
     def __init__(self) -> None:
         self.safe: list[int] = []
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         assert outcome == 0, reason
         self.safe.append(token)
 
@@ -145,7 +145,7 @@ class Node:
             self.shut.discard(queue)
         else:
             self.shut.add(queue)
-        self.ends[queue].terms.ingress_enabled = is_open
+        self.ends[queue].settings.ingress_enabled = is_open
 
     def seal(self) -> None:
         """End a round: deliver, and hand the unit to the commit thread."""

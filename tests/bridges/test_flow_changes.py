@@ -88,16 +88,16 @@ def test_a_queue_that_is_not_there_yet(world: Any) -> None:
 
 def test_a_queue_that_is_shut_down_and_opened_again(two: Any) -> None:
     """The flow ends with the reason, and is there again a moment later."""
-    terms = two.out.terms.copy()
+    terms = two.out.settings.copy()
     terms.egress_enabled = False
-    two.out.take_terms(terms)
+    two.out.take_settings(terms)
     two.publish()
     assert two.crossed() == []
     assert two.told("unbound") == [("unbound", "503 Queue Shutdown")]
     assert not kit.said(two.link, 1, frames.Close)
     terms = terms.copy()
     terms.egress_enabled = True
-    two.out.take_terms(terms)
+    two.out.take_settings(terms)
     two.sea.wait(1.1)
     assert two.crossed() == [1]
 

@@ -54,14 +54,14 @@ def test_nothing_enters_before_the_lot_is_known() -> None:
     pair.settle()
     pair.kill(pair.core, synced=True)
     lot = pair.core.ends["lot"]
-    lot.terms.egress_enabled = False
+    lot.settings.egress_enabled = False
     pair.core.open("in", True)
     pair.publish()
     pair.connect()
     pair.core.wait(1.1)
     pair.settle()
     assert pair.here.said == []
-    lot.terms.egress_enabled = True
+    lot.settings.egress_enabled = True
     lot.wake()
     for _ in range(3):
         pair.core.wait(1.1)
@@ -72,7 +72,7 @@ def test_nothing_enters_before_the_lot_is_known() -> None:
 def test_a_full_lot_blocks() -> None:
     """Park without room holds the flow up, as block does."""
     pair = linked(on_reject=PARK, queues={"in": "t/a", "other": "t/b"}, window=10)
-    pair.core.ends["lot"].terms.max_spooled_msg_count = 1
+    pair.core.ends["lot"].settings.max_spooled_msg_count = 1
     pair.core.open("in", False)
     for topic in ("t/a", "t/a", "t/b"):
         pair.publish(topic)

@@ -202,7 +202,7 @@ def test_room_in_an_endpoint_releases_at_once() -> None:
     """The head is tried again when an endpoint has room, without waiting for the timer."""
     pair = linked()
     end = pair.core.ends["in"]
-    end.terms.max_spooled_msg_count = 1
+    end.settings.max_spooled_msg_count = 1
     for _ in range(2):
         pair.publish()
     pair.settle()

@@ -212,7 +212,7 @@ def test_positions_not_yet_forgotten_bound_what_is_sent() -> None:
     alone = Alone(window=limits.LINK_FLOW_POSITIONS)
     alone.begin()
     alone.ack((1, limits.LINK_FLOW_POSITIONS), window=limits.LINK_FLOW_POSITIONS)
-    alone.edge.ends["out"].terms.max_delivered_unacked_msgs_per_flow = 1_000_000
+    alone.edge.ends["out"].settings.max_delivered_unacked_msgs_per_flow = 1_000_000
     assert alone.flow.room() == 0
     alone.edge.sync()
     assert alone.flow.room() > 0
@@ -221,7 +221,7 @@ def test_positions_not_yet_forgotten_bound_what_is_sent() -> None:
 def test_the_queue_bounds_what_a_flow_holds() -> None:
     """`max_delivered_unacked_msgs_per_flow` counts where it is below the window."""
     alone = Alone()
-    alone.edge.ends["out"].terms.max_delivered_unacked_msgs_per_flow = 2
+    alone.edge.ends["out"].settings.max_delivered_unacked_msgs_per_flow = 2
     alone.begin()
     alone.publish(3)
     assert alone.sent() == [1, 2]
@@ -256,7 +256,7 @@ def test_lost_links_are_no_failures_of_the_message() -> None:
     """However often the link is lost, no redelivery is counted, and nothing goes to the dead message queue."""
     alone = Alone()
     queue = alone.flow.endpoint
-    queue.terms.max_redelivery_count = 1
+    queue.settings.max_redelivery_count = 1
     alone.begin()
     alone.publish()
     for _ in range(4):
@@ -393,7 +393,7 @@ class _Answers(EndToEndCallback):
     def __init__(self, waiting: Waiting) -> None:
         self._waiting = waiting
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         self._waiting.told.append((token, outcome))
 
     def lost(self, token: int) -> None:

@@ -123,7 +123,7 @@ def test_what_is_held_when_the_connection_goes_is_the_queues(two: Any) -> None:
 
 def test_what_nobody_wants(two: Any) -> None:
     """Discarded once, in the counts of the bridge and of the message VPN; the queue has done with it."""
-    two.into.terms.reject_behavior = 0
+    two.into.settings.reject_behavior = 0
     two.yellow.drop(two.into)
     two.publish()
     assert two.crossed() == []

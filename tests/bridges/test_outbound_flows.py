@@ -96,10 +96,10 @@ def test_queues_that_a_remote_cannot_tell_from_none(raw: Raw, selector: str) -> 
     told: list[str] = []
     log.listeners.append(lambda event: told.append(event.text.partition("yellow/b: ")[2]))
     raw.end.context.events = log
-    raw.queue.terms.permission = NO_ACCESS
+    raw.queue.settings.permission = NO_ACCESS
     answers = []
     for exclusive in (True, False):
-        raw.queue.terms.exclusive = exclusive
+        raw.queue.settings.exclusive = exclusive
         for name in ("q", "nobody"):
             for _ in range(2):
                 answer = raw.bind(name, selector=selector)
@@ -110,7 +110,7 @@ def test_queues_that_a_remote_cannot_tell_from_none(raw: Raw, selector: str) -> 
 
 def test_only_an_exclusive_queue(raw: Raw) -> None:
     """A queue that others take from has no order that a bridge could keep."""
-    raw.queue.terms.exclusive = False
+    raw.queue.settings.exclusive = False
     answer = raw.bind()
     assert (answer.code, answer.reason) == (
         0x87,
@@ -126,10 +126,10 @@ def test_a_bad_selector(raw: Raw) -> None:
 
 def test_a_queue_that_is_shut_down_or_has_no_room(raw: Raw) -> None:
     """What the queue says to any consumer is said to a bridge."""
-    raw.queue.terms.egress_enabled = False
+    raw.queue.settings.egress_enabled = False
     assert raw.bind().code == 0x88
-    raw.queue.terms.egress_enabled = True
-    raw.queue.terms.max_bind_count = 0
+    raw.queue.settings.egress_enabled = True
+    raw.queue.settings.max_bind_count = 0
     assert raw.bind().code == 0x97
 
 
@@ -149,8 +149,8 @@ def test_permission(world: Any, owner: str, override: bool, code: int) -> None:
     """The client username of the bridge needs `consume`; its owner, and who may override, has it."""
     user = ClientUsername("core", guaranteed_endpoint_permission_override_enabled=override)
     raw = Raw(world, "core", usernames=[user])
-    raw.queue.terms.permission = NO_ACCESS
-    raw.queue.terms.owner = owner
+    raw.queue.settings.permission = NO_ACCESS
+    raw.queue.settings.owner = owner
     assert raw.bind().code == code
 
 
@@ -193,9 +193,9 @@ def test_unbound_without_unbind(raw: Raw) -> None:
 def test_a_queue_that_goes_away(raw: Raw) -> None:
     """UNBIND is said; what the peer still says is passed over until UNBOUND, and closed with 0x82 after it."""
     flow_id = raw.bind().flow_id
-    terms = raw.queue.terms.copy()
+    terms = raw.queue.settings.copy()
     terms.egress_enabled = False
-    raw.queue.take_terms(terms)
+    raw.queue.take_settings(terms)
     ack = encode.ack(frames.Ack(flow_id, 10, [(1, 1)]))
     (unbind,) = raw.say(ack, frames.Unbind)
     assert (unbind.flow_id, unbind.code, unbind.reason) == (flow_id, 0x88, "503 Queue Shutdown")
@@ -260,9 +260,9 @@ def test_a_flow_that_is_not_permitted_any_more(world: Any) -> None:
         flow = raw.bind()
         assert flow.code == 0
         if taken == "queue":
-            terms = raw.queue.terms.copy()
+            terms = raw.queue.settings.copy()
             terms.permission = NO_ACCESS
-            raw.queue.take_terms(terms)
+            raw.queue.take_settings(terms)
         else:
             raw.blue.profiles = {
                 "default": ClientProfile(

@@ -155,7 +155,7 @@ def test_a_guaranteed_message_for_a_queue(
     """
     two = kit.Two(world)
     queue = two.into if name == "in" else two.sea.queue(two.yellow, "out")
-    queue.terms.permission = permission
+    queue.settings.permission = permission
     forged = frames.Guaranteed(
         two.taker.flow_id, 10_000, 2, 4, frames.Direct(f"$queue/{name}".encode(), b"", b"1")
     )

@@ -125,7 +125,7 @@ def test_a_refused_identifier_is_free(router: SpooledWorld) -> None:
     client.pub("a", b"1", 2, 1)
     client.pub("a", b"2", 2, 2)
     assert client.acks() == [(PUBREC, 1, 0), (PUBREC, 2, 0x97)]
-    queue.terms.max_spooled_msg_count = 0
+    queue.settings.max_spooled_msg_count = 0
     client.pub("a", b"3", 2, 2)
     assert client.acks() == [(PUBREC, 2, 0)]
     assert queue.spooled_count == 2

@@ -214,16 +214,16 @@ def test_the_built_in_default_has_no_certificate() -> None:
 
 def test_permissions() -> None:
     """A ladder; the owner stands on top of it."""
-    terms = EndpointSettings()
-    terms.owner = "maria"
+    settings = EndpointSettings()
+    settings.owner = "maria"
     ladder = [NO_ACCESS, READ_ONLY, CONSUME, MODIFY_TOPIC, DELETE]
     assert ladder == sorted(ladder)
     for permission in ladder:
-        terms.permission = permission
-        assert ClientUsername("otto").permission_on(terms) == permission
-        assert ClientUsername("maria").permission_on(terms) == DELETE
+        settings.permission = permission
+        assert ClientUsername("otto").permission_on(settings) == permission
+        assert ClientUsername("maria").permission_on(settings) == DELETE
         over = ClientUsername("otto", guaranteed_endpoint_permission_override_enabled=True)
-        assert over.permission_on(terms) == DELETE
-    terms.owner = ""
-    terms.permission = NO_ACCESS
-    assert ClientUsername("").permission_on(terms) == NO_ACCESS, "nobody is no owner"
+        assert over.permission_on(settings) == DELETE
+    settings.owner = ""
+    settings.permission = NO_ACCESS
+    assert ClientUsername("").permission_on(settings) == NO_ACCESS, "nobody is no owner"

@@ -11,7 +11,7 @@ from vpnrouter.core.discard_reasons import (
     NO_SUBSCRIPTION_MATCH,
     TRANSMIT_CONGESTION,
 )
-from vpnrouter.core.message import Message, wants_one
+from vpnrouter.core.message import Message, wants_deliver_to_one
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.properties import Properties, encode_block
 
@@ -69,15 +69,15 @@ def fill(outbox_of: Client) -> None:
 def test_who_asks_for_it(pairs: list[tuple[str, str]], wanted: bool) -> None:
     """Exactly this name with one of exactly two values, anywhere among the properties."""
     block = encode_block(Properties(content_type="t", user_properties=pairs))
-    assert wants_one(block) == wanted
+    assert wants_deliver_to_one(block) == wanted
     assert Message(b"t", b"x", block).deliver_to_one == wanted
 
 
 def test_bytes_that_look_like_it_are_not_it() -> None:
     """In correlation data it says nothing, nor in a block that is no good."""
-    assert not wants_one(encode_block(Properties(correlation_data=ONE)))
-    assert not wants_one(b"\x7f" + ONE)
-    assert not wants_one(ONE[:-1])
+    assert not wants_deliver_to_one(encode_block(Properties(correlation_data=ONE)))
+    assert not wants_deliver_to_one(b"\x7f" + ONE)
+    assert not wants_deliver_to_one(ONE[:-1])
 
 
 def test_clients_take_turns(world: MemoryRouter) -> None:

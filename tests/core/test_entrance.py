@@ -47,14 +47,14 @@ class Inn:
 
     def __init__(self, most: int, of_address: int) -> None:
         self.context = RouterContext("here", 1, Recorder(), 0.0)
-        self.entrance = PreLoginLimits(self.context)
-        self.strangers = self.entrance.plain
+        self.pre_login_limits = PreLoginLimits(self.context)
+        self.strangers = self.pre_login_limits.plain
         self.strangers.most = most
         self.strangers.most_of_address = of_address
 
     def come(self, origin: str) -> Guest | None:
         """One more stranger; None if there was no place."""
-        if not self.entrance.has_place(self.strangers, origin):
+        if not self.pre_login_limits.has_place(self.strangers, origin):
             return None
         guest = Guest(self.strangers, origin)
         self.strangers.enter(origin, guest)
@@ -70,7 +70,7 @@ def test_an_address_that_has_its_places() -> None:
     assert not other.gone
     assert [guest.gone for guest in mine if guest is not None] == [True, False, False, False]
     assert inn.strangers.of("a") == 3
-    assert inn.entrance.refused == {MADE_ROOM: 1}
+    assert inn.pre_login_limits.refused == {MADE_ROOM: 1}
 
 
 def test_a_crowd_of_one_address() -> None:
@@ -101,20 +101,20 @@ def test_all_places_are_taken() -> None:
 def test_no_descriptor_is_left() -> None:
     """Beyond what leaves the reserve a stranger makes room, and where all are logged in nobody comes in."""
     inn = Inn(100, 100)
-    inn.entrance.most_open = 2
+    inn.pre_login_limits.most_open = 2
     first = inn.come("a")
-    inn.entrance.open = 2
+    inn.pre_login_limits.open = 2
     assert inn.come("b") is not None
     assert first is not None
     assert first.gone
     inn.strangers.leave("b", next(iter(inn.strangers._of["b"])))
     assert inn.come("c") is None
-    assert inn.entrance.refused[NO_DESCRIPTOR] == 1
+    assert inn.pre_login_limits.refused[NO_DESCRIPTOR] == 1
 
 
 def test_the_reserve() -> None:
     """With few descriptors half of them are kept back, and strangers have at most half of the rest."""
-    entrance = Inn(1, 1).entrance
+    entrance = Inn(1, 1).pre_login_limits
     entrance.bound(1_024)
     assert (entrance.most_open, entrance.plain.most, entrance.shaken.most) == (512, 256, 128)
     entrance.bound(1_048_576)
@@ -129,7 +129,7 @@ def test_half_a_connect(world: MemoryRouter) -> None:
     hostile = [world.open() for _ in range(60)]
     for client in hostile:
         client.raw(b"\x10\xff\xff\x1a" + bytes(400_000))
-    held = world.router.entrance.held
+    held = world.router.pre_login_limits.held
     assert 0 < held.total <= limits.STRANGER_BYTES
     assert (
         sum(client.closed for client in hostile) == 60 - (limits.STRANGER_BYTES - 5_003) // 400_004
@@ -143,7 +143,7 @@ def test_half_a_connect(world: MemoryRouter) -> None:
 def test_packets_that_wait_for_a_verdict(world: MemoryRouter) -> None:
     """Wills of logins that are being verified count as well, and are given back with the verdict."""
     world.add_vpn("blue", (ClientUsername("u", "pw"),), basic=True)
-    held = world.router.entrance.held
+    held = world.router.pre_login_limits.held
     will = Will(b"t", bytes(60_000))
     clients = [
         world.hello(
@@ -177,7 +177,10 @@ def test_logins_by_one_name_and_password_share_a_verification(world: MemoryRoute
         first = client.received()[0]
         assert isinstance(first, Connack)
         assert first.reason_code == 0
-    assert world.router.entrance.throttle.begin("192.0.2.1", "blue", "u", known=True, now_ns=0) == 0
+    assert (
+        world.router.pre_login_limits.throttle.begin("192.0.2.1", "blue", "u", known=True, now_ns=0)
+        == 0
+    )
 
 
 def test_turns_go_by_address(world: MemoryRouter) -> None:
@@ -289,7 +292,7 @@ def test_a_connect_as_large_as_mqtt_allows(world: MemoryRouter) -> None:
     first = client.received()[0]
     assert isinstance(first, Connack)
     assert first.reason_code == 0
-    assert world.router.entrance.held.total == 0
+    assert world.router.pre_login_limits.held.total == 0
 
 
 def test_a_client_id_is_bounded(world: MemoryRouter) -> None:

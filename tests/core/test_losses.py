@@ -43,7 +43,7 @@ def small(kit: ModuleType, sample: float, emits: bool = False) -> MemoryRouter:
 
 def told(world: MemoryRouter) -> tuple[Counter[str], Counter[str]]:
     """By reason: what the rows say, what the counters say."""
-    losses = world.router.context.losses
+    losses = world.router.context.discard_rows
     assert losses is not None
     losses.tell()
     rows: Counter[str] = Counter()
@@ -158,7 +158,7 @@ def test_unwanted_topics(kit: ModuleType) -> None:
 def test_beyond_the_bound(kit: ModuleType) -> None:
     """What is too much to tell apart is counted without topic, then without client; nothing is lost."""
     world = small(kit, 0.0)
-    losses = world.router.context.losses
+    losses = world.router.context.discard_rows
     assert losses is not None
     assert losses.most == limits.TRACE_LOSSES
     losses.most = 4
@@ -177,7 +177,7 @@ def test_beyond_the_bound(kit: ModuleType) -> None:
 def test_too_many_slow_clients(kit: ModuleType) -> None:
     """Of more clients than the bound the rest is one row of the message VPN."""
     world = small(kit, 0.0)
-    losses = world.router.context.losses
+    losses = world.router.context.discard_rows
     assert losses is not None
     losses.most = 3
     for number in range(8):
@@ -198,7 +198,7 @@ def test_switched_off(kit: ModuleType, discards: bool, rejects: bool) -> None:
     client.publish("nobody")
     client.raw(encode_publish(b"nobody", b"x", 5))
     assert client.connection.outbox.losses is None
-    losses = world.router.context.losses
+    losses = world.router.context.discard_rows
     assert (losses is not None) == rejects
     world.advance(2)
     assert world.rows() == []
@@ -209,7 +209,7 @@ def test_a_bridge_without_room(kit: ModuleType) -> None:
     world = kit.MemoryRouter(terms=TraceSettings(discards=True, rejects=True))
     vpn = world.vpn()
     link = kit.FakeLink(vpn, "far/red", room=1)
-    losses = world.router.context.losses
+    losses = world.router.context.discard_rows
     assert losses is not None
     link.outbox.losses = losses.of("blue", link)
     link.subscribe(">")

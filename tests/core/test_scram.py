@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from vpnrouter.core.credentials import ClientUsername, Credentials
-from vpnrouter.core.scram import both_said, proof_of, salted_password, stored_text, verifier_of
+from vpnrouter.core.scram import auth_message, proof_of, salted_password, stored_text, verifier_of
 
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 MESSAGE = (
@@ -39,10 +39,10 @@ def test_a_proof_is_good_for_one_password_and_one_message() -> None:
 def test_each_part_counts_in_its_place() -> None:
     """What is said cannot be taken apart in another way."""
     said = {
-        both_said(b"ab", b"c", b"", b""),
-        both_said(b"a", b"bc", b"", b""),
-        both_said(b"ab", b"c", b"d", b""),
-        both_said(b"ab", b"c", b"", b"d"),
+        auth_message(b"ab", b"c", b"", b""),
+        auth_message(b"a", b"bc", b"", b""),
+        auth_message(b"ab", b"c", b"d", b""),
+        auth_message(b"ab", b"c", b"", b"d"),
     }
     assert len(said) == 4
 

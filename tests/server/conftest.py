@@ -134,7 +134,7 @@ class Stored(CompletionCallback):
         self.told: list[int] = []
         self.closed = False
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         self.told.append(outcome)
 
     def publish(self, topic: str, payload: bytes = b"x", vpn: str = "blue") -> int:

@@ -170,10 +170,10 @@ async def test_an_accept_that_raises(running: Any, client_of: Any) -> None:
 class BadTimer(TimerTarget):
     """Raises the first times."""
 
-    def __init__(self, times: int, party: Connection | None = None) -> None:
+    def __init__(self, times: int, owning_connection: Connection | None = None) -> None:
         self.left = times
         self.fired = trio.Event()
-        self._party = party
+        self._owning_connection = owning_connection
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         if self.left:
@@ -181,8 +181,8 @@ class BadTimer(TimerTarget):
             raise Planted("in a timer")
         self.fired.set()
 
-    def party(self) -> Connection | None:
-        return self._party
+    def owning_connection(self) -> Connection | None:
+        return self._owning_connection
 
 
 async def test_a_timer_that_raises(running: Any, client_of: Any) -> None:

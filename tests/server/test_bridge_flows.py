@@ -122,9 +122,9 @@ def test_a_lot_only_where_the_bridge_parks(tmp_path: Path, store: Lasting) -> No
     flow = life.of()
     assert life.lot is None
     flow.change(written(on_reject="park", max_parked_msg_spool_usage=3))
-    assert life.lot.terms.max_msg_spool_usage == 3_000_000
+    assert life.lot.settings.max_msg_spool_usage == 3_000_000
     flow.change(written(on_reject="park", max_parked_msg_spool_usage=4))
-    assert life.lot.terms.max_msg_spool_usage == 4_000_000
+    assert life.lot.settings.max_msg_spool_usage == 4_000_000
     assert flow.taker.lot.endpoint is life.lot
     flow.change(written(on_reject="skip"))
     assert (life.lot, flow.taker.lot) == (None, None)
@@ -136,7 +136,7 @@ def test_what_is_parked_is_not_left_behind(tmp_path: Path, store: Lasting) -> No
     """A policy that parks no more, in this life and the next, goes on trying what is parked."""
     life = Life(tmp_path, store, on_reject="park")
     flow = life.of(on_reject="park")
-    life.lot.terms.ingress_enabled = True
+    life.lot.settings.ingress_enabled = True
     life.park(flow, "a", "b", "a")
     flow.change(written())
     assert flow.taker.lot.endpoint.spooled_count == 3
@@ -158,10 +158,10 @@ def test_a_lot_of_a_bridge_that_is_gone(tmp_path: Path, store: Lasting) -> None:
     flow = life.of(on_reject="park")
     life.park(flow, "a")
     flow.remove()
-    assert (life.lot.spooled_count, life.lot.terms.ingress_enabled) == (1, False)
+    assert (life.lot.spooled_count, life.lot.settings.ingress_enabled) == (1, False)
     flow = life.of(on_reject="park")
     life.sync()
-    assert life.lot.terms.ingress_enabled
+    assert life.lot.settings.ingress_enabled
     assert flow.taker.lot.ready
     flow.taker.retry()
     life.sync()

@@ -152,9 +152,9 @@ def _cleared(edge: Seen, core: Seen) -> None:
 async def _backlog(edge: Seen, core: Seen, publisher: Any) -> None:
     """What the other end does not take waits here, and is seen to."""
     orders = core.node.router.vpns["yellow"].endpoints[0, "orders"]
-    terms = orders.terms.copy()
+    terms = orders.settings.copy()
     terms.ingress_enabled, terms.reject_behavior = False, ALWAYS
-    orders.take_terms(terms)
+    orders.take_settings(terms)
     for number in range(3):
         await publisher.send(Publish(b"orders/1", b"x", qos=1, packet_id=number + 1))
         await publisher.packet()
@@ -172,7 +172,7 @@ async def _backlog(edge: Seen, core: Seen, publisher: Any) -> None:
     assert (near.data_rx_msg_count, near.guaranteed_rx_msg_count) == (3, 0)
     terms = terms.copy()
     terms.ingress_enabled = True
-    orders.take_terms(terms)
+    orders.take_settings(terms)
     await until(lambda: orders.spooled_count == 3)
     await until(lambda: edge.bridge("blue", PEER).backlog_msg_count == 0)
     assert core.bridge("yellow", "from-blue").guaranteed_taken_msg_count == 3

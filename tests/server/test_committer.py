@@ -62,7 +62,7 @@ class Told(CompletionCallback):
     def __init__(self) -> None:
         self.tokens: list[tuple[int, int]] = []
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         assert not reason
         self.tokens.append((token, outcome))
 
@@ -161,7 +161,7 @@ def test_close_does_not_wait_for_a_store_that_cannot_be_written() -> None:
 
 def test_troubles_are_told_once(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
     """What the core cannot help stands on stderr at the end of the round, one line each."""
-    rig.spool.context.troubles.append("a message of q cannot be read")
+    rig.spool.context.operator_warnings.append("a message of q cannot be read")
     rig.change(b"x1", 1)
     rig.committer.step()
     rig.hear()

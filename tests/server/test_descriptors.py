@@ -86,7 +86,7 @@ def test_no_descriptor_is_left() -> None:
         reactor.round(1.0)
     # Now a stranger is there, who makes room.
     more = socket.create_connection(sock.getsockname())
-    assert router.entrance.out_of_descriptors(shortage=True) is False
+    assert router.pre_login_limits.out_of_descriptors(shortage=True) is False
     assert len(reactor) == 0
     more.close()
     for peer in peers:

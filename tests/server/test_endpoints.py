@@ -104,13 +104,13 @@ def test_a_queue_with_messages_stays(
     change(one, EMPTY)
     assert capsys.readouterr().err.count(TOLD) == 1
     endpoint = one.router.vpns["blue"].endpoints[QUEUE, "q"]
-    assert not endpoint.terms.ingress_enabled
-    assert not endpoint.terms.egress_enabled
+    assert not endpoint.settings.ingress_enabled
+    assert not endpoint.settings.egress_enabled
     assert one.publish("a/1") == UNMATCHED
     one = stored(EMPTY)
     assert capsys.readouterr().err.count(TOLD) == 1
     assert one.payloads("q") == [b"1"]
-    assert not one.router.vpns["blue"].endpoints[QUEUE, "q"].terms.egress_enabled
+    assert not one.router.vpns["blue"].endpoints[QUEUE, "q"].settings.egress_enabled
     one.router.vpns["blue"].endpoints[QUEUE, "q"].purge()
     change(one, EMPTY)
     assert one.router.vpns["blue"].endpoints == {}
@@ -130,7 +130,7 @@ def test_a_queue_that_comes_back(stored: Any, change: Any, restart: bool) -> Non
     change(one, ONE)
     assert one.publish("a/2", b"2") == SPOOLED
     assert one.payloads("q") == [b"1", b"2"]
-    assert one.router.vpns["blue"].endpoints[QUEUE, "q"].terms.egress_enabled
+    assert one.router.vpns["blue"].endpoints[QUEUE, "q"].settings.egress_enabled
     assert stored(ONE).payloads("q") == [b"1", b"2"]
 
 
@@ -283,8 +283,8 @@ def test_a_message_vpn_that_a_reload_brings_back(
     assert one.publish("a/2", b"3", "green") == SPOOLED
     assert one.payloads("q", "green") == [b"1", b"3"]
     assert one.payloads("p", "green") == [b"2"]
-    assert green.endpoints[QUEUE, "q"].terms.egress_enabled
-    assert not green.endpoints[QUEUE, "p"].terms.egress_enabled
+    assert green.endpoints[QUEUE, "q"].settings.egress_enabled
+    assert not green.endpoints[QUEUE, "p"].settings.egress_enabled
     assert green.retained.has(b"r")
     held = sum(endpoint.spooled_bytes for endpoint in green.endpoints.values())
     assert green.spooled_bytes == held == one.spooling.spool.usage

@@ -290,13 +290,13 @@ class FlowOutcome(CompletionCallback):
     def __init__(self, flow: FlowReceiver) -> None:
         self._flow = flow
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link of the flow."""
-        return self._flow.party()
+        return self._flow.owning_connection()
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Pass the outcome on to the flow."""
-        self._flow.settled(token, outcome, reason)
+        self._flow.on_outcome(token, outcome, reason)
 
 
 @final
@@ -352,9 +352,9 @@ class Retry(TimerTarget):
         self._asked_room = False
         self._flow.retry()
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link of the flow."""
-        return self._flow.party()
+        return self._flow.owning_connection()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Try again to deliver what was refused."""
@@ -543,10 +543,10 @@ class FlowReceiver:
         """Note that the sender has heard our UNBIND."""
         self._binding.heard(frame.flow_id)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link under the flow, None while there is none."""
         owner = self._answers.owner
-        return None if owner is None else owner.party()
+        return None if owner is None else owner.owning_connection()
 
     def serves(self, owner: FlowCallbacks) -> bool:
         """True when it was started for `owner` last and has not been detached since."""
@@ -738,7 +738,7 @@ class FlowReceiver:
             self._bind(self._binding.asked)
         self.flush()
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Handle the outcome of a message, or the sync of something else, by its token."""
         if token >= 0:
             if outcome == REJECTED:

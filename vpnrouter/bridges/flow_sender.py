@@ -71,7 +71,7 @@ class FlowCallbacks:
 
     __slots__ = ()
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link to close when something raises."""
         return None
 
@@ -214,7 +214,7 @@ class FlowSender(Flow):
         self._reply.store_id = store_id
         endpoint.spool.when_synced(self, _BOUND)
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Send BOUND, or forget positions: what it waited for is synced."""
         if token == _FORGET:
             self.forget()
@@ -282,9 +282,9 @@ class FlowSender(Flow):
 
     # -- messages --------------------------------------------------------------------------------
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link that the flow is sent over."""
-        return self._owner.party()
+        return self._owner.owning_connection()
 
     def room(self) -> int:
         """Messages that may be sent now, by the window and by what the link has room for."""
@@ -295,7 +295,7 @@ class FlowSender(Flow):
             # An acknowledgement comes, and looks again.
             return 0
         self._portion = PORTION if self._last_bytes < LARGE else 1
-        most = min(self.window, self.endpoint.terms.max_delivered_unacked_msgs_per_flow)
+        most = min(self.window, self.endpoint.settings.max_delivered_unacked_msgs_per_flow)
         return min(min(most, limits.LINK_FLOW_POSITIONS - self._forgotten) - out, self._portion)
 
     def send(self, message_id: int, message: Message, count: int) -> None:
@@ -573,10 +573,10 @@ class FlowSenders(FlowCallbacks):
         endpoint = endpoints_of(vpn).get((QUEUE, frame.queue))
         if endpoint is None:
             raise not_there(QUEUE, self._admission.username)
-        permission = self._admission.username.permission_on(endpoint.terms)
+        permission = self._admission.username.permission_on(endpoint.settings)
         # Before anything that differs from what is said of a queue that is not there.
         endpoint.permit(permission, CONSUME)
-        if not endpoint.terms.exclusive:
+        if not endpoint.settings.exclusive:
             raise Refused(NOT_EXCLUSIVE, codes.NOT_AUTHORIZED)
         selector = None
         if frame.selector:
@@ -608,7 +608,7 @@ class FlowSenders(FlowCallbacks):
         profile = self._admission.profile
         return (
             profile.allow_guaranteed_msg_receive_enabled
-            and self._admission.username.permission_on(endpoint.terms) >= CONSUME
+            and self._admission.username.permission_on(endpoint.settings) >= CONSUME
         )
 
     def judge(self) -> None:
@@ -650,7 +650,7 @@ class FlowSenders(FlowCallbacks):
 
     # -- what a flow tells -----------------------------------------------------------------------
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link that the flows are sent over."""
         return self._link
 

@@ -101,7 +101,7 @@ class LinkClock(TimerTarget):
                 context.now_ns + self._interval_ns, self, HEARTBEAT_TIMER
             )
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link that is timed."""
         return self._link
 
@@ -234,7 +234,7 @@ class Link(LinkEnd):
         self.bond = b""
         self._clock = LinkClock(self)
         if not self.dialed:
-            self.hold_in(book.router.entrance.held, 0)
+            self.hold_in(book.router.pre_login_limits.held, 0)
 
     # -- what it is doing ------------------------------------------------------------------------
 
@@ -402,7 +402,7 @@ class Link(LinkEnd):
         elif self.own_half is not None:
             self.own_half.on_frame(frame)
 
-    def whose(self) -> tuple[str, str]:
+    def log_identity(self) -> tuple[str, str]:
         """Who the peer is, with its address, and the message VPN that it is logged in to."""
         client, vpn = self.client, self.vpn
         name = self.peer if client is None else f"{client.client_name} at {self.peer}"
@@ -428,9 +428,9 @@ class Link(LinkEnd):
     def crowded_out(self) -> None:
         """Close the link: its peer holds too much in unfinished frames."""
         if not self.doing & UP:
-            self.book.router.entrance.turned_away(NO_MEMORY, self.peer)
+            self.book.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)
         self.goodbye(codes.QUOTA_EXCEEDED, "400 Too Many Unfinished Frames")
-        self.let_go()
+        self.release_resources()
 
     # -- the way up ------------------------------------------------------------------------------
 
@@ -450,7 +450,7 @@ class Link(LinkEnd):
         sink = Publisher(vpn, client, None, 1, most)
         # Who traces was decided where the message first entered a router.
         sink.sampler = Sampler(0.0, 1)
-        losses = vpn.context.losses
+        losses = vpn.context.discard_rows
         if losses is not None:
             self.outbox.losses = losses.of(vpn.name, client)
         sink.path = [client.vpn_id]
@@ -560,12 +560,12 @@ class Link(LinkEnd):
     def faulty_end(self, error: Exception, cost: str) -> None:
         """Count and tell what the end of the link, or of a half of it, raised; the other steps go on."""
         self.faulty = True
-        name, msg_vpn = self.whose()
+        name, msg_vpn = self.log_identity()
         self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
 
     def _let_go(self, step: int, why: str) -> None:
         if step == 0:
-            self.let_go()
+            self.release_resources()
         elif step == 4:
             self._clock.stop()
         elif step == 1:

@@ -39,9 +39,9 @@ class _Again(TimerTarget):
     def __init__(self, flow: OwnFlow) -> None:
         self._flow = flow
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link of the flow."""
-        return self._flow.party()
+        return self._flow.owning_connection()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
         """Ask for the queue again."""
@@ -171,7 +171,7 @@ class OwnFlow(FlowCallbacks):
 
     # -- what the flow tells ---------------------------------------------------------------------
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link of the half."""
         return self._half.link
 

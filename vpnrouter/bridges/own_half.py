@@ -20,7 +20,7 @@ from vpnrouter.core.discard_reasons import (
     NOT_SUBSCRIBED,
     TOPIC_PARSE_ERROR,
 )
-from vpnrouter.core.scram import Derivation, Deriver, both_said, proof_of, verifier_of
+from vpnrouter.core.scram import Derivation, Deriver, auth_message, proof_of, verifier_of
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.wire.link import codes, encode, frames
@@ -197,7 +197,7 @@ class OwnHalf(Deriver):
         link.book.router.derivations.append(
             Derivation(self, link, password, challenge.salt, challenge.iterations, "")
         )
-        self._message = both_said(self._said, link.raw, link.binding, link.bond)
+        self._message = auth_message(self._said, link.raw, link.binding, link.bond)
         self._said += link.raw
 
     def waits(self) -> bool:

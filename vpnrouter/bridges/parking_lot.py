@@ -60,7 +60,7 @@ class ParkingLot(Flow):
         """True when all that is parked is known."""
         return self.unseen == 0
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Do nothing: messages that leave the lot have no sender to tell any more."""
 
     def room(self) -> int:

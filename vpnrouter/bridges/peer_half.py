@@ -23,7 +23,7 @@ from vpnrouter.core.login import (
     named_vpn,
 )
 from vpnrouter.core.pre_login_limits import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
-from vpnrouter.core.scram import Derivation, Deriver, Verifier, both_said, verifier_of
+from vpnrouter.core.scram import Derivation, Deriver, Verifier, auth_message, verifier_of
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
@@ -95,7 +95,7 @@ class SubscribeJob(Job):
         frame = self._frame
         answers = self._codes
         while len(answers) < len(frame.filters):
-            if router_context.tired:
+            if router_context.turn_spent:
                 return False
             router_context.work += FILTER_WORK
             if isinstance(frame, frames.Subscribe):
@@ -120,7 +120,7 @@ class SubscribeJob(Job):
             return refusal.reason_code
         return codes.GRANTED
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link that the request came over."""
         return self._link
 
@@ -227,7 +227,7 @@ class PeerHalf(Deriver):
         if admission.needs_password:
             link.paused = True
             try:
-                begin_verifying(link, admission, router.entrance)
+                begin_verifying(link, admission, router.pre_login_limits)
             except Refused as refusal:
                 self.login_refused(refusal.reason_code, refusal.reason)
             return
@@ -279,7 +279,7 @@ class PeerHalf(Deriver):
         )
         self._challenge = challenge
         data = encode.challenge(challenge)
-        self._message = both_said(self._said, data, link.binding, link.bond)
+        self._message = auth_message(self._said, data, link.binding, link.bond)
         self._said += data
         link.no_more_does(STRANGE | REUSABLE)
         link.now_does(CHALLENGING)
@@ -300,11 +300,11 @@ class PeerHalf(Deriver):
             admission.password = book.rehearsal.get(self.hello.nonce, "").encode()
             link.admission = admission
             try:
-                begin_verifying(link, admission, book.router.entrance)
+                begin_verifying(link, admission, book.router.pre_login_limits)
             except Refused as refusal:
                 self._refuse(refusal.reason_code, refusal.reason)
             return
-        entrance = book.router.entrance
+        entrance = book.router.pre_login_limits
         credentials = admission.vpn.credentials
         name = admission.username.name
         known = credentials.usernames.get(name) is admission.username
@@ -343,7 +343,7 @@ class PeerHalf(Deriver):
         link = self.link
         asked = self._asked
         if asked is not None and verifier.accepts(self._proof, self._message):
-            link.book.router.entrance.throttle.take_back(
+            link.book.router.pre_login_limits.throttle.take_back(
                 link.origin, asked.vpn.name, asked.username.name
             )
             self._verified(verifier.signature(self._message))

@@ -114,7 +114,7 @@ def may_queue(topic: bytes, vpn: MessageVpn, taken_from: str) -> bool:
         return True
     name = topic[len(QUEUE) :].decode()
     queue = vpn.queue(name)
-    return queue is None or name == taken_from or queue.terms.permission >= CONSUME
+    return queue is None or name == taken_from or queue.settings.permission >= CONSUME
 
 
 FILTER_WORK: Final = 5
@@ -307,7 +307,7 @@ class RetainedReplay(Job):
         context = client.vpn.context
         if self._waits or not self._busy:
             return True
-        while not context.tired:
+        while not context.turn_spent:
             subscription = self._subscription
             gone = not client.connected or self._link.parted
             if gone:
@@ -350,7 +350,7 @@ class RetainedReplay(Job):
         self._waits = False
         self._client.vpn.context.jobs.add(self)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The link that is sent to."""
         return self._link
 

@@ -106,13 +106,13 @@ def enters(message: Message, vpn: MessageVpn, terms: FlowSettings, queue: str) -
     `queue` is the name of the queue that it was taken from.
     """
     reason = obstacle(message, vpn.vpn_id, terms.max_ttl, vpn.limits.max_msg_size)
-    came_as = message.topic
+    arrived_like = message.topic
     if not reason and terms.mapping is not None:
         try:
-            message.topic = terms.mapping.apply_bytes(came_as)
+            message.topic = terms.mapping.apply_bytes(arrived_like)
         except TopicError:
             return TOPIC_PARSE_ERROR
-    if not reason and message.topic == came_as and not may_queue(came_as, vpn, queue):
+    if not reason and message.topic == arrived_like and not may_queue(arrived_like, vpn, queue):
         return NOT_SUBSCRIBED
     return reason
 

@@ -124,7 +124,7 @@ class Connection(TimerTarget):
         self._kept = size
         self._count()
 
-    def let_go(self) -> None:
+    def release_resources(self) -> None:
         """The connection has ended: give back its place, what it held, and the login that waits."""
         self.leave_strangers()
         self._end_stall()
@@ -284,11 +284,11 @@ class Connection(TimerTarget):
         """Take the edge's answer to a login that needs a password."""
         raise AssertionError(good)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The connection itself."""
         return self
 
-    def whose(self) -> tuple[str, str]:
+    def log_identity(self) -> tuple[str, str]:
         """The name of the peer for logs, and its message VPN, "" before the login."""
         return self.peer, ""
 
@@ -316,7 +316,7 @@ class NextTurn(Job):
         self._connection.release()
         return True
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The connection that waits for its turn."""
         return self._connection
 
@@ -336,7 +336,7 @@ class StallWatch(TimerTarget):
         context = self.connection.context
         return context.timers.arm(context.now_ns + limits.UNREAD_S * SECOND_NS, self, 0)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The connection that is watched."""
         return self.connection
 

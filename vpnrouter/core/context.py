@@ -48,17 +48,17 @@ class SpoolPort:
 class RouterContext(TurnContext):
     """Shared state of a router, written by one task only.
 
-    `spool` is None where guaranteed messaging is off. `losses` is None where traces tell nothing of untraced
+    `spool` is None where guaranteed messaging is off. `discard_rows` is None where traces tell nothing of untraced
     messages; `filters`, `honours`, `emits` are of `terms` (tracing.py), `pickings` those that were needed, by the
     indices of their filters. `wills` counts bytes of wills, `retained` bytes of retained messages in the spool, each
     of all message VPNs.
     """
 
     __slots__ = (
+        "discard_rows",
         "emits",
         "filters",
         "honours",
-        "losses",
         "pickings",
         "retained",
         "sampler",
@@ -81,9 +81,9 @@ class RouterContext(TurnContext):
         self.pickings: dict[bytes, TopicSamplers] = {}
         self.honours = wanted.honours
         self.emits = wanted.emits
-        self.losses: DiscardRows | None = None
+        self.discard_rows: DiscardRows | None = None
         if wanted.discards or wanted.rejects:
-            self.losses = DiscardRows(self, wanted.discards, wanted.rejects)
+            self.discard_rows = DiscardRows(self, wanted.discards, wanted.rejects)
         self.retained = RetainedBytes()
         self.wills = UsernameQuota(limits.WILL_BYTES_ALL)
         self.spool: SpoolPort | None = None

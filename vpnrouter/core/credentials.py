@@ -102,12 +102,12 @@ class ClientUsername:
             guaranteed_endpoint_permission_override_enabled
         )
 
-    def permission_on(self, terms: EndpointSettings) -> int:
+    def permission_on(self, settings: EndpointSettings) -> int:
         """Return the permission (guaranteed/endpoint_settings.py) at an endpoint: its owner may do everything."""
-        owns = terms.owner and terms.owner == self.name
+        owns = settings.owner and settings.owner == self.name
         if owns or self.guaranteed_endpoint_permission_override_enabled:
             return DELETE
-        return terms.permission
+        return settings.permission
 
 
 NAMES_NOBODY: Final = "403 Forbidden: the certificate names no client username"
@@ -256,7 +256,7 @@ class Credentials:
         if self.client_cert is not None:
             self.client_cert.check(certificate, wall_ns)
 
-    def stand_in(self, msg_vpn: str, why: str) -> Credentials:
+    def unknown_vpn_credentials(self, msg_vpn: str, why: str) -> Credentials:
         """Credentials of nobody, for a message VPN of this name; verifying one takes as long as here."""
         secret = hmac.digest(self._secret, b"no message VPN\0" + msg_vpn.encode(), "sha256")
         found = Credentials(True, (), secret)

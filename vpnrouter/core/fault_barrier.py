@@ -112,7 +112,7 @@ class FaultBarrier:
     def end(self, connection: Connection, error: BaseException) -> None:
         """Count and tell what a connection raised, and close it."""
         connection.faulty = True
-        name, msg_vpn = _whose(connection)
+        name, msg_vpn = _log_identity(connection)
         self.caught(error, CONNECTION, name, msg_vpn, "the connection is closed")
         self.cut(connection)
 
@@ -135,7 +135,7 @@ class FaultBarrier:
             try:
                 connection.lost(why)
             except Exception as error:  # noqa: BLE001 - the same
-                name, msg_vpn = _whose(connection)
+                name, msg_vpn = _log_identity(connection)
                 self.caught(error, CONNECTION, name, msg_vpn, "the end of the connection goes on")
             else:
                 return
@@ -145,25 +145,27 @@ class FaultBarrier:
 
     def timer(self, target: TimerTarget, kind: int, error: BaseException) -> None:
         """Close the connection of a timer that raised; a timer without a connection is tried again."""
-        party = target.party()
-        if party is not None:
-            self.end(party, error)
+        owning_connection = target.owning_connection()
+        if owning_connection is not None:
+            self.end(owning_connection, error)
             return
         self.caught(error, TIMER, type(target).__name__, "", "tried again")
         context = self._context
         context.timers.arm(context.now_ns + RETRY_NS, target, kind)
 
-    def of(self, party: Connection | None, error: BaseException, kind: str = SPOOL) -> None:
-        """Close `party`, for which something raised; where there is no connection, only count and tell it."""
-        if party is not None:
-            self.end(party, error)
+    def of(
+        self, owning_connection: Connection | None, error: BaseException, kind: str = SPOOL
+    ) -> None:
+        """Close the connection for which something raised; without one, only count and report the fault."""
+        if owning_connection is not None:
+            self.end(owning_connection, error)
         else:
             self.caught(error, kind, "", "", "the rest goes on")
 
 
-def _whose(connection: Connection) -> tuple[str, str]:
+def _log_identity(connection: Connection) -> tuple[str, str]:
     try:
-        return connection.whose()
+        return connection.log_identity()
     except Exception:  # noqa: BLE001 - the address will do as a name
         return connection.peer, ""
 

@@ -235,7 +235,7 @@ def forward_sampled(
         )
         for _, number in picked:
             _record(publisher, context, route.raw, number, payload)
-        losses = publisher.vpn.context.losses
+        losses = publisher.vpn.context.discard_rows
         if losses is not None and len(picked) < count:
             losses.unmatched(publisher, route, count - len(picked))
         return
@@ -316,7 +316,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     table = vpn.route_table
     rule = publisher.rule
     router_context = vpn.context
-    losses = router_context.losses
+    losses = router_context.discard_rows
     emits = router_context.emits
     picking = publisher.picking
     sampler = publisher.sampler
@@ -483,7 +483,7 @@ def _everyone(
                 publisher.delivered += 1
             elif outcome == NOBODY:
                 publisher.unmatched += 1
-                losses = vpn.context.losses
+                losses = vpn.context.discard_rows
                 if losses is not None:
                     losses.unmatched(publisher, route, 1)
             else:

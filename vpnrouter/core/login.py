@@ -120,14 +120,16 @@ def named_vpn(router: Router, name: str) -> MessageVpn:
         credentials = like.credentials
         if like.enabled or credentials.basic_enabled or credentials.client_cert is not None:
             return like
-        stand_in = credentials.stand_in(name, VPN_UNAVAILABLE)
+        unknown_vpn_credentials = credentials.unknown_vpn_credentials(name, VPN_UNAVAILABLE)
     elif router.vpns:
         # Always the same one for a name.
         vpns = list(router.vpns.values())
-        stand_in = vpns[hash(name) % len(vpns)].credentials.stand_in(name, NO_SUCH_VPN)
+        unknown_vpn_credentials = vpns[hash(name) % len(vpns)].credentials.unknown_vpn_credentials(
+            name, NO_SUCH_VPN
+        )
     else:
-        stand_in = Credentials(True).stand_in(name, NO_SUCH_VPN)
-    return MessageVpn(name, router.context, stand_in, _PROFILES, _ACL_PROFILES)
+        unknown_vpn_credentials = Credentials(True).unknown_vpn_credentials(name, NO_SUCH_VPN)
+    return MessageVpn(name, router.context, unknown_vpn_credentials, _PROFILES, _ACL_PROFILES)
 
 
 def admit(

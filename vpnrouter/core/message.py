@@ -30,7 +30,7 @@ _NAME: Final = DELIVER_TO_ONE.encode()
 _YES: Final = ("true", "1")
 
 
-def wants_one(block: bytes) -> bool:
+def wants_deliver_to_one(block: bytes) -> bool:
     """True when the properties in `block` ask for deliver-to-one. A damaged block does not."""
     if _NAME not in block:
         return False
@@ -123,7 +123,7 @@ class Message:
         self.topic = topic
         self.payload = payload
         self.block = block
-        self.deliver_to_one = wants_one(block) if block else False
+        self.deliver_to_one = wants_deliver_to_one(block) if block else False
         self.retain = retain
         self.source = source
         self.source_name = "" if source is None else source.client_name
@@ -200,7 +200,7 @@ class Message:
         copy.origin_ts_ns = self.origin_ts_ns
         return copy
 
-    def came_as(self, context: Context) -> bool:
+    def arrived_like(self, context: Context) -> bool:
         """True when this message came the way that `context` says."""
         return (
             context.hops == self.hops

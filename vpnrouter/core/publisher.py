@@ -148,7 +148,7 @@ class Publisher:
 
     def report_lost(self, event: int, topic: bytes, qos: int, why: str) -> None:
         """Add up for traces a message that may not enter, before anybody asks whether it is traced."""
-        losses = self.vpn.context.losses
+        losses = self.vpn.context.discard_rows
         if losses is not None:
             name = self.subscriber.client_name
             mode = PERSISTENT if qos else DIRECT

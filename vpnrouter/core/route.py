@@ -180,8 +180,8 @@ class Route:
     `one_link` takes batches, where it is the only way out and has no selector; else None. `turn` and
     `link_turn` are deliver.py's.
     `endpoints` are queues and topic endpoints, which keep Direct messages too, `sessions` subscribers whose
-    endpoint keeps guaranteed ones. `takers` are all these endpoints, `queues` the first kind alone, both only
-    where `simple_takers`: no selector, no-local or group decides. `demoted` are those to whom a
+    endpoint keeps guaranteed ones. `destinations` are all these endpoints, `queues` the first kind alone, both only
+    where `endpoints_fixed`: no selector, no-local or group decides. `demoted` are those to whom a
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
     `guard` is the queue that it names; publishers need a permission for it (refusals.py). `guarded`:
     one of these two is set.
@@ -194,7 +194,9 @@ class Route:
         "allowed_by",
         "demoted",
         "demoted_special",
+        "destinations",
         "endpoints",
+        "endpoints_fixed",
         "excluded",
         "groups",
         "guard",
@@ -216,10 +218,8 @@ class Route:
         "receivers5",
         "sampler",
         "sessions",
-        "simple_takers",
         "special",
         "stamp",
-        "takers",
         "topic",
         "turn",
     )
@@ -244,8 +244,8 @@ class Route:
         self.endpoints: list[Target] = _NO_TARGETS
         self.sessions: list[Target] = _NO_TARGETS
         self.queues: list[EndpointSubscriber] = _NO_ENDPOINTS
-        self.takers: list[EndpointSubscriber] = _NO_ENDPOINTS
-        self.simple_takers = True
+        self.destinations: list[EndpointSubscriber] = _NO_ENDPOINTS
+        self.endpoints_fixed = True
         self.demoted: list[Subscriber] = _NO_SUBSCRIBERS
         self.demoted_special: list[Target] = _NO_TARGETS
         self.missing_queue = False
@@ -273,7 +273,7 @@ class Route:
         queue = self.guard
         if queue is None or username is None:
             return True
-        if username.permission_on(queue.terms) >= CONSUME:
+        if username.permission_on(queue.settings) >= CONSUME:
             return True
         return rule is not None and rule.names(self.topic)
 
@@ -337,20 +337,20 @@ class Route:
         """Work out who keeps guaranteed messages of this route, and to whom they go as Direct."""
         for target in self.endpoints:
             if target.selective:
-                self.simple_takers = False
+                self.endpoints_fixed = False
             self.queues = _with(self.queues, cast("EndpointSubscriber", target.subscriber))
-        self.takers = self.queues.copy()
+        self.destinations = self.queues.copy()
         keeping: list[Subscriber] = []
         for target in self.sessions:
             keeping.append(target.subscriber)
             if target.subscriber.endpoint is not None:
-                self.takers.append(target.subscriber.endpoint)
+                self.destinations.append(target.subscriber.endpoint)
             for subscription in target.subscriptions:
                 if subscription.no_local or subscription.selector is not None:
-                    self.simple_takers = False
+                    self.endpoints_fixed = False
         for group in self.groups:
             if group.durable:
-                self.simple_takers = False
+                self.endpoints_fixed = False
         for subscriber in self.receivers4 + self.receivers5:
             if subscriber not in keeping:
                 self.demoted = _with(self.demoted, subscriber)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Router:
     """All state of one router.
 
-    `entrance` bounds what strangers may hold. `verifications`, a part of it, are logins whose password the
+    `pre_login_limits` bounds what strangers may hold. `verifications`, a part of it, are logins whose password the
     edge must verify (in a thread: scrypt is slow on purpose); it takes them and settles each. `derivations` are
     salted passwords that the edge must compute, also in a thread.
     """
@@ -30,9 +30,9 @@ class Router:
     __slots__ = (
         "context",
         "derivations",
-        "entrance",
         "logins_refused",
         "name",
+        "pre_login_limits",
         "protocol_errors",
         "verifications",
         "vpns",
@@ -49,8 +49,8 @@ class Router:
         self.name = name
         self.context = RouterContext(name, seed, recorder, sample, terms)
         self.vpns: dict[str, MessageVpn] = {}
-        self.entrance = PreLoginLimits(self.context)
-        self.verifications = self.entrance.verifications
+        self.pre_login_limits = PreLoginLimits(self.context)
+        self.verifications = self.pre_login_limits.verifications
         self.derivations: list[Derivation] = []
         self.protocol_errors = 0
         self.logins_refused = 0

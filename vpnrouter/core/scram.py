@@ -74,7 +74,7 @@ def proof_of(salted: bytes, message: bytes) -> bytes:
     return bytes([one ^ other for one, other in zip(client_key, signed, strict=True)])
 
 
-def both_said(hello: bytes, challenge: bytes, binding: bytes, bond: bytes) -> bytes:
+def auth_message(hello: bytes, challenge: bytes, binding: bytes, bond: bytes) -> bytes:
     """The message that the proofs of a link sign (RFC 5802, 3: AuthMessage; LINK-52).
 
     `hello` and `challenge` are the whole frames, `binding` ties them to the TLS connection and `bond` to what was

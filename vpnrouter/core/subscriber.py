@@ -76,13 +76,13 @@ class Subscriber(Source):
 class EndpointSubscriber(Subscriber):
     """A subscriber that keeps guaranteed messages: what routes and message VPNs know of an `Endpoint`."""
 
-    __slots__ = ("terms",)
+    __slots__ = ("settings",)
 
     def __init__(
-        self, client_name: str, outbox: Outbox, frame: int, terms: EndpointSettings
+        self, client_name: str, outbox: Outbox, frame: int, settings: EndpointSettings
     ) -> None:
         super().__init__(client_name, outbox, frame)
-        self.terms = terms
+        self.settings = settings
         self.is_endpoint = True
 
 

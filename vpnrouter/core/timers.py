@@ -3,9 +3,9 @@
 Timers are a heap of deadlines in the router's monotonic nanoseconds; the edge asks what is due. Re-arming is lazy: a
 keep-alive that heard from its client moves itself on when its old deadline comes, so traffic costs no heap operation.
 
-What a packet asks for may take a thousand times longer than the packet took to read. Its handler does
-as much as one turn allows (`TurnContext.tired`), and leaves the rest as a job. The edge takes jobs from the front of
-the queue between rounds (server/net/loop.py), one slice each, so that no client waits for another's long work.
+A packet may ask for work that takes a thousand times longer than reading it. Its handler does as much as one turn
+allows (`TurnContext.turn_spent`) and leaves the rest as a job. Between rounds the edge (server/net/loop.py) takes jobs
+from the front of the queue, one slice each, so that no client waits for another's long work.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class TimerTarget:
     def on_timer(self, kind: int, now_ns: int) -> None:
         """The deadline armed with `kind` has come.
 
-        If this raises, `party` is closed; without one it is called again a second later.
+        If this raises, `owning_connection` is closed; without one it is called again a second later.
         """
         raise AssertionError(kind)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The connection to close when `on_timer` raises, None for none."""
         return None
 
@@ -126,7 +126,7 @@ class Timers:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Job(TimerTarget):
-    """Work that goes on where it stopped. `queued` is for Jobs alone; when a step raises, `party` is closed."""
+    """Work in slices; `queued` is for Jobs alone. When a step raises, `owning_connection` is closed."""
 
     __slots__ = ("queued",)
 
@@ -172,7 +172,7 @@ class Jobs:
         try:
             done = job.step()
         except Exception as error:  # noqa: BLE001 - given to the barrier
-            context.barrier.of(job.party(), error, TASK)
+            context.barrier.of(job.owning_connection(), error, TASK)
             return
         if not done and not job.queued:
             job.queued = True

@@ -317,7 +317,7 @@ def outcome(vpn: MessageVpn, subscriber: Subscriber, message: Message, taken: in
         lost(vpn, DISCARD, message, DIRECT, "", TRANSMIT_CONGESTION, subscriber)
         return
     context = subscriber.delivered
-    if context is None or not message.came_as(context):
+    if context is None or not message.arrived_like(context):
         context = Context(
             DELIVER,
             vpn.name,
@@ -366,7 +366,7 @@ def lost(
     one of them is a link's client, the row names the bridge.
     """
     router_context = vpn.context
-    losses = router_context.losses
+    losses = router_context.discard_rows
     traced = message.traced
     if not traced and losses is None:
         return

@@ -35,16 +35,15 @@ class CommitPort:
 
 
 class TurnContext:
-    """The part of a `RouterContext` that knows of no message VPN: what connections, timers and logins work with.
+    """The part of a `RouterContext` that knows no message VPN: connections, timers and logins work with it.
 
-    `now_ns` is monotonic and drives timers; `wall_ns` is UTC since the epoch and goes into traces;
-    `steady_ns` is what the spool keeps: UTC as the clock had it at first, and monotonic from there on.
-    `streams` counts connections that are served by tasks of their own. The edge sets the times once per
-    round: nothing in the core reads a clock. `seed` is 64 random bits. `troubles` are lines for the operator, which
-    the edge tells and removes. `events` is the event log, None where there is none. `work` counts what this turn has
-    done, in parts of about a microsecond, `allowance` is how much one turn may do; the rest is left to `jobs`.
-    `barrier` is given unexpected exceptions. `partials` counts bytes of unfinished packets, `outboxes` bytes that wait
-    for peers that do not read, each of all message VPNs.
+    The edge sets the times once per round. `now_ns` is monotonic and drives timers; `wall_ns` is UTC since the epoch
+    and goes into traces; `steady_ns` starts as UTC, goes on monotonically, and is what the spool keeps.
+    `streams` counts connections that are served by tasks of their own. `seed` is 64 random bits.
+    The edge logs the lines of `operator_warnings` and removes them. `events` is the event log or None.
+    `work` counts the work of this turn in units of about a microsecond; beyond `allowance` it is left to `jobs`.
+    `barrier` gets unexpected exceptions. `partials` counts bytes of unfinished packets, `outboxes` bytes that wait
+    for peers that do not read, each over all message VPNs.
     """
 
     __slots__ = (
@@ -57,6 +56,7 @@ class TurnContext:
         "jobs",
         "large",
         "now_ns",
+        "operator_warnings",
         "outboxes",
         "partials",
         "ready",
@@ -65,7 +65,6 @@ class TurnContext:
         "streams",
         "timers",
         "tracing",
-        "troubles",
         "wall_ns",
         "work",
     )
@@ -87,7 +86,7 @@ class TurnContext:
         # Outboxes that hold much; the edge flushes them last.
         self.large: deque[Outbox] = deque()
         self.streams = 0
-        self.troubles: list[str] = []
+        self.operator_warnings: list[str] = []
         self.events: EventLog | None = None
         self.committing: CommitPort | None = None
         self.now_ns = 0
@@ -95,7 +94,7 @@ class TurnContext:
         self._offset_ns = 0
 
     @property
-    def tired(self) -> bool:
+    def turn_spent(self) -> bool:
         """True when this turn has done as much as it may."""
         return self.work > self.allowance
 

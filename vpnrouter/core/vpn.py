@@ -651,7 +651,7 @@ class SubscriptionRemoval(Job):
         """Remove subscriptions until this turn has done enough or none is left."""
         vpn = self._vpn
         context = vpn.context
-        while self._keys and not context.tired:
+        while self._keys and not context.turn_spent:
             key = self._keys.pop()
             try:
                 vpn.unsubscribe(self._subscriber, key)

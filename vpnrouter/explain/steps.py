@@ -329,7 +329,7 @@ class StepBuilder:
             rules = lost_rules(index, visit, endpoint, reason)
             if event.event == "reject" and reason != CONSUMER:
                 rules += behavior_rule(loaded, visit.msg_vpn, endpoint)
-                if not endpoint.terms.rejects():
+                if not endpoint.settings.rejects():
                     rules.append(Rule("over a bridge, one that rejects speaks for all that match"))
                 rules += self._on_reject(visit)
             return rules

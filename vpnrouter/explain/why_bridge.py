@@ -410,12 +410,12 @@ def _flow(
     endpoint = index.endpoint(visit, queue)
     path = ("msg_vpns", visit.msg_vpn, "queues", queue)
     if endpoint is not None and loaded is not None:
-        if not endpoint.terms.egress_enabled:
+        if not endpoint.settings.egress_enabled:
             return f"its queue {queue} delivers nothing", [
                 *rules,
                 attribute(loaded, (*path, "egress_enabled")),
             ]
-        if endpoint.terms.delivery_delay:
+        if endpoint.settings.delivery_delay:
             return f"its queue {queue} delays it", [
                 *rules,
                 attribute(loaded, (*path, "delivery_delay")),

@@ -233,7 +233,7 @@ async def serve(
     """
     secret = os.urandom(16)
     router = build_router(config, int.from_bytes(os.urandom(8), "big"), secret)
-    router.entrance.bound(raise_limit())
+    router.pre_login_limits.bound(raise_limit())
     events = RouterEvents(router, config)
     load_rest()
     # All that can fail for reasons outside fails here, before the first task exists.

@@ -156,7 +156,7 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
     finally:
         live.writer = None
         # In this thread: only the router's own may touch the block being filled.
-        losses = router.context.losses
+        losses = router.context.discard_rows
         if losses is not None:
             losses.tell()
         thread.finish()

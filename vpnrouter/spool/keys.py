@@ -121,7 +121,7 @@ def endpoint_of_counters(key: bytes) -> int:
 
 
 def bridge_counters(whose: str, name: str) -> bytes:
-    """Of the counts of a bridge; `whose` is one letter."""
+    """Of the counts of a bridge; `log_identity` is one letter."""
     return SHEET_BRIDGE + whose.encode() + name.encode()
 
 

@@ -48,7 +48,7 @@ class Told(CompletionCallback):
     def __init__(self) -> None:
         self.heard: list[tuple[int, int, str]] = []
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         self.heard.append((token, outcome, reason))
 
     def outcomes(self) -> list[int]:
@@ -162,11 +162,11 @@ class SpoolWorld:
     # -- endpoints -------------------------------------------------------------------------------
 
     def endpoint(
-        self, name: str, *filters: str, kind: int = QUEUE, durable: bool = True, **terms: Any
+        self, name: str, *filters: str, kind: int = QUEUE, durable: bool = True, **settings: Any
     ) -> Endpoint:
         """A queue, or another endpoint, with attributes."""
         given = EndpointSettings()
-        for key, value in terms.items():
+        for key, value in settings.items():
             assert hasattr(given, key), key
             setattr(given, key, value)
         number = len(self.made) + 1
@@ -174,8 +174,8 @@ class SpoolWorld:
         return self._make(self.made[-1])
 
     def _make(self, row: tuple[int, str, int, EndpointSettings, bool, tuple[str, ...]]) -> Endpoint:
-        kind, name, number, terms, durable, filters = row
-        endpoint = Endpoint(self.spool, self.vpn, kind, name, number, terms, durable)
+        kind, name, number, settings, durable, filters = row
+        endpoint = Endpoint(self.spool, self.vpn, kind, name, number, settings, durable)
         self.vpn.endpoints[kind, name] = endpoint
         self.vpn.forget_all_routes()
         for text in filters:
@@ -184,13 +184,13 @@ class SpoolWorld:
         self.endpoints.append(endpoint)
         return endpoint
 
-    def terms(self, endpoint: Endpoint, **changes: Any) -> None:
+    def settings(self, endpoint: Endpoint, **changes: Any) -> None:
         """Reload some attributes."""
-        terms = endpoint.terms.copy()
+        settings = endpoint.settings.copy()
         for key, value in changes.items():
-            assert hasattr(terms, key), key
-            setattr(terms, key, value)
-        endpoint.take_terms(terms)
+            assert hasattr(settings, key), key
+            setattr(settings, key, value)
+        endpoint.take_settings(settings)
 
     def bind(
         self, endpoint: Endpoint, name: str = "c", window: int = 1_000, selector: str = ""

@@ -33,13 +33,13 @@ FULL: dict[str, dict[str, Any]] = {
 """Why the second message is not taken."""
 
 
-def second_is_refused(world: SpoolWorld, terms: dict[str, Any]) -> tuple[int, Any, Any]:
+def second_is_refused(world: SpoolWorld, settings: dict[str, Any]) -> tuple[int, Any, Any]:
     """Two endpoints match; the first takes nothing more. The outcome of the second message."""
     queue = world.endpoint("full", "a/#")
     other = world.endpoint("other", "a/#")
     world.publish("a", b"", priority="9")
     world.commit()
-    world.terms(queue, **terms)
+    world.settings(queue, **settings)
     outcome = world.publish("a", b"12", priority="3")
     world.commit()
     return outcome, queue, other
@@ -74,15 +74,15 @@ def test_never_beside_one_that_rejects_over_a_bridge(world: SpoolWorld, reason: 
     other = world.endpoint("other", "a/#")
     world.publish("a", b"")
     world.commit()
-    world.terms(queue, **FULL[reason], reject_behavior=NEVER)
+    world.settings(queue, **FULL[reason], reject_behavior=NEVER)
     assert world.give(over_a_bridge()) == REJECTED
     assert [queue.spooled_count, other.spooled_count] == [1, 1]
     assert queue.counters.refused.counts == {refusals.DISCARD_NAMES[reason]: 1}
-    world.terms(other, reject_behavior=NEVER)
+    world.settings(other, reject_behavior=NEVER)
     assert world.give(over_a_bridge()) == SPOOLED
     assert [queue.spooled_count, other.spooled_count] == [1, 2]
-    world.terms(other, reject_behavior=WHEN_ENABLED)
-    world.terms(queue, max_spooled_msg_count=9, max_msg_spool_usage=1_000)
+    world.settings(other, reject_behavior=WHEN_ENABLED)
+    world.settings(queue, max_spooled_msg_count=9, max_msg_spool_usage=1_000)
     assert world.give(over_a_bridge()) == SPOOLED
     assert [queue.spooled_count, other.spooled_count] == [2, 3]
     world.commit()

@@ -41,7 +41,7 @@ def test_binds_to_a_topic_endpoint(world: SpoolWorld, spool_kit: ModuleType) -> 
     """It has its own strings."""
     queue = world.endpoint("t", kind=TOPIC_ENDPOINT, max_bind_count=0)
     assert refusal(world, spool_kit) == refusals.TOPIC_ENDPOINT_BINDS
-    queue.terms.egress_enabled = False
+    queue.settings.egress_enabled = False
     assert refusal(world, spool_kit) == refusals.TOPIC_ENDPOINT_SHUTDOWN
     queue.delete("gone")
     assert refusal(world, spool_kit) == refusals.UNKNOWN_TOPIC_ENDPOINT

@@ -69,9 +69,9 @@ def test_eligibility(world: SpoolWorld, *, respect: bool, dead_count: int) -> No
 
 
 @pytest.mark.parametrize(
-    "terms", [{"max_spooled_msg_count": 1}, {"ingress_enabled": False}, {"max_msg_size": 1}]
+    "settings", [{"max_spooled_msg_count": 1}, {"ingress_enabled": False}, {"max_msg_size": 1}]
 )
-def test_a_dead_message_queue_without_room(world: SpoolWorld, terms: dict[str, int]) -> None:
+def test_a_dead_message_queue_without_room(world: SpoolWorld, settings: dict[str, int]) -> None:
     """Discarded, and counted as failed."""
     queue = world.endpoint("q", "a")
     dead = world.endpoint("#DEAD_MSG_QUEUE")
@@ -81,13 +81,13 @@ def test_a_dead_message_queue_without_room(world: SpoolWorld, terms: dict[str, i
     flow.settle_all(REJECTED)
     queue.unbind(flow, counts=False)
     assert dead.spooled_count == 1
-    for name, value in terms.items():
-        setattr(dead.terms, name, value)
+    for name, value in settings.items():
+        setattr(dead.settings, name, value)
     reject_one(world)
     assert dead.spooled_count == 1
     assert queue.counters.to_dmq_failed == {"rejected": 1}
     assert queue.counters.discarded.counts == {"rejected": 1}
-    dead.terms.ingress_enabled = True
+    dead.settings.ingress_enabled = True
 
 
 def test_two_queues_that_name_each_other(world: SpoolWorld) -> None:

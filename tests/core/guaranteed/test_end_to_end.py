@@ -31,7 +31,7 @@ class Told(EndToEndCallback):
         self.heard: list[tuple[int, int, str]] = []
         self.gone: list[int] = []
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         self.heard.append((token, outcome, reason))
 
     def lost(self, token: int) -> None:
@@ -60,9 +60,9 @@ class Publisher:
         return held
 
 
-def crossed(world: SpoolWorld, name: str, *filters: str, **terms: Any) -> Endpoint:
+def crossed(world: SpoolWorld, name: str, *filters: str, **settings: Any) -> Endpoint:
     """A queue from which the bridge x takes."""
-    endpoint = world.endpoint(name, *filters, **terms)
+    endpoint = world.endpoint(name, *filters, **settings)
     endpoint.remember_bridge("x")
     return endpoint
 
@@ -299,8 +299,8 @@ def test_the_end_comes_with_an_answer(world: SpoolWorld) -> None:
     """The first refusal ends the connection of an old client: what is behind it is not answered."""
 
     class Ends(Told):
-        def settled(self, token: int, outcome: int, reason: str) -> None:
-            super().settled(token, outcome, reason)
+        def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+            super().on_outcome(token, outcome, reason)
             one.waits.close()
 
     queue = crossed(world, "q", "a")

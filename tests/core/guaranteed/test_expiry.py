@@ -102,7 +102,7 @@ def test_expiry_is_found_at_delivery_too(world: SpoolWorld, spool_kit: ModuleTyp
     timed(world, spool_kit, 0, b"last")
     world.commit()
     world.advance(2)
-    queue.terms.respect_ttl_enabled = True
+    queue.settings.respect_ttl_enabled = True
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"last"]

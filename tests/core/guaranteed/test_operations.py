@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
 
 
-def filled(world: SpoolWorld, count: int, **terms: Any) -> Endpoint:
+def filled(world: SpoolWorld, count: int, **settings: Any) -> Endpoint:
     """A queue with numbered messages."""
-    queue = world.endpoint("q", "a", **terms)
+    queue = world.endpoint("q", "a", **settings)
     for number in range(count):
         world.publish("a", b"%04d" % number)
     world.commit()

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
 
 
-def filled(world: SpoolWorld, count: int, **terms: Any) -> Endpoint:
+def filled(world: SpoolWorld, count: int, **settings: Any) -> Endpoint:
     """A queue with numbered messages."""
-    queue = world.endpoint("q", "a", **terms)
+    queue = world.endpoint("q", "a", **settings)
     for number in range(count):
         world.publish("a", b"%04d" % number)
     world.commit()
@@ -25,12 +25,12 @@ def filled(world: SpoolWorld, count: int, **terms: Any) -> Endpoint:
 
 
 @pytest.mark.parametrize(
-    ("count", "terms"),
+    ("count", "settings"),
     [(21_000, {}), (100, {"delivery_delay": 9}), (100, {"respect_msg_priority_enabled": True})],
 )
-def test_purge(world: SpoolWorld, count: int, terms: dict[str, int]) -> None:
+def test_purge(world: SpoolWorld, count: int, settings: dict[str, int]) -> None:
     """All that waits goes, in bounded portions; what consumers have, and what is on its way, stays."""
-    queue = filled(world, count, **terms)
+    queue = filled(world, count, **settings)
     other = world.endpoint("other", "a")
     flow = world.bind(queue, window=2)
     world.commit()

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
 
 
-def filled(world: SpoolWorld, count: int, **terms: Any) -> Endpoint:
+def filled(world: SpoolWorld, count: int, **settings: Any) -> Endpoint:
     """A queue with numbered messages, of priorities 0 to 9 in turn."""
-    queue = world.endpoint("q", "a", **terms)
+    queue = world.endpoint("q", "a", **settings)
     for number in range(count):
         world.publish("a", b"%05d" % number, priority=str(number % 10), JMSXGroupID=str(number % 7))
     world.commit()
@@ -31,11 +31,11 @@ def test_egress_off(world: SpoolWorld) -> None:
     queue = filled(world, 3)
     flow = world.bind(queue, window=2)
     world.commit()
-    world.terms(queue, egress_enabled=False)
+    world.settings(queue, egress_enabled=False)
     world.commit()
     assert flow.ended == [refusals.QUEUE_SHUTDOWN]
     assert (queue.flows, queue.waiting[0].count, flow.unacked) == ([], 3, {})
-    world.terms(queue, egress_enabled=True)
+    world.settings(queue, egress_enabled=True)
     flow = world.bind(queue)
     world.commit()
     assert flow.counts() == [-1, -1, 0]
@@ -44,9 +44,9 @@ def test_egress_off(world: SpoolWorld) -> None:
 def test_quotas(world: SpoolWorld) -> None:
     """A smaller quota keeps what is there and takes nothing more."""
     queue = filled(world, 5)
-    world.terms(queue, max_spooled_msg_count=2)
+    world.settings(queue, max_spooled_msg_count=2)
     assert world.publish("a") == REJECTED
-    world.terms(queue, max_spooled_msg_count=0)
+    world.settings(queue, max_spooled_msg_count=0)
     assert world.publish("a") == SPOOLED
     world.commit()
     assert queue.spooled_count == 6
@@ -57,7 +57,7 @@ def test_last_value_from_now_on(world: SpoolWorld) -> None:
     queue = filled(world, 10)
     flow = world.bind(queue, window=2)
     world.commit()
-    world.terms(queue, max_msg_spool_usage=0)
+    world.settings(queue, max_msg_spool_usage=0)
     world.commit()
     assert queue.spooled_count == 3
     assert queue.counters.discarded.counts == {"last-value": 7}
@@ -70,7 +70,7 @@ def test_partitions_come_and_go(world: SpoolWorld) -> None:
     """What waits is sorted anew over several rounds; nothing is delivered meanwhile, so order holds."""
     queue = filled(world, 12_000, exclusive=False, max_delivered_unacked_msgs_per_flow=20_000)
     flow = world.bind(queue, window=0)
-    world.terms(queue, partition_count=5)
+    world.settings(queue, partition_count=5)
     flow.window = 20_000
     assert world.seal() is None
     assert flow.sent == []
@@ -86,7 +86,7 @@ def test_partitions_come_and_go(world: SpoolWorld) -> None:
     flow.payloads()
     flow.window = 0
     flow.settle_all(RELEASED)
-    world.terms(queue, partition_count=0)
+    world.settings(queue, partition_count=0)
     flow.window = 20_000
     world.commit()
     assert flow.payloads() == sorted(payloads)
@@ -96,11 +96,11 @@ def test_partitions_come_and_go(world: SpoolWorld) -> None:
 def test_priorities_from_now_on(world: SpoolWorld) -> None:
     """What waits is sorted, and sorted back."""
     queue = filled(world, 20)
-    world.terms(queue, respect_msg_priority_enabled=True)
+    world.settings(queue, respect_msg_priority_enabled=True)
     flow = world.bind(queue, window=3)
     world.commit()
     assert flow.payloads() == [b"00009", b"00019", b"00008"]
-    world.terms(queue, respect_msg_priority_enabled=False)
+    world.settings(queue, respect_msg_priority_enabled=False)
     flow.settle_all(RELEASED)
     world.commit()
     assert flow.payloads() == [b"00000", b"00001", b"00002"]
@@ -110,11 +110,11 @@ def test_access(world: SpoolWorld) -> None:
     """Exclusive or not, from now on."""
     queue = filled(world, 4)
     first, second = world.bind(queue, window=1), world.bind(queue, window=1)
-    world.terms(queue, exclusive=False)
+    world.settings(queue, exclusive=False)
     world.commit()
     assert (first.turns, second.turns) == ([True], [True])
     assert (first.payloads(), second.payloads()) == ([b"00000"], [b"00001"])
-    world.terms(queue, exclusive=True)
+    world.settings(queue, exclusive=True)
     first.settle_all()
     second.settle_all()
     world.commit()
@@ -131,16 +131,16 @@ def test_life_times_from_now_on(world: SpoolWorld, spool_kit: ModuleType) -> Non
         world.give(message)
     world.publish("a")
     world.commit()
-    world.terms(queue, respect_ttl_enabled=True)
+    world.settings(queue, respect_ttl_enabled=True)
     world.commit()
     world.advance(6)
     assert queue.spooled_count == 2
-    world.terms(queue, max_ttl=10)
+    world.settings(queue, max_ttl=10)
     world.advance(5)
     assert queue.spooled_count == 0
     world.publish("a")
     world.commit()
-    world.terms(queue, respect_ttl_enabled=False)
+    world.settings(queue, respect_ttl_enabled=False)
     world.advance(100)
     assert queue.spooled_count == 1
 
@@ -151,7 +151,7 @@ def test_a_delay_that_is_over_by_now(world: SpoolWorld) -> None:
     flow = world.bind(queue)
     world.advance(10)
     assert flow.sent == []
-    world.terms(queue, delivery_delay=5)
+    world.settings(queue, delivery_delay=5)
     world.advance(0.1)
     assert len(flow.payloads()) == 3
 

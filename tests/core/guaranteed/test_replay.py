@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
 
 
-def logged(world: SpoolWorld, *filters: str, **terms: Any) -> ReplayLog:
+def logged(world: SpoolWorld, *filters: str, **settings: Any) -> ReplayLog:
     """A replay log."""
-    endpoint = world.endpoint("log", kind=REPLAY_LOG, **terms)
+    endpoint = world.endpoint("log", kind=REPLAY_LOG, **settings)
     return keep(world, endpoint, *filters)
 
 
@@ -164,7 +164,7 @@ def test_refusals(world: SpoolWorld, spool_kit: ModuleType) -> None:
     for number in range(limits.REPLAYS):
         log.replay_to(world.endpoint(f"q{number}"))
     assert refused(log, queue) == refusals.REPLAY_RESOURCES
-    log.endpoint.terms.egress_enabled = False
+    log.endpoint.settings.egress_enabled = False
     assert refused(log, queue) == refusals.REPLAY_DISABLED
 
 
@@ -180,17 +180,17 @@ def test_a_time_that_was_trimmed(world: SpoolWorld, spool_kit: ModuleType) -> No
     assert queue.counters.replay_failure_count == 1
 
 
-def running(world: SpoolWorld, **terms: Any) -> tuple[ReplayLog, Endpoint, Any]:
+def running(world: SpoolWorld, **settings: Any) -> tuple[ReplayLog, Endpoint, Any]:
     """A replay that waits for room in its queue: 3 of 10 messages were brought."""
-    log = logged(world, **terms)
+    log = logged(world, **settings)
     queue = world.endpoint("q", "a", max_spooled_msg_count=3)
     world.publish("b")
     fill(world, 0, 3)
     queue.purge()
     for number in range(3, 10):
-        queue.terms.ingress_enabled = False
+        queue.settings.ingress_enabled = False
         fill(world, number, 1)
-    queue.terms.ingress_enabled = True
+    queue.settings.ingress_enabled = True
     replay = log.replay_to(queue)
     world.commit()
     assert (replay.state, replay.brought_count, queue.spooled_count) == (ACTIVE, 3, 3)
@@ -200,7 +200,7 @@ def running(world: SpoolWorld, **terms: Any) -> tuple[ReplayLog, Endpoint, Any]:
 def test_a_replay_waits_for_room(world: SpoolWorld) -> None:
     """It goes on as the consumer takes, and looks again now and then."""
     _, queue, replay = running(world)
-    world.terms(queue, max_spooled_msg_count=5)
+    world.settings(queue, max_spooled_msg_count=5)
     world.advance(1)
     assert replay.brought_count == 5
     flow = world.bind(queue, window=2)
@@ -246,7 +246,7 @@ def test_a_log_that_changes(world: SpoolWorld) -> None:
 def test_a_log_that_is_shut_down(world: SpoolWorld) -> None:
     """So does its shutdown."""
     log, queue, replay = running(world)
-    world.terms(log.endpoint, egress_enabled=False)
+    world.settings(log.endpoint, egress_enabled=False)
     queue.wake()
     world.commit()
     assert replay.failure == refusals.REPLAY_DISABLED
@@ -270,10 +270,10 @@ def test_subscriptions_and_life_times_choose(world: SpoolWorld, spool_kit: Modul
     world.give(message)
     world.publish("b", b"b")
     world.publish("a", b"kept")
-    queue.terms.max_msg_size = 5
+    queue.settings.max_msg_size = 5
     world.publish("a", b"large")
     world.commit()
-    queue.terms.max_msg_size = 4
+    queue.settings.max_msg_size = 4
     world.advance(2)
     queue.purge()
     log.replay_to(queue)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
 
 
-def logged(world: SpoolWorld, *filters: str, **terms: Any) -> ReplayLog:
+def logged(world: SpoolWorld, *filters: str, **settings: Any) -> ReplayLog:
     """A replay log."""
-    endpoint = world.endpoint("log", kind=REPLAY_LOG, **terms)
+    endpoint = world.endpoint("log", kind=REPLAY_LOG, **settings)
     return keep(world, endpoint, *filters)
 
 
@@ -34,12 +34,12 @@ def test_what_is_logged(world: SpoolWorld) -> None:
         world.publish("a", b"%d" % number)
     world.publish("nobody", b"3")
     world.direct("nobody", b"4")
-    world.terms(world.endpoints[1], max_spooled_msg_count=3)
+    world.settings(world.endpoints[1], max_spooled_msg_count=3)
     world.direct("a", b"5")
     world.direct("a", b"6")
     world.commit()
     assert [row.message.payload for row in log.endpoint.browse(0, 9)] == [b"0", b"1", b"3", b"5"]
-    log.endpoint.terms.ingress_enabled = False
+    log.endpoint.settings.ingress_enabled = False
     world.publish("nobody")
     assert log.endpoint.spooled_count == 4
 

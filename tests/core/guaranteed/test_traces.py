@@ -224,7 +224,7 @@ def test_rows_say_what_counters_say(spool_kit: Any, traced: bool) -> None:
     world.commit()
     flow.settle_all(REJECTED)
     world.commit()
-    world.context.losses.tell()
+    world.context.discard_rows.tell()
     discards: dict[tuple[str, str], int] = {}
     rejects: dict[tuple[str, str], int] = {}
     traces = []

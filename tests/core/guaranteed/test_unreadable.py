@@ -50,9 +50,9 @@ def _damage(world: SpoolWorld, key: bytes) -> None:
     world.spool.bodies.kept.clear()
 
 
-def _with_lost(world: SpoolWorld, lost: list[Message], **terms: Any) -> Endpoint:
+def _with_lost(world: SpoolWorld, lost: list[Message], **settings: Any) -> Endpoint:
     """A queue with these messages, each in a segment that is damaged, and one behind them that is whole."""
-    queue = world.endpoint("q", "a/#", **terms)
+    queue = world.endpoint("q", "a/#", **settings)
     firsts = []
     for message in lost:
         firsts.append(world.spool.ledger.next_id)
@@ -89,8 +89,8 @@ def test_the_next_one_has_its_turn(world: SpoolWorld, selector: str) -> None:
     beside = world.bind(other)
     world.commit()
     assert (flow.payloads(), beside.payloads()) == ([b"next"], [b"other"])
-    assert len(world.context.troubles) == 1
-    assert "a message of q in message VPN" in world.context.troubles[0]
+    assert len(world.context.operator_warnings) == 1
+    assert "a message of q in message VPN" in world.context.operator_warnings[0]
     assert queue.spooled_count == 2
 
 
@@ -101,11 +101,11 @@ def test_life_times(world: SpoolWorld, max_ttl: int) -> None:
     queue = _with_lost(world, lost, respect_ttl_enabled=True, max_ttl=max_ttl)
     world.advance(20)
     world.commit()
-    assert world.spool.troubles == 2
-    assert all("a message of q in message VPN" in line for line in world.context.troubles)
+    assert world.spool.store_failures == 2
+    assert all("a message of q in message VPN" in line for line in world.context.operator_warnings)
     assert queue.spooled_count == (2 if max_ttl else 3)
     world.advance(20)
-    assert world.spool.troubles == 2
+    assert world.spool.store_failures == 2
 
 
 def test_delivery_delay(world: SpoolWorld) -> None:
@@ -115,17 +115,17 @@ def test_delivery_delay(world: SpoolWorld) -> None:
     world.advance(10)
     world.commit()
     assert flow.payloads() == [b"whole"]
-    assert (world.spool.troubles, queue.spooled_count) == (1, 2)
+    assert (world.spool.store_failures, queue.spooled_count) == (1, 2)
 
 
 def test_other_priorities(world: SpoolWorld) -> None:
     """A reload that sorts all messages again leaves out a message that cannot be read."""
     queue = _with_lost(world, [_message(world)])
-    world.terms(queue, respect_msg_priority_enabled=True)
+    world.settings(queue, respect_msg_priority_enabled=True)
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"whole"]
-    assert (world.spool.troubles, queue.spooled_count) == (1, 2)
+    assert (world.spool.store_failures, queue.spooled_count) == (1, 2)
 
 
 def test_a_last_value_queue(world: SpoolWorld) -> None:
@@ -137,11 +137,11 @@ def test_a_last_value_queue(world: SpoolWorld) -> None:
     assert world.give(_message(world)) == SPOOLED
     world.commit()
     _damage(world, keys.bodies(first))
-    world.terms(queue, max_msg_spool_usage=0)
+    world.settings(queue, max_msg_spool_usage=0)
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"whole"]
-    assert (world.spool.troubles, queue.spooled_count) == (1, 1)
+    assert (world.spool.store_failures, queue.spooled_count) == (1, 1)
 
 
 def test_an_operator_deletes_it(world: SpoolWorld) -> None:
@@ -154,7 +154,7 @@ def test_an_operator_deletes_it(world: SpoolWorld) -> None:
     assert queue.spooled_bytes == before - message.size
     assert (queue.spooled_count, queue.counters.deleted) == (1, 1)
     world.commit()
-    assert world.spool.troubles == 1
+    assert world.spool.store_failures == 1
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -185,8 +185,8 @@ def test_what_is_settled_of_a_segment_cannot_be_read(world: SpoolWorld) -> None:
     world.commit()
     world.store.broken = True
     flow.settle_all()
-    assert world.spool.troubles == 1
-    assert "may come back with the next start" in world.context.troubles[0]
+    assert world.spool.store_failures == 1
+    assert "may come back with the next start" in world.context.operator_warnings[0]
     assert queue.spooled_count == 0
     world.commit()
     world.store = kept

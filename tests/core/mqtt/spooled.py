@@ -187,10 +187,10 @@ class SpooledWorld(MemoryRouter):
                 return
         raise AssertionError("the spool does not come to rest")
 
-    def queue(self, name: str, *filters: str, kind: int = QUEUE, **terms: Any) -> Endpoint:
+    def queue(self, name: str, *filters: str, kind: int = QUEUE, **settings: Any) -> Endpoint:
         """A queue of VPN blue with these subscriptions."""
         given = EndpointSettings()
-        for key, value in terms.items():
+        for key, value in settings.items():
             setattr(given, key, value)
         vpn = self.vpn()
         number = self.spool.number()

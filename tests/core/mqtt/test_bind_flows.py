@@ -64,7 +64,7 @@ def test_topic_endpoints(router: SpooledWorld) -> None:
     assert list(endpoint.subscriptions) == ["a/+"]
     third = router.join("e")
     assert third.refused("$topic-endpoint/te/x") == (0x87, "403 Permission Denied")
-    endpoint.terms.permission = MODIFY_TOPIC
+    endpoint.settings.permission = MODIFY_TOPIC
     assert third.sub("$topic-endpoint/te/x") == 1
     assert list(endpoint.subscriptions) == ["x"]
     assert third.sub("$topic-endpoint/te/a+") == 0x8F

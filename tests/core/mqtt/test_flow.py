@@ -216,12 +216,12 @@ def test_a_traceparent_names_the_delivery(router: SpooledWorld) -> None:
 def test_a_message_too_large_for_its_consumer_is_told(router: SpooledWorld) -> None:
     """As a discard at the endpoint, with the client that cannot take it."""
     context = router.router.context
-    context.losses = DiscardRows(context, True, True)
+    context.discard_rows = DiscardRows(context, True, True)
     client = router.join("c", properties=Properties(maximum_packet_size=60))
     client.sub("a")
     publisher(router).pub("a", bytes(100))
     assert client.messages() == []
-    context.losses.tell()
+    context.discard_rows.tell()
     (row,) = [row for row in router.rows() if row.event == "discard"]
     assert (row.context.client, row.context.reason, row.messages) == ("c", MSG_TOO_BIG, 1)
     assert row.context.endpoint

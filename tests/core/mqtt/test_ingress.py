@@ -221,7 +221,7 @@ def test_a_refused_qos_2_message_leaves_no_identifier(router: SpooledWorld) -> N
     assert client.acks() == [(PUBREC, 1, 0), (PUBREC, 2, 0x97)]
     client.ack(PUBREL, 2)
     assert client.acks() == [(PUBCOMP, 2, 0x92)]
-    queue.terms.max_spooled_msg_count = 0
+    queue.settings.max_spooled_msg_count = 0
     client.pub("a", qos=2, pid=2)
     assert client.acks() == [(PUBREC, 2, 0)]
 

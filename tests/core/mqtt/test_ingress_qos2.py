@@ -107,10 +107,10 @@ def test_what_is_forbidden(router: SpooledWorld, frame: bytes, code: int) -> Non
 ACROSS = ClientProfile("default", end_to_end_bridge="x")
 
 
-def crossed(router: SpooledWorld, *filters: str, **terms: object) -> Endpoint:
+def crossed(router: SpooledWorld, *filters: str, **settings: object) -> Endpoint:
     """A queue from which the bridge x takes, and clients whose answers wait for it."""
     router.vpn().profiles["default"] = ACROSS
-    queue = router.queue("q", *filters, **terms)
+    queue = router.queue("q", *filters, **settings)
     queue.remember_bridge("x")
     return queue
 

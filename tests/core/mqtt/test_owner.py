@@ -335,13 +335,13 @@ def test_a_queue_that_takes_its_permission_back(router: SpooledWorld) -> None:
     low, chief = router.join("low", username="low"), router.join("chief", username="boss")
     for client in (low, chief):
         assert client.sub("$queue/q") == 1
-    terms = endpoint.terms.copy()
-    terms.permission = READ_ONLY
-    endpoint.take_terms(terms)
+    settings = endpoint.settings.copy()
+    settings.permission = READ_ONLY
+    endpoint.take_settings(settings)
     assert [flow.client_name for flow in endpoint.flows] == ["chief"]
-    terms = endpoint.terms.copy()
-    terms.owner = "low"
-    endpoint.take_terms(terms)
+    settings = endpoint.settings.copy()
+    settings.owner = "low"
+    endpoint.take_settings(settings)
     assert endpoint.flows == []
 
 

@@ -119,8 +119,8 @@ def test_terms_of_an_endpoint_are_the_message_vpns(router: SpooledWorld) -> None
     assert router.lasting("c").sub("a", 1) == 1
     endpoint = router.vpn().clients["c"].endpoint
     assert endpoint is not None
-    assert endpoint.terms.max_spooled_msg_count == 5
-    assert endpoint.terms is not router.vpn().session_terms
+    assert endpoint.settings.max_spooled_msg_count == 5
+    assert endpoint.settings is not router.vpn().session_terms
 
 
 def test_sessions_are_not_mixed_up(router: SpooledWorld) -> None:

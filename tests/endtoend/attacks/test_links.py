@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from vpnrouter import limits
-from vpnrouter.core.scram import both_said, proof_of, salted_password, verifier_of
+from vpnrouter.core.scram import auth_message, proof_of, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
@@ -84,7 +84,7 @@ class Peer:
         answer = self.next(frames.Challenge, frames.Refuse)
         if isinstance(answer, frames.Refuse):
             return answer
-        message = both_said(hello, self.raw[frames.Challenge], self.binding, b"")
+        message = auth_message(hello, self.raw[frames.Challenge], self.binding, b"")
         salted = salted_password(password.encode(), answer.salt, answer.iterations)
         self.say(encode.proof(frames.Proof(proof_of(salted, message))))
         answer = self.next(frames.Welcome, frames.Refuse)
@@ -106,7 +106,7 @@ class Peer:
             challenge = encode.challenge(frames.Challenge(NONCE, b"saltsalt", 4_096))
             self.say(challenge)
             self.next(frames.Proof)
-            message = both_said(self.raw[frames.Hello], challenge, self.binding, b"")
+            message = auth_message(self.raw[frames.Hello], challenge, self.binding, b"")
             salted = salted_password(password.encode(), b"saltsalt", 4_096)
             more["signature"] = verifier_of(salted, b"", 0).signature(message)
         welcome = frames.Welcome(router, vpn, "#c", features=hello.features, **more)

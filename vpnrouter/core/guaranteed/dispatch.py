@@ -64,7 +64,7 @@ class DispatchOrder:
                 self._to_one(endpoint.waiting[lane], flow)
             return
         waiting = endpoint.waiting[0]
-        if endpoint.terms.exclusive:
+        if endpoint.settings.exclusive:
             self._to_one(waiting, flows[0])
             return
         if not self.selective:
@@ -83,7 +83,7 @@ class DispatchOrder:
             self._in_turn(waiting, plain)
 
     def _room(self, flow: Flow) -> int:
-        room = self._endpoint.terms.max_delivered_unacked_msgs_per_flow - len(flow.unacked)
+        room = self._endpoint.settings.max_delivered_unacked_msgs_per_flow - len(flow.unacked)
         return min(room, flow.room())
 
     def _to_one(self, waiting: WaitingList, flow: Flow) -> None:
@@ -209,7 +209,7 @@ class DispatchOrder:
         endpoint = self._endpoint
         if not endpoint.durable:
             return True
-        endpoint.spool.want_mark(endpoint, message_id)
+        endpoint.spool.request_mark(endpoint, message_id)
         return False
 
     def _deliver(self, flow: Flow, message_id: int) -> bool:
@@ -218,7 +218,7 @@ class DispatchOrder:
         message = endpoint.readable(message_id)
         if message is None:
             return False
-        if endpoint.terms.respect_ttl_enabled and endpoint.schedule.expired(message):
+        if endpoint.settings.respect_ttl_enabled and endpoint.schedule.expired(message):
             endpoint.expire(message_id, message)
             return False
         count = endpoint.redeliveries.get(message_id, 0) if endpoint.redeliveries else 0
@@ -243,7 +243,7 @@ class DispatchOrder:
         if endpoint.partitions is not None:
             endpoint.partitions.stop()
             endpoint.partitions = None
-        if endpoint.terms.partitioned:
+        if endpoint.settings.partitioned:
             endpoint.partitions = Partitions(endpoint, lanes)
             endpoint.partitions.changed()
         for flow in endpoint.flows:
@@ -255,8 +255,8 @@ class DispatchOrder:
         endpoint = self._endpoint
         left = SORTED
         lanes = len(endpoint.waiting)
-        ttl = endpoint.terms.respect_ttl_enabled
-        plain = lanes == 1 and not ttl and not endpoint.terms.respect_msg_priority_enabled
+        ttl = endpoint.settings.respect_ttl_enabled
+        plain = lanes == 1 and not ttl and not endpoint.settings.respect_msg_priority_enabled
         while self.unsorted and left:
             pool = self.unsorted[-1]
             while pool.count and left:
@@ -280,7 +280,7 @@ class DispatchOrder:
     def change_access(self) -> None:
         """Exclusive or not: who is active."""
         endpoint = self._endpoint
-        if endpoint.terms.exclusive:
+        if endpoint.settings.exclusive:
             for flow in endpoint.flows[1:]:
                 flow.active = True
             self.next_active()

@@ -124,7 +124,7 @@ class EndToEndAnswers(CompletionCallback):
         self.held_id = 0
         unit = spool.unit
         if outcome == SPOOLED and unit.messages and unit.messages[-1] is message:
-            self._watch(due, unit.ids[-1], unit.takers[-1])
+            self._watch(due, unit.ids[-1], unit.destinations[-1])
             if due.places:
                 self.held_id = unit.ids[-1]
         return outcome
@@ -141,7 +141,7 @@ class EndToEndAnswers(CompletionCallback):
         """
         self._spool.unit.tell(self, self._next, SPOOLED, "")
         due = self._add(token)
-        places = self._spool.takers_of(spool_id)
+        places = self._spool.destinations_of(spool_id)
         if not places:
             places = [
                 endpoint
@@ -191,7 +191,7 @@ class EndToEndAnswers(CompletionCallback):
                 count += 1
         return count
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Count an outcome of one message, and answer in turn all messages that lack none any more.
 
         The outcome is the spool's, or SYNCED for what became of the message in a queue.
@@ -211,9 +211,9 @@ class EndToEndAnswers(CompletionCallback):
             del self._due[self._first]
             self._first += 1
             if due.lost:
-                self._answers.settled(due.token, REJECTED, refusals.PUBLISH_FAILURE)
+                self._answers.on_outcome(due.token, REJECTED, refusals.PUBLISH_FAILURE)
             else:
-                self._answers.settled(due.token, due.outcome, due.reason)
+                self._answers.on_outcome(due.token, due.outcome, due.reason)
 
     def close(self) -> None:
         """The connection is over: nobody is told any more."""

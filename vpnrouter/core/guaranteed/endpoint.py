@@ -114,7 +114,7 @@ class Endpoint(EndpointSubscriber):
         "kind",
         "lent",
         "mark",
-        "mark_wanted",
+        "mark_requested",
         "marked",
         "name",
         "newest",
@@ -140,10 +140,10 @@ class Endpoint(EndpointSubscriber):
         kind: int,
         name: str,
         number: int,
-        terms: EndpointSettings,
+        settings: EndpointSettings,
         durable: bool = True,
     ) -> None:
-        super().__init__(name, Outbox(vpn.context.ready, 0), FRAME_OWN, terms)
+        super().__init__(name, Outbox(vpn.context.ready, 0), FRAME_OWN, settings)
         self.spool = spool
         self.vpn = vpn
         self.kind = kind
@@ -156,15 +156,15 @@ class Endpoint(EndpointSubscriber):
         self.flows: list[Flow] = []
         self.order = DispatchOrder(self)
         self.schedule = Schedule(self)
-        count = terms.partition_count if terms.partitioned else 1
-        self.partitions = Partitions(self, count) if terms.partitioned else None
+        count = settings.partition_count if settings.partitioned else 1
+        self.partitions = Partitions(self, count) if settings.partitioned else None
         self.waiting: list[WaitingList] = [WaitingList() for _ in range(count)]
         self.ahead: WaitingList | None = None
         self.replay: Replay | None = None
         self.redeliveries: dict[int, int] = {}
         self.marked = 0
         self.mark = 0
-        self.mark_wanted = 0
+        self.mark_requested = 0
         self.pending = 0
         self.spooled_count = 0
         self.spooled_bytes = 0
@@ -178,22 +178,22 @@ class Endpoint(EndpointSubscriber):
 
     def obstacle(self, message: Message, size: int) -> str:
         """Why this message cannot be taken now, "" when it can."""
-        terms = self.terms
-        if not terms.ingress_enabled or self.deleted:
+        settings = self.settings
+        if not settings.ingress_enabled or self.deleted:
             return self.shutdown_reason()
-        if terms.max_msg_size and len(message.payload) > terms.max_msg_size:
+        if settings.max_msg_size and len(message.payload) > settings.max_msg_size:
             return refusals.TOO_LARGE
-        if terms.last_value:
+        if settings.last_value:
             return ""
-        if self.spooled_bytes + size > terms.max_msg_spool_usage:
+        if self.spooled_bytes + size > settings.max_msg_spool_usage:
             return refusals.SPOOL_OVER_QUOTA
-        if terms.max_spooled_msg_count and self.spooled_count >= terms.max_spooled_msg_count:
+        if settings.max_spooled_msg_count and self.spooled_count >= settings.max_spooled_msg_count:
             return refusals.MAX_MESSAGE_USAGE
         if (
-            terms.reject_low_priority_msg_enabled
+            settings.reject_low_priority_msg_enabled
             and message.priority <= LOW_PRIORITY
-            and self.spooled_count >= terms.reject_low_priority_msg_limit
-            and terms.reject_behavior != NEVER
+            and self.spooled_count >= settings.reject_low_priority_msg_limit
+            and settings.reject_behavior != NEVER
         ):
             return refusals.LOW_PRIORITY
         return ""
@@ -217,17 +217,17 @@ class Endpoint(EndpointSubscriber):
             if log is not None:
                 log.arrived(message_id, message.size)
             return
-        terms = self.terms
+        settings = self.settings
         newest = self.newest
         self.newest = message_id
-        if terms.last_value and newest and self.take_out(newest):
+        if settings.last_value and newest and self.take_out(newest):
             self.lose(newest, DISCARDED, LAST_VALUE)
             self._trace_replaced(LAST_VALUE, 1)
-        if terms.delivery_delay:
+        if settings.delivery_delay:
             self.schedule.hold(message_id, message)
         else:
             self.ready(message_id, message)
-        if terms.respect_ttl_enabled:
+        if settings.respect_ttl_enabled:
             self.schedule.note(message_id, message)
 
     def ready(self, message_id: int, message: Message) -> None:
@@ -246,7 +246,7 @@ class Endpoint(EndpointSubscriber):
 
     def level_of(self, message: Message) -> int:
         """The priority under which a message waits here."""
-        return message.priority if self.terms.respect_msg_priority_enabled else 0
+        return message.priority if self.settings.respect_msg_priority_enabled else 0
 
     def _look_again(self, message_id: int, message: Message) -> None:
         """Selectors may have passed this message; it is here again."""
@@ -268,12 +268,12 @@ class Endpoint(EndpointSubscriber):
         self.spooled_bytes += sizes
         self.counters.recovered += count
         self.counters.peak_bytes = max(self.counters.peak_bytes, self.spooled_bytes)
-        terms = self.terms
+        settings = self.settings
         if ids:
             self.newest = max(self.newest, ids[-1])
-            if not terms.respect_msg_priority_enabled:
+            if not settings.respect_msg_priority_enabled:
                 priority = 0
-            if terms.delivery_delay:
+            if settings.delivery_delay:
                 self.schedule.hold_recovered(ids)
             else:
                 self.waiting[lane % len(self.waiting)].extend(ids, priority)
@@ -325,7 +325,7 @@ class Endpoint(EndpointSubscriber):
         """The message, which no longer waits or is about to; None when it cannot be read.
 
         Such a one stays in the store, counts as there, and is tried again after the next start; the edge tells
-        what is in `context.troubles`.
+        what is in `context.operator_warnings`.
         """
         try:
             return self.spool.message(message_id)
@@ -365,7 +365,7 @@ class Endpoint(EndpointSubscriber):
         """
         counters = self.counters
         counters.bind_request_count += 1
-        terms = self.terms
+        settings = self.settings
         vpn = self.vpn
         queue = self.kind == QUEUE
         if self.deleted:
@@ -375,11 +375,11 @@ class Endpoint(EndpointSubscriber):
             )
         if permission < needed:
             self._refuse(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
-        if not terms.egress_enabled:
+        if not settings.egress_enabled:
             self._refuse(self.shutdown_reason(), UNAVAILABLE)
         if flow in self.flows:
             self._refuse(refusals.ALREADY_BOUND, NOT_AUTHORIZED)
-        if len(self.flows) >= terms.max_bind_count:
+        if len(self.flows) >= settings.max_bind_count:
             self._refuse(
                 refusals.QUEUE_BINDS if queue else refusals.TOPIC_ENDPOINT_BINDS, QUOTA_EXCEEDED
             )
@@ -393,7 +393,7 @@ class Endpoint(EndpointSubscriber):
         counters.bind_success_count += 1
         self.flows.append(flow)
         self._flows_changed()
-        if not terms.exclusive:
+        if not settings.exclusive:
             flow.active = True
         self._report_bind(flow, bind=True)
 
@@ -442,7 +442,7 @@ class Endpoint(EndpointSubscriber):
     def _flows_changed(self) -> None:
         selective = [flow for flow in self.flows if flow.selector is not None]
         self.order.selective = bool(selective)
-        if self.terms.exclusive:
+        if self.settings.exclusive:
             self.order.next_active()
         elif self.partitions is not None:
             self.partitions.changed()
@@ -480,7 +480,7 @@ class Endpoint(EndpointSubscriber):
             self.order.sort_some()
         if self.replay is not None:
             self.replay.advance()
-        if self.terms.egress_enabled and self.flows and not self.order.unsorted:
+        if self.settings.egress_enabled and self.flows and not self.order.unsorted:
             if self.partitions is not None:
                 self.partitions.settled()
             self.order.run()
@@ -547,8 +547,8 @@ class Endpoint(EndpointSubscriber):
         traced = message.traced
         if traced and reason == EXPIRED:
             self.trace(EXPIRE, message_id, message, reason)
-        if message.dmq_eligible or not self.terms.respect_dmq_eligible_enabled:
-            queue = cast("Endpoint | None", self.vpn.queue(self.terms.dead_msg_queue))
+        if message.dmq_eligible or not self.settings.respect_dmq_eligible_enabled:
+            queue = cast("Endpoint | None", self.vpn.queue(self.settings.dead_msg_queue))
             if queue is not None and queue is not self and queue.name not in sources(message.block):
                 copy = message.copy()
                 copy.expires_ns = 0
@@ -567,25 +567,25 @@ class Endpoint(EndpointSubscriber):
 
     def _failed(self, message_id: int, message: Message) -> None:
         """A consumer could not take the message, or went while it had it: count, and try again or give up."""
-        terms = self.terms
+        settings = self.settings
         count = min(max(self.redeliveries.get(message_id, 0), 0) + 1, MOST)
-        if not terms.redelivery_enabled or 0 < terms.max_redelivery_count < count:
+        if not settings.redelivery_enabled or 0 < settings.max_redelivery_count < count:
             self._dead_letter(message_id, message, REDELIVERED)
             return
         self.redeliveries[message_id] = count
         self.spool.ledger.put(keys.redeliveries(self.number, message_id), count.to_bytes(2, "big"))
         delay_ms = 0.0
-        if terms.redelivery_delay_enabled:
-            growth = (terms.redelivery_delay_multiplier / 100) ** min(count - 1, 64)
+        if settings.redelivery_delay_enabled:
+            growth = (settings.redelivery_delay_multiplier / 100) ** min(count - 1, 64)
             delay_ms = min(
-                terms.redelivery_delay_initial_interval * growth,
-                terms.redelivery_delay_max_interval,
+                settings.redelivery_delay_initial_interval * growth,
+                settings.redelivery_delay_max_interval,
             )
         self._again(message_id, message, int(delay_ms * MILLISECOND_NS))
 
     def _again(self, message_id: int, message: Message, delay_ns: int) -> None:
         """Deliver the message once more, after a delay."""
-        if message_id < self.newest and self.terms.last_value:
+        if message_id < self.newest and self.settings.last_value:
             self.forget(message_id, message.size, DISCARDED, LAST_VALUE)
             self._trace_replaced(LAST_VALUE, 1)
             return
@@ -732,7 +732,7 @@ class Endpoint(EndpointSubscriber):
 
     # -- changes --------------------------------------------------------------------------------------
 
-    def take_terms(self, terms: EndpointSettings) -> None:
+    def take_settings(self, settings: EndpointSettings) -> None:
         """Go on under other attributes.
 
         Where egress is disabled all flows are unbound, where the permission is less those that may not consume any
@@ -740,25 +740,25 @@ class Endpoint(EndpointSubscriber):
         meanwhile, so that the order holds. A smaller quota keeps what is there; a last value queue keeps the newest.
         New life times and delays hold for messages that are here already.
         """
-        before = self.terms
-        self.terms = terms
-        if before.egress_enabled and not terms.egress_enabled:
+        before = self.settings
+        self.settings = settings
+        if before.egress_enabled and not settings.egress_enabled:
             self.unbind_all(self.shutdown_reason())
-        if before.permission != terms.permission or before.owner != terms.owner:
+        if before.permission != settings.permission or before.owner != settings.owner:
             self.unbind_forbidden()
         if (
-            _lanes(before) != _lanes(terms)
-            or before.respect_msg_priority_enabled != terms.respect_msg_priority_enabled
-            or (terms.respect_ttl_enabled and not before.respect_ttl_enabled)
+            _lanes(before) != _lanes(settings)
+            or before.respect_msg_priority_enabled != settings.respect_msg_priority_enabled
+            or (settings.respect_ttl_enabled and not before.respect_ttl_enabled)
         ):
-            self.order.unsort(_lanes(terms))
-        if before.exclusive != terms.exclusive:
+            self.order.unsort(_lanes(settings))
+        if before.exclusive != settings.exclusive:
             self.order.change_access()
         elif self.partitions is not None:
             self.partitions.changed()
-        if terms.last_value and not before.last_value:
+        if settings.last_value and not before.last_value:
             self._keep_newest()
-        self.schedule.take_terms(before)
+        self.schedule.take_settings(before)
         self.wake()
 
     def _keep_newest(self) -> None:
@@ -878,7 +878,7 @@ class Endpoint(EndpointSubscriber):
 
     def _trace_replaced(self, reason: str, count: int) -> None:
         """Add up messages that newer ones took the place of; what they were is not looked at."""
-        losses = self.vpn.context.losses
+        losses = self.vpn.context.discard_rows
         if losses is not None and count:
             name = self.vpn.name
             losses.add(
@@ -930,19 +930,19 @@ class EndpointMessage:
         self.dmq_eligible = message.dmq_eligible
         self.spooled_time_ns = message.ingress_ns
         self.expiry_time_ns = 0
-        terms = endpoint.terms
+        settings = endpoint.settings
         if message.expires_ns:
             self.expiry_time_ns = message.expires_ns - context.now_ns + context.steady_ns
-        if terms.respect_ttl_enabled and terms.max_ttl:
-            latest_ns = message.ingress_ns + terms.max_ttl * 1_000_000_000
+        if settings.respect_ttl_enabled and settings.max_ttl:
+            latest_ns = message.ingress_ns + settings.max_ttl * 1_000_000_000
             self.expiry_time_ns = min(self.expiry_time_ns or latest_ns, latest_ns)
         self.redelivery_count = max(0, endpoint.redeliveries.get(msg_id, 0))
         self.undelivered = not in_hand
         self.partition = lane_of(msg_id, message, len(endpoint.waiting))
 
 
-def _lanes(terms: EndpointSettings) -> int:
-    return terms.partition_count if terms.partitioned else 1
+def _lanes(settings: EndpointSettings) -> int:
+    return settings.partition_count if settings.partitioned else 1
 
 
 def endpoints_of(vpn: MessageVpn) -> dict[tuple[int, str], Endpoint]:

@@ -113,14 +113,16 @@ _OF_A_SESSION: Final = {**held_defaults(SessionQueue), "max_bind_count": 1}
 
 def default_session_settings() -> EndpointSettings:
     """The terms of an MQTT session's endpoint: one consumer, and what has expired is not sent (MQTT-3.3.2-5)."""
-    terms = EndpointSettings()
+    settings = EndpointSettings()
     for name, value in _OF_A_SESSION.items():
-        setattr(terms, name, value)
-    return terms
+        setattr(settings, name, value)
+    return settings
 
 
 def endpoint_settings_of(written: Settings) -> EndpointSettings:
     """The terms of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
-    terms = default_session_settings() if isinstance(written, SessionQueue) else EndpointSettings()
-    apply_settings(terms, written)
-    return terms
+    settings = (
+        default_session_settings() if isinstance(written, SessionQueue) else EndpointSettings()
+    )
+    apply_settings(settings, written)
+    return settings

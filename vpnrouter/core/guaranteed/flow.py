@@ -48,7 +48,7 @@ class Flow(CompletionCallback):
     `window` is how many messages it may hold unacknowledged, `unacked` those that it holds, by id, in the
     order of their delivery. `selector` lets only matching messages through. `active` is False for one that
     stands by at an exclusive queue. `client_name` is who it is, for those who look.
-    What it asks of the spool it is told as a receipt; `party` is closed when a delivery raises as well.
+    What it asks of the spool it is told as a receipt; `owning_connection` is closed when a delivery raises as well.
     Counters: `delivered`, `acked`, `window_closed` (times that a message waited for the window).
     """
 
@@ -168,7 +168,7 @@ class Partitions(TimerTarget):
         counts = [len(lanes) for lanes in load.values()]
         if max(counts) - min(counts) > 1 and self._rebalance is None:
             context = self._endpoint.vpn.context
-            delay_ns = self._endpoint.terms.partition_rebalance_delay * SECOND_NS
+            delay_ns = self._endpoint.settings.partition_rebalance_delay * SECOND_NS
             self._rebalance = context.timers.arm(context.now_ns + delay_ns, self, REBALANCE)
 
     def _load(self) -> dict[Flow, list[int]]:
@@ -231,7 +231,7 @@ class Partitions(TimerTarget):
                 self.heirs[lane] = least
         if self.heirs and self._hand_off is None:
             context = self._endpoint.vpn.context
-            wait_ns = self._endpoint.terms.partition_rebalance_max_handoff_time * SECOND_NS
+            wait_ns = self._endpoint.settings.partition_rebalance_max_handoff_time * SECOND_NS
             self._hand_off = context.timers.arm(context.now_ns + wait_ns, self, HAND_OFF)
         self._hand_over(late=False)
 

@@ -47,7 +47,7 @@ def recover(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> int:
             # The mark was written ahead; ids beyond the last one given out are new.
             endpoint.marked = min(keys.unpack_id(value), last)
             endpoint.mark = endpoint.marked
-            endpoint.mark_wanted = endpoint.marked
+            endpoint.mark_requested = endpoint.marked
     for key, value in store.scan(keys.REDELIVERIES):
         endpoint = endpoints.get(keys.endpoint_of(key))
         if endpoint is None:
@@ -64,11 +64,11 @@ def _hand_over(endpoint: Endpoint, portion: Recovered) -> None:
     endpoint.vpn.spooled_bytes += size
     endpoint.spool.usage += size
     expires: list[tuple[int, int]] = []
-    if endpoint.terms.respect_ttl_enabled and any(portion.expires):
+    if endpoint.settings.respect_ttl_enabled and any(portion.expires):
         for message_id, wall_ns in zip(ids, portion.expires, strict=True):
             if wall_ns:
                 expires.append((message_id, wall_ns - context.steady_ns + context.now_ns))
-    by_priority = endpoint.terms.respect_msg_priority_enabled
+    by_priority = endpoint.settings.respect_msg_priority_enabled
     lanes = len(endpoint.waiting)
     if not by_priority and lanes == 1:
         endpoint.recovered(ids, size, 0, 0, expires)

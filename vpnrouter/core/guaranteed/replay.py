@@ -142,7 +142,7 @@ class Replay(TimerTarget):
     def _broken(self) -> str:
         """Why the log can serve no longer, "" while it can."""
         log = self._log
-        if not log.endpoint.terms.egress_enabled:
+        if not log.endpoint.settings.egress_enabled:
             return refusals.REPLAY_DISABLED
         if log.endpoint.deleted or self._changes != self._changes_now():
             return refusals.REPLAY_LOG_MODIFIED
@@ -233,7 +233,7 @@ class Replay(TimerTarget):
         vpn = endpoint.vpn
         now_ns = vpn.context.now_ns
         if (
-            endpoint.terms.respect_ttl_enabled
+            endpoint.settings.respect_ttl_enabled
             and message.expires_ns
             and message.expires_ns <= now_ns
         ):
@@ -382,15 +382,15 @@ class ReplayLog:
     def takes(self, message: Message, size: int) -> bool:
         """True when the message is to be logged. Makes room for it; counts a message that can never have room."""
         endpoint = self.endpoint
-        terms = endpoint.terms
-        if not terms.ingress_enabled or endpoint.deleted or not terms.max_msg_spool_usage:
+        settings = endpoint.settings
+        if not settings.ingress_enabled or endpoint.deleted or not settings.max_msg_spool_usage:
             return False
         if self._trie is not None and not self._wants(message.topic):
             return False
-        if size > terms.max_msg_spool_usage:
+        if size > settings.max_msg_spool_usage:
             endpoint.counters.refused.add(TOO_LARGE)
             return False
-        if endpoint.spooled_bytes + size > terms.max_msg_spool_usage:
+        if endpoint.spooled_bytes + size > settings.max_msg_spool_usage:
             self.trim(size)
         return True
 
@@ -418,11 +418,11 @@ class ReplayLog:
 
         A replay that runs already is ended. Raises Refused with the field's reason.
         """
-        if self.endpoint.deleted or not self.endpoint.terms.egress_enabled:
+        if self.endpoint.deleted or not self.endpoint.settings.egress_enabled:
             raise Refused(refusals.REPLAY_DISABLED)
         if not endpoint.durable or endpoint.kind != QUEUE:
             raise Refused(refusals.REPLAY_TEMPORARY)
-        if not endpoint.terms.exclusive:
+        if not endpoint.settings.exclusive:
             raise Refused(refusals.REPLAY_NON_EXCLUSIVE)
         if from_ns > endpoint.vpn.context.wall_ns:
             raise Refused(refusals.REPLAY_TIME)
@@ -460,7 +460,7 @@ class ReplayLog:
     def trim(self, room: int) -> None:
         """Let the oldest go until there is room for so many bytes, and for some more."""
         endpoint = self.endpoint
-        quota = endpoint.terms.max_msg_spool_usage
+        quota = endpoint.settings.max_msg_spool_usage
         goal = max(0, quota - max(room, quota // PART))
         waiting = endpoint.waiting[0]
         trimmed = WaitingList()

@@ -114,14 +114,17 @@ class Schedule(TimerTarget):
     def expires_ns(self, message: Message) -> int:
         """When the message expires here (monotonic): the earlier of its own time and `max_ttl`; 0 for never."""
         endpoint = self._endpoint
-        terms = endpoint.terms
-        if not terms.respect_ttl_enabled:
+        settings = endpoint.settings
+        if not settings.respect_ttl_enabled:
             return 0
         end_ns = message.expires_ns
-        if terms.max_ttl:
+        if settings.max_ttl:
             context = endpoint.vpn.context
             latest_ns = (
-                message.ingress_ns - context.steady_ns + context.now_ns + terms.max_ttl * SECOND_NS
+                message.ingress_ns
+                - context.steady_ns
+                + context.now_ns
+                + settings.max_ttl * SECOND_NS
             )
             end_ns = min(end_ns, latest_ns) if end_ns else latest_ns
             # Only 0 is never.
@@ -142,9 +145,9 @@ class Schedule(TimerTarget):
             self.arm()
             if expiring.count > SWEEP + 2 * endpoint.spooled_count:
                 self._sweep()
-        if endpoint.terms.max_ttl and self._oldest_due_ns == 0:
+        if endpoint.settings.max_ttl and self._oldest_due_ns == 0:
             self._oldest_due_ns = (
-                endpoint.vpn.context.now_ns + (endpoint.terms.max_ttl + 1) * SECOND_NS
+                endpoint.vpn.context.now_ns + (endpoint.settings.max_ttl + 1) * SECOND_NS
             )
             self.arm()
 
@@ -160,7 +163,7 @@ class Schedule(TimerTarget):
                     self._expire(message_id, message)
         if 0 < self._oldest_due_ns <= now_ns:
             self._oldest_due_ns = 0
-            if endpoint.terms.respect_ttl_enabled and endpoint.terms.max_ttl:
+            if endpoint.settings.respect_ttl_enabled and endpoint.settings.max_ttl:
                 self._oldest(now_ns, left)
 
     def _expire(self, message_id: int, message: Message) -> None:
@@ -204,7 +207,7 @@ class Schedule(TimerTarget):
             self._oldest_due_ns = max(-(-first_ns // SECOND_NS) * SECOND_NS, now_ns + 1)
         elif endpoint.spooled_count:
             # Flows hold the rest: those that come back are looked at then.
-            self._oldest_due_ns = now_ns + endpoint.terms.max_ttl * SECOND_NS
+            self._oldest_due_ns = now_ns + endpoint.settings.max_ttl * SECOND_NS
 
     def _sweep(self) -> None:
         """Forget the life times of messages that are settled."""
@@ -276,16 +279,16 @@ class Schedule(TimerTarget):
         endpoint = self._endpoint
         context = endpoint.vpn.context
         arrived_ns = message.ingress_ns - context.steady_ns + context.now_ns
-        return max(1, arrived_ns + endpoint.terms.delivery_delay * SECOND_NS)
+        return max(1, arrived_ns + endpoint.settings.delivery_delay * SECOND_NS)
 
     def recovered(self, some: bool, expires: list[tuple[int, int]]) -> None:
         """Note what was in the endpoint before a restart: whether it was anything, and pairs of id and its end
         (monotonic).
         """
         endpoint = self._endpoint
-        terms = endpoint.terms
-        if terms.respect_ttl_enabled:
-            if some and terms.max_ttl:
+        settings = endpoint.settings
+        if settings.respect_ttl_enabled:
+            if some and settings.max_ttl:
                 self._oldest_due_ns = endpoint.vpn.context.now_ns + 1
             for message_id, due_ns in expires:
                 self.expiring.add(message_id, due_ns)
@@ -300,19 +303,21 @@ class Schedule(TimerTarget):
         self.delayed.clear()
         self.expiring.take_all()
 
-    def take_terms(self, before: EndpointSettings) -> None:
+    def take_settings(self, before: EndpointSettings) -> None:
         """Go on under the attributes that the endpoint has now, where it had those `before`."""
         self._take_life_times(before)
         endpoint = self._endpoint
-        if self.held is not None and before.delivery_delay != endpoint.terms.delivery_delay:
+        if self.held is not None and before.delivery_delay != endpoint.settings.delivery_delay:
             self._held_due_ns = endpoint.vpn.context.now_ns + 1
         self.arm()
 
     def _take_life_times(self, before: EndpointSettings) -> None:
-        terms = self._endpoint.terms
-        if not terms.respect_ttl_enabled:
+        settings = self._endpoint.settings
+        if not settings.respect_ttl_enabled:
             self._oldest_due_ns = 0
             self.expiring.take_all()
             return
-        if terms.max_ttl and (terms.max_ttl != before.max_ttl or not before.respect_ttl_enabled):
+        if settings.max_ttl and (
+            settings.max_ttl != before.max_ttl or not before.respect_ttl_enabled
+        ):
             self._oldest_due_ns = self._endpoint.vpn.context.now_ns + 1

@@ -59,13 +59,13 @@ _PASSES: Final = frozenset({refusals.SPOOL_OVER_QUOTA, refusals.MAX_MESSAGE_USAG
 """Reasons for which a message has no room now and may have some later."""
 
 
-def takers_of(route: Route, message: Message) -> list[Endpoint]:
+def matching_endpoints(route: Route, message: Message) -> list[Endpoint]:
     """The endpoints that match `message`: queues and topic endpoints, and for a guaranteed one sessions.
 
     The list may be the route's own: it is not to be changed.
     """
-    if route.simple_takers:
-        return cast("list[Endpoint]", route.takers if message.persistent else route.queues)
+    if route.endpoints_fixed:
+        return cast("list[Endpoint]", route.destinations if message.persistent else route.queues)
     found = [
         cast("Endpoint", target.subscriber)
         for target in route.endpoints
@@ -122,11 +122,11 @@ def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -
     together = False
     if message.hops:
         for endpoint in matched:
-            if endpoint.terms.rejects():
+            if endpoint.settings.rejects():
                 together = True
     for endpoint in matched:
         reason = full or endpoint.obstacle(message, size)
-        if reason and (endpoint.terms.rejects() or (together and reason in _PASSES)):
+        if reason and (endpoint.settings.rejects() or (together and reason in _PASSES)):
             endpoint.counters.refused.add(refusals.DISCARD_NAMES[reason])
             if not found:
                 found = reason
@@ -138,16 +138,16 @@ def willing(
     vpn: MessageVpn, matched: list[Endpoint], message: Message, size: int, full: str
 ) -> list[Endpoint]:
     """The endpoints that can take the message; the others discard it, and the publisher hears nothing of it."""
-    takers: list[Endpoint] = []
+    destinations: list[Endpoint] = []
     for endpoint in matched:
         reason = full or endpoint.obstacle(message, size)
         if not reason:
-            takers.append(endpoint)
+            destinations.append(endpoint)
             continue
         name = refusals.DISCARD_NAMES[reason]
         endpoint.counters.refused.add(name)
         trace_kept_lost(vpn, DISCARD, message, endpoint.name, name)
-    return takers
+    return destinations
 
 
 AHEAD: Final = 100_000
@@ -161,8 +161,8 @@ class Spool(SpoolPort):
     """All endpoints' messages of one router.
 
     `max_usage` bounds the bytes of all endpoints and retained messages together (0: none). `dirty` are endpoints
-    that may have something to deliver. `down` says why nothing is taken now, "" normally. `troubles` counts what the
-    store could not do with single messages: read them, or note that they are settled.
+    that may have something to deliver. `down` says why nothing is taken now, "" normally. `store_failures` counts
+    single messages that the store could not read, or not note as settled.
     """
 
     __slots__ = (
@@ -185,8 +185,8 @@ class Spool(SpoolPort):
         "max_usage",
         "replay_logs",
         "sealed",
+        "store_failures",
         "syncing",
-        "troubles",
         "unit",
         "usage",
     )
@@ -196,7 +196,7 @@ class Spool(SpoolPort):
         super().__init__(ledger)
         self.max_usage = max_usage
         self.usage = 0
-        self.troubles = 0
+        self.store_failures = 0
         self.down = ""
         self.unit, self._refused = UnitOfWork(), UnitOfWork()
         self.syncing: UnitOfWork | None = None
@@ -224,86 +224,86 @@ class Spool(SpoolPort):
     # -- taking ----------------------------------------------------------------------------------
 
     def publish(
-        self, vpn: MessageVpn, message: Message, receipt: CompletionCallback, token: int
+        self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
     ) -> int:
-        """Take a guaranteed message, or refuse it; `receipt` is told which in its turn.
+        """Take a guaranteed message, or refuse it; `callback` is told which in its turn.
 
         Returns the outcome that it will be told, if the sync succeeds. Raises TopicError for a bad topic.
         """
         unit = self.unit
         messages = len(unit.ids)
-        receipts = len(unit.receipts)
+        callbacks = len(unit.callbacks)
         try:
-            return self._publish(vpn, message, receipt, token)
+            return self._publish(vpn, message, callback, token)
         except Exception:
-            self._take_back(messages, receipts)
+            self._take_back(messages, callbacks)
             raise
 
     def _publish(
-        self, vpn: MessageVpn, message: Message, receipt: CompletionCallback, token: int
+        self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
     ) -> int:
         if message.block:
             read_headers(message)
         route = vpn.route(message.topic)
         if self.down:
-            return self._reject(vpn, message, receipt, token, (self.down, ""))
+            return self._reject(vpn, message, callback, token, (self.down, ""))
         if route.missing_queue:
             if message.hops == 0:
-                return self._reject(vpn, message, receipt, token, (refusals.QUEUE_NOT_FOUND, ""))
+                return self._reject(vpn, message, callback, token, (refusals.QUEUE_NOT_FOUND, ""))
             # It came over a bridge. Its publisher named a queue of another message VPN, and refusing it here
             # would hold the bridge for ever: here it has no eligible destination.
-            return self._unmatched(vpn, message, receipt, token)
-        matched = takers_of(route, message)
+            return self._unmatched(vpn, message, callback, token)
+        matched = matching_endpoints(route, message)
         size = message.size
-        takers = matched
+        destinations = matched
         if matched:
             full = self.obstacle(vpn, size * len(matched))
             if full or obstructed(matched, message, size):
                 why = rejection(matched, message, size, full)
                 if why[0]:
-                    return self._reject(vpn, message, receipt, token, why)
-                takers = willing(vpn, matched, message, size, full)
+                    return self._reject(vpn, message, callback, token, why)
+                destinations = willing(vpn, matched, message, size, full)
         if message.retain:
             retain(vpn, message)
         if self.replay_logs:
-            takers = self._logged(vpn, message, size, takers)
-        if takers:
+            destinations = self._logged(vpn, message, size, destinations)
+        if destinations:
             if route.many_links and message.message_id == 0:
                 message.message_id = vpn.context.ids.new_message_id()
-            self._add(message, size, takers)
+            self._add(message, size, destinations)
         if message.deliver_to_one:
             demoted = demote_to_one(vpn, route, message)
         else:
             demoted = demote(vpn, route, message)
         if not matched and not demoted:
-            return self._unmatched(vpn, message, receipt, token)
+            return self._unmatched(vpn, message, callback, token)
         outcome = SPOOLED if matched else DEMOTED
         if demoted and message.traced:
             trace_kept(vpn, DEMOTE, message, "", "")
-        return self._taken(receipt, token, outcome)
+        return self._taken(callback, token, outcome)
 
     def _unmatched(
-        self, vpn: MessageVpn, message: Message, receipt: CompletionCallback, token: int
+        self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
     ) -> int:
         """Count a message that nobody wants, and answer its publisher."""
         vpn.discards.add(NO_SUBSCRIPTION_MATCH)
         trace_kept_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
-        return self._taken(receipt, token, UNMATCHED)
+        return self._taken(callback, token, UNMATCHED)
 
-    def _taken(self, receipt: CompletionCallback, token: int, outcome: int) -> int:
-        self.unit.tell(receipt, token, outcome, "")
+    def _taken(self, callback: CompletionCallback, token: int, outcome: int) -> int:
+        self.unit.tell(callback, token, outcome, "")
         if self.fault is not None:
             self.fault("publish-accepted")
         return outcome
 
     def _logged(
-        self, vpn: MessageVpn, message: Message, size: int, takers: list[Endpoint]
+        self, vpn: MessageVpn, message: Message, size: int, destinations: list[Endpoint]
     ) -> list[Endpoint]:
         """The takers and, where the message VPN has one that wants the message, its replay log."""
         log = self.replay_logs.get(vpn.name)
         if log is None or not log.takes(message, size):
-            return takers
-        return [*takers, log.endpoint]
+            return destinations
+        return [*destinations, log.endpoint]
 
     @property
     def taken(self) -> int:
@@ -322,7 +322,7 @@ class Spool(SpoolPort):
         self,
         vpn: MessageVpn,
         message: Message,
-        receipt: CompletionCallback,
+        callback: CompletionCallback,
         token: int,
         why: tuple[str, str],
     ) -> int:
@@ -330,10 +330,10 @@ class Spool(SpoolPort):
         vpn.rejected += 1
         trace_kept_lost(vpn, REJECT, message, where, reason)
         unit = self.unit
-        if self.down and not unit.owes(receipt, self.syncing):
+        if self.down and not unit.owes(callback, self.syncing):
             # Who waits for nothing that is to be synced need not wait for the store to work again.
             unit = self._refused
-        unit.tell(receipt, token, REJECTED, reason)
+        unit.tell(callback, token, REJECTED, reason)
         return REJECTED
 
     @override
@@ -341,13 +341,13 @@ class Spool(SpoolPort):
         if message.block:
             read_headers(message)
         size = message.size
-        matched = takers_of(route, message)
+        matched = matching_endpoints(route, message)
         congested = (
             self.down != ""
             or self.ledger.pending_bytes > limits.PROMOTION_BYTES
             or self.obstacle(vpn, size * len(matched)) != ""
         )
-        takers: list[Endpoint] = []
+        destinations: list[Endpoint] = []
         for endpoint in matched:
             reason = "" if congested else endpoint.obstacle(message, size)
             if congested or reason:
@@ -356,14 +356,14 @@ class Spool(SpoolPort):
                 vpn.discards.add(name)
                 trace_kept_lost(vpn, DISCARD, message, endpoint.name, name)
             else:
-                takers.append(endpoint)
+                destinations.append(endpoint)
                 if message.traced:
                     trace_kept(vpn, PROMOTE, message, endpoint.name, "")
-        if not takers:
+        if not destinations:
             return False
         if self.replay_logs:
-            takers = self._logged(vpn, message, size, takers)
-        self._add(message, size, takers)
+            destinations = self._logged(vpn, message, size, destinations)
+        self._add(message, size, destinations)
         return True
 
     def place(self, endpoint: Endpoint, message: Message, *, even_down: bool = False) -> str:
@@ -381,13 +381,13 @@ class Spool(SpoolPort):
         self._add(message, size, [endpoint])
         return ""
 
-    def _add(self, message: Message, size: int, takers: list[Endpoint]) -> None:
+    def _add(self, message: Message, size: int, destinations: list[Endpoint]) -> None:
         context = self.context
         if message.ingress_ns == 0:
             message.ingress_ns = context.steady_ns
         data = to_record(message, context.now_ns, context.steady_ns)
         expires_ns = wall_expiry_ns(message, context.now_ns, context.steady_ns)
-        numbers = [endpoint.number for endpoint in takers]
+        numbers = [endpoint.number for endpoint in destinations]
         ledger = self.ledger
         unit = self.unit
         count = len(unit.ids)
@@ -396,16 +396,16 @@ class Spool(SpoolPort):
             ledger.add(data, size, message.priority, message.lane, expires_ns, numbers)
             unit.ids.append(spool_id)
             unit.messages.append(message)
-            unit.takers.append(takers)
+            unit.destinations.append(destinations)
         except Exception:
-            unit.cut(count, len(unit.receipts))
+            unit.cut(count, len(unit.callbacks))
             if ledger.next_id > spool_id:
                 for number in numbers:
                     ledger.settle(number, spool_id)
             raise
-        message.holders = len(takers)
+        message.holders = len(destinations)
         # Nothing below can raise: `_take_back` undoes all of it or nothing.
-        for endpoint in takers:
+        for endpoint in destinations:
             endpoint.pending += 1
             endpoint.spooled_count += 1
             endpoint.spooled_bytes += size
@@ -416,7 +416,7 @@ class Spool(SpoolPort):
             endpoint.vpn.spooled_bytes += size
             self.usage += size
         if message.traced:
-            for endpoint in takers:
+            for endpoint in destinations:
                 endpoint.trace(ENQUEUE, spool_id, message)
 
     def has_taken(self, message: Message) -> bool:
@@ -424,13 +424,13 @@ class Spool(SpoolPort):
         messages = self.unit.messages
         return bool(messages) and messages[-1] is message
 
-    def _take_back(self, messages: int, receipts: int) -> None:
+    def _take_back(self, messages: int, callbacks: int) -> None:
         """Undo a publish that raised half-way, in the unit and in the endpoints."""
         unit = self.unit
         for index in range(messages, len(unit.ids)):
             spool_id = unit.ids[index]
             size = unit.messages[index].size
-            for endpoint in unit.takers[index]:
+            for endpoint in unit.destinations[index]:
                 endpoint.pending -= 1
                 endpoint.spooled_count -= 1
                 endpoint.spooled_bytes -= size
@@ -439,17 +439,17 @@ class Spool(SpoolPort):
                 endpoint.vpn.spooled_bytes -= size
                 self.usage -= size
                 self.ledger.settle(endpoint.number, spool_id)
-        unit.cut(messages, receipts)
+        unit.cut(messages, callbacks)
 
-    def when_synced(self, receipt: CompletionCallback, token: int) -> None:
-        """Tell `receipt` SYNCED when everything asked of the ledger up to now is synced."""
-        self.unit.tell(receipt, token, SYNCED, "")
+    def when_synced(self, callback: CompletionCallback, token: int) -> None:
+        """Tell `callback` SYNCED when everything asked of the ledger up to now is synced."""
+        self.unit.tell(callback, token, SYNCED, "")
 
-    def when_room(self, receipt: CompletionCallback, token: int) -> None:
-        """Tell `receipt` SYNCED, once, when an endpoint has more room than now."""
+    def when_room(self, callback: CompletionCallback, token: int) -> None:
+        """Tell `callback` SYNCED, once, when an endpoint has more room than now."""
         if not self._hungry:
             self._freed = False
-        self._hungry.append((receipt, token))
+        self._hungry.append((callback, token))
 
     # -- giving ----------------------------------------------------------------------------------
 
@@ -511,8 +511,8 @@ class Spool(SpoolPort):
 
     def trouble(self, text: str) -> None:
         """Count and tell something that the store cannot do with a single message."""
-        self.troubles += 1
-        told = self.context.troubles
+        self.store_failures += 1
+        told = self.context.operator_warnings
         if len(told) < limits.TROUBLES:
             told.append(text)
 
@@ -533,16 +533,16 @@ class Spool(SpoolPort):
             return self.syncing.ids[0]
         return self.unit.ids[0] if self.unit.ids else self.ledger.next_id
 
-    def takers_of(self, spool_id: int) -> list[Endpoint]:
+    def destinations_of(self, spool_id: int) -> list[Endpoint]:
         """The endpoints of a message that is on its way into the synced spool."""
         for unit in (self.unit, self.syncing):
             if unit is not None and spool_id in unit.ids:
-                return unit.takers[unit.ids.index(spool_id)]
+                return unit.destinations[unit.ids.index(spool_id)]
         return []
 
-    def want_mark(self, endpoint: Endpoint, spool_id: int) -> None:
+    def request_mark(self, endpoint: Endpoint, spool_id: int) -> None:
         """Write down that messages of `endpoint` may have been delivered; it is woken when that is synced."""
-        if endpoint.mark_wanted >= spool_id:
+        if endpoint.mark_requested >= spool_id:
             return
         # Ids that nobody has yet are not marked: after a restart they are new.
         upto = min(spool_id + AHEAD, self.ledger.next_id - 1)
@@ -554,7 +554,7 @@ class Spool(SpoolPort):
         unit = self.unit
         unit.marks.append(endpoint)
         unit.marked.append(spool_id)
-        endpoint.mark_wanted = spool_id
+        endpoint.mark_requested = spool_id
 
     def _mark_ahead(self) -> None:
         """Mark messages that will be delivered as soon as they are synced: the mark goes with them."""
@@ -564,12 +564,12 @@ class Spool(SpoolPort):
         last = unit.ids[-1]
         marked: dict[Endpoint, None] = {}
         before: list[Endpoint] | None = None
-        for takers in unit.takers:
-            if takers is before:
+        for destinations in unit.destinations:
+            if destinations is before:
                 continue
-            before = takers
-            for endpoint in takers:
-                if endpoint.flows and endpoint.durable and endpoint.mark_wanted < last:
+            before = destinations
+            for endpoint in destinations:
+                if endpoint.flows and endpoint.durable and endpoint.mark_requested < last:
                     marked[endpoint] = None
         for endpoint in marked:
             self._mark(endpoint, last)
@@ -594,12 +594,12 @@ class Spool(SpoolPort):
             hungry = self._hungry
             self._hungry = []
             self._freed = False
-            for receipt, token in hungry:
+            for callback, token in hungry:
                 try:
-                    receipt.settled(token, SYNCED, "")
+                    callback.on_outcome(token, SYNCED, "")
                 except Exception as error:  # noqa: BLE001 - given to the barrier
-                    barrier.of(receipt.party(), error)
-        if self._refused.receipts:
+                    barrier.of(callback.owning_connection(), error)
+        if self._refused.callbacks:
             refused, self._refused = self._refused, UnitOfWork()
             try:
                 refused.answer(barrier)
@@ -666,9 +666,9 @@ class Spool(SpoolPort):
         flow, self.failing = self.failing, None
         endpoint.dirty = False
         context = self.context
-        party = None if flow is None else flow.party()
-        context.barrier.of(party, error)
-        if party is None:
+        owning_connection = None if flow is None else flow.owning_connection()
+        context.barrier.of(owning_connection, error)
+        if owning_connection is None:
             context.timers.arm(context.now_ns + RETRY_NS, endpoint, 0)
         else:
             self.later.append(endpoint)
@@ -708,14 +708,14 @@ class Spool(SpoolPort):
         barrier = self.context.barrier
         spool_id = unit.ids[index]
         message = unit.messages[index]
-        takers = unit.takers[index]
+        destinations = unit.destinations[index]
         if unit.placed == 0:
             try:
                 self.bodies.keep(spool_id, message)
             except Exception as error:  # noqa: BLE001 - given to the barrier: it can be read from the store
                 barrier.caught(error, SPOOL, "", "", "goes on")
-        while unit.placed < len(takers):
-            endpoint = takers[unit.placed]
+        while unit.placed < len(destinations):
+            endpoint = destinations[unit.placed]
             unit.placed += 1
             endpoint.pending -= 1
             try:
@@ -750,16 +750,16 @@ class Spool(SpoolPort):
         """Let what waits go, some of it each round, where only the number of its endpoint is left."""
         self._purging.add(number, waiting)
 
-    def when_purged(self, receipt: CompletionCallback, token: int) -> None:
-        """Tell `receipt` SYNCED when all that was purged up to now has left the store."""
-        self._purging.tell(receipt, token)
+    def when_purged(self, callback: CompletionCallback, token: int) -> None:
+        """Tell `callback` SYNCED when all that was purged up to now has left the store."""
+        self._purging.tell(callback, token)
 
     @property
     def busy(self) -> bool:
         """True when there is something to do in the next round even if nothing comes in."""
         if self.syncing is None and (self.ledger.pending or not self.unit.empty):
             return True
-        work = self.dirty or self.later or self._purging.busy or self._refused.receipts
+        work = self.dirty or self.later or self._purging.busy or self._refused.callbacks
         return bool(work or (self._freed and self._hungry))
 
 

@@ -43,14 +43,14 @@ class CompletionCallback:
 
     __slots__ = ()
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """The thing named by `token` came to `outcome`; `reason` is the field's string for REJECTED, else "".
 
         Called exactly once for each token, in the order in which they were given.
         """
         raise AssertionError(token)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The connection to close when `settled` raises, None for none."""
         return None
 
@@ -66,6 +66,8 @@ class UnitOfWork:
     __slots__ = (
         "answered",
         "arrived",
+        "callbacks",
+        "destinations",
         "ids",
         "marked",
         "marks",
@@ -73,8 +75,6 @@ class UnitOfWork:
         "outcomes",
         "placed",
         "reasons",
-        "receipts",
-        "takers",
         "tokens",
     )
 
@@ -84,8 +84,8 @@ class UnitOfWork:
         self.answered = 0
         self.ids: list[int] = []
         self.messages: list[Message] = []
-        self.takers: list[list[Endpoint]] = []
-        self.receipts: list[CompletionCallback] = []
+        self.destinations: list[list[Endpoint]] = []
+        self.callbacks: list[CompletionCallback] = []
         self.tokens: list[int] = []
         self.outcomes: list[int] = []
         self.reasons: list[str] = []
@@ -95,53 +95,53 @@ class UnitOfWork:
     @property
     def empty(self) -> bool:
         """True when the unit holds nothing and nobody waits for it."""
-        return not self.ids and not self.receipts and not self.marks
+        return not self.ids and not self.callbacks and not self.marks
 
     def bytes_of(self, endpoint: Endpoint) -> int:
         """Bytes of the messages in it that go to `endpoint`."""
         size = 0
-        for index, takers in enumerate(self.takers):
-            if endpoint in takers:
+        for index, destinations in enumerate(self.destinations):
+            if endpoint in destinations:
                 size += self.messages[index].size
         return size
 
-    def owes(self, receipt: CompletionCallback, before: UnitOfWork | None) -> bool:
-        """True when `receipt` waits for this unit or the one before it. Looks at all receipts."""
-        return receipt in self.receipts or (before is not None and receipt in before.receipts)
+    def owes(self, callback: CompletionCallback, before: UnitOfWork | None) -> bool:
+        """True when `callback` waits for this unit or the one before it. Looks at all receipts."""
+        return callback in self.callbacks or (before is not None and callback in before.callbacks)
 
     def answer(self, barrier: FaultBarrier) -> None:
         """Tell all receipts. One that raises is given to the barrier, and the others are told all the same."""
-        while self.answered < len(self.receipts):
+        while self.answered < len(self.callbacks):
             index = self.answered
             self.answered = index + 1
-            receipt = self.receipts[index]
+            callback = self.callbacks[index]
             try:
-                receipt.settled(self.tokens[index], self.outcomes[index], self.reasons[index])
+                callback.on_outcome(self.tokens[index], self.outcomes[index], self.reasons[index])
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                barrier.of(receipt.party(), error)
+                barrier.of(callback.owning_connection(), error)
 
     def answers_for(self, other: UnitOfWork) -> None:
         """Take over the receipts that `other` has not told; they are told first."""
         left = other.answered
         told = self.answered
-        self.receipts[told:told] = other.receipts[left:]
+        self.callbacks[told:told] = other.callbacks[left:]
         self.tokens[told:told] = other.tokens[left:]
         self.outcomes[told:told] = other.outcomes[left:]
         self.reasons[told:told] = other.reasons[left:]
 
-    def cut(self, messages: int, receipts: int) -> None:
-        """Keep the first `messages` and `receipts`, and forget those behind them."""
+    def cut(self, messages: int, callbacks: int) -> None:
+        """Keep the first `messages` and `callbacks`, and forget those behind them."""
         del self.ids[messages:]
         del self.messages[messages:]
-        del self.takers[messages:]
-        del self.receipts[receipts:]
-        del self.tokens[receipts:]
-        del self.outcomes[receipts:]
-        del self.reasons[receipts:]
+        del self.destinations[messages:]
+        del self.callbacks[callbacks:]
+        del self.tokens[callbacks:]
+        del self.outcomes[callbacks:]
+        del self.reasons[callbacks:]
 
-    def tell(self, receipt: CompletionCallback, token: int, outcome: int, reason: str) -> None:
-        """Tell `receipt` when the unit is synced."""
-        self.receipts.append(receipt)
+    def tell(self, callback: CompletionCallback, token: int, outcome: int, reason: str) -> None:
+        """Tell `callback` when the unit is synced."""
+        self.callbacks.append(callback)
         self.tokens.append(token)
         self.outcomes.append(outcome)
         self.reasons.append(reason)
@@ -155,25 +155,25 @@ ROUND: Final = 20_000
 class PurgeQueue:
     """Ids that are to leave, by endpoint number, and those who are told when they have."""
 
-    __slots__ = ("_doomed", "_receipts", "_tokens")
+    __slots__ = ("_callbacks", "_doomed", "_tokens")
 
     def __init__(self) -> None:
         self._doomed: list[tuple[int, WaitingList]] = []
-        self._receipts: list[CompletionCallback] = []
+        self._callbacks: list[CompletionCallback] = []
         self._tokens: list[int] = []
 
     @property
     def busy(self) -> bool:
         """True while there is something left to do."""
-        return bool(self._doomed or self._receipts)
+        return bool(self._doomed or self._callbacks)
 
     def add(self, number: int, waiting: WaitingList) -> None:
         """Let all of these go."""
         self._doomed.append((number, waiting))
 
-    def tell(self, receipt: CompletionCallback, token: int) -> None:
-        """Tell `receipt` when all that is here now has left."""
-        self._receipts.append(receipt)
+    def tell(self, callback: CompletionCallback, token: int) -> None:
+        """Tell `callback` when all that is here now has left."""
+        self._callbacks.append(callback)
         self._tokens.append(token)
 
     def run(self, ledger: Ledger, bodies: MessageCache, unit: UnitOfWork) -> str:
@@ -193,8 +193,8 @@ class PurgeQueue:
             if not waiting.count:
                 self._doomed.pop()
         if not self._doomed:
-            for index in range(len(self._receipts)):
-                unit.tell(self._receipts[index], self._tokens[index], SYNCED, "")
-            self._receipts = []
+            for index in range(len(self._callbacks)):
+                unit.tell(self._callbacks[index], self._tokens[index], SYNCED, "")
+            self._callbacks = []
             self._tokens = []
         return trouble

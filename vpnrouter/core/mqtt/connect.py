@@ -90,7 +90,7 @@ class ConnectHandler:
             connection.paused = True
             connection.keep_packet(length)
             try:
-                begin_verifying(connection, admission, connection.router.entrance)
+                begin_verifying(connection, admission, connection.router.pre_login_limits)
             except Refused as refusal:
                 self.refuse(refusal.reason_code, refusal.reason)
             return
@@ -239,8 +239,8 @@ class ConnectHandler:
             publisher.max_frame = large
         if context.filters:
             assign(context, publisher, admission.username.name)
-        if context.losses is not None:
-            connection.outbox.losses = context.losses.of(vpn.name, session)
+        if context.discard_rows is not None:
+            connection.outbox.losses = context.discard_rows.of(vpn.name, session)
         vpn.occupy(admission.username.name)
         connection.publisher = publisher
         connection.max_packet = (

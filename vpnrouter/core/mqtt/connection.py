@@ -129,7 +129,7 @@ class MqttConnection(Connection):
         super().__init__(router.context, peer, limits.OUTBOX_BYTES)
         self.router = router
         self.admission: Admission | None = None
-        self.hold_in(router.entrance.held, 0)
+        self.hold_in(router.pre_login_limits.held, 0)
         self.listener_vpn = listener_vpn
         self.state = WAITING
         self.level = 4
@@ -523,7 +523,7 @@ class MqttConnection(Connection):
         """True before the login."""
         return self.admission is None
 
-    def whose(self) -> tuple[str, str]:
+    def log_identity(self) -> tuple[str, str]:
         """The client id, with the address, and the message VPN that the client is logged in to."""
         packet, admission = self.connect_packet, self.admission
         name = self.peer if packet is None else f"{packet.client_id} at {self.peer}"
@@ -615,9 +615,9 @@ class MqttConnection(Connection):
             self.report_protocol_error(text)
         else:
             text = REASON_TEXTS[NO_MEMORY]
-            self.router.entrance.turned_away(NO_MEMORY, self.peer)
+            self.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)
         self.fail(reason.QUOTA_EXCEEDED, text)
-        self.let_go()
+        self.release_resources()
 
     def login_refused(self, code: int, text: str) -> None:
         """Answer CONNACK with this code, if the password is still to be verified."""
@@ -656,7 +656,7 @@ class MqttConnection(Connection):
             try:
                 self._let_go(step, publisher, publish_will, why)
             except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
-                name, msg_vpn = self.whose()
+                name, msg_vpn = self.log_identity()
                 cost = "the end of the connection goes on"
                 self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
         if not self.outbox.dirty:
@@ -668,7 +668,7 @@ class MqttConnection(Connection):
         if step == 0:
             self._cancel_timer()
         elif step == 5:
-            self.let_go()
+            self.release_resources()
             self._forget_opening()
         elif step == 1:
             ingress = self.ingress

@@ -81,7 +81,7 @@ class MqttFlow(Flow):
         selector: Selector | None = None,
         browsing: bool = False,
     ) -> None:
-        window = endpoint.terms.max_delivered_unacked_msgs_per_flow
+        window = endpoint.settings.max_delivered_unacked_msgs_per_flow
         super().__init__(endpoint, outbound.session.client_name, window, selector)
         self.outbound = outbound
         self.text = text
@@ -97,7 +97,7 @@ class MqttFlow(Flow):
         self._unsent: list[list[int]] = []
         self._promised: UnitOfWork | None = None
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The client's connection, None while it is away."""
         return self.outbound.session.connection
 
@@ -175,7 +175,7 @@ class MqttFlow(Flow):
         """Packet identifiers that will be sent when they are in the spool."""
         return {packet_id for batch in self._unsent for packet_id in batch}
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """The oldest unit of identifiers is in the spool: send what they stand for."""
         batch = self._unsent.pop(0) if self._unsent else []
         if self.closed:
@@ -213,7 +213,7 @@ class MqttFlow(Flow):
             identifiers = [self.identifier] if self.identifier else []
             if count and not self.browsing:
                 block = with_user_properties(block, [REDELIVERED])
-        if endpoint.terms.delivery_count_enabled:
+        if endpoint.settings.delivery_count_enabled:
             times = str(max(0, count) + 1)
             block = with_user_properties(block, [(DELIVERY_COUNT, times)])
         event = REDELIVER if count else DELIVER
@@ -260,7 +260,7 @@ class MqttFlow(Flow):
             return True
         return (
             admission.profile.allow_guaranteed_msg_receive_enabled
-            and admission.username.permission_on(self.endpoint.terms) >= needed
+            and admission.username.permission_on(self.endpoint.settings) >= needed
         )
 
     def settle(self, message_id: int, outcome: int) -> None:
@@ -287,7 +287,7 @@ class MqttFlow(Flow):
         endpoint = self.endpoint
         selector = self.selector
         if not self._may(READ_ONLY):
-            self.outbound.let_go(self)
+            self.outbound.forget_flow(self)
             return
         left = min(self.room(), BROWSED)
         if left > 0 and not endpoint.deleted:
@@ -314,4 +314,4 @@ class MqttFlow(Flow):
 
     def unbound(self, reason: str) -> None:
         """Forget the flow: the endpoint has unbound it."""
-        self.outbound.let_go(self)
+        self.outbound.forget_flow(self)

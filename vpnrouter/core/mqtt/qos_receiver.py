@@ -245,11 +245,11 @@ class QosReceiver(EndToEndCallback):
         self.waiting += 1
         self.spool.when_synced(self, packet_id | COMPLETE)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The publisher's connection, None while it is away."""
         return self.connection
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Answer the publisher with PUBACK, PUBREC or PUBCOMP; a refusal ends an MQTT 3.1.1 connection."""
         connection = self.connection
         if connection is None:
@@ -303,11 +303,11 @@ class FrameWhenSynced(CompletionCallback):
         self.connection = connection
         self.frame = frame
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The connection that is answered."""
         return self.connection
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Send the answer, unless the connection is being closed."""
         if not self.connection.closing:
             self.connection.outbox.control(self.frame)
@@ -319,5 +319,5 @@ class NoCallback(CompletionCallback):
 
     __slots__ = ()
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Do nothing: nobody waits for it."""

@@ -185,11 +185,11 @@ class QosSender(CompletionCallback):
             self.releasing[packet_id] = state | SYNCED
             self.send_pubrel(packet_id)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The client's connection, None while it is away."""
         return self.session.connection
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Send PUBREL: the state of the packet identifier is synced, and what the client has received is settled."""
         state = self.releasing.get(token, -1)
         if state >= 0 and not state & SYNCED:
@@ -251,7 +251,7 @@ class QosSender(CompletionCallback):
         """Bind the session's own endpoint if it may receive guaranteed messages, and unbind it if not."""
         own = self.own
         if own is not None:
-            most = own.endpoint.terms.max_delivered_unacked_msgs_per_flow
+            most = own.endpoint.settings.max_delivered_unacked_msgs_per_flow
             own.window = most if self.session.receives else 0
             own.endpoint.wake()
 
@@ -342,7 +342,7 @@ class QosSender(CompletionCallback):
         self._part(flow, False)
         return True
 
-    def let_go(self, flow: MqttFlow) -> None:
+    def forget_flow(self, flow: MqttFlow) -> None:
         """Forget a flow whose endpoint let go of it: that was shut down or deleted."""
         for packet_id in [key for key, held in self.held.items() if held.flow is flow]:
             if self.held.pop(packet_id).qos == 2:

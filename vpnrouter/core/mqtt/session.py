@@ -211,8 +211,8 @@ class MqttSession(Subscriber):
         It is counted for the owner of the session.
         """
         name = ENDPOINT_PREFIX + self.client_name
-        terms = self.vpn.session_terms.copy()
-        endpoint = Endpoint(spool, self.vpn, SESSION, name, self.number, terms, self.durable)
+        settings = self.vpn.session_terms.copy()
+        endpoint = Endpoint(spool, self.vpn, SESSION, name, self.number, settings, self.durable)
         self.vpn.endpoints[SESSION, name] = endpoint
         self.vpn.count_endpoint(self.owner, 1)
         self.endpoint = endpoint
@@ -397,7 +397,7 @@ class MqttSession(Subscriber):
         else:
             self.vpn.publish(message)
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The client's connection, None while it is away."""
         return self.connection
 

@@ -194,7 +194,7 @@ class RetainedFeed(Job):
         """Send retained messages until this turn has done enough, or the client has no room."""
         session = self._session
         context = session.vpn.context
-        while not context.tired:
+        while not context.turn_spent:
             if session.gone:
                 self._end()
                 return True
@@ -235,7 +235,7 @@ class RetainedFeed(Job):
         """Look again whether the client has room."""
         self.go_on()
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The client's connection, None while it is away."""
         return self._session.connection
 
@@ -353,7 +353,7 @@ class _FilterJob(Job):
             return True
         context = connection.context
         while len(self._codes) < self._count:
-            if context.tired:
+            if context.turn_spent:
                 return False
             context.work += FILTER_WORK
             self._codes.append(self._one(connection, session, len(self._codes)))
@@ -362,7 +362,7 @@ class _FilterJob(Job):
             connection.release()
         return True
 
-    def party(self) -> Connection | None:
+    def owning_connection(self) -> Connection | None:
         """The connection that sent the packet."""
         return self._connection
 
@@ -470,7 +470,7 @@ class SubscribeJob(_FilterJob):
             endpoint = endpoints_of(vpn).get((QUEUE, name))
             if endpoint is None:
                 raise not_there(QUEUE, admission.username)
-        permission = admission.username.permission_on(endpoint.terms)
+        permission = admission.username.permission_on(endpoint.settings)
         # Before anything that differs from what is said of one that is not there, or that may cost time.
         endpoint.permit(permission, READ_ONLY if browsing else CONSUME)
         selector = self._wishes.selector(vpn.context)

@@ -160,9 +160,9 @@ class Figures:
             refused,
             errors,
             dict(router.context.barrier.counts),
-            router.entrance.strangers,
+            router.pre_login_limits.strangers,
             len(router.verifications),
-            dict(router.entrance.refused),
+            dict(router.pre_login_limits.refused),
             self._lag.histogram(),
         )
 
@@ -184,7 +184,7 @@ class Figures:
             len(spool.ledger),
             commits,
             failed,
-            spool.troubles,
+            spool.store_failures,
         )
 
     def traces(self) -> TraceFigures | None:

@@ -274,7 +274,7 @@ class SyncedCallback(CompletionCallback):
     def __init__(self) -> None:
         self.done = trio.Event()
 
-    def settled(self, token: int, outcome: int, reason: str) -> None:
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Wake the request that waits for the sync."""
         self.done.set()
 
@@ -470,9 +470,9 @@ class Queues:
 
 
 def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCounters) -> QueueStatus:
-    values = shown(Queue, endpoint.terms)
+    values = shown(Queue, endpoint.settings)
     if endpoint.kind == TOPIC_ENDPOINT:
-        own = shown(TopicEndpoint, endpoint.terms)
+        own = shown(TopicEndpoint, endpoint.settings)
         values |= {key: value for key, value in own.items() if key in values}
     for one in fields(QueueStatus):
         if READ in one.metadata:
@@ -551,7 +551,7 @@ class QueueNumbers:
 
     def of(self, msg_vpn: str, endpoint: Endpoint) -> QueueFigures:
         """One queue, topic endpoint or parking lot."""
-        terms = endpoint.terms
+        terms = endpoint.settings
         counters = endpoint.counters
         count = endpoint.spooled_count
         flows = endpoint.flows

@@ -190,7 +190,7 @@ class EventSampler:
 
     def _endpoint(self, endpoint: Endpoint, event: EndpointEvent, usage: PercentThreshold) -> None:
         binds = _percent(event.bind_count_threshold)
-        terms = endpoint.terms
+        terms = endpoint.settings
         vpn, name = endpoint.vpn.name, endpoint.name
         look = self._look
         look(BINDS, vpn, name, len(endpoint.flows), terms.max_bind_count, binds)

@@ -213,7 +213,7 @@ async def serve_streams(
                     stream = await listener.accept()
                 except OSError as error:
                     # Out of descriptors or buffers: let connections end before trying again.
-                    if router.entrance.out_of_descriptors(is_shortage(error)):
+                    if router.pre_login_limits.out_of_descriptors(is_shortage(error)):
                         spare.refuse(sock)
                     await trio.sleep(REST_S)
                     continue
@@ -229,7 +229,7 @@ async def _take(
     nursery: trio.Nursery,
 ) -> None:
     """Serve an accepted connection, if there is a place for it."""
-    entrance = door.router.entrance
+    entrance = door.router.pre_login_limits
     strangers = entrance.plain if door.tls is None and door.origins is None else entrance.shaken
     try:
         peer = peer_text(stream.socket.getpeername())
@@ -300,7 +300,7 @@ async def _serve_one(
         if guest.secured is not None:
             # This is a cycle: without the deletion the memory stays until a collection of old objects.
             del guest.secured._handshook  # noqa: SLF001
-        door.router.entrance.open -= 1
+        door.router.pre_login_limits.open -= 1
         # Whatever ended it, a stop in the middle of a handshake included.
         socket_stream.socket.close()
 

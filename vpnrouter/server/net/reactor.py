@@ -272,7 +272,7 @@ class Reactor:
     def __init__(self, router: Router) -> None:
         self.router = router
         self.context = router.context
-        self.entrance = router.entrance
+        self.pre_login_limits = router.pre_login_limits
         self.spare = SpareDescriptor()
         self.epoll = select.epoll()
         self.accept_errors = 0
@@ -350,7 +350,7 @@ class Reactor:
         channel = SocketChannel(self, sock, connection)
         connection.outbox.channel = channel
         self._channels[channel.fd] = channel
-        self.entrance.open += 1
+        self.pre_login_limits.open += 1
         self.epoll.register(channel.fd, _READ)
         return channel
 
@@ -495,7 +495,7 @@ class Reactor:
                 # Out of descriptors or buffers: rest until the next tick instead of spinning.
                 self.accept_errors += 1
                 self._resting.append(listening)
-                if self.entrance.out_of_descriptors(is_shortage(error)):
+                if self.pre_login_limits.out_of_descriptors(is_shortage(error)):
                     self.spare.refuse(listening.sock)
                 self.epoll.modify(listening.sock.fileno(), 0)
                 return
@@ -504,9 +504,9 @@ class Reactor:
                 self.accepts_refused += 1
                 continue
             peer = peer_text(address)
-            strangers = self.entrance.plain
+            strangers = self.pre_login_limits.plain
             try:
-                if not self.entrance.has_place(strangers, peer):
+                if not self.pre_login_limits.has_place(strangers, peer):
                     sock.close()
                     continue
                 connection = listening.acceptor.accepted(peer)
@@ -560,7 +560,7 @@ class Reactor:
         del self._channels[channel.fd]
         if channel.connection.stuck:
             channel.connection.stuck_with(0)
-        self.entrance.open -= 1
+        self.pre_login_limits.open -= 1
         self._leaving.pop(channel, None)
         self.epoll.unregister(channel.fd)
         channel.fd = -1

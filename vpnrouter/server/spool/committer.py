@@ -40,7 +40,7 @@ class Committer(CommitPort):
         super().__init__()
         self._spool = spool
         self._store = store
-        self._troubles = spool.context.troubles
+        self._troubles = spool.context.operator_warnings
         self._flying = False
         self._inbox: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._done: list[str] = []

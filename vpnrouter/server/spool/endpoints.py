@@ -101,7 +101,7 @@ class Endpoints:
         """The endpoint of this name, under these terms; made if it is new, with what is in the spool for it."""
         endpoint = endpoints_of(vpn).get((kind, name))
         if endpoint is not None:
-            endpoint.take_terms(terms)
+            endpoint.take_settings(terms)
             if endpoint in self._orphans:
                 self._orphans.remove(endpoint)
             return endpoint
@@ -141,7 +141,7 @@ class Endpoints:
             known = self._known.get((endpoint.vpn.name, endpoint.kind, endpoint.name))
             if known is not None:
                 self._detach(known)
-            endpoint.take_terms(_shut(endpoint.terms.copy()))
+            endpoint.take_settings(_shut(endpoint.settings.copy()))
             self._orphans.append(endpoint)
             self._tell(endpoint)
 
