@@ -1,6 +1,4 @@
-"""The operational record of one bridge and its states, as tables: how it stands, since when, and why.
-
-The states of a bridge, as tables.
+"""The operational record of one bridge, and the tables of its states.
 
 Inbound is what the bridge is for: its messages come in from the remote message VPN. Outbound says
 whether the remote has a bridge of its own whose messages go out over the same connection. The state
@@ -182,7 +180,7 @@ UP: Final = frozenset(_LIVE)
 
 
 def next_inbound(state: Inbound, given: Input) -> Inbound:
-    """The state after `given`. Raises LookupError for an input that the state does not list."""
+    """Return the state after `given`. Raises LookupError for an input that the state does not take."""
     after = INBOUND.get((state, given))
     if after is None:
         raise LookupError(f"a bridge in state {state} does not take {given}")
@@ -190,7 +188,7 @@ def next_inbound(state: Inbound, given: Input) -> Inbound:
 
 
 def next_outbound(state: Outbound, given: Peer) -> Outbound:
-    """The state after `given`. Raises LookupError for an input that the state does not list."""
+    """Return the state after `given`. Raises LookupError for an input that the state does not take."""
     after = OUTBOUND.get((state, given))
     if after is None:
         raise LookupError(f"the outbound half in state {state} does not take {given}")
@@ -200,7 +198,7 @@ def next_outbound(state: Outbound, given: Peer) -> Outbound:
 _FAILURES: Final = frozenset(
     {Input.FAILED, Input.LOST, Input.REFUSED, Input.VERSION_MISMATCH, Input.STALL}
 )
-"""Inputs whose reason is why the bridge is not in sync."""
+"""Inputs whose reason explains why the bridge is not in sync."""
 
 _CLEARED_BY: Final = frozenset({Input.WELCOMED, Input.RELEASE, Input.DISABLE, Input.ENABLE})
 """Inputs after which the last reason is history."""

@@ -1,12 +1,10 @@
-"""What crossed a bridge and what did not, by the field's names, in balance.
+"""Counts what crossed a bridge and what did not, under the field's names, in balance.
 
 For the inbound direction received = delivered + discarded by reason + in flight, and for the
 outbound one offered = sent + discarded by reason + in flight, at every instant.
 
-From the counters that run along with the messages to those of a bridge's record.
-
-The data plane counts on objects of the link. What it counted since the last look is added to the
-record when somebody asks, and when a half ends, so that counting costs nothing per message.
+The data plane counts on objects of the link. The difference is added to the record when it is read, and when a half
+ends, so that a record costs nothing per message.
 """
 
 from __future__ import annotations
@@ -74,13 +72,13 @@ class Counters:
         self.offered_tx_msg_count = 0
 
     def data_rx(self, messages: int, size_bytes: int, now_ns: int) -> None:
-        """Count a batch of messages that came over the link."""
+        """Count a batch of received messages."""
         self.data_rx_msg_count += messages
         self.data_rx_byte_count += size_bytes
         self.last_data_rx_ns = now_ns
 
     def data_tx(self, messages: int, size_bytes: int, now_ns: int) -> None:
-        """Count a batch of messages that went out over the link."""
+        """Count a batch of sent messages."""
         self.data_tx_msg_count += messages
         self.data_tx_byte_count += size_bytes
         self.last_data_tx_ns = now_ns
@@ -116,7 +114,7 @@ class Counters:
 
     @property
     def discarded_rx_msg_count(self) -> int:
-        """Messages that came and were not delivered, whatever the reason."""
+        """Messages received and not delivered, for any reason."""
         return self.discarded_rx.total()
 
     @property
@@ -126,22 +124,22 @@ class Counters:
 
     @property
     def rx_msg_count(self) -> int:
-        """All frames that came."""
+        """All frames received."""
         return self.data_rx_msg_count + self.control_rx_msg_count
 
     @property
     def tx_msg_count(self) -> int:
-        """All frames that went out."""
+        """All frames sent."""
         return self.data_tx_msg_count + self.control_tx_msg_count
 
     @property
     def rx_byte_count(self) -> int:
-        """All bytes that came."""
+        """All bytes received."""
         return self.data_rx_byte_count + self.control_rx_byte_count
 
     @property
     def tx_byte_count(self) -> int:
-        """All bytes that went out."""
+        """All bytes sent."""
         return self.data_tx_byte_count + self.control_tx_byte_count
 
     def rx_imbalance(self, in_flight: int) -> int:
@@ -157,7 +155,7 @@ class Counters:
 
 @final
 class RxTally:
-    """What came in over one half: the link's publisher as last looked at."""
+    """Copies into `Counters` what a half received, as the link's publisher counted it."""
 
     __slots__ = ("_bytes", "_delivered", "_messages", "_unmatched")
 
@@ -189,7 +187,7 @@ class RxTally:
 
 @final
 class TxTally:
-    """What went out over one half: the link's outbox and client as last looked at."""
+    """Copies into `Counters` what a half sent, as the link's outbox and client counted it."""
 
     __slots__ = ("_bytes", "_discarded", "_full", "_offered", "_sent")
 

@@ -1,4 +1,4 @@
-"""The halves of one bridge: what happens to them is told to its machine, and what that decides is done with them."""
+"""Connects a bridge's machine with links: reports what happens to its halves, performs the machine's actions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class BridgeDriver(HalfCallbacks, ABC):
-    """One bridge. Whoever runs it gives the clock, makes connections, and raises events."""
+    """One bridge. The subclass provides the clock, makes connections and raises events."""
 
     def __init__(self, machine: Machine, links: RemoteLinks) -> None:
         self.machine = machine
@@ -60,7 +60,7 @@ class BridgeDriver(HalfCallbacks, ABC):
         """Raise an event about the bridge."""
 
     def poke(self) -> None:
-        """Ask the machine again soon: something has happened."""
+        """Schedule another step of the machine: something has happened."""
 
     @property
     def taker(self) -> FlowReceiver | None:
@@ -92,7 +92,7 @@ class BridgeDriver(HalfCallbacks, ABC):
 
     @final
     def begun(self, number: int, half: OwnHalf) -> None:
-        """Tell the machine that HELLO of a half is about to leave."""
+        """Report to the machine that the HELLO of a half is about to leave."""
         self.halves[number] = half
         link = half.link
         ends = ConnectionEnds(link.peer, link.address, link.interface, link.dialed, link.tls)

@@ -1,8 +1,6 @@
-"""The receiver of a guaranteed flow: takes messages into the message VPN, once each, and answers its sender.
+"""Receives a guaranteed flow: publishes each message once in the message VPN, and acknowledges it.
 
-The receiver of a guaranteed flow: takes messages into the message VPN, once each, and acknowledges them.
-
-It lives as long as its bridge; connections come and go under it. Nothing is acknowledged before the commit
+The receiver lives as long as its bridge, over all connections. Nothing is acknowledged before the commit
 that holds message and position (LINK-42), nothing that was accepted is taken twice (LINK-49).
 """
 
@@ -47,8 +45,8 @@ _OUTCOMES: Final[dict[int, int]] = {
 
 @final
 class FlowAcks:
-    """Of the flow that stands; `flow_id` is 0 while none does. `out` are positions that came and were neither
-    acknowledged nor given back, at most `window`.
+    """What a bound flow has to acknowledge; `flow_id` is 0 while none is bound. `out` are positions that were received
+    and neither acknowledged nor given back, at most `window`.
     """
 
     __slots__ = (
@@ -77,12 +75,12 @@ class FlowAcks:
         self._stalled = False
 
     def opened(self, flow_id: int, window: int) -> None:
-        """Note that the flow stands, with its id and window."""
+        """Note that the flow is bound, with its id and window."""
         self.flow_id = flow_id
         self.window = window
 
     def over(self) -> None:
-        """Drop all answers that are due: no flow stands any more."""
+        """Drop all pending answers: no flow is bound any more."""
         self.flow_id = 0
         self.out.clear()
         self._acks.clear()
@@ -92,7 +90,7 @@ class FlowAcks:
         self._given_up.clear()
 
     def came(self, position: int) -> None:
-        """A message came. Raises ProtocolError for one that is out already, or beyond the window."""
+        """Note a received message. Raises ProtocolError for a position in flight already, or beyond the window."""
         if position in self.out or len(self.out) >= self.window:
             raise ProtocolError(
                 PROTOCOL_ERROR,
@@ -135,7 +133,7 @@ class FlowAcks:
         self._rejects.append(frames.Reject(self.flow_id, position, QUOTA_EXCEEDED, reason, fate))
 
     def released(self) -> None:
-        """Tell the owner that nothing is held up any more."""
+        """Report that nothing is held any more."""
         if self._stalled:
             self._stalled = False
             if self.owner is not None:
@@ -147,7 +145,7 @@ class FlowAcks:
         return bool(self._acks)
 
     def acknowledge(self) -> None:
-        """Say what was stored since the last time, then what was refused: it came behind that."""
+        """Send what was stored since the last time, then what was refused after it."""
         owner = self.owner
         if owner is None:
             return
@@ -167,8 +165,8 @@ class FlowAcks:
 
 @final
 class FlowBinding:
-    """What is asked of the remote for a flow. `queue` is the queue that is wanted, "" for none, with at most `window`
-    messages on the way. `unready`: BIND waits for the parking lot. `asked` is the number of the last BIND.
+    """The binding of a flow to a remote queue. `queue` is the one to bind, "" for none, with at most `window` messages
+    in flight. `unready`: BIND waits for the parking lot. `asked` is the number of the last BIND.
     """
 
     __slots__ = (
@@ -221,7 +219,7 @@ class FlowBinding:
         return encode.bind(frame)
 
     def unwanted(self, frame: frames.Bound) -> bool:
-        """True when this is the answer to a request that was given up."""
+        """Return whether this answers a request that was given up."""
         if frame.request_id not in self._unwanted:
             return False
         self._unwanted.discard(frame.request_id)
@@ -249,7 +247,7 @@ class FlowBinding:
         return left.ranges()
 
     def give_up(self) -> None:
-        """Drop the answer to what was asked for, if one is due."""
+        """Drop the answer to the pending request, if there is one."""
         if self.queue and self._request_id and self._synced == self.asked:
             self._unwanted.add(self._request_id)
 
@@ -263,7 +261,7 @@ class FlowBinding:
         return flow_id in self._left
 
     def heard(self, flow_id: int) -> None:
-        """Note that UNBOUND came for a flow that was left."""
+        """Note that UNBOUND was received for a flow that was left."""
         self._left.discard(flow_id)
 
     def over(self) -> None:
@@ -301,7 +299,7 @@ class FlowOutcome(CompletionCallback):
 
 @final
 class FlowLaneActions(LaneActions):
-    """What the lanes may ask for."""
+    """The actions of `LaneOrder` on a flow."""
 
     __slots__ = ("_flow",)
 
@@ -437,16 +435,16 @@ class FlowReceiver:
 
     @property
     def flow_id(self) -> int:
-        """The flow that stands, 0 for none."""
+        """Id of the bound flow, 0 for none."""
         return self._answers.flow_id
 
     @property
     def held(self) -> int:
-        """Messages that came, and wait in memory for the message VPN to take them."""
+        """Messages received that wait in memory until the message VPN takes them."""
         return len(self._messages)
 
     def take(self, terms: FlowSettings) -> None:
-        """Go on under other terms: for what comes, and for what is tried again."""
+        """Use other settings, for new messages and for those that are retried."""
         self.terms = terms
         self.lanes.policy = terms.on_reject
 
@@ -500,7 +498,7 @@ class FlowReceiver:
         self._over()
 
     def finish(self, code: int, reason: str) -> None:
-        """End the flow from this side when all that was taken is acknowledged; `unbound` is told then."""
+        """End the flow from this side when all accepted messages are acknowledged; `unbound` is called then."""
         owner = self._answers.owner
         if owner is None:
             return
@@ -553,7 +551,7 @@ class FlowReceiver:
         return self._answers.owner is owner
 
     def detach(self) -> None:
-        """The link is lost; what was not acknowledged will come again."""
+        """Detach from the lost link. What was not acknowledged will be sent again."""
         self._drop_held()
         self._answers.owner = None
         self._client = None
@@ -617,9 +615,8 @@ class FlowReceiver:
             self.lanes.arrive(position, receive.lane(message, self.terms.lanes))
 
     def enter(self, position: int) -> bool:
-        """Publish the message at `position` in the message VPN; False when the spool refuses it.
-
-        A message whose topic is not valid here is given back for good, which counts as done.
+        """Publish the message at `position` in the message VPN. Returns False where the spool refuses it. A message
+        whose topic is not valid here is rejected for good, which counts as done.
         """
         message = self._messages[position]
         # Message and position are both in the unit, or neither is.

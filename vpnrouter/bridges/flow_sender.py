@@ -1,9 +1,7 @@
-"""The senders of guaranteed flows to a peer's bridge: each is bound to one queue here.
+"""Sends guaranteed flows to a peer's bridge, each from one queue here.
 
-The sender of a guaranteed flow: one peer's bridge bound to one queue here.
-
-It sends within the window, settles what the peer says that it has, and says FORGET when that is synced
-(LINK-42). What the peer has not acknowledged when the link is lost goes back to its place in the queue.
+A flow sends within its window, settles what the peer acknowledges, and sends FORGET when that is synced
+(LINK-42). What is not acknowledged when the link is lost returns to its place in the queue.
 """
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ _BOUND: Final = 2
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FlowCallbacks:
-    """The link under a flow, and whoever wants to know how the flow fares."""
+    """Callbacks of a flow: the link under it and what it reports."""
 
     __slots__ = ()
 
@@ -80,7 +78,7 @@ class FlowCallbacks:
         raise AssertionError(data)
 
     def full(self) -> bool:
-        """True while so much waits for the link that no more should be added."""
+        """Return whether so much waits for the link that no more should be added."""
         return False
 
     # -- of a sender -----------------------------------------------------------------------------
@@ -90,7 +88,7 @@ class FlowCallbacks:
         self.say(data)
 
     def discarded(self, message: Message, reason: str) -> None:
-        """A message went no further, for a reason of core/discard_reasons.py; it is settled at both ends."""
+        """A message was discarded, for a reason of core/discard_reasons.py. It is settled at both ends."""
 
     def permits(self, endpoint: Endpoint) -> bool:
         """True while the peer may take from `endpoint`."""
@@ -111,19 +109,19 @@ class FlowCallbacks:
         """The flow was bound."""
 
     def unbound(self, code: int, reason: str) -> None:
-        """The flow is over, or never came to be; `code` is one of LINK-40."""
+        """The flow is over, or was refused; `code` is one of LINK-40."""
 
     def received(self, message: Message, size: int) -> None:
-        """A message came, in a frame of `size` bytes; what becomes of it is told later."""
+        """A message was received, in a frame of `size` bytes. Its outcome is reported later."""
 
     def passed_over(self, size: int, reason: str) -> None:
-        """A message came in a frame of `size` bytes and was not looked at, for a reason of core/discard_reasons.py."""
+        """A message was received in a frame of `size` bytes and skipped, for a reason of core/discard_reasons.py."""
 
     def entered(self, outcome: int) -> None:
-        """A message that came was accepted; `outcome` is the spool's."""
+        """A received message was accepted; `outcome` is the spool's."""
 
     def returned(self, count: int, reason: str) -> None:
-        """The sender has `count` messages again that came here, for a reason of core/discard_reasons.py."""
+        """`count` received messages went back to the sender, for a reason of core/discard_reasons.py."""
 
 
 @final
@@ -233,16 +231,16 @@ class FlowSender(Flow):
 
     @property
     def is_open(self) -> bool:
-        """True when the peer was told that the flow is bound, and was not told that it is over."""
+        """Return whether BOUND was sent to the peer, and UNBOUND was not."""
         return self._open
 
     def activated(self, active: bool) -> None:
-        """Tell the peer whether the flow is active, for its operator."""
+        """Send FLOW_STATUS: whether the flow is active, for the peer's operator."""
         if self._open:
             self._owner.opened(self)
 
     def on_unbind(self) -> None:
-        """End the flow as the peer asks, and answer UNBOUND."""
+        """End the flow at the peer's request, and answer UNBOUND."""
         self.end()
         self._owner.say(encode.unbound(frames.Unbound(self.flow_id)))
 
@@ -251,7 +249,7 @@ class FlowSender(Flow):
         return self._owner.permits(self.endpoint)
 
     def unbound(self, reason: str) -> None:
-        """Tell the peer that the queue was shut down or deleted, or may not be used; it answers with UNBOUND."""
+        """End a flow whose queue was shut down, deleted or may not be used; the peer answers with UNBOUND."""
         code = UNKNOWN_QUEUE if self.endpoint.deleted else UNAVAILABLE
         if reason == PERMISSION_DENIED:
             code = NOT_AUTHORIZED
@@ -326,7 +324,7 @@ class FlowSender(Flow):
             self.endpoint.wake()
 
     def _obstacle(self, message: Message) -> str:
-        """Why the message never goes this way, "" when it may (LINK-36)."""
+        """Return why the message may never be sent to this peer, "" where it may (LINK-36)."""
         if not may_enter(message.path, self._client.vpn_id):
             return LOOP_DETECTED
         if message.hops >= HOPS_MOST:
@@ -548,7 +546,7 @@ class FlowSenders(FlowCallbacks):
             self.say(encode.bound(answer))
 
     def _tell_denied(self, queue: str, why: str) -> None:
-        """Raise the event, not for each time that the bridge asks again."""
+        """Raise the event once, not for each time that the bridge binds again."""
         text = (
             f"VPN {self._client.vpn.name} client {self._client.client_name}: {why}: queue {queue}"
         )
@@ -630,7 +628,7 @@ class FlowSenders(FlowCallbacks):
             del self._flows[flow_id]
 
     def queues(self) -> list[str]:
-        """The queues that flows stand to, for those who look."""
+        """The queues with a bound flow, for monitoring."""
         return [flow.endpoint.name for flow in self._flows.values() if not flow.over]
 
     def last_id(self) -> int:
@@ -638,13 +636,13 @@ class FlowSenders(FlowCallbacks):
         return max((flow.last_id for flow in self._flows.values()), default=0)
 
     def tell(self) -> None:
-        """Tell the peer the state of flows that has changed. Called from time to time, not for each message."""
+        """Send the state of flows that has changed. Called from time to time, not for each message."""
         for flow in self._flows.values():
             if flow.is_open and flow.shown != (flow.active, flow.endpoint.spooled_count):
                 self.opened(flow)
 
     def opened(self, flow: FlowSender) -> None:
-        """Tell the peer the state of a flow that it has just been given."""
+        """Send the state of a flow to the peer that was bound just now."""
         flow.shown = (flow.active, flow.endpoint.spooled_count)
         self.say(encode.flow_status(frames.FlowStatus(flow.flow_id, *flow.shown)))
 

@@ -1,4 +1,4 @@
-"""What the half of a bridge on a link reports, and to whom."""
+"""Defines what the own half of a link reports, and the callbacks that receive it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class HalfEvent(StrEnum):
-    """What an inbound half tells its owner."""
+    """What an own half reports."""
 
     WELCOMED = "welcomed"
     SUBSCRIBED = "subscribed"
-    """All subscriptions asked for so far are answered; a reason tells of a refused one."""
+    """All requested subscriptions are answered. A reason names a refused one."""
     DRAINED = "drained"
     """Nothing is subscribed any more, and everything that was on the way has arrived."""
     REFUSED = "refused"
     VERSION_MISMATCH = "version-mismatch"
     BOUND = "bound"
-    """The flow of guaranteed messages stands."""
+    """The flow of guaranteed messages is bound."""
     UNBOUND = "unbound"
-    """It does not, and is asked for again."""
+    """The flow is not bound, and will be requested again."""
     STALLED = "stalled"
     """A guaranteed message is refused here and holds back those behind it."""
     RELEASED = "released"
-    """It does so no more."""
+    """No message is held any more."""
     PARTED = "parted"
     """Another connection has taken this one's place: nothing more is attracted, and what was sent still arrives."""
     LOST = "lost"
@@ -44,7 +44,7 @@ FLOW_EVENTS: Final = frozenset(
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class HalfCallbacks:
-    """Whoever runs the bridge and wants to know how its half fares."""
+    """Callbacks of an own half; the bridge's driver implements them."""
 
     __slots__ = ()
 

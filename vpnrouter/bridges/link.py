@@ -1,8 +1,8 @@
-"""One connection between two routers: framing, heartbeats, goodbyes, the times of each, and where links begin.
+"""Runs one connection between two routers: framing, handshake, heartbeats, time-outs and close.
 
-The *inbound* half is the own bridge's: what it attracts comes in. The *outbound* half is the peer's:
-what its bridge attracts goes out. A link begins with the half of whoever dialled and may take the
-other one as well (LINK-39). Both halves share one client in the message VPN.
+The own half receives what the own bridge attracts; the peer's half sends what the peer's bridge attracts. A link begins
+with the half of the side that dialled, and may take the other one as well (LINK-39). Both halves share one client in
+the message VPN.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ PART_MOST_NS: Final = 10_000_000_000
 
 @final
 class LinkClock(TimerTarget):
-    """Waits for the handshake of `link` from the start, and asks for signs of life after `beat`."""
+    """Times out the handshake of `link`, and sends heartbeats after `beat`."""
 
     __slots__ = ("_interval_ns", "_link", "_parted_ns", "_parting", "_said", "_timer")
 
@@ -92,7 +92,7 @@ class LinkClock(TimerTarget):
             self._timer = None
 
     def beat(self, interval_ms: int) -> None:
-        """Ask for a sign of life after `interval_ms` of silence; 0 never."""
+        """Send a heartbeat after `interval_ms` of silence; 0 for never."""
         self.stop()
         if interval_ms:
             self._interval_ns = interval_ms * MILLISECOND_NS
@@ -461,7 +461,7 @@ class Link(LinkEnd):
         return client
 
     def up(self, peer_max_frame: int) -> None:
-        """Finish the handshake of the first half: a fault is told with CLOSE from here on."""
+        """Finish the handshake of the first half. From here on a fault is reported with CLOSE."""
         self.send_most = min(peer_max_frame, limits.LINK_FRAME_BYTES)
         self.max_frame = limits.LINK_FRAME_BYTES
         self.no_more_does(STRANGE)
@@ -487,7 +487,7 @@ class Link(LinkEnd):
     # -- the way down ----------------------------------------------------------------------------
 
     def _broken(self, code: int, text: str) -> None:
-        """The peer broke the protocol: tell it why and close."""
+        """Report a violation of the protocol to the peer and close."""
         self.book.router.protocol_errors += 0 if self.dialed else 1
         self.goodbye(code, text)
 
@@ -503,10 +503,8 @@ class Link(LinkEnd):
         self.end(text)
 
     def part(self, code: int, text: str) -> None:
-        """Close this connection: the peer's half goes on over another one (LINK-20).
-
-        Where our own half uses it as well, what the peer has sent before is still taken: the peer closes behind its
-        last message, or falls silent.
+        """Close this connection: the peer's half goes on over another one (LINK-20). Where the own half uses it as
+        well, what the peer has sent before is still read: the peer closes after its last message, or falls silent.
         """
         own, peer, client, vpn = self.own_half, self.peer_half, self.client, self.vpn
         if (
@@ -558,7 +556,7 @@ class Link(LinkEnd):
             self.context.ready.append(self.outbox)
 
     def faulty_end(self, error: Exception, cost: str) -> None:
-        """Count and tell what the end of the link, or of a half of it, raised; the other steps go on."""
+        """Count and report an error that was raised while the link or a half of it ended. The other steps go on."""
         self.faulty = True
         name, msg_vpn = self.log_identity()
         self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
@@ -608,7 +606,7 @@ class Link(LinkEnd):
                 self.peer_half.account()
 
     def tally(self) -> None:
-        """Bring the records of both halves up to date."""
+        """Update the counters of both halves' records."""
         own, peer = self.own_half, self.peer_half
         if own is not None:
             own.update_counters()

@@ -60,15 +60,12 @@ def vpn_id(router: str, vpn: str) -> str:
 
 
 def path_for(came_by: Sequence[str], own: str) -> list[str]:
-    """The path to send along: the one the message came by, then the sending VPN.
-
-    `came_by` is empty for a message published here.
-    """
+    """Return the path to send along: `came_by`, empty for a message published here, then the sending VPN."""
     return [*came_by, own]
 
 
 def may_enter(path: Sequence[str], vpn: str) -> bool:
-    """Whether a message with this path has not been in `vpn`; asked by sender and by receiver."""
+    """Return whether `vpn` is not in the path of a message. Sender and receiver both check."""
     return vpn not in path
 
 
@@ -91,7 +88,7 @@ def why_not(path: Sequence[str], hops: int, own: str, max_ttl: int) -> str:
 
 @final
 class InboundTraces:
-    """Records them for the bridge of `terms` on one link; remembers the last way a message came."""
+    """Records trace events for the bridge of `terms` on one link; caches the context of the last path."""
 
     __slots__ = ("_bridge", "_link", "_received", "_remote_vpn")
 
@@ -109,7 +106,7 @@ class InboundTraces:
             router_context.recorder.record(context, router_context.wall_ns, b"", 0, 0, 0, -1, -1, 0)
 
     def received(self, message: Message) -> None:
-        """A traced message came over the link."""
+        """Record that a traced message was received over the link."""
         router_context = self._link.context
         context = self._received
         path = ">".join(message.path)
@@ -290,11 +287,11 @@ class LinkClient(Subscriber):
         return ""
 
     def bridge_of(self, inward: bool) -> str:
-        """The name of our bridge for messages that come in, of the peer's for those that leave."""
+        """The name of the own bridge for received messages, of the peer's bridge for sent ones."""
         return self.bridge if inward else self.peer_bridge
 
     def _renamed_topic(self, message: Message) -> bytes:
-        """The topic as the peer sees it, b"" when nothing of what it asked for takes that in."""
+        """Return the topic as the peer sees it, b"" where none of its subscriptions match it."""
         topic = message.topic
         known = self._renamed.get(topic)
         if known is not None:

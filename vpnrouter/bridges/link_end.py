@@ -1,4 +1,4 @@
-"""What the parts of a link need of it: who is at the other end, and a way to send control frames there."""
+"""The base of a link, as far as its flows and records need it: the peer's names and a way to send control frames."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LinkEnd(Connection):
         self.outbox.control(data)
 
     def tally(self) -> None:
-        """Bring the records of the bridges on this link up to date."""
+        """Update the counters of the records of the bridges on this link."""
         raise NotImplementedError
 
     def next_flow_id(self) -> int:

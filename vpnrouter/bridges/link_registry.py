@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LinkLog:
-    """Whoever tells people about the peers' bridges; the base tells nobody."""
+    """Reports logins of peers' bridges; this base does nothing."""
 
     __slots__ = ()
 
@@ -101,18 +101,18 @@ class LinkRegistry:
         self._watchers: dict[str, list[HalfCallbacks]] = {}
 
     def nonce(self) -> bytes:
-        """Bytes that nobody can guess, different at each call."""
+        """Return unpredictable bytes, different at each call."""
         self._drawn += 1
         return hmac.digest(self._secret, b"nonce %d" % self._drawn, "sha256")[:NONCE_BYTES]
 
     # -- incoming links --------------------------------------------------------------------------
 
     def watch(self, vpn: str, watcher: HalfCallbacks) -> None:
-        """Tell `watcher` of links that come in to `vpn`, and of those that lose a half and stay."""
+        """Notify `watcher` of links that come in to `vpn`, and of those that lose a half and stay open."""
         self._watchers.setdefault(vpn, []).append(watcher)
 
     def unwatch(self, vpn: str, watcher: HalfCallbacks) -> None:
-        """Tell it no more. Nothing happens when it was not told."""
+        """Stop notifying it. Does nothing where it was not registered."""
         known = self._watchers.get(vpn, [])
         if watcher in known:
             known.remove(watcher)
@@ -123,14 +123,14 @@ class LinkRegistry:
         self.changed(link)
 
     def changed(self, link: Link) -> None:
-        """Tell watchers that a half of `link` came or went: a bridge may be able to use this or another link."""
+        """Notify watchers that a half of `link` began or ended: a bridge may be able to use this or another link."""
         vpn = link.vpn
         if vpn is not None:
             for watcher in list(self._watchers.get(vpn.name, [])):
                 watcher.incoming(link)
 
     def peer_logged_out(self, key: str, link: Link) -> None:
-        """The peer's bridge `key` is no more logged in over `link`."""
+        """Note that the peer's bridge `key` is no longer logged in over `link`."""
         if self.serving.get(key) is link:
             del self.serving[key]
 
@@ -179,9 +179,8 @@ class LinkRegistry:
     # -- routers by name -------------------------------------------------------------------------
 
     def learn(self, vpn: str, router: str, place: ListenAddress, *, proved: bool) -> None:
-        """Remember that `router` answers at `place`, as the peer of a link of `vpn` said.
-
-        A place that was told without a proof does not replace one that was told with a proof.
+        """Remember the listen address that `router` gave as the peer of a link of `vpn`. An address without a proof
+        does not replace one with a proof.
         """
         if not (place.link_port or place.links_port):
             return

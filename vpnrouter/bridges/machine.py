@@ -1,7 +1,7 @@
 """What a bridge does next, without I/O: which remote it takes, over which link, when it moves, goes back and waits.
 
-The machine is told what has happened and the time. `step` answers with actions, to be performed in their order, and
-`wake_ns` says when to ask again. It moves the record of the bridge (bridge.py) through its states.
+Its caller reports what has happened, and the time. `step` returns actions, to be performed in their order, and
+`wake_ns` is the time of the next step. It moves the record of the bridge (bridge.py) through its states.
 
 A *login* is one try to be logged in at a remote, from the begin of the connection to the end of the half. At most
 three exist: the one in use, the one that stands by at a better remote, and the one that the bridge moves to. A move
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from vpnrouter.events.table import EventType
 
 SLOWEST_NS: Final = 30 * SECOND_NS
-"""Longest delay between two tries, unless SPREAD asks for a longer one."""
+"""Longest delay between two tries, unless SPREAD needs a longer one."""
 
 SPREAD: Final = 3
 """The longest delay is at least this many times `retry_delay`: with a smaller range many bridges would try in step."""
@@ -37,13 +37,13 @@ DRAIN_NS: Final = 2 * SECOND_NS
 """Silence after which nothing more is expected from a link that is left."""
 
 DRAIN_MOST_NS: Final = 10 * SECOND_NS
-"""Time that a link that is left has to deliver what is on the way, as long as something comes."""
+"""Time that a link that is left has for its messages in flight, as long as something is received."""
 
 VERSION_WAIT_NS: Final = 60 * SECOND_NS
 """Time before a remote that speaks another major version is tried again."""
 
 MERGE_AGAIN_NS: Final = 3 * SECOND_NS
-"""Time before a bridge asks again for the connection of a peer that did not let it in."""
+"""Time before a bridge tries again to log in over the connection of a peer that refused it."""
 
 FORGIVEN_NS: Final = 300 * SECOND_NS
 """After this time a fault that ended the work of a bridge does not count as a repetition."""
@@ -52,7 +52,7 @@ FAULTS_DOUBLED: Final = 5
 """How often the wait after such a fault is doubled, from one second on."""
 
 STALL_TELLS_NS: Final = 60 * SECOND_NS
-"""How long it is not told again that a bridge stalls."""
+"""Time for which a stall of the bridge is not reported again."""
 
 _TRY_NS: Final = limits.CONNECT_TIMEOUT_S * SECOND_NS
 
@@ -61,8 +61,8 @@ _WAITING: Final = (Inbound.NOT_READY_WAIT_NEXT, Inbound.NOT_READY_WAIT_BRIDGE_VE
 
 @dataclass(frozen=True, slots=True)
 class BridgeSettings:
-    """What the configuration says of when and where a bridge connects. Delays are nanoseconds; a `failback_delay_ns`
-    of 0 means that it never goes back by itself.
+    """When and where a bridge connects, from the configuration. Delays are nanoseconds; a `failback_delay_ns` of 0
+    means no automatic fail-back.
     """
 
     remotes: tuple[Remote, ...] = ()
@@ -87,7 +87,7 @@ NOWHERE: Final = ConnectionEnds("")
 
 
 class Dial(NamedTuple):
-    """Connect to a remote and say HELLO. `moves_from` is the login whose place this one takes, 0 for none."""
+    """Connect to a remote and send HELLO. `moves_from` is the login that this one replaces, 0 for none."""
 
     number: int
     remote: Remote
@@ -117,7 +117,7 @@ class DetachHalf(NamedTuple):
 
 
 class ApplySettings(NamedTuple):
-    """Ask the remote for what is configured now."""
+    """Request from the remote what is configured now."""
 
     number: int
 
@@ -161,11 +161,11 @@ class Links(ABC):
 
     @abstractmethod
     def heard_ns(self, number: int) -> int:
-        """Return when something came over the link of a login."""
+        """Return when something was received over the link of a login."""
 
 
 class Phase(Enum):
-    """How far a login has come."""
+    """Phases of a login."""
 
     DIALLING = auto()
     ASKING = auto()
@@ -176,7 +176,7 @@ class Phase(Enum):
 @final
 @dataclass(slots=True, eq=False)
 class Login:
-    """One login. In the first two phases it is given up at `until_ns`; `since_ns` is when it was welcomed."""
+    """One login. The first two phases time out at `until_ns`; `since_ns` is when it was welcomed."""
 
     number: int
     remote: Remote
@@ -245,7 +245,7 @@ class Machine:
         return [one for one in (self.use, self.mover, self.standby) if one is not None]
 
     def login(self, number: int) -> Login | None:
-        """Return the login of this number, None for one that the machine has given up."""
+        """Return the login of this number, None for one that is given up."""
         for one in self.logins():
             if one.number == number and one.phase is not Phase.OVER:
                 return one
@@ -290,7 +290,7 @@ class Machine:
         return self.remotes.replace(settings.remotes, settings.retry_count)
 
     def remove(self) -> list[Action]:
-        """End all logins: the bridge is no more part of the configuration, or the router stops."""
+        """End all logins: the bridge was removed from the configuration, or the router stops."""
         self.removed = True
         self._leave_all()
         return self._actions()
@@ -330,7 +330,7 @@ class Machine:
             login.until_ns = now_ns + _TRY_NS
 
     def failed(self, number: int, why: str, now_ns: int) -> None:
-        """Note that a login came to nothing before HELLO."""
+        """Note that a login failed before HELLO."""
         login = self.login(number)
         if login is None:
             return
@@ -363,7 +363,7 @@ class Machine:
     def link_event(
         self, number: int, event: HalfEvent, reason: str, now_ns: int, *, in_sync: bool = False
     ) -> list[Action]:
-        """Note any other event of a half. `in_sync` says that all that was asked for is answered."""
+        """Note any other event of a half. `in_sync` says that all requests are answered."""
         login = self.login(number)
         if login is None:
             return []
@@ -374,12 +374,14 @@ class Machine:
         return self._actions()
 
     def incoming(self, now_ns: int) -> None:
-        """Note that the remote to dial next may be back, since its bridge has come in here."""
+        """Note that the remote to dial next may be reachable, since its bridge has logged in here."""
         if self.record.inbound_state is Inbound.NOT_READY_WAIT_NEXT and not self._refused:
             self._next_ns = now_ns
 
     def broken(self, why: str, now_ns: int, draw: float) -> list[Action]:
-        """Begin anew after a fault of the router. Each repetition waits longer: it must not keep the router busy."""
+        """Start again after a fault of the router. Each repetition waits longer, so that it does not keep the router
+        busy.
+        """
         self._todo.clear()
         self._leave_all()
         self.use = self.standby = self.mover = self._draining = None
@@ -457,7 +459,7 @@ class Machine:
                 self._tell(table.LINK_UP, "up")
 
     def _lost(self, why: str, now_ns: int) -> None:
-        """The half in use is over. In a move nothing is told: another one takes its place."""
+        """Handle the end of the half in use. In a move nothing is reported: another half replaces it."""
         record = self.record
         if not (record.is_up or record.inbound_state is Inbound.NOT_READY_HANDSHAKING):
             return
@@ -596,9 +598,8 @@ class Machine:
         return True
 
     def _after(self, use: Login, now_ns: int, *, moving: bool = False) -> bool:
-        """The login in use is over: take the one that stands by, or say when to try again.
-
-        What the bridge does next depends on how far it had come.
+        """Replace the ended login by the one that stands by, or set the time of the next try. This depends on how far
+        the login had come.
         """
         record = self.record
         standby = self.standby
@@ -715,7 +716,7 @@ class Machine:
         return False
 
     def _stay(self, use: Login, mover: Login, now_ns: int) -> bool:
-        """Nothing came of a move."""
+        """Note that a move failed."""
         self._give_up(mover)
         self.mover = None
         if use.phase is Phase.OVER:
@@ -742,7 +743,7 @@ class Machine:
         return False
 
     def _adopt(self, login: Login, now_ns: int) -> bool:
-        """Take a login that stands by for the one in use; False where its remote is no more configured."""
+        """Use the login that stands by. Returns False where its remote is no longer configured."""
         if login.remote not in self.remotes.all():
             self._give_up(login)
             self.mover = None
@@ -841,7 +842,7 @@ class Machine:
             self.use = None
 
     def _overtaken(self, now_ns: int) -> bool:
-        """Another way was found while one was being tried; False where that had come further already."""
+        """Give up a try because another way was found. Returns False where the try was too far along."""
         record = self.record
         if record.inbound_state not in {Inbound.PREPARE_FETCHING_DNS, Inbound.NOT_READY_CONNECTING}:
             return False
@@ -865,7 +866,7 @@ class Machine:
         self._tell_once(table.NOT_CONNECTED, f"not connected: {why}", why)
 
     def _tell_once(self, kind: EventType, text: str, why: str) -> None:
-        """Tell a reason once and not at every attempt: a remote may be away for days."""
+        """Report a reason once and not at every attempt: a remote may be away for days."""
         if why != self._told:
             self._told = why
             self._tell(kind, text)

@@ -1,4 +1,4 @@
-"""The guaranteed flow of an own bridge over one link: begun, asked for again, and ended."""
+"""Binds the guaranteed flow of an own bridge over one link, binds it again after a refusal, and ends it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 REBIND_LEAST_MS: Final = 1000
-"""Milliseconds at least before a queue that was refused is asked for again."""
+"""Shortest time in milliseconds before a refused queue is bound again."""
 
 NO_FLOWS: Final = "the remote router keeps no guaranteed messages"
 
 
 @final
 class _Again(TimerTarget):
-    """A timer after which the flow is asked for again."""
+    """The timer that binds the flow again."""
 
     __slots__ = ("_flow",)
 
@@ -44,15 +44,15 @@ class _Again(TimerTarget):
         return self._flow.owning_connection()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """Ask for the queue again."""
+        """Bind the queue again."""
         self._flow.again()
 
 
 @final
 class OwnFlow(FlowCallbacks):
-    """Of `half`, whose bridge takes guaranteed messages in with `taker`. `bound_since_ns` is -1 while the flow
-    does not stand, and `reason` says then why not; `stands_by` says that another consumer gets the messages of
-    the queue, `queue_msgs` how many it had when the remote told last, -1 where it has not told.
+    """The flow of `half`, whose messages `taker` receives. `bound_since_ns` is -1 while the flow is not bound; `reason`
+    says why. `stands_by`: another consumer gets the messages of the queue. `queue_msgs` is how many the remote last
+    reported in it, -1 for no report.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class OwnFlow(FlowCallbacks):
     # -- what the bridge wants -------------------------------------------------------------------
 
     def ask(self, terms: RemoteSettings) -> None:
-        """Have the flow that these terms say: the one that stands, or another one in its place."""
+        """Bind the queue of these settings, instead of the bound one where they differ."""
         flow = terms.flow
         self.taker.take(flow)
         asked = (terms.queue, terms.window, flow.lanes, flow.on_reject, flow.selector)
@@ -110,12 +110,12 @@ class OwnFlow(FlowCallbacks):
             self._lacks(NO_FLOWS)
 
     def again(self) -> None:
-        """Ask once more for what was refused."""
+        """Try again to bind the refused queue."""
         self._timer = None
         self._start()
 
     def finish(self) -> None:
-        """End the flow when all that was taken is acknowledged; the half is told then (`flow_is_over`)."""
+        """End the flow when all accepted messages are acknowledged; then `flow_is_over` of the half is called."""
         if self.over:
             return
         # What was refused, and is to be asked for again later, is not there to be ended.
@@ -180,7 +180,7 @@ class OwnFlow(FlowCallbacks):
         self._half.link.say(data)
 
     def bound(self) -> None:
-        """Note that the queue is bound, and tell the bridge."""
+        """Note and report that the queue is bound."""
         self.bound_since_ns = self._half.link.context.now_ns
         self.reason = ""
         self._tell(HalfEvent.BOUND, "")
@@ -205,11 +205,11 @@ class OwnFlow(FlowCallbacks):
             self._tell(HalfEvent.UNBOUND, reason)
 
     def stalled(self, reason: str) -> None:
-        """Tell the bridge that a message is held."""
+        """Report that a message is held."""
         self._tell(HalfEvent.STALLED, reason)
 
     def released(self) -> None:
-        """Tell the bridge that no message is held any more."""
+        """Report that no message is held any more."""
         self._tell(HalfEvent.RELEASED, "")
 
     def _tell(self, event: HalfEvent, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The own half of a link: our bridge logs in there, subscribes, and takes messages."""
+"""Logs in at the peer for the own bridge, subscribes and receives messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UNPROVED: Final = (
 )
 
 UNSURE: Final = -1
-"""In place of flags: nobody knows whether the peer has this subscription."""
+"""Stands in place of flags while it is unknown whether the peer has this subscription."""
 
 
 @final
@@ -321,17 +321,15 @@ class OwnHalf(Deriver):
     # -- subscriptions ---------------------------------------------------------------------------
 
     def _take_only(self) -> None:
-        """From now on only messages that are asked for may enter."""
+        """Let only subscribed messages enter from now on."""
         sink = self.link.sink
         if sink is not None:
             sink.permitted.clear()
             sink.rule = self._wanted.change(set(self.wanted), set(self._unsure))
 
     def want(self, filters: list[tuple[int, str]], selectors: dict[str, str]) -> None:
-        """Ask for exactly these filters: the difference goes over the link (LINK-26).
-
-        What is added is asked for before what is no more wanted is dropped, so that no message
-        attracted by both is missed.
+        """Request exactly these filters; the difference goes over the link (LINK-26). New ones are requested before old
+        ones are dropped, so that no message that both attract is missed.
         """
         if self._over or not self.welcomed:
             return
@@ -368,7 +366,7 @@ class OwnHalf(Deriver):
             self._settled("")
 
     def drain(self) -> None:
-        """Drop subscriptions and flow; DRAINED is told when all that was on the way has arrived."""
+        """Drop subscriptions and flow; DRAINED is reported when everything in flight has arrived."""
         self._draining = True
         self.want([], {})
         if self.flow is not None:
@@ -398,7 +396,7 @@ class OwnHalf(Deriver):
                 self.refused[text] = f"{why}: {text}"
 
     def flow_is_over(self) -> None:
-        """Finish draining: all guaranteed messages that were taken are acknowledged, and no more come."""
+        """Finish draining: all accepted guaranteed messages are acknowledged, and no more follow."""
         if self._draining and self._pending == 0:
             self._settled("")
 
@@ -526,7 +524,7 @@ class OwnHalf(Deriver):
             self.owner.link_event(self, HalfEvent.LOST, why)
 
     def account(self) -> None:
-        """After a fault of the router, count as discarded what came and was not delivered."""
+        """After a fault of the router, count as discarded what was received and not delivered."""
         counters = self.record.counters
         missing = counters.rx_imbalance(self.in_flight)
         if missing > 0:
@@ -534,12 +532,12 @@ class OwnHalf(Deriver):
 
     @property
     def over(self) -> bool:
-        """Whether nothing more comes of this half."""
+        """Whether the half has ended."""
         return self._over
 
     @property
     def in_sync(self) -> bool:
-        """Whether all that was asked for is answered."""
+        """Whether all requests are answered."""
         return self.welcomed and self._pending == 0
 
     @property
@@ -549,11 +547,11 @@ class OwnHalf(Deriver):
 
     @property
     def in_flight(self) -> int:
-        """Messages that came and wait to be taken."""
+        """Messages that were received and wait to be accepted."""
         return 0 if self.flow is None or self.flow.over else self.flow.taker.held
 
     def update_counters(self) -> None:
-        """Bring the record up to date."""
+        """Update the counters of the record."""
         link = self.link
         if self._tally is not None and link.sink is not None:
             self._tally.update_counters(link.sink, self.record.counters, link.context.now_ns)

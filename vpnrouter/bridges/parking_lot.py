@@ -1,12 +1,10 @@
-"""What goes on and what waits when a message VPN refuses a bridge's guaranteed message: lanes and the parking lot.
+"""Decides which guaranteed messages of a bridge pass and which wait when the message VPN refuses one (`on_reject`).
 
-A message enters it and leaves it in one unit with its position or its new place, so it is in one of them
+A message enters the parking lot and leaves it in one unit with its position or its new place, so it is in one of them
 whatever breaks. The lot is the only consumer of its endpoint and holds all of it unacknowledged, in order.
 
-What goes on and what waits when a message VPN refuses a guaranteed message of a bridge (`on_reject`).
-
 A message of the bridge is known by its position, its lane by a number. Messages of one lane always enter the
-message VPN in the order in which they came; what the policy says is who has to wait:
+message VPN in their order; the policy says which ones wait:
 
 | policy | a message that is refused | what comes behind it |
 |---|---|---|
@@ -61,7 +59,7 @@ class ParkingLot(Flow):
         return self.unseen == 0
 
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-        """Do nothing: messages that leave the lot have no sender to tell any more."""
+        """Do nothing: messages that leave the lot have no sender to notify."""
 
     def room(self) -> int:
         """Messages that still fit into the window."""
@@ -172,7 +170,7 @@ class LaneOrder:
         return bool(self.held or self.parked)
 
     def arrive(self, position: int, lane: int) -> None:
-        """Let a message that came over the link pass, or hold it."""
+        """Let a received message pass, or hold it."""
         if self.held or not self._pass(position, lane):
             self.held.append((position, lane))
 
@@ -205,7 +203,7 @@ class LaneOrder:
             held.popleft()
 
     def drop(self) -> list[int]:
-        """The link is lost: what is held will come again. Returns the positions."""
+        """Drop what is held, since the link is lost and it will be sent again. Returns the positions."""
         dropped = [position for position, _ in self.held]
         self.held.clear()
         return dropped

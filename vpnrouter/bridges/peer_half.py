@@ -1,4 +1,4 @@
-"""The peer's half of a link: its bridge logs in here as a client and is sent what it attracts."""
+"""Lets the peer's bridge log in as a client, and sends it what it attracts."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class SubscribeJob(Job):
         return codes.GRANTED
 
     def owning_connection(self) -> Connection | None:
-        """The link that the request came over."""
+        """The link of the request."""
         return self._link
 
 
@@ -262,7 +262,7 @@ class PeerHalf(Deriver):
             link.resume()
 
     def _ask(self, vpn: MessageVpn) -> None:
-        """Ask for a proof that the peer knows the password (LINK-51)."""
+        """Send a challenge: the peer has to prove that it knows the password (LINK-51)."""
         link = self.link
         try:
             admission = admit_proof(vpn, self.hello.client_username or None)
@@ -477,7 +477,7 @@ class PeerHalf(Deriver):
             self.flows.judge()
 
     def _refuse(self, code: int, text: str, why: str = "") -> None:
-        """Refuse the login; `why` is the true reason where the peer is told less."""
+        """Refuse the login; `why` is the full reason where the peer gets a shorter one."""
         link = self.link
         why = why or text
         if link.book.rehearsal is not None:
@@ -591,7 +591,7 @@ class PeerHalf(Deriver):
     # -- counting --------------------------------------------------------------------------------
 
     def update_counters(self, dropped: int = 0) -> None:
-        """Bring the record up to date."""
+        """Update the counters of the record."""
         link = self.link
         if self._client is not None and self._tally is not None and self.record is not None:
             client = self._client
@@ -605,7 +605,7 @@ class PeerHalf(Deriver):
             )
 
     def settle(self, dropped: int) -> None:
-        """Bring the counts up to date for the last time; `dropped` messages went down with the connection."""
+        """Update the counters for the last time; `dropped` messages were lost with the connection."""
         self.update_counters(dropped)
         self._tally = None
         if self.record is not None and self.link in self.record.sending:

@@ -1,4 +1,4 @@
-"""What a bridge has asked for: subscriptions at the serving end, and at the asking end what may come."""
+"""The subscriptions of a bridge: at the serving end what to send, at the receiving end what may enter."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ QUEUE: Final = b"$queue/"
 
 @final
 class SubscribedRule(BoundRule):
-    """The filters that are asked for at one time. Routes and publishers remember answers by the rule object, so each
-    change makes a new one.
+    """The filters subscribed at one time. Routes and publishers cache answers by the rule object, so each change makes
+    a new one.
     """
 
     def __init__(self, trie: SubscriptionTrie) -> None:
@@ -57,10 +57,10 @@ class SubscribedRule(BoundRule):
 
 @final
 class SubscribedFilters:
-    """The filters under which messages may come now, in `*` `>` dialect.
+    """The filters under which messages may enter now, in `*` `>` dialect.
 
-    A filter counts from the moment it is asked for, and a dropped one until the peer has answered. An exception
-    counts from the peer's answer on: messages that were on the way before it are no fault of the peer.
+    A filter counts from its request on, a dropped one until the peer has answered. An exception counts from the peer's
+    answer on: messages in flight before it are no fault of the peer.
     """
 
     __slots__ = ("_filters", "_trie")
@@ -70,7 +70,7 @@ class SubscribedFilters:
         self._filters: dict[str, Filter] = {}
 
     def change(self, after: set[str], unsure: set[str]) -> SubscribedRule:
-        """Ask for `after` from now on. `unsure` are filters, old and new, that the peer has not answered yet."""
+        """Request `after` from now on. `unsure` are filters, old and new, that the peer has not answered yet."""
         due: set[str] = set()
         for text in after | unsure:
             if not text.startswith("!") or (text in after and text not in unsure):
@@ -90,7 +90,7 @@ class SubscribedFilters:
 
 
 def subscribed_to(sink: Publisher, topic: bytes) -> bool:
-    """True when the bridge asked for `topic`, which is as it came over the link."""
+    """Return whether `topic`, as received over the link, matches a subscription."""
     rule = sink.rule
     if rule is None:
         return True
@@ -143,7 +143,7 @@ class PeerSubscriptions:
         self.wanting_retained: list[Subscription] = []
 
     def inherit(self, before: PeerSubscriptions, subscriptions: list[Subscription]) -> None:
-        """Go on with what was asked for over the connection that this one takes over."""
+        """Take the subscriptions of the connection that this one replaces."""
         client = self._client
         standing = {old.filter.original: old for old in subscriptions}
         for text, sources in before.sources.items():
@@ -172,7 +172,7 @@ class PeerSubscriptions:
             client.asked(text, filter_)
 
     def _tell_dropped(self, text: str, why: str) -> None:
-        """Tell that a subscription of the connection before is not granted any more: bounds or rules have changed."""
+        """Report that a subscription of the connection before is no longer granted: bounds or rules have changed."""
         client = self._client
         vpn = client.vpn
         events = vpn.context.events
@@ -249,7 +249,7 @@ class PeerSubscriptions:
         return True
 
     def _drop_sources(self, sources: list[Filter]) -> None:
-        """Drop those of `sources` that no other filter of the peer stands for."""
+        """Drop those of `sources` that no other filter of the peer maps to."""
         client = self._client
         left = {source.original for kept in self.sources.values() for source in kept}
         for source in sources:
@@ -259,10 +259,11 @@ class PeerSubscriptions:
 
 @final
 class RetainedReplay(Job):
-    """Sends a peer what was retained before it subscribed (LINK-26), in slices, as fast as its link takes it.
+    """Sends a peer the retained messages that match a new subscription (LINK-26), in slices, as fast as its link takes
+    them.
 
-    Each topic is sent once for each new filter. Messages are left out that came from the peer, that its ACL denies,
-    or that an exception, a selector or the hop limit keeps back.
+    Each topic is sent once for each new filter. Messages are left out that came from the peer, that its ACL denies, or
+    that an exception, a selector or the hop limit excludes.
     """
 
     __slots__ = (

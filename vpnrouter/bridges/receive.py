@@ -1,4 +1,4 @@
-"""What a message that came over a link is here: read from its frame, and let in or kept out."""
+"""Reads a message from a link frame, and decides whether it may enter the message VPN."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PATH_BYTES: Final = limits.LINK_PATH_KEPT * (limits.LINK_PATH_ENTRY_BYTES + 2)
 
 
 def direct(frame: Direct, client: Subscriber, path: list[str], context: TurnContext) -> Message:
-    """The message in `frame`, which came from `client`; `path` holds where there is none in it (LINK-29)."""
+    """Return the message in `frame`, from `client`. `path` is used where the frame holds none (LINK-29)."""
     message = Message(frame.topic, frame.payload, frame.properties, False, client)
     message.path = path
     message.hops = 1
@@ -68,10 +68,7 @@ def direct(frame: Direct, client: Subscriber, path: list[str], context: TurnCont
 def arrived(
     frame: Guaranteed, client: Subscriber, path: list[str], context: TurnContext
 ) -> Message:
-    """The guaranteed message in `frame`, which came from `client`.
-
-    `path` is the path of a message whose frame holds none (LINK-29).
-    """
+    """Return the guaranteed message in `frame`, from `client`. `path` is used where the frame holds none (LINK-29)."""
     message = direct(frame.message, client, path, context)
     # How it was published is another thing than how it travels: what a queue promoted is non-persistent.
     message.persistent = frame.flags & PERSISTENT != 0
@@ -118,13 +115,13 @@ def enters(message: Message, vpn: MessageVpn, terms: FlowSettings, queue: str) -
 
 
 def known_snapshot(message: Message, vpn: MessageVpn) -> bool:
-    """True for a message that is retained here already, and came again because a bridge subscribed again (LINK-35)."""
+    """Return whether this message is retained here already, and was sent again for a renewed subscription (LINK-35)."""
     kept = vpn.retained.message(message.topic, vpn.retained.last, vpn.context.now_ns)
     return kept is not None and (kept.payload, kept.block) == (message.payload, message.block)
 
 
 def copy_of_another(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> bool:
-    """True when another copy of a Direct message with an id came before (LINK-47)."""
+    """Return whether another copy of a Direct message with an id was received before (LINK-47)."""
     if vpn.seen is None:
         vpn.seen = SeenIds()
     verdict = vpn.seen.look(message.message_id, message.hops)
@@ -136,7 +133,7 @@ def copy_of_another(message: Message, vpn: MessageVpn, mapping: TopicMapping | N
 
 
 def _relay(message: Message, vpn: MessageVpn, mapping: TopicMapping | None) -> None:
-    """A copy that came the shorter way after a longer one may reach VPNs that the other could not."""
+    """Relay a copy that took a shorter path after a longer one: it may reach VPNs that the other could not."""
     topic = message.topic
     try:
         if mapping is not None:

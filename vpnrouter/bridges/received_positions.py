@@ -1,8 +1,8 @@
-"""Which messages of a remote queue a bridge has accepted, and its sender does not know of; in memory and on disk.
+"""Remembers which messages of a remote queue a bridge has accepted and the sender does not know of, also on disk.
 
-The set is written in the same commit as the messages, so a message that comes again after whatever broke is
-known. Positions are those of the remote store; sets are kept apart by store and by queue, for a bridge that
-moves between remotes or whose queue changes comes back one day to what it left unfinished.
+The set is written in the same commit as the messages, so a message that is sent again after a fault is recognized.
+Positions are those of the remote store; sets are kept apart by store and by queue, for a bridge that moves between
+remotes, or whose queue changes, may come back to what it left unfinished.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @final
 class AcceptedPositions:
-    """Changes `accepted`, which is stored under `key`. `is_open` while a flow stands."""
+    """The accepted positions of one flow, stored under `key`. `is_open` while the flow is bound."""
 
     __slots__ = ("_dirty", "_key", "_positions", "_spool", "accepted")
 
@@ -44,12 +44,12 @@ class AcceptedPositions:
         return 0 if self._positions is None else self._positions.count
 
     def open(self, store_id: bytes, queue: str, settled: list[tuple[int, int]]) -> None:
-        """Note that a flow stands; `settled` are ranges that its sender has settled."""
+        """Note that a flow is bound; `settled` are ranges that its sender has settled."""
         self._positions = self.accepted.of(store_id, queue)
         self.forget(settled)
 
     def close(self) -> None:
-        """Note that no flow stands; what was taken is remembered."""
+        """Note that no flow is bound; the accepted positions are kept."""
         self._positions = None
 
     def has(self, position: int) -> bool:
@@ -132,7 +132,7 @@ class PositionSet:
         return True
 
     def remove(self, first: int, count: int) -> int:
-        """Take a range out, whatever of it is there; returns how many positions went."""
+        """Take a range out. Returns how many positions were in it."""
         firsts, counts = self._firsts, self._counts
         end = first + count
         at = max(0, bisect_right(firsts, first) - 1)

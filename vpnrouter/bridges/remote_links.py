@@ -1,4 +1,4 @@
-"""The links that serve a bridge: those over which it may log in at a remote, and where a remote answers."""
+"""Finds the links over which a bridge may log in at a remote, and the address where a remote answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ConfiguredRemotes:
     """How topics are renamed that leave for a remote."""
 
     def terms(self, remote: Remote) -> RemoteSettings:
-        """Return what the bridge asks of this remote. Reads the password where it is."""
+        """Return the settings for this remote. Reads the password from where it is kept."""
         raise NotImplementedError
 
     def trusts(
@@ -65,7 +65,7 @@ class RemoteLinks(Links):
                 self.book.out_mappings[self._peer(remote)] = configured.out_mapping
 
     def forget(self) -> None:
-        """Stop renaming what goes out to the remotes: the bridge is no more."""
+        """Stop renaming what goes out to the remotes, since the bridge is removed."""
         for remote in self.configured.remotes:
             self.book.out_mappings.pop(self._peer(remote), None)
 
@@ -111,7 +111,7 @@ class RemoteLinks(Links):
         return None
 
     def heard_ns(self, number: int) -> int:
-        """Return when something came over the link of a login."""
+        """Return when something was received over the link of a login."""
         return self.halves[number].link.heard_ns
 
     def may_be(self, remote: Remote | None, link: Link) -> bool:

@@ -95,7 +95,7 @@ class RemoteOrder:
         return tuple(self._sorted)
 
     def written(self) -> tuple[Remote, ...]:
-        """All remotes, best first; those that are not enabled come last."""
+        """All remotes, best first, those that are disabled last."""
         return tuple(sorted(self._written, key=lambda r: (not r.enabled, r.connect_order)))
 
     def failed(self) -> Remote | None:

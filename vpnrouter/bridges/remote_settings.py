@@ -1,9 +1,7 @@
-"""What a bridge asks of its remote message VPN, and when an incoming one and the local one may share a connection.
+"""The settings of a bridge for a remote message VPN, and the test whether two bridges may share a connection.
 
-May an incoming bridge and the local one share a connection? Five tests, all must pass.
-
-Two uni-directional bridges between the same two message VPNs are not allowed; a compatible incoming
-bridge becomes bi-directional instead.
+Two uni-directional bridges between the same two message VPNs are not allowed; a compatible incoming bridge becomes bi-
+directional instead.
 """
 
 from __future__ import annotations
@@ -50,13 +48,12 @@ WINDOW: Final = 255
 
 @final
 class RemoteSettings:
-    """What a bridge asks of its remote message VPN; filters are in `*` `>` dialect with their flags.
+    """The settings of a bridge for one remote message VPN; filters are in `*` `>` dialect with their flags.
 
-    `selectors` holds the selector of each filter that has one. `scheme` is BASIC, SCRAM or
-    CLIENT_CERTIFICATE of frames.py. `verified` says that TLS verifies the remote's name. `compress` offers
-    compression. `mapping` renames what comes in. Guaranteed messages come from `queue`, "" for none, with at most
-    `window` on the way; `flow` says how they are handled here. A queue that is refused is asked for again after
-    `retry_delay_ms`.
+    `selectors` holds the selector of each filter that has one. `scheme` is BASIC, SCRAM or CLIENT_CERTIFICATE of
+    frames.py. `verified` says that TLS verifies the remote's name. `compress` offers compression. `mapping` renames
+    received topics. Guaranteed messages come from `queue`, "" for none, with at most `window` in flight; `flow` says
+    how they are handled here. A queue that is refused is bound again after `retry_delay_ms`.
     """
 
     __slots__ = (

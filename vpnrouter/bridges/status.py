@@ -56,7 +56,7 @@ class RateMeter:
         self._samples: deque[tuple[int, tuple[int, ...]]] = deque(maxlen=limits.RATE_SAMPLES)
 
     def sample(self, now_ns: int, *counts: int) -> None:
-        """Note the counts as they stand. A count that is lower than before starts the meter anew."""
+        """Take a sample. A count lower than before resets the meter."""
         samples = self._samples
         if samples:
             last_ns, last = samples[-1]
@@ -147,7 +147,7 @@ class RemoteStatus:
     stands_by: bool = False
     """Whether the bridge is bound to its queue and another consumer gets what is in it."""
     queue_msg_count: int = -1
-    """Messages in the queue when the remote told last, some seconds ago at most; -1 where it does not tell."""
+    """Messages in the queue as the remote last reported it, some seconds ago at most; -1 for no report."""
     last_queue_bind_failure_reason: str = ""
     queue_bound_uptime: int = 0
     remote_msg_vpn_interface: str = ""
@@ -155,7 +155,7 @@ class RemoteStatus:
 
 @dataclass(frozen=True, slots=True)
 class RemoteSubscriptionStatus:
-    """One topic that a bridge asks its remote for, in the `*` `>` dialect."""
+    """One topic that a bridge subscribes to at its remote, in the `*` `>` dialect."""
 
     msg_vpn_name: str
     bridge_name: str
@@ -170,7 +170,7 @@ class RemoteSubscriptionStatus:
 
 @dataclass(frozen=True, slots=True)
 class LocalSubscriptionStatus:
-    """One topic that the remote's bridge asks for here, over the same connection."""
+    """One topic that the remote's bridge subscribes to here, over the same connection."""
 
     msg_vpn_name: str
     bridge_name: str
@@ -272,7 +272,7 @@ class BridgeStatus:
     msg_spool_rx_msg_count: int
     """The value of `guaranteed_rx_msg_count`, under the field's name."""
     remote_tx_flow_id: int
-    """Number that the remote gave the flow of guaranteed messages, 0 while none stands."""
+    """Id that the remote gave the flow of guaranteed messages, 0 while none is bound."""
     last_tx_msg_id: int
     """Spool id of the guaranteed message that was sent last to the remote's bridge over this connection, 0 for none."""
     guaranteed_taken_msg_count: int
@@ -280,7 +280,7 @@ class BridgeStatus:
     guaranteed_refused_msg_count: int
     """How often the message VPN refused one; one that waits counts each time that it is tried."""
     guaranteed_duplicate_msg_count: int
-    """Those that came after they were accepted, and were only acknowledged again."""
+    """Those received after they were accepted, and only acknowledged again."""
     parked_msg_count: int
     """Those that are set aside now (`on_reject: park`)."""
     tx_unacked_msg_count: int
@@ -308,7 +308,7 @@ class GuaranteedCounts:
     parked: int = 0
 
     def since(self, base: GuaranteedCounts) -> GuaranteedCounts:
-        """What was counted since the counts stood at `base`."""
+        """Return what was counted since `base`."""
         return GuaranteedCounts(
             self.received - base.received,
             self.taken - base.taken,
@@ -421,7 +421,7 @@ def remotes_of(
 
 
 def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUND) -> BridgeStatus:
-    """The bridge as it stands at `now_ns`, of the clock that its record was given."""
+    """Return the status of the bridge at `now_ns`, of the clock of its record."""
     counters = around.counters or bridge.counters
     rates = around.rates
     # A guaranteed message that waits for the connection is in its queue as well.

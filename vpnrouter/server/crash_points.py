@@ -1,8 +1,8 @@
-"""Named places in a router where it can be made to die, for tests of what a crash leaves behind.
+"""Named points in a router where a test can make it crash, to see what the crash leaves behind.
 
 The environment variable VPNROUTER_FAULT plants one fault in a process: `POINT:COUNT` or
-`POINT:COUNT:ACTION`. At the COUNT-th passing of POINT the action is done, once. A router without the variable
-holds None instead of a callable, and its paths ask for nothing but that:
+`POINT:COUNT:ACTION`. At the COUNT-th passing of POINT the action is done, once. A router without the variable holds
+None instead of a callable:
 
     if self.fault is not None:
         self.fault("commit-after-sync")
@@ -44,7 +44,7 @@ POINTS: Final[dict[str, str]] = {
     "bridge-forget-before-send": "a link ACK is taken by the remote side, its queue has not committed it",
     "recover-during": "a store is being read at the start, a part of it is in memory",
 }
-"""Each point and what is true when it is passed. tests/server/test_crash_points.py asks that all are passed."""
+"""Each point and what is true when it is passed. tests/server/test_crash_points.py checks that all are passed."""
 
 ACTIONS: Final[dict[str, int]] = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 """What happens: `kill` is a crash; `stop` leaves the process there, silent, with all connections open."""
@@ -60,7 +60,7 @@ class CrashPoint:
         self._act = act
 
     def __call__(self, point: str) -> None:
-        """Act if `point` is the one to fail at and has been passed as often as it is to be."""
+        """Act if `point` is the chosen one and has been passed often enough."""
         if point != self._point or not self._left:
             return
         self._left -= 1
@@ -72,9 +72,9 @@ def crash_point_from_environment(
     environment: Mapping[str, str] = os.environ,
     send: Callable[[int, int], None] = os.kill,
 ) -> CrashPoint | None:
-    """The fault that the environment asks for, None when it asks for none; told on stderr.
+    """Return the crash point that the environment names, None where it names none; reported on stderr.
 
-    Raises OperationError when the variable does not say POINT:COUNT or POINT:COUNT:ACTION.
+    Raises OperationError when the variable is not POINT:COUNT or POINT:COUNT:ACTION.
     """
     written = environment.get(VARIABLE, "")
     if not written:

@@ -109,7 +109,7 @@ CHUNK_ROWS: Final = 256
 """Rows made into Python values at a time: the interpreter lock is held for some milliseconds."""
 
 IDLE_S: Final = 1.0
-"""Seconds between two looks for sends whose outcome never came, when no rows come."""
+"""Seconds between two checks for sends without an outcome, while no rows arrive."""
 
 MISSING: Final = (
     "trace.otlp needs the OpenTelemetry SDK: pip install '.[otel]' in vpnrouter's source, or set"
@@ -131,7 +131,7 @@ class OtlpStatus(NamedTuple):
     waiting_rows: int
     """Rows in the queue."""
     last_error: str
-    """What went wrong last, in words; empty when nothing did."""
+    """The last error, empty for none."""
 
 
 class _LastLogText(logging.Handler):

@@ -1,4 +1,4 @@
-"""Verify passwords off the data plane: scrypt is slow on purpose, and releases the interpreter lock."""
+"""Verifies passwords in worker threads: scrypt is slow on purpose, and releases the interpreter lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start a router, say that it is ready, serve until told to stop: by a signal, and cleanly."""
+"""Starts a router, reports that it is ready, serves until a signal and stops cleanly."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def watch_signals(
 
 @final
 class SighupHandler:
-    """SIGHUPs, each answered by one `reread`; those that come during one by one more after it.
+    """Answers each SIGHUP by one `reread`; those received during one are answered together by one more.
 
     `reread` is None for a router that was not started from a file.
     """
@@ -80,11 +80,11 @@ class SighupHandler:
         self._noted = trio.Event()
 
     def note(self) -> None:
-        """Note that one more SIGHUP came."""
+        """Note one more SIGHUP."""
         self._noted.set()
 
     async def answer(self) -> None:
-        """Reload when asked, for ever."""
+        """Reload after each SIGHUP, for ever."""
         while True:
             await self._noted.wait()
             self._noted = trio.Event()

@@ -1,4 +1,4 @@
-"""Keep trace files while the router runs, show traces while they happen, and send spans to a collector."""
+"""Writes trace files while the router runs, shows live traces, and sends spans to a collector."""
 
 from __future__ import annotations
 

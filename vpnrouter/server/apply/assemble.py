@@ -1,4 +1,4 @@
-"""From a checked configuration to the core's objects."""
+"""Makes the core's objects from a checked configuration."""
 
 from __future__ import annotations
 

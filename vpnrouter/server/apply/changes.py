@@ -1,4 +1,4 @@
-"""Bridges, listeners, topic mappings and message VPNs of a changed configuration: what can fail is done first."""
+"""Applies a changed configuration to bridges, listeners, topic mappings and message VPNs; what can fail comes first."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Change the configuration of a running router so that it outlives a restart: Editor of the management API.
+"""Change the configuration of a running router so that it outlives a restart, for the management API.
 
-The person's file is never written. What the router is told to be is compared with it, and the difference is
+The person's file is never written. The configuration wanted is compared with it, and the difference is
 the overlay (config/overlay.py). A change is: make the document, validate it beside the router, stage the
 overlay, do what can fail of the change (bind addresses), rename the overlay, do the rest. Whatever fails on
-the way leaves everything as it was; who is answered can pull the plug.
+the way leaves everything as it was; a change that was answered survives a power cut.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class RouterEditor:
                 return await self._put(await self._beside(packed.unpacked), who)
 
     async def reread(self) -> None:
-        """Read file and overlay again and put them into force, as SIGHUP asks; tell on stderr."""
+        """Read file and overlay again and put them into force, as for SIGHUP; report on stderr."""
         packed: list[PackedDocument] = []
 
         def reading() -> Reading:
@@ -173,7 +173,7 @@ class RouterEditor:
                 self._take(loaded, packed[0])
 
     async def _put(self, document: Plain, who: str) -> Edited:
-        """Put a document into force. Called by whose turn it is."""
+        """Put a document into force. The caller holds the lock."""
         if not self._overlaid:
             raise OperationError(
                 "this router was started with --no-overlay, so its configuration changes by its file only"
@@ -233,7 +233,7 @@ def _copied(document: Plain) -> Plain:
 
 
 def _tell(who: str, changes: Sequence[Change]) -> None:
-    """Tell who changed what, each change in the message VPN that it is about, so that its users read it."""
+    """Raise an event for each change, in the message VPN that it is about, so that its users read it."""
     for change in changes[: limits.EDITOR_LINES_TOLD]:
         raise_event(CONFIG_CHANGE, f"{who}: {describe(change)}", _msg_vpn_of(change.path), who)
     if len(changes) > limits.EDITOR_LINES_TOLD:
@@ -247,7 +247,7 @@ def _msg_vpn_of(path: ChangePath) -> str:
 
 @contextmanager
 def _telling(who: str) -> Iterator[None]:
-    """Tell of a change that is refused, with the first reason: whoever asked gets all of them."""
+    """Raise an event for a refused change, with the first reason; the caller gets all of them."""
     try:
         yield
     except ConfigError as error:

@@ -15,10 +15,10 @@ from typing import Final, final
 from vpnrouter.errors import OperationError
 
 MODE: Final = 0o600
-"""Secrets may stand in it."""
+"""The file may hold secrets."""
 
 Look = tuple[int, int, int]
-"""What tells that a file is another one than before: its number, size and time of change."""
+"""Attributes by which a changed file is recognized: inode, size and time of change."""
 
 
 @final

@@ -137,11 +137,11 @@ FIXED: Final = ("router", "trace")
 """Top-level keys that hold until the router stops; every key below them needs a restart."""
 
 NEEDS_RESTART: Final = "needs restart: "
-"""How a line begins that tells of a difference that was not applied."""
+"""Begin of a line about a difference that was not applied."""
 
 
 class PreparedChange(NamedTuple):
-    """A change that cannot fail any more: `written` as it was asked for, `after` what of it is put in force."""
+    """A change that can no longer fail: `written` as it was requested, `after` the part that takes effect."""
 
     written: RouterConfig
     after: RouterConfig
@@ -263,7 +263,7 @@ class Reload:
             self._flows.look_for_gone()
 
     def tell_ports(self) -> None:
-        """Let peers be told where links are answered now."""
+        """Let peers learn the ports of the link listeners again."""
         self._book.link_port = self._answering.port_of("link")
         self._book.links_port = self._answering.port_of("links")
 

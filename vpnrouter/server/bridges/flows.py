@@ -1,4 +1,4 @@
-"""What bridges keep of guaranteed messages over all their connections, and what waits for them."""
+"""Keeps the flow receivers and parking lots of bridges over all their connections."""
 
 from __future__ import annotations
 

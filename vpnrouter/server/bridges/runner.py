@@ -1,4 +1,4 @@
-"""The task of one bridge: it turns what trio tells into events of the bridge's machine, and performs its actions."""
+"""Runs one bridge as a trio task: turns what happens into inputs of the bridge's machine, and performs its actions."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class BridgeRunner(BridgeDriver):
         self.poke()
 
     def remove(self) -> None:
-        """Log out at once, for good: the bridge is no more part of the configuration. The task ends."""
+        """Log out at once, for good: the bridge was removed from the configuration. The task ends."""
         self.links.forget()
         self.perform(self.machine.remove())
         flush_ready(self.vpn.context)

@@ -1,6 +1,6 @@
-"""Tell the operator what happens at the edge of a router: its event log, whoever asks it to.
+"""Raises events of the edge in the event log of the router that the task belongs to.
 
-Which router's log that is goes with the task (a context variable): whatever a router starts inherits it.
+The log is in a context variable, which tasks inherit from the one that starts them.
 Without one, in tools and tests, a line goes to stderr as it is.
 """
 
@@ -30,7 +30,7 @@ _LOG: ContextVar[EventLog | None] = ContextVar("vpnrouter-event-log", default=No
 
 
 def use_log(log: EventLog) -> None:
-    """From here on, in this task and those that it starts, everything is told to `log`."""
+    """Raise the events of this task, and of those that it starts, in `log`."""
     _LOG.set(log)
 
 
@@ -71,9 +71,9 @@ NOT_HERE: Final = "it speaks TLS, and this listener does not"
 
 
 class PeerLog(LinkLog):
-    """Tells of the bridges of other routers that log in here; `failed` is HandshakeFailures.note.
+    """Raises the events of other routers' bridges that log in here; `failed` is HandshakeFailures.note.
 
-    A refused bridge is told once for each reason and address until it is let in, since it goes on trying.
+    A refused bridge goes on trying: an event is raised once for each reason and address until it is let in.
     """
 
     __slots__ = ("_failed", "_rejected")
@@ -84,16 +84,16 @@ class PeerLog(LinkLog):
         self._rejected: dict[tuple[str, str], tuple[str, str]] = {}
 
     def peer_up(self, record: Bridge) -> None:
-        """Tell that a bridge has logged in, and forget why it was refused before."""
+        """Raise the event of a login, and forget why the bridge was refused before."""
         self._rejected.pop((record.facts.msg_vpn, record.facts.name), None)
         self._tell(record, table.LINK_UP, "up")
 
     def peer_down(self, record: Bridge, why: str) -> None:
-        """Tell that a bridge is down."""
+        """Raise the event of a bridge that is down."""
         self._tell(record, table.LINK_DOWN, f"down: {why}")
 
     def peer_rejected(self, hello: Hello, peer: str, why: str) -> None:
-        """Tell that a bridge was refused, once for each reason and address."""
+        """Raise the event of a refusal, once for each reason and address."""
         key = (hello.remote_vpn, client_name_of(hello.router, hello.local_vpn, hello.bridge))
         told = (host_of(peer), why)
         if self._rejected.get(key) == told:
@@ -110,7 +110,7 @@ class PeerLog(LinkLog):
         )
 
     def tls_met(self, peer: str) -> None:
-        """Tell of a peer that speaks TLS to a listener without it."""
+        """Count a peer that speaks TLS to a listener without it as a failed handshake."""
         self._failed(PLAIN, peer, NOT_HERE, time.monotonic())
 
     @staticmethod

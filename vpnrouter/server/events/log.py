@@ -1,6 +1,6 @@
-"""The events of a running router: raised by the core and the edge, written, published and kept.
+"""Writes and publishes the events of a running router, and keeps the newest.
 
-Lines to stderr, without ever making the router wait for whoever reads them.
+Lines go to stderr without ever making the router wait for their reader.
 
 A pipe, terminal or socket that says it has room takes `limits.EVENT_LINE_BYTES` at once. While it says
 that it has none, lines wait, and beyond `limits.EVENT_LINES_WAITING` they are lost and counted.
@@ -47,7 +47,7 @@ def _stderr() -> TextIO | None:
 
 @final
 class LogWriter:
-    """Writes whole lines to the stream that `stream` gives; None is nobody at all."""
+    """Writes whole lines to the stream that `stream` returns; None is no stream."""
 
     def __init__(self, stream: Callable[[], TextIO | None] = _stderr) -> None:
         self._stream = stream
@@ -85,7 +85,7 @@ class LogWriter:
             self._waiting.popleft()
 
     def take_lost(self) -> int:
-        """How many lines were lost since this was asked last; 0 while others still wait."""
+        """Return how many lines were lost since the last call, 0 while others still wait."""
         if self._waiting:
             return 0
         lost = self.lost
@@ -122,7 +122,7 @@ def _has_room(stream: TextIO) -> bool:
 
 @final
 class StderrLog:
-    """Listens to an EventLog. `settings` gives the `logging` block in force, asked at each event."""
+    """A listener of an EventLog. `settings` returns the `logging` block in force, at each event."""
 
     def __init__(
         self, router_name: str, writer: LogWriter, settings: Callable[[], Logging]
@@ -137,7 +137,7 @@ class StderrLog:
         self._limit = RateLimit(limits.EVENT_LINES_A_SECOND)
 
     def __call__(self, event: Event) -> None:
-        """Write one event, if it is to be written."""
+        """Write one event, if its level is logged."""
         written = self.settings()
         if written is not self._written:
             self._take(written)
@@ -150,7 +150,7 @@ class StderrLog:
         self._write(event)
 
     def tick(self, now_ns: int) -> None:
-        """About once a second: write what waits, and tell what was kept out. `now_ns` is UTC since 1970."""
+        """Write what waits, and how many events were suppressed; about once a second. `now_ns` is UTC since 1970."""
         self._writer.drain()
         lost = self._writer.take_lost()
         if lost:
@@ -211,7 +211,7 @@ class RouterEvents:
         use_log(self.log)
 
     def follow(self, config: Callable[[], RouterConfig]) -> None:
-        """Ask `config` for the configuration in force from now on."""
+        """Take the configuration in force from `config` from now on."""
         self._config = config
         self._stderr.settings = lambda: config().logging
         self.publisher.config = config

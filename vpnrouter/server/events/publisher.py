@@ -1,4 +1,4 @@
-"""Events as Direct messages in the message VPN that they are about, on the topics that the field gives them.
+"""Publishes events as Direct messages in the message VPN that they are about, on the field's topics.
 
     #LOG/LEVEL/VPN/ROUTER/EVENT/VPN               $SYS/LOG/… the same for MQTT
     #LOG/LEVEL/CLIENT/ROUTER/EVENT/VPN/CLIENT
@@ -82,7 +82,7 @@ class EventPublisher:
                 vpn.on_subscription = _Watch(self, vpn)
 
     def subscription(self, vpn: MessageVpn, subscription: Subscription, *, comes: bool) -> None:
-        """Publish that a subscription came or went, where the message VPN is configured to tell so."""
+        """Publish that a subscription was added or removed, where the message VPN is configured for it."""
         found = self.config().msg_vpns.get(vpn.name)
         mode = "off" if found is None else found.event.publish.subscription_mode
         subscriber = subscription.subscriber
@@ -101,7 +101,7 @@ class EventPublisher:
         self._add(vpn.name, topic, f"{self._router.name} {vpn.name} {name} {what} {text}")
 
     async def run(self, host: Host) -> None:
-        """Publish what comes, for ever."""
+        """Publish events, for ever."""
         while True:
             await self._more.wait()
             self._more = trio.Event()
@@ -131,7 +131,7 @@ class EventPublisher:
 
 @final
 class _Watch:
-    """What a message VPN calls with each subscription that comes and goes."""
+    """The callback of a message VPN for each added or removed subscription."""
 
     def __init__(self, publisher: EventPublisher, vpn: MessageVpn) -> None:
         self._publisher = publisher

@@ -1,4 +1,4 @@
-"""Looks once a second at what has thresholds, so that nothing has to be asked per message."""
+"""Checks once a second what has thresholds, so that it costs nothing per message."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOOK_S: Final = 1.0
 """Seconds between two looks."""
 
 SELDOM: Final = 5
-"""Each how many looks the bridges are looked at, whose counters are many."""
+"""The bridges, whose counters are many, are checked at every so many looks."""
 
 BRIDGES_AT_ONCE: Final = 16
 """Bridges that are looked at before other tasks have their turn."""

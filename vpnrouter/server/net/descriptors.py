@@ -1,4 +1,4 @@
-"""File descriptors: the limit of the process is raised, and one descriptor is kept in reserve."""
+"""Raises the process's limit of file descriptors, and keeps one descriptor in reserve."""
 
 from __future__ import annotations
 

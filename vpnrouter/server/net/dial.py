@@ -1,4 +1,4 @@
-"""Reach a remote router: look its name up, connect, shake hands; and where a connection comes from."""
+"""Connects to a remote router: name lookup, connect and TLS handshake; and names the ends of a connection."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class Connector:
         return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}"), str(own[0])
 
     async def drop(self, transport: socket.socket | Secured) -> None:
-        """Close what `open` gave and nobody wants."""
+        """Close what `open` returned and is not needed."""
         if isinstance(transport, socket.socket):
             transport.close()
         else:

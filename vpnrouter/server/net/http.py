@@ -131,7 +131,7 @@ class HttpConnection:
         self.waiting_since = trio.current_time()
         """When it began to wait for its first or its next request; infinite while it is served."""
         self.coming_since = math.inf
-        """When the body of its request began to come; infinite while none does."""
+        """When the body of its request began to arrive; infinite while there is none."""
         self._app = app
         self._barrier = barrier
         self._stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = accepted
@@ -148,7 +148,7 @@ class HttpConnection:
         """Whether the peer takes nothing more."""
 
     def fault(self, error: Exception, cost: str) -> None:
-        """Count and tell an unexpected exception of one request or connection."""
+        """Count and report an unexpected exception of one request or connection."""
         self._barrier.caught(error, REQUEST, "", "", cost)
 
     async def serve(self) -> None:
@@ -182,7 +182,7 @@ class HttpConnection:
     # -- what the peer sends ---------------------------------------------------------------------
 
     async def _request(self) -> h11.Request | None:
-        """The next request; None when none comes in time, or what comes is none."""
+        """Return the next request, None where none arrives in time or what arrives is invalid."""
         with trio.move_on_after(IDLE_S):
             event = await self._event()
             if isinstance(event, h11.Request):
@@ -190,7 +190,7 @@ class HttpConnection:
         return None
 
     async def _event(self) -> h11.Event | None:
-        """What comes next; None when nothing more does. What is no HTTP is refused."""
+        """Return the next event, None at the end of the connection. What is no HTTP is refused."""
         while True:
             try:
                 event = self._http.next_event()
@@ -234,7 +234,7 @@ class HttpConnection:
         return {"type": "http.disconnect"}
 
     def _drop_body(self) -> None:
-        """Take what came of a body that nobody asked for, and the end of one that is empty."""
+        """Read the rest of a request's body that the application did not read."""
         with suppress(h11.RemoteProtocolError):
             while self._http.their_state is h11.SEND_BODY:
                 if self._http.next_event() is h11.NEED_DATA:
@@ -305,7 +305,7 @@ class HttpConnection:
             self.socket.close()
 
     async def _end(self) -> None:
-        """Say that nothing more comes, and close."""
+        """Send the end of the response and close."""
         if isinstance(self._stream, trio.SocketStream):
             with suppress(OSError):
                 self.socket.shutdown(SHUT_WR)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 STREAMED: Final = frozenset({"mqtts", "ws", "wss", "links"})
-"""Protocols that cannot stand in the nested epoll."""
+"""Protocols that the nested epoll cannot serve."""
 
 SERVED: Final = frozenset({"mqtt", "link"}) | STREAMED | MANAGEMENT_PROTOCOLS
 """Protocols that this version serves."""
@@ -341,7 +341,7 @@ async def _serve_placed(
 async def _secure(
     door: _ListenerContext, tls: ServerTls, stream: trio.SocketStream, guest: _NotLoggedIn
 ) -> tuple[Secured, PeerCertificate | None] | None:
-    """TLS over an accepted socket, and what the client showed; None when nothing came of it."""
+    """Return TLS over an accepted socket and the client's certificate, None where the handshake failed."""
     if not await stream.socket.recv(1, socket.MSG_PEEK):
         # Somebody only looked whether the port answers.
         return None
@@ -406,7 +406,7 @@ class OpenListener:
 
 
 def load_management() -> None:
-    """Load what serving the API needs. It takes some hundred milliseconds, so do it before anybody is told "ready"."""
+    """Load the modules of the API. It takes some hundred milliseconds, so it is done before the router says "ready"."""
     import vpnrouter.management.application
     import vpnrouter.server.net.http  # noqa: F401
 
@@ -459,7 +459,7 @@ class ListenerSet:
             self._reactor.listen(bound.sock, answer.acceptor, written.max_connection_count)
 
     def admit(self, management: Management) -> None:
-        """Let the users of a changed configuration in from now on, and nobody else."""
+        """Let only the users of a changed configuration in from now on."""
         self._management = management
         for answer in self.open.values():
             if answer.access is not None:
@@ -479,9 +479,8 @@ class ListenerSet:
             self._reactor.bound(bound.sock, most)
 
     def end(self, key: Item) -> None:
-        """Take no more connections on a listener and close its socket; those that are open last.
-
-        Connections to the management API end with their listener.
+        """Stop accepting on a listener and close its socket; open connections stay. Those to the management API end
+        with it.
         """
         answer = self.open.pop(key)
         where = f"{answer.bound.written.protocol} {answer.bound.address}"
@@ -496,7 +495,7 @@ class ListenerSet:
         sock.close()
 
     def arrange(self, order: Iterable[Item]) -> None:
-        """Let `open` stand in the order of a configuration."""
+        """Sort `open` into the order of a configuration."""
         self.open = {key: self.open[key] for key in order if key in self.open}
 
     def figures(self) -> Iterator[ListenerFigures]:

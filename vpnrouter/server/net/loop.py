@@ -1,4 +1,4 @@
-"""The tasks that drive a router: rounds of the nested epoll, long work in slices, and garbage collection between them.
+"""Drives a router: rounds of the nested epoll, long work in slices, and garbage collection between them.
 
 Systems without epoll run a task for each socket.
 

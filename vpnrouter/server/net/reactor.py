@@ -56,7 +56,7 @@ class Acceptor:
     """What its listeners are called in messages."""
 
     def accepted(self, peer: str) -> Connection:
-        """The connection to feed with what comes from `peer` (an address as text)."""
+        """Return the connection to feed with the bytes of `peer` (an address as text)."""
         raise AssertionError(peer)
 
 
@@ -147,11 +147,12 @@ WINDOW_NS: Final = 10_000_000
 """Direct traffic is heavy from so many bytes in so many nanoseconds: some 200,000 small messages a second."""
 
 OWED_NS: Final = 100_000_000
-"""Nanoseconds of Direct traffic's time that the spool can owe: as long does it stand aside at most."""
+"""The most time in nanoseconds that the spool owes to Direct traffic, and stands back for."""
 
 GOODBYE_NS: Final = 5_000_000_000
-"""Nanoseconds a peer has to take our last bytes before its socket is closed: one that reads no more must
-not keep a descriptor and an outbox for ever."""
+"""Nanoseconds that a peer has to read its last bytes before its socket is closed, so that one that reads no more does
+not keep a descriptor and an outbox for ever.
+"""
 
 _READ: Final = select.EPOLLIN | select.EPOLLRDHUP
 _BOTH: Final = _READ | select.EPOLLOUT
@@ -306,7 +307,7 @@ class Reactor:
         self.epoll.register(fd, select.EPOLLIN)
 
     def unwatch(self) -> None:
-        """Stop watching the descriptor given to `watch`."""
+        """Stop watching a descriptor."""
         if not self.epoll.closed:
             self.epoll.unregister(self._watched)
         self._watched = -1
@@ -327,7 +328,7 @@ class Reactor:
         return self.accepts_refused, self.accept_errors
 
     def open_on(self, sock: socket.socket) -> int:
-        """How many connections are open that came by this listener."""
+        """Number of open connections of this listener."""
         listening = self._listeners.get(sock.fileno())
         return 0 if listening is None else listening.open
 
@@ -409,7 +410,7 @@ class Reactor:
         return True
 
     def _others(self, fd: int) -> None:
-        """Serve a descriptor that is no connection: accept from a listener, or call who asked for it."""
+        """Serve a descriptor that is no connection: accept from a listener, or call its callback."""
         listening = self._listeners.get(fd)
         try:
             if listening is not None:
@@ -535,7 +536,7 @@ class Reactor:
         flush_ready(self.context)
 
     def leave(self, channel: SocketChannel) -> None:
-        """Give a peer that has been told to go GOODBYE_NS to read what waits for it."""
+        """Give a closed peer GOODBYE_NS to read what waits for it."""
         if channel not in self._leaving:
             self._leaving[channel] = self.context.now_ns + GOODBYE_NS
 

@@ -1,4 +1,4 @@
-"""Connections that cannot stand in the nested epoll: TLS, and MQTT over WebSocket (MQTT 5, 6).
+"""Serves connections that the nested epoll cannot: TLS, and MQTT over WebSocket (MQTT 5, 6).
 
 Two trio tasks a connection, one reading, one writing; what they feed is the same connection object.
 """
@@ -194,7 +194,7 @@ GOODBYE_S: Final = 5.0
 
 
 class ByteStream(Protocol):
-    """What is asked of a transport; trio's streams fit."""
+    """The part of a trio stream that is used here."""
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         """Some bytes, b"" at the end."""
@@ -208,7 +208,7 @@ class ByteStream(Protocol):
 
 @final
 class StreamChannel(Channel):
-    """Tells the two tasks of a connection over `stream` that there is something to do."""
+    """Wakes the two tasks of a connection over `stream` when there is something to do."""
 
     def __init__(self, stream: ByteStream) -> None:
         self.stream = stream
@@ -239,7 +239,7 @@ class StreamChannel(Channel):
         return True
 
     async def wanted(self) -> None:
-        """Wait until a flush was asked for."""
+        """Wait for the next flush."""
         await self._wanted.wait()
         self._wanted = trio.Event()
 

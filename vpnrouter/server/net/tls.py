@@ -67,14 +67,14 @@ _REASONS: Final = {
     "NO_SHARED_CIPHER": "{peer} has no cipher in common",
     "TLSV1_UNRECOGNIZED_NAME": "{peer} does not know the name that was asked for",
 }
-"""OpenSSL's reason codes by name; what is not here is told in OpenSSL's words."""
+"""OpenSSL's reason codes and our words for them; other reasons are given in OpenSSL's words."""
 
 
 HUNG_UP: Final = (
     "the remote closed the connection without a word of TLS: the port does not speak TLS,"
     " or nobody is let in"
 )
-"""The reason where not even the first answer of a handshake came."""
+"""The reason where the peer closed before its first answer of the handshake."""
 
 
 def is_hung_up(error: BaseException) -> bool:
@@ -298,7 +298,7 @@ class HandshakeFailures:
         self._unsaid = 0
 
     def note(self, listener: str, peer: str, why: str, now_s: float) -> None:
-        """Tell of a handshake that failed at `now_s` of a monotonic clock, a few times per window only."""
+        """Report a handshake that failed at `now_s` of a monotonic clock, a few times per window only."""
         if now_s - self._began_s >= WINDOW_S:
             self._began_s = now_s
             self._said = 0
@@ -429,7 +429,7 @@ def _why(error: OSError | ValueError) -> str:
 
 @final
 class DialTls:
-    """A context for dialling, and what is asked of the remote's certificate besides its signature."""
+    """A context for dialling, and what the remote's certificate must have besides a valid signature."""
 
     __slots__ = ("context", "rules")
 

@@ -1,4 +1,4 @@
-"""The commit thread: one unit is synced there while the next one is built here (group commit)."""
+"""Commits units in a thread of its own: one is synced while the next one is built (group commit)."""
 
 from __future__ import annotations
 

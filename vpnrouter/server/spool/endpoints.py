@@ -1,4 +1,4 @@
-"""The queues and topic endpoints of a running router: as the configuration wants them, with what they hold."""
+"""Makes and changes the queues and topic endpoints of a running router as its configuration says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Balance sheets: counts of endpoints and bridges, kept in the message spool so that they go on over a restart.
+"""Saves the counters of endpoints and bridges in the message spool, so that they go on over a restart.
 
 A sheet is written with the unit that is being built, so its counts of an endpoint are true of the store with that
 unit. Changed sheets are written once a minute and at a clean stop. After a crash, messages that are missing are

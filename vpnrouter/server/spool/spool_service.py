@@ -1,4 +1,4 @@
-"""Open the message spool of a router and give its endpoints what was in it; and back it up while the router runs."""
+"""Opens the message spool of a router and recovers the messages of its endpoints."""
 
 from __future__ import annotations
 
