@@ -179,7 +179,7 @@ class Island:
 
     def change(self, *, reconnect: bool = False, **fields: Any) -> None:
         """Go on under a changed configuration."""
-        written = self.runner.configured.written.model_copy(update=fields)
+        written = self.runner.configured.bridge.model_copy(update=fields)
         self.runner.change(written, TlsServerCert(), reconnect=reconnect)
 
     def publish(self, number: int) -> None:

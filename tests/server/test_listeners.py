@@ -80,6 +80,6 @@ listeners:
         + OPEN
     )
     bound = bind_all(config.listeners)
-    assert [one.written.protocol for one in bound] == ["http", "link"]
+    assert [one.configured.protocol for one in bound] == ["http", "link"]
     for one in bound:
         one.sock.close()

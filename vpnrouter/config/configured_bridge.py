@@ -1,4 +1,4 @@
-"""From the configuration of a bridge to its remotes, and to what it asks of them."""
+"""Makes the settings of a running bridge, its flow and its remotes from its configuration."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}
 PRIORITIES: Final = {"da": 0, "p1": 1, "p2": 2, "p3": 3, "p4": 4}
 
 
-def subscriptions(written: Bridge) -> list[tuple[int, str]]:
+def subscriptions(bridge: Bridge) -> list[tuple[int, str]]:
     """The remote subscriptions of a bridge as (flags, filter in `*` `>` dialect), exceptions first.
 
     A filter in the other dialect may be two in this one.
     """
-    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
-    priority = PRIORITIES[written.remote_deliver_to_one_priority]
+    dialect = MQTT if bridge.topic_syntax == "mqtt" else SMF
+    priority = PRIORITIES[bridge.remote_deliver_to_one_priority]
     wanted: dict[str, int] = {}
     excepted: dict[str, int] = {}
-    for subscription in written.remote_subscriptions:
+    for subscription in bridge.remote_subscriptions:
         flags = subscription_flags(
             priority,
             deliver_always=subscription.deliver_always_enabled,
-            retained=written.retained == "replay",
+            retained=bridge.retained == "replay",
         )
         filter_ = parse_filter(subscription.topic, dialect, exceptions=True)
         for text in to_smf(filter_):
@@ -64,32 +64,32 @@ def subscriptions(written: Bridge) -> list[tuple[int, str]]:
     return [(flags, text) for text, flags in (excepted | wanted).items()]
 
 
-def selectors(written: Bridge) -> dict[str, str]:
+def selectors(bridge: Bridge) -> dict[str, str]:
     """The selector of each filter that has one, by the filter as `subscriptions` gives it."""
-    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    dialect = MQTT if bridge.topic_syntax == "mqtt" else SMF
     return {
         text: subscription.selector
-        for subscription in written.remote_subscriptions
+        for subscription in bridge.remote_subscriptions
         if subscription.selector
         for text in to_smf(parse_filter(subscription.topic, dialect, exceptions=True))
     }
 
 
-def scheme_of(written: Bridge, remote: RemoteMsgVpn) -> str:
+def scheme_of(bridge: Bridge, remote: RemoteMsgVpn) -> str:
     """How the bridge logs in to this remote: "basic" or "client-certificate"."""
-    return remote.authentication_scheme or written.remote_authentication.scheme
+    return remote.authentication_scheme or bridge.remote_authentication.scheme
 
 
 def client_cert_of(
-    written: Bridge, remote: RemoteMsgVpn, server: ListenerTls | None = None
+    bridge: Bridge, remote: RemoteMsgVpn, server: ListenerTls | None = None
 ) -> ClientCertRemoteAuthentication | None:
     """The certificate that the bridge shows to this remote, None where it does not log in by certificate.
 
     Where none is configured it is that of the router, `server`.
     """
-    if scheme_of(written, remote) != "client-certificate":
+    if scheme_of(bridge, remote) != "client-certificate":
         return None
-    chosen = remote.client_cert or written.remote_authentication.client_cert
+    chosen = remote.client_cert or bridge.remote_authentication.client_cert
     if server is not None and chosen.certificate is None and chosen.key is None:
         return changed(
             chosen,
@@ -111,17 +111,17 @@ def verifies_name(remote: RemoteMsgVpn, server_cert: TlsServerCert) -> bool:
     return remote.tls_enabled and checked
 
 
-def terms_of(
-    name: str, written: Bridge, remote: RemoteMsgVpn, server_cert: TlsServerCert
+def remote_settings_of(
+    name: str, bridge: Bridge, remote: RemoteMsgVpn, server_cert: TlsServerCert
 ) -> RemoteSettings:
-    """The terms of the bridge `name` towards one of its remotes. Reads the password where it is."""
-    basic = written.remote_authentication.basic
+    """The settings of the bridge `name` towards one of its remotes, its password included."""
+    basic = bridge.remote_authentication.basic
     username = basic.client_username or ""
     password = basic.password
     if remote.client_username is not None:
         username = remote.client_username
         password = remote.password
-    by_certificate = scheme_of(written, remote) == "client-certificate"
+    by_certificate = scheme_of(bridge, remote) == "client-certificate"
     scheme = CLIENT_CERTIFICATE if by_certificate else BASIC
     if not by_certificate and password is not None and basic.mechanism != "plain":
         scheme = SCRAM
@@ -131,47 +131,47 @@ def terms_of(
         expected_router(remote),
         "" if by_certificate else username,
         "" if by_certificate or password is None else password.reveal(),
-        subscriptions(written),
-        written.max_ttl,
-        written.remote_connection.heartbeat_interval,
-        selectors(written),
+        subscriptions(bridge),
+        bridge.max_ttl,
+        bridge.remote_connection.heartbeat_interval,
+        selectors(bridge),
         scheme,
         remote.compressed_data_enabled,
-        mapping_of(written, "in"),
+        mapping_of(bridge, "in"),
         remote.queue_binding or "",
         remote.egress_flow_window_size,
-        flow_terms(written),
-        written.remote_connection.retry_delay * 1000,
+        flow_settings_of(bridge),
+        bridge.remote_connection.retry_delay * 1000,
         verifies_name(remote, server_cert),
     )
 
 
-def flow_terms(written: Bridge) -> FlowSettings:
-    """What the bridge wants of guaranteed messages, from whichever remote they come."""
+def flow_settings_of(bridge: Bridge) -> FlowSettings:
+    """How the bridge handles guaranteed messages, from whichever remote they come."""
     return FlowSettings(
-        POLICIES[written.on_reject],
-        LANES[written.lane_by],
-        written.guaranteed_retry_interval,
-        written.max_ttl,
-        mapping_of(written, "in"),
+        POLICIES[bridge.on_reject],
+        LANES[bridge.lane_by],
+        bridge.guaranteed_retry_interval,
+        bridge.max_ttl,
+        mapping_of(bridge, "in"),
     )
 
 
-def mapping_of(written: Bridge, direction: str) -> TopicMapping | None:
+def mapping_of(bridge: Bridge, direction: str) -> TopicMapping | None:
     """How topics are renamed where messages come "in" or go "out"; None where they are not.
 
     A rule for both directions renames what goes out by its inverse.
     """
-    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    dialect = MQTT if bridge.topic_syntax == "mqtt" else SMF
     rules = []
-    for each in written.topic_mapping:
+    for each in bridge.topic_mapping:
         if each.add_prefix is not None:
             rules.append(add_prefix(each.add_prefix, dialect))
         elif each.strip_prefix is not None:
             rules.append(strip_prefix(each.strip_prefix, dialect))
         else:
             rules.append(parse_rule(each.from_ or "", each.to or "", dialect))
-    inward, outward = directed(rules, [each.direction for each in written.topic_mapping])
+    inward, outward = directed(rules, [each.direction for each in bridge.topic_mapping])
     chosen = inward if direction == "in" else outward
     return chosen if chosen.rules else None
 
@@ -183,17 +183,17 @@ class ConfiguredBridge(ConfiguredRemotes):
     def __init__(
         self,
         name: str,
-        written: Bridge,
+        bridge: Bridge,
         server_cert: TlsServerCert,
         identity: ListenerTls | None = None,
     ) -> None:
         self.name = name
-        self.written = written
+        self.bridge = bridge
         self.server_cert = server_cert
         self.identity = identity
-        self.out_mapping = mapping_of(written, "out") if written.enabled else None
-        self.remotes = tuple(_remote(each) for each in written.remote_msg_vpns)
-        self._by_key = {(each.name, each.location): each for each in written.remote_msg_vpns}
+        self.out_mapping = mapping_of(bridge, "out") if bridge.enabled else None
+        self.remotes = tuple(_remote(each) for each in bridge.remote_msg_vpns)
+        self._by_key = {(each.name, each.location): each for each in bridge.remote_msg_vpns}
 
     def of(self, remote: Remote) -> RemoteMsgVpn:
         """Return a remote as it is configured. Raises KeyError for one that is not."""
@@ -201,10 +201,10 @@ class ConfiguredBridge(ConfiguredRemotes):
 
     def settings(self, *, vpn_enabled: bool) -> BridgeSettings:
         """Return what it says of when and where the bridge connects."""
-        connection = self.written.remote_connection
+        connection = self.bridge.remote_connection
         return BridgeSettings(
             self.remotes,
-            self.written.enabled,
+            self.bridge.enabled,
             vpn_enabled,
             connection.retry_count,
             connection.retry_delay * SECOND_NS,
@@ -213,23 +213,23 @@ class ConfiguredBridge(ConfiguredRemotes):
 
     def facts(self, router: str, msg_vpn: str) -> BridgeFacts:
         """Return what monitoring shows of it, whatever its state."""
-        written = self.written
+        bridge = self.bridge
         return BridgeFacts(
             router,
             msg_vpn,
             self.name,
-            written.remote_authentication.basic.client_username or "",
-            written.max_ttl,
-            written.remote_deliver_to_one_priority,
+            bridge.remote_authentication.basic.client_username or "",
+            bridge.max_ttl,
+            bridge.remote_deliver_to_one_priority,
         )
 
     @override
     def terms(self, remote: Remote) -> RemoteSettings:
-        return terms_of(self.name, self.written, self.of(remote), self.server_cert)
+        return remote_settings_of(self.name, self.bridge, self.of(remote), self.server_cert)
 
     def client_cert(self, remote: Remote) -> ClientCertRemoteAuthentication | None:
         """Return the certificate that it shows to a remote, None where it does not log in by certificate."""
-        return client_cert_of(self.written, self.of(remote), self.identity)
+        return client_cert_of(self.bridge, self.of(remote), self.identity)
 
     @override
     def trusts(
@@ -238,18 +238,18 @@ class ConfiguredBridge(ConfiguredRemotes):
         return passes(certificate, self.server_cert, names, wall_ns)
 
 
-def _remote(written: RemoteMsgVpn) -> Remote:
-    address = written.address
+def _remote(remote: RemoteMsgVpn) -> Remote:
+    address = remote.address
     return Remote(
-        written.name,
-        written.location,
-        written.connect_order,
-        written.enabled,
-        expected_router(written),
-        written.tls_enabled,
+        remote.name,
+        remote.location,
+        remote.connect_order,
+        remote.enabled,
+        expected_router(remote),
+        remote.tls_enabled,
         "" if address is None else address.host,
         0 if address is None else address.port,
-        router_of(written.location) or "",
+        router_of(remote.location) or "",
     )
 
 

@@ -115,21 +115,21 @@ def is_made(model: type) -> bool:
 S = TypeVar("S", bound=Settings)
 
 
-def changed(written: S, **values: Value) -> S:
+def changed(configured: S, **values: Value) -> S:
     """A copy of what is written, with other values of some attributes, which are not checked."""
-    copy: Value = written
+    copy: Value = configured
     changed: S = copy.model_copy(update=values)
     return changed
 
 
-def is_said(written: Settings) -> bool:
+def is_said(configured: Settings) -> bool:
     """Whether a document says anything of an object."""
-    return isinstance(written, Model) and bool(written.model_fields_set)
+    return isinstance(configured, Model) and bool(configured.model_fields_set)
 
 
-def _checked(written: Value) -> Value:
-    written.check()
-    return written
+def _checked(configured: Value) -> Value:
+    configured.check()
+    return configured
 
 
 def _from_text(cls: Value, value: object) -> object:

@@ -39,14 +39,14 @@ class MemoryBridge(BridgeDriver):
         self.node = node
         self.vpn_name = vpn_name
         self.name = name
-        written_vpn = node.loaded.config.msg_vpns[vpn_name]
-        self.written = written_vpn.bridges[name]
+        vpn_settings = node.loaded.config.msg_vpns[vpn_name]
+        bridge = vpn_settings.bridges[name]
         self.vpn = node.router.vpns[vpn_name]
-        self._cables = network
+        self._network = network
         self.configured = ConfiguredBridge(
             name,
-            self.written,
-            written_vpn.bridging.tls_server_cert,
+            bridge,
+            vpn_settings.bridging.tls_server_cert,
             server_certificate(node.loaded.config.listeners),
         )
         self._now_ns = node.router.context.now_ns
@@ -60,18 +60,18 @@ class MemoryBridge(BridgeDriver):
         super().__init__(machine, RemoteLinks(node.book, self.vpn, self.configured))
         self._taker = None
         if node.flows is not None:
-            self._taker = node.flows.of(self.vpn, name, self.written).taker
+            self._taker = node.flows.of(self.vpn, name, bridge).taker
         self.dialled = 0
         self.why = ""
         self.refused = ""
         self.unbound = ""
         self.stalled = ""
         self._held = False
-        if not self.written.enabled:
+        if not bridge.enabled:
             self.why = "the bridge is disabled"
         elif not self.vpn.enabled:
             self.why = f"message VPN {vpn_name} is disabled"
-        elif not self.written.remote_msg_vpns:
+        elif not bridge.remote_msg_vpns:
             self.why = "it has no remote message VPN"
         elif not machine.remotes.all():
             self.why = "all its remote message VPNs are disabled"
@@ -95,7 +95,7 @@ class MemoryBridge(BridgeDriver):
     @property
     def may_connect(self) -> bool:
         """Whether the bridge is down, enabled, and has a remote to connect to."""
-        enabled = self.written.enabled and self.vpn.enabled and not self._held
+        enabled = self.configured.bridge.enabled and self.vpn.enabled and not self._held
         return not self.up and enabled and bool(self.machine.remotes.all())
 
     @property
@@ -110,7 +110,7 @@ class MemoryBridge(BridgeDriver):
         known = self.machine.failures
         return {
             index: why
-            for index, remote in enumerate(self.written.remote_msg_vpns)
+            for index, remote in enumerate(self.configured.bridge.remote_msg_vpns)
             if (why := known.get((remote.name, remote.location), ""))
         }
 
@@ -126,12 +126,14 @@ class MemoryBridge(BridgeDriver):
 
     def remote_path(self, remote: RemoteMsgVpn) -> Path:
         """Where a remote of it stands in its router's configuration."""
-        return (*self.path, "remote_msg_vpns", self.written.remote_msg_vpns.index(remote))
+        return (*self.path, "remote_msg_vpns", self.configured.bridge.remote_msg_vpns.index(remote))
 
     def place_of(self, index: int) -> ConfiguredRemote:
         """One of its remotes, as the checks of a mesh look at it."""
-        remote = self.written.remote_msg_vpns[index]
-        return ConfiguredRemote(self.node.loaded, self.remote_path(remote), self.written, remote)
+        remote = self.configured.bridge.remote_msg_vpns[index]
+        return ConfiguredRemote(
+            self.node.loaded, self.remote_path(remote), self.configured.bridge, remote
+        )
 
     # -- connecting ------------------------------------------------------------------------------
 
@@ -156,12 +158,12 @@ class MemoryBridge(BridgeDriver):
     def begin_dialling(self, action: Dial) -> None:
         machine, number, remote = self.machine, action.number, action.remote
         self.dialled += 1
-        written = self.configured.of(remote)
+        configured = self.configured.of(remote)
         try:
             host, port = self.links.address(remote)
             machine.resolved(number, self._now_ns)
-            accepted = self._cables.reach(
-                self.place_of(self.written.remote_msg_vpns.index(written)),
+            accepted = self._network.reach(
+                self.place_of(self.configured.bridge.remote_msg_vpns.index(configured)),
                 host,
                 tls=remote.tls,
                 client_cert=self.configured.client_cert(remote) if remote.tls else None,
@@ -172,7 +174,7 @@ class MemoryBridge(BridgeDriver):
         if machine.reached(number, self._now_ns, self.links):
             half = self.greet(action, host, port)
             self.begun(number, half)
-            self._cables.join(half.link, accepted)
+            self._network.join(half.link, accepted)
 
     @override
     def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:

@@ -240,7 +240,7 @@ class MeshIndex:
         if memory_mesh is None:
             return []
         found = []
-        for index, remote in enumerate(bridge.written.remote_msg_vpns):
+        for index, remote in enumerate(bridge.configured.bridge.remote_msg_vpns):
             peer = memory_mesh.peer_of(bridge, index)
             if peer:
                 found.append(f"{peer}/{remote.name}")
@@ -299,7 +299,7 @@ class MeshIndex:
         if entered is None:
             return visit.events[0].topic if visit.events else ""
         bridge = self.bridge(visit.router, visit.msg_vpn, entered.bridge)
-        mapping = None if bridge is None else mapping_of(bridge.written, "in")
+        mapping = None if bridge is None else mapping_of(bridge.configured.bridge, "in")
         if mapping is None:
             return entered.topic
         try:

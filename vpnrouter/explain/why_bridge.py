@@ -175,9 +175,9 @@ def hop_rule(bridge: MemoryBridge, hops: int) -> Rule:
 def remote_subscription_rules(bridge: MemoryBridge, texts: Iterable[str]) -> list[Rule]:
     """Those of a bridge's remote subscriptions that it asked for as `texts`, as they are written."""
     wanted = set(texts)
-    dialect = MQTT if bridge.written.topic_syntax == "mqtt" else SMF
+    dialect = MQTT if bridge.configured.bridge.topic_syntax == "mqtt" else SMF
     found = []
-    for index, written in enumerate(bridge.written.remote_subscriptions):
+    for index, written in enumerate(bridge.configured.bridge.remote_subscriptions):
         if wanted & set(to_smf(parse_filter(written.topic, dialect, exceptions=True))):
             path = (*bridge.path, "remote_subscriptions", index)
             found.append(rule(bridge.node.loaded, path, f"remote subscription {written.topic}"))
@@ -186,13 +186,13 @@ def remote_subscription_rules(bridge: MemoryBridge, texts: Iterable[str]) -> lis
 
 def mapping_rules(bridge: MemoryBridge, direction: str, topic: str) -> list[Rule]:
     """The rule of a bridge's topic mapping that renames `topic` on its way "in" or "out"."""
-    mapping = mapping_of(bridge.written, direction)
+    mapping = mapping_of(bridge.configured.bridge, direction)
     if mapping is None:
         return []
     other = "out" if direction == "in" else "in"
     indices = [
         index
-        for index, written in enumerate(bridge.written.topic_mapping)
+        for index, written in enumerate(bridge.configured.bridge.topic_mapping)
         if written.direction != other
     ]
     levels = topic.split("/")
@@ -211,7 +211,7 @@ def mapping_rules(bridge: MemoryBridge, direction: str, topic: str) -> list[Rule
 def out_mapping_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> list[Rule]:
     """The rule by which the sending message VPN renames what leaves towards a bridge of the other side."""
     for back in index.bridges_into(visit):
-        if back.written.enabled and bridge in index.bridges_back(back):
+        if back.configured.bridge.enabled and bridge in index.bridges_back(back):
             found = mapping_rules(back, "out", index.topic(visit))
             if found:
                 return found
@@ -323,10 +323,10 @@ def _direct(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> Answer:
         return "it was not offered to it", asked
     if any(member.subscriber is client for group in route.groups for member in group.members):
         return "another member of its share group got it", asked
-    if not bridge.written.remote_subscriptions:
+    if not bridge.configured.bridge.remote_subscriptions:
         return "it has no remote subscription", [state_rule(bridge)]
     path = (*bridge.path, "remote_subscriptions")
-    texts = [written.topic for written in bridge.written.remote_subscriptions]
+    texts = [written.topic for written in bridge.configured.bridge.remote_subscriptions]
     more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     shown = f"remote subscriptions {', '.join(texts[:3])}{more}"
     return "no remote subscription of it matches", [rule(bridge.node.loaded, path, shown)]

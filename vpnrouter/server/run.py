@@ -160,7 +160,7 @@ class Node:
     def addresses(self) -> list[tuple[str, str]]:
         """Protocol and address of each listener, in the order of the configuration."""
         answers = self._answering.open.values()
-        return [(answer.bound.written.protocol, answer.bound.address) for answer in answers]
+        return [(answer.bound.configured.protocol, answer.bound.address) for answer in answers]
 
     def ready_line(self) -> str:
         """`ready router=NAME mqtt=HOST:PORT …`, in the order of the configuration."""

@@ -34,31 +34,31 @@ if TYPE_CHECKING:
     from vpnrouter.server.otlp import OtlpThread
 
 
-def terms_of(written: trace.Trace | None, seed: int) -> TraceSettings | None:
+def terms_of(configured: trace.Trace | None, seed: int) -> TraceSettings | None:
     """What is traced besides the share of all messages; None where nothing is.
 
     `seed` is 64 random bits; each filter draws by its own.
     """
-    if written is None or not written.enabled:
+    if configured is None or not configured.enabled:
         return None
-    enabled = [one for one in written.filters if one.enabled]
+    enabled = [one for one in configured.filters if one.enabled]
     return TraceSettings(
-        "discard" in written.always,
-        "reject" in written.always,
+        "discard" in configured.always,
+        "reject" in configured.always,
         [_filter(one, seed + index) for index, one in enumerate(enabled, start=1)],
-        written.traceparent == "honour",
-        written.emit_traceparent,
+        configured.traceparent == "honour",
+        configured.emit_traceparent,
     )
 
 
-def _filter(written: trace.TraceFilter, seed: int) -> TraceFilter:
-    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+def _filter(configured: trace.TraceFilter, seed: int) -> TraceFilter:
+    dialect = MQTT if configured.topic_syntax == "mqtt" else SMF
     return TraceFilter(
-        Sampler(written.sample, seed),
-        [parse_filter(text, dialect) for text in written.subscriptions],
-        list(written.msg_vpns),
-        list(written.client_usernames),
-        list(written.client_names),
+        Sampler(configured.sample, seed),
+        [parse_filter(text, dialect) for text in configured.subscriptions],
+        list(configured.msg_vpns),
+        list(configured.client_usernames),
+        list(configured.client_names),
     )
 
 
@@ -89,16 +89,16 @@ COLLECTOR_S: Final = 2.0
 """Seconds that a collector has, after that, for the last spans."""
 
 
-def check_traces(written: Trace | None) -> None:
+def check_traces(configured: Trace | None) -> None:
     """Check that what tracing needs is there; called before the router begins.
 
     Raises:
         OperationError: spans are to be sent, and the OpenTelemetry SDK is missing or refuses.
     """
-    if written is not None and written.enabled and written.otlp.enabled:
+    if configured is not None and configured.enabled and configured.otlp.enabled:
         from vpnrouter.server.otlp import open_exporter
 
-        open_exporter(written.otlp).shutdown()
+        open_exporter(configured.otlp).shutdown()
 
 
 def machine() -> str:
@@ -111,26 +111,26 @@ def machine() -> str:
         return ""
 
 
-async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
+async def keep_traces(configured: Trace, router: Router, live: LiveTraces) -> None:
     """Run the writer's thread until cancelled; then write the rest. `live` shows rows to whoever looks."""
     recorder = router.context.recorder
-    exporter = _exporter(written, router.name, router.context.barrier)
+    exporter = _exporter(configured, router.name, router.context.barrier)
     writer = Writer(
-        written.directory,
+        configured.directory,
         router.name,
         recorder,
         # With filters there is no one share that holds for all messages.
-        sample=None if written.filters else written.sample,
-        always=[str(one) for one in written.always],
+        sample=None if configured.filters else configured.sample,
+        always=[str(one) for one in configured.always],
         host=machine(),
-        flush_ns=written.rotation.max_seconds * SECOND_NS,
-        file_rows=written.rotation.max_rows,
-        file_bytes=written.rotation.max_bytes,
+        flush_ns=configured.rotation.max_seconds * SECOND_NS,
+        file_rows=configured.rotation.max_rows,
+        file_bytes=configured.rotation.max_bytes,
         retention=Retention(
-            Path(written.directory),
+            Path(configured.directory),
             router.name,
-            written.retention.max_days * DAY_NS,
-            written.retention.max_bytes,
+            configured.retention.max_days * DAY_NS,
+            configured.retention.max_bytes,
         ),
         observer=each_of(None if exporter is None else exporter.offer, live.offer),
     )
@@ -147,7 +147,7 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
         exporter.start()
     try:
         while True:
-            until_s = trio.current_time() + written.rotation.max_seconds / HAND_OVERS
+            until_s = trio.current_time() + configured.rotation.max_seconds / HAND_OVERS
             while trio.current_time() < until_s:
                 await trio.sleep(min(HAND_OVER_S, until_s - trio.current_time()))
                 if live.tails:
@@ -166,20 +166,20 @@ async def keep_traces(written: Trace, router: Router, live: LiveTraces) -> None:
                 await trio.to_thread.run_sync(exporter.stop, COLLECTOR_S)
 
 
-def _exporter(written: Trace, router: str, barrier: FaultBarrier) -> OtlpThread | None:
+def _exporter(configured: Trace, router: str, barrier: FaultBarrier) -> OtlpThread | None:
     """The thread that sends spans; None when none is wanted, or when it cannot be had."""
-    if not written.otlp.enabled:
+    if not configured.otlp.enabled:
         return None
     from vpnrouter.server.otlp import OtlpThread, open_exporter
 
     try:
-        exporter = open_exporter(written.otlp)
+        exporter = open_exporter(configured.otlp)
     except OperationError as error:
         raise_event(TRACE_TROUBLE, f"{error}; no spans are sent")
         return None
     fault = _fault_from_elsewhere(barrier, "spans")
     return OtlpThread(
-        exporter, router, written.otlp.max_queue, say=_say_from_elsewhere(), fault=fault
+        exporter, router, configured.otlp.max_queue, say=_say_from_elsewhere(), fault=fault
     )
 
 

@@ -277,11 +277,11 @@ def held_defaults(of: type[Settings]) -> dict[str, Value]:
     }
 
 
-def apply_settings(running: object, written: Settings) -> None:
+def apply_settings(running: object, configured: Settings) -> None:
     """Let the running object have what is written, in its own units."""
-    for place in written.places:
+    for place in configured.places:
         if place.held is not None:
-            value: Value = written
+            value: Value = configured
             for key in place.path:
                 value = getattr(value, key)
             setattr(running, place.held, place.attribute.to_held(value))

@@ -115,10 +115,10 @@ def _check_mapping(found: ProblemList, place: Path, bridge: Bridge) -> None:
 
     dialect = DIALECTS[bridge.topic_syntax]
     rules: list[MappingRule] = []
-    for index, written in enumerate(bridge.topic_mapping):
+    for index, configured in enumerate(bridge.topic_mapping):
         try:
-            rule = _rule(written, dialect)
-            if written.direction == "both":
+            rule = _rule(configured, dialect)
+            if configured.direction == "both":
                 rule.inverse()
         except TopicError as error:
             found.error((*place, index), f"{error}{clause_of(error)}")
@@ -127,19 +127,19 @@ def _check_mapping(found: ProblemList, place: Path, bridge: Bridge) -> None:
     if len(rules) < len(bridge.topic_mapping):
         return
     try:
-        directed(rules, [written.direction for written in bridge.topic_mapping])
+        directed(rules, [configured.direction for configured in bridge.topic_mapping])
     except TopicError as error:
         found.error(place, f"{error}{clause_of(error)}")
 
 
-def _rule(written: TopicMapping, dialect: int) -> MappingRule:
+def _rule(configured: TopicMapping, dialect: int) -> MappingRule:
     from vpnrouter.topics.mapping import add_prefix, parse_rule, strip_prefix
 
-    if written.add_prefix is not None:
-        return add_prefix(written.add_prefix, dialect)
-    if written.strip_prefix is not None:
-        return strip_prefix(written.strip_prefix, dialect)
-    return parse_rule(written.from_ or "", written.to or "", dialect)
+    if configured.add_prefix is not None:
+        return add_prefix(configured.add_prefix, dialect)
+    if configured.strip_prefix is not None:
+        return strip_prefix(configured.strip_prefix, dialect)
+    return parse_rule(configured.from_ or "", configured.to or "", dialect)
 
 
 _BASIC: Final = "basic"
@@ -287,11 +287,11 @@ def _check_basic(found: ProblemList, path: Path, bridge: Bridge) -> None:
         for remote in bridge.remote_msg_vpns
     )
     parts = [path, place, (*place, "basic")]
-    written = [part for part in parts if found.document.has(part)]
+    configured = [part for part in parts if found.document.has(part)]
     if basic.client_username is None and nameless:
-        if all(found.is_whole(part) for part in written):
+        if all(found.is_whole(part) for part in configured):
             found.key_error(
-                written[-1],
+                configured[-1],
                 "Basic Authentication Scheme used but Basic Client Username not configured",
             )
     elif basic.client_username is None and basic.password is not None:

@@ -55,12 +55,12 @@ def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
         if listener.tls is not None:
             yield ("listeners", index, "tls", "key"), listener.tls.key, 0o077
     for name, vpn in config.msg_vpns.items():
-        for bridge, written in vpn.bridges.items():
+        for bridge, configured in vpn.bridges.items():
             place: Path = ("msg_vpns", name, "bridges", bridge)
-            key = written.remote_authentication.client_cert.key
+            key = configured.remote_authentication.client_cert.key
             if key is not None:
                 yield (*place, "remote_authentication", "client_cert", "key"), key, 0o077
-            for index, remote in enumerate(written.remote_msg_vpns):
+            for index, remote in enumerate(configured.remote_msg_vpns):
                 if remote.client_cert is not None and remote.client_cert.key is not None:
                     where = (*place, "remote_msg_vpns", index, "client_cert", "key")
                     yield where, remote.client_cert.key, 0o077

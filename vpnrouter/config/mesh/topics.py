@@ -344,10 +344,10 @@ def may_subscribe(vpn: MsgVpn, username: str, client_name: str, wanted: Filter) 
     profile = vpn.acl_profiles.get(account.acl_profile) if account is not None else None
     if profile is None:
         return ALL_OF_IT
-    written = profile.subscribe_topic
+    configured = profile.subscribe_topic
     rule = TopicRule(
-        written.default_action == "allow",
-        [(text, DIALECTS[written.topic_syntax]) for text in written.exceptions],
+        configured.default_action == "allow",
+        [(text, DIALECTS[configured.topic_syntax]) for text in configured.exceptions],
     )
     if rule.unrestricted:
         return ALL_OF_IT

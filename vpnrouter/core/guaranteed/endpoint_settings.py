@@ -119,10 +119,10 @@ def default_session_settings() -> EndpointSettings:
     return settings
 
 
-def endpoint_settings_of(written: Settings) -> EndpointSettings:
+def endpoint_settings_of(configured: Settings) -> EndpointSettings:
     """The terms of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
     settings = (
-        default_session_settings() if isinstance(written, SessionQueue) else EndpointSettings()
+        default_session_settings() if isinstance(configured, SessionQueue) else EndpointSettings()
     )
-    apply_settings(settings, written)
+    apply_settings(settings, configured)
     return settings

@@ -503,7 +503,7 @@ def _written(bridge: BridgeDriver) -> BridgeConfig:
     configured = bridge.links.configured
     if not isinstance(configured, ConfiguredBridge):
         raise TypeError(configured)
-    return configured.written
+    return configured.bridge
 
 
 def runner_remotes(

@@ -34,40 +34,40 @@ def build_router(config: RouterConfig, seed: int, secret: bytes) -> Router:
     sample = trace.sample if trace is not None and trace.enabled else 0.0
     router = Router(config.router.name, seed, Recorder(), sample, trace_terms_of(trace, seed))
     router.context.ids.draw_by(sha256(b"message ids" + secret).digest())
-    for name, written in config.msg_vpns.items():
-        router.add(vpn_of(router, name, written, secret))
+    for name, configured in config.msg_vpns.items():
+        router.add(vpn_of(router, name, configured, secret))
     return router
 
 
-def vpn_of(router: Router, name: str, written: msg_vpn.MsgVpn, secret: bytes) -> MessageVpn:
+def vpn_of(router: Router, name: str, configured: msg_vpn.MsgVpn, secret: bytes) -> MessageVpn:
     """One message VPN of `router`, without clients."""
     vpn = MessageVpn(
         name,
         router.context,
-        credentials_of(name, written, secret),
-        {key: profile_of(key, value) for key, value in written.client_profiles.items()},
-        {key: acl_of(key, value) for key, value in written.acl_profiles.items()},
-        bounds_of(written),
+        credentials_of(name, configured, secret),
+        {key: profile_of(key, value) for key, value in configured.client_profiles.items()},
+        {key: acl_of(key, value) for key, value in configured.acl_profiles.items()},
+        bounds_of(configured),
     )
-    vpn.enabled = written.enabled
-    vpn.session_terms = endpoint_settings_of(written.mqtt.session_queue)
+    vpn.enabled = configured.enabled
+    vpn.session_terms = endpoint_settings_of(configured.mqtt.session_queue)
     return vpn
 
 
-def bounds_of(written: msg_vpn.MsgVpn) -> VpnLimits:
+def bounds_of(configured: msg_vpn.MsgVpn) -> VpnLimits:
     """The bounds of a message VPN."""
     bounds = VpnLimits()
-    apply_settings(bounds, written)
+    apply_settings(bounds, configured)
     return bounds
 
 
-def credentials_of(name: str, written: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
+def credentials_of(name: str, configured: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
     """Who may log in to the message VPN `name`; nothing is remembered as verified yet."""
-    basic = written.authentication.basic
-    rules = written.authentication.client_cert
+    basic = configured.authentication.basic
+    rules = configured.authentication.client_cert
     return Credentials(
         basic.enabled,
-        [_username(key, value) for key, value in written.client_usernames.items()],
+        [_username(key, value) for key, value in configured.client_usernames.items()],
         # Of its own: what is drawn for unknown names of one message VPN does not show which of another are known.
         hmac.digest(secret, b"message VPN\0" + name.encode(), "sha256"),
         ClientCertRules(
@@ -103,45 +103,47 @@ def take_authorities(router: Router, found: dict[str, frozenset[bytes]]) -> None
             rules.authorities = authorities
 
 
-def _username(name: str, written: client_username.ClientUsername) -> ClientUsername:
-    password = written.password
+def _username(name: str, configured: client_username.ClientUsername) -> ClientUsername:
+    password = configured.password
     return ClientUsername(
         name,
         None if password is None else password.reveal(),
-        written.client_profile,
-        written.acl_profile,
-        written.enabled,
-        written.guaranteed_endpoint_permission_override_enabled,
-        written.password_required,
+        configured.client_profile,
+        configured.acl_profile,
+        configured.enabled,
+        configured.guaranteed_endpoint_permission_override_enabled,
+        configured.password_required,
         # The built-in one is not written, or says nothing.
-        name != "default" or is_said(written),
+        name != "default" or is_said(configured),
     )
 
 
-def profile_of(name: str, written: client_profile.ClientProfile) -> ClientProfile:
+def profile_of(name: str, configured: client_profile.ClientProfile) -> ClientProfile:
     """What the clients of a client profile may do."""
     profile = ClientProfile(name)
-    apply_settings(profile, written)
+    apply_settings(profile, configured)
     return profile
 
 
-def acl_of(name: str, written: acl_profile.AclProfile) -> AclProfile:
+def acl_of(name: str, configured: acl_profile.AclProfile) -> AclProfile:
     """What an ACL profile allows."""
-    connect = written.client_connect
+    connect = configured.client_connect
     return AclProfile(
         name,
         connect_default_allow=connect.default_action == "allow",
         connect_exceptions=connect.exceptions,
-        publish=_rule(written.publish_topic),
-        subscribe=_rule(written.subscribe_topic),
-        share_name=_rule(written.subscribe_share_name),
+        publish=_rule(configured.publish_topic),
+        subscribe=_rule(configured.subscribe_topic),
+        share_name=_rule(configured.subscribe_share_name),
     )
 
 
 def _rule(
-    written: acl_profile.PublishTopic | acl_profile.SubscribeTopic | acl_profile.SubscribeShareName,
+    configured: acl_profile.PublishTopic
+    | acl_profile.SubscribeTopic
+    | acl_profile.SubscribeShareName,
 ) -> TopicRule:
-    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    dialect = MQTT if configured.topic_syntax == "mqtt" else SMF
     return TopicRule(
-        written.default_action == "allow", [(text, dialect) for text in written.exceptions]
+        configured.default_action == "allow", [(text, dialect) for text in configured.exceptions]
     )

@@ -198,8 +198,8 @@ class ListenerChange:
         self._kept: dict[Item, BoundListener] = {}
         for key, answer in answering.open.items():
             listener = wanted.get(key)
-            if listener is not None and _stays(answer.bound.written, listener):
-                self._kept[key] = answer.bound._replace(written=listener)
+            if listener is not None and _stays(answer.bound.configured, listener):
+                self._kept[key] = answer.bound._replace(configured=listener)
         self._gone = [key for key in answering.open if key not in self._kept]
         self._new: dict[Item, BoundListener] = {}
         try:
@@ -246,7 +246,7 @@ class ListenerChange:
         rivals = []
         for key in self._gone:
             bound = self._answering.open[key].bound
-            if address.port and bound.written.address == address:
+            if address.port and bound.configured.address == address:
                 # The very same address: who waits there to be accepted is not sent away.
                 return bound.sock.dup()
             if address.port == bound.sock.getsockname()[1]:
@@ -360,11 +360,11 @@ def _asks_otherwise(before: MsgVpn, after: MsgVpn) -> bool:
     )
 
 
-def _rights(written: MsgVpn) -> dict[str, ClientUsername]:
+def _rights(configured: MsgVpn) -> dict[str, ClientUsername]:
     """The client usernames without their passwords, which do not matter for clients that are logged in."""
     return {
         name: changed(username, password=None)
-        for name, username in written.client_usernames.items()
+        for name, username in configured.client_usernames.items()
     }
 
 
@@ -407,8 +407,8 @@ def _change_profiles(
     vpn: MessageVpn, before: Mapping[str, ClientProfile], after: Mapping[str, ClientProfile]
 ) -> None:
     vpn.profiles = {
-        name: vpn.profiles[name] if before.get(name) == written else profile_of(name, written)
-        for name, written in after.items()
+        name: vpn.profiles[name] if before.get(name) == configured else profile_of(name, configured)
+        for name, configured in after.items()
     }
 
 
@@ -417,18 +417,18 @@ def _change_acl_profiles(
 ) -> None:
     # Rules that did not change stay the same objects: routes and clients remember decisions by the object.
     profiles = {}
-    for name, written in after.items():
+    for name, configured in after.items():
         known = before.get(name)
-        if known == written:
+        if known == configured:
             profiles[name] = vpn.acl_profiles[name]
             continue
-        profiles[name] = fresh = acl_of(name, written)
+        profiles[name] = fresh = acl_of(name, configured)
         if known is not None:
             old = vpn.acl_profiles[name]
-            if known.publish_topic == written.publish_topic:
+            if known.publish_topic == configured.publish_topic:
                 fresh.publish = old.publish
-            if known.subscribe_topic == written.subscribe_topic:
+            if known.subscribe_topic == configured.subscribe_topic:
                 fresh.subscribe = old.subscribe
-            if known.subscribe_share_name == written.subscribe_share_name:
+            if known.subscribe_share_name == configured.subscribe_share_name:
                 fresh.share_name = old.share_name
     vpn.acl_profiles = profiles

@@ -143,7 +143,7 @@ NEEDS_RESTART: Final = "needs restart: "
 class PreparedChange(NamedTuple):
     """A change that can no longer fail: `written` as it was requested, `after` the part that takes effect."""
 
-    written: RouterConfig
+    configured: RouterConfig
     after: RouterConfig
     authorities: dict[str, frozenset[bytes]]
     listeners: ListenerChange
@@ -226,12 +226,12 @@ class Reload:
         ]
         self._connector.set_clocks()
         router = self._book.router
-        for name, written in after.msg_vpns.items():
+        for name, configured in after.msg_vpns.items():
             known = before.msg_vpns.get(name)
             if known is None:
-                router.add(vpn_of(router, name, written, self._secret))
-            elif known != written:
-                change_message_vpn(router.vpns[name], self._book, known, written, self._secret)
+                router.add(vpn_of(router, name, configured, self._secret))
+            elif known != configured:
+                change_message_vpn(router.vpns[name], self._book, known, configured, self._secret)
         take_authorities(router, authorities)
         if self._spool_service is not None:
             self._spool_service.change(router, after, before)

@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.flow_receiver import FlowReceiver
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import ReceivedPositions, decode_positions
-from vpnrouter.config.configured_bridge import flow_terms
+from vpnrouter.config.configured_bridge import flow_settings_of
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import PARKING, EndpointSettings
 from vpnrouter.errors import OperationError, SpoolError
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from vpnrouter.spool.store import Store
 
 
-def lot_terms(written: Bridge) -> EndpointSettings:
+def lot_terms(configured: Bridge) -> EndpointSettings:
     """The attributes of a bridge's parking lot: nothing in it expires, and all of it is delivered at once."""
     terms = EndpointSettings()
     # 0 would keep the last message only.
-    terms.max_msg_spool_usage = max(1, written.max_parked_msg_spool_usage * MEGABYTE)
+    terms.max_msg_spool_usage = max(1, configured.max_parked_msg_spool_usage * MEGABYTE)
     terms.max_spooled_msg_count = limits.LINK_PARKED
     terms.max_delivered_unacked_msgs_per_flow = limits.LINK_PARKED
     terms.max_bind_count = 1
     return terms
 
 
-def have_lots(endpoints: Endpoints, vpn: MessageVpn, written: MsgVpn) -> None:
+def have_lots(endpoints: Endpoints, vpn: MessageVpn, configured: MsgVpn) -> None:
     """Let the bridges of `vpn` have their parking lots, before what is in them is recovered.
 
     A bridge that parks no more may have left something in its own.
     """
-    for name, bridge in written.bridges.items():
+    for name, bridge in configured.bridges.items():
         if bridge.on_reject == "park" or endpoints.knows(vpn, PARKING, name):
             endpoints.have(vpn, PARKING, name, lot_terms(bridge))
 
@@ -59,26 +59,26 @@ class BridgeFlow:
         self._endpoints = endpoints
         self._flows = flows
 
-    def change(self, written: Bridge) -> None:
-        """Go on under what is written now."""
+    def change(self, configured: Bridge) -> None:
+        """Go on with its configuration of now."""
         taker, name, endpoints = self.taker, self._name, self._endpoints
-        terms = flow_terms(written)
-        taker.take(terms)
-        if taker.lot is not None and taker.lot.lanes_by != terms.lanes:
+        settings = flow_settings_of(configured)
+        taker.take(settings)
+        if taker.lot is not None and taker.lot.lanes_by != settings.lanes:
             # What is parked is found again, in its new lanes.
             self._close()
         endpoint = endpoints_of(taker.vpn).get((PARKING, name))
-        if written.on_reject == "park":
-            endpoint = endpoints.have(taker.vpn, PARKING, name, lot_terms(written))
+        if configured.on_reject == "park":
+            endpoint = endpoints.have(taker.vpn, PARKING, name, lot_terms(configured))
         elif endpoint is not None and not endpoint.spooled_count:
             self._close()
             endpoints.delete(endpoint)
             endpoint = None
         elif endpoint is not None:
             # What was parked goes on being tried.
-            endpoints.have(taker.vpn, PARKING, name, lot_terms(written))
+            endpoints.have(taker.vpn, PARKING, name, lot_terms(configured))
         if endpoint is not None and taker.lot is None:
-            taker.lot = ParkingLot(endpoint, name, limits.LINK_PARKED, taker.lanes, terms.lanes)
+            taker.lot = ParkingLot(endpoint, name, limits.LINK_PARKED, taker.lanes, settings.lanes)
         taker.flush()
 
     def remove(self) -> None:
@@ -116,19 +116,19 @@ class BridgeFlows:
         for vpn, name, at_s in _gone_in(store):
             self._gone[vpn, name] = at_s
 
-    def of(self, vpn: MessageVpn, name: str, written: Bridge) -> BridgeFlow:
+    def of(self, vpn: MessageVpn, name: str, configured: Bridge) -> BridgeFlow:
         """What a bridge keeps, as it is written. Raises OperationError for positions that are damaged."""
         taker = self._takers.get((vpn.name, name))
         if taker is None or taker.vpn is not vpn:
             key = keys.bridge(vpn.name, name)
             # The message VPN may have been removed, and be there again.
             accepted = self._stored(key, vpn.name, name) if taker is None else taker.accepted
-            taker = FlowReceiver(vpn, self._spool, key, accepted, flow_terms(written))
+            taker = FlowReceiver(vpn, self._spool, key, accepted, flow_settings_of(configured))
             self._takers[vpn.name, name] = taker
         if self._gone.pop((vpn.name, name), 0.0):
             self._write_gone()
         flow = BridgeFlow(taker, name, self._endpoints, self)
-        flow.change(written)
+        flow.change(configured)
         return flow
 
     def gone(self, taker: FlowReceiver, name: str) -> None:

@@ -45,7 +45,7 @@ class BridgeRunner(BridgeDriver):
         connector: Connector,
         vpn_name: str,
         name: str,
-        written: BridgeConfig,
+        bridge: BridgeConfig,
         server_cert: TlsServerCert,
         draw: Callable[[], float] = random.random,
         flows: BridgeFlows | None = None,
@@ -53,7 +53,7 @@ class BridgeRunner(BridgeDriver):
     ) -> None:
         self.vpn = book.router.vpns[vpn_name]
         self.name = name
-        self.configured = ConfiguredBridge(name, written, server_cert)
+        self.configured = ConfiguredBridge(name, bridge, server_cert)
         self._clock = clock
         machine = Machine(
             self.configured.facts(book.router.name, vpn_name),
@@ -61,7 +61,7 @@ class BridgeRunner(BridgeDriver):
             clock(),
         )
         super().__init__(machine, RemoteLinks(book, self.vpn, self.configured))
-        self.flow = None if flows is None else flows.of(self.vpn, name, written)
+        self.flow = None if flows is None else flows.of(self.vpn, name, bridge)
         self._connector = connector
         self._draw = draw
         self._wake = trio.Event()
@@ -94,12 +94,12 @@ class BridgeRunner(BridgeDriver):
     def tell(self, kind: EventType, text: str) -> None:
         raise_event(kind, text, self.vpn.name, self.name)
 
-    def change(self, written: BridgeConfig, server_cert: TlsServerCert, *, reconnect: bool) -> None:
+    def change(self, bridge: BridgeConfig, server_cert: TlsServerCert, *, reconnect: bool) -> None:
         """Go on under a changed configuration; `reconnect` where the connection itself changes."""
-        self.configured = ConfiguredBridge(self.name, written, server_cert, self.identity)
+        self.configured = ConfiguredBridge(self.name, bridge, server_cert, self.identity)
         self.links.take(self.configured)
         if self.flow is not None:
-            self.flow.change(written)
+            self.flow.change(bridge)
         facts = self.configured.facts(self.links.book.router.name, self.vpn.name)
         settings = self.configured.settings(vpn_enabled=self.vpn.enabled)
         self.perform(self.machine.configure(facts, settings, self.now_ns(), reconnect=reconnect))
@@ -228,5 +228,5 @@ class BridgeRunner(BridgeDriver):
             configured.server_cert,
             configured.client_cert(remote),
             remote.router_at,
-            configured.written.tls_cipher_suite_list,
+            configured.bridge.tls_cipher_suite_list,
         )

@@ -54,11 +54,11 @@ class EventPublisher:
 
     def __call__(self, event: Event) -> None:
         """Publish an event soon, if its message VPN wants it."""
-        written = self.config().msg_vpns.get(event.msg_vpn)
-        if written is None:
+        configured = self.config().msg_vpns.get(event.msg_vpn)
+        if configured is None:
             return
         scope = event.kind.scope
-        publish = written.event.publish
+        publish = configured.event.publish
         if not (
             publish.client_enabled
             if scope == "CLIENT"
@@ -73,9 +73,9 @@ class EventPublisher:
 
     def watch(self) -> None:
         """Hear of the subscriptions of the message VPNs that publish them; about once a second."""
-        written = self.config().msg_vpns
+        configured = self.config().msg_vpns
         for name, vpn in self._router.vpns.items():
-            mode = written[name].event.publish.subscription_mode if name in written else "off"
+            mode = configured[name].event.publish.subscription_mode if name in configured else "off"
             if mode == "off":
                 vpn.on_subscription = None
             elif vpn.on_subscription is None:
@@ -114,11 +114,11 @@ class EventPublisher:
         self._waiting = deque()
         for name, topic, text in waiting:
             vpn = self._router.vpns.get(name)
-            written = self.config().msg_vpns.get(name)
-            if vpn is None or written is None or not vpn.enabled:
+            configured = self.config().msg_vpns.get(name)
+            if vpn is None or configured is None or not vpn.enabled:
                 continue
-            for form in _topics(written.event.publish.topic_format, topic):
-                vpn.announce(Message(form.encode(), _tagged(written, text).encode(), b""))
+            for form in _topics(configured.event.publish.topic_format, topic):
+                vpn.announce(Message(form.encode(), _tagged(configured, text).encode(), b""))
         flush_ready(self._router.context)
 
     def _add(self, msg_vpn: str, topic: str, text: str) -> None:
@@ -151,6 +151,6 @@ def _topics(form: TopicFormat, topic: str) -> list[str]:
     return found
 
 
-def _tagged(written: MsgVpn, text: str) -> str:
-    tag = printable(written.event.log_tag, limits.EVENT_NAME_CHARS)
+def _tagged(configured: MsgVpn, text: str) -> str:
+    tag = printable(configured.event.log_tag, limits.EVENT_NAME_CHARS)
     return f"{tag} {text}" if tag else text

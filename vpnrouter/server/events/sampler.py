@@ -113,13 +113,13 @@ class EventSampler:
 
     async def look(self) -> None:
         """Look once at everything; other tasks have their turns meanwhile."""
-        written = self._config().msg_vpns
+        configured = self._config().msg_vpns
         for name, vpn in list(self._router.vpns.items()):
-            if name in written:
-                self._vpn(vpn, written[name].event)
-                self._rates(vpn, written[name].event)
-                await self._endpoints(vpn, written[name])
-                await self._usernames(vpn, written[name])
+            if name in configured:
+                self._vpn(vpn, configured[name].event)
+                self._rates(vpn, configured[name].event)
+                await self._endpoints(vpn, configured[name])
+                await self._usernames(vpn, configured[name])
         self._spool()
         self._thresholds.done()
         if self._looks % SELDOM == 0:
@@ -139,8 +139,8 @@ class EventSampler:
             (EGRESS_FLOWS, vpn.egress_flows, bounds.max_egress_flow_count, event.egress_flow_count_threshold),
             (SPOOL, vpn.spool_taken, bounds.max_msg_spool_usage, event.msg_spool_usage_threshold),
         )  # fmt: skip
-        for pair, value, bound, written in watched:
-            self._look(pair, name, "", value, bound, _percent(written))
+        for pair, value, bound, configured in watched:
+            self._look(pair, name, "", value, bound, _percent(configured))
         log = self._log
         if not bounds.max_connection_count or len(vpn.publishers) < bounds.max_connection_count:
             log.clear(table.CONNECTIONS_EXCEEDED, name, "")
@@ -151,13 +151,13 @@ class EventSampler:
 
     def _rates(self, vpn: MessageVpn, event: VpnEvent) -> None:
         rates = self._meters.rates(vpn)
-        for pair, rate, written in (
+        for pair, rate, configured in (
             (INGRESS_RATE, rates.rx_msg.current, event.ingress_msg_rate_threshold),
             (EGRESS_RATE, rates.tx_msg.current, event.egress_msg_rate_threshold),
         ):
-            self._look(pair, vpn.name, "", round(rate), 0, _rate(written))
+            self._look(pair, vpn.name, "", round(rate), 0, _rate(configured))
 
-    async def _usernames(self, vpn: MessageVpn, written: MsgVpn) -> None:
+    async def _usernames(self, vpn: MessageVpn, configured: MsgVpn) -> None:
         """Compare the number of clients of each client username with the bound of its client profile."""
         known = vpn.credentials.usernames
         counts = list(vpn.connections_of.items())
@@ -168,7 +168,7 @@ class EventSampler:
             if number % limits.EVENT_CHUNK == limits.EVENT_CHUNK - 1:
                 await trio.lowlevel.checkpoint()
             profile = known[name].client_profile if name in known else DEFAULT
-            said = written.client_profiles.get(profile, UNSAID)
+            said = configured.client_profiles.get(profile, UNSAID)
             marks = _percent(said.event.connection_count_per_client_username_threshold)
             most = said.max_connection_count_per_client_username
             self._look(USERNAME, vpn.name, name, count, most, marks)
@@ -177,15 +177,15 @@ class EventSampler:
 
     # -- endpoints -------------------------------------------------------------------------------
 
-    async def _endpoints(self, vpn: MessageVpn, written: MsgVpn) -> None:
+    async def _endpoints(self, vpn: MessageVpn, configured: MsgVpn) -> None:
         for number, endpoint in enumerate(list(endpoints_of(vpn).values())):
             if number % limits.EVENT_CHUNK == limits.EVENT_CHUNK - 1:
                 await trio.lowlevel.checkpoint()
-            if endpoint.kind == QUEUE and endpoint.name in written.queues:
-                event = written.queues[endpoint.name].event
+            if endpoint.kind == QUEUE and endpoint.name in configured.queues:
+                event = configured.queues[endpoint.name].event
                 self._endpoint(endpoint, event, event.msg_spool_usage_threshold)
-            elif endpoint.kind == TOPIC_ENDPOINT and endpoint.name in written.topic_endpoints:
-                other = written.topic_endpoints[endpoint.name].event
+            elif endpoint.kind == TOPIC_ENDPOINT and endpoint.name in configured.topic_endpoints:
+                other = configured.topic_endpoints[endpoint.name].event
                 self._endpoint(endpoint, other, other.spool_usage_threshold)
 
     def _endpoint(self, endpoint: Endpoint, event: EndpointEvent, usage: PercentThreshold) -> None:
@@ -255,9 +255,9 @@ class EventSampler:
             self._log.raise_event(crossing.kind, vpn, name, place + crossing.text)
 
 
-def _percent(written: PercentThreshold) -> ThresholdValues:
-    return ThresholdValues(written.set_percent, written.clear_percent)
+def _percent(configured: PercentThreshold) -> ThresholdValues:
+    return ThresholdValues(configured.set_percent, configured.clear_percent)
 
 
-def _rate(written: RateThreshold) -> ThresholdValues:
-    return ThresholdValues(written.set_value, written.clear_value, absolute=True)
+def _rate(configured: RateThreshold) -> ThresholdValues:
+    return ThresholdValues(configured.set_value, configured.clear_value, absolute=True)

@@ -104,7 +104,7 @@ class Origins:
 class BoundListener(NamedTuple):
     """A listener of the configuration with its socket, address as bound, and TLS if any."""
 
-    written: Listener
+    configured: Listener
     sock: socket.socket
     address: str
     context: ServerTls | None
@@ -139,9 +139,9 @@ def reload_tls(listeners: Sequence[BoundListener]) -> None:
     certificate may serve several of them.
     """
     fresh = [
-        (bound.context, ServerTls(bound.written.tls).context)
+        (bound.context, ServerTls(bound.configured.tls).context)
         for bound in listeners
-        if bound.context is not None and bound.written.tls is not None
+        if bound.context is not None and bound.configured.tls is not None
     ]
     for tls, context in fresh:
         tls.replace(context)
@@ -393,16 +393,16 @@ class OpenListener:
     def __init__(self, bound: BoundListener) -> None:
         self.bound = bound
         self.scope = trio.CancelScope()
-        self.places = trio.CapacityLimiter(bound.written.max_connection_count)
-        websocket = bound.written.protocol in ("ws", "wss")
-        self.origins = Origins(bound.written.allowed_origins) if websocket else None
+        self.places = trio.CapacityLimiter(bound.configured.max_connection_count)
+        websocket = bound.configured.protocol in ("ws", "wss")
+        self.origins = Origins(bound.configured.allowed_origins) if websocket else None
         self.acceptor: MqttAcceptor | LinkAcceptor | None = None
         self.access: Access | None = None
 
     @property
     def in_tasks(self) -> bool:
         """Whether it can only be served by tasks, whatever the system has for plain sockets."""
-        return self.bound.written.protocol in STREAMED | MANAGEMENT_PROTOCOLS
+        return self.bound.configured.protocol in STREAMED | MANAGEMENT_PROTOCOLS
 
 
 def load_management() -> None:
@@ -440,23 +440,23 @@ class ListenerSet:
         """Answer on a listener from now on."""
         answer = OpenListener(bound)
         self.open[key] = answer
-        written = bound.written
-        where = f"{written.protocol} {bound.address}"
+        configured = bound.configured
+        where = f"{configured.protocol} {bound.address}"
         raise_event_in(self._book.router.context, LISTEN_PORT, f"{where} up", name=where)
-        if written.protocol in MANAGEMENT_PROTOCOLS:
+        if configured.protocol in MANAGEMENT_PROTOCOLS:
             load_management()
             self._nursery.start_soon(self._manage, answer)
             return
-        if written.protocol in ("link", "links"):
+        if configured.protocol in ("link", "links"):
             load_compression()
-            door = LinkFactory(self._book, tls=written.protocol == "links")
+            door = LinkFactory(self._book, tls=configured.protocol == "links")
             answer.acceptor = LinkAcceptor(door)
         else:
-            answer.acceptor = MqttAcceptor(self._book.router, written.msg_vpn or "")
+            answer.acceptor = MqttAcceptor(self._book.router, configured.msg_vpn or "")
         if self._reactor is None or answer.in_tasks:
             self._nursery.start_soon(self._accept, answer, answer.acceptor)
         else:
-            self._reactor.listen(bound.sock, answer.acceptor, written.max_connection_count)
+            self._reactor.listen(bound.sock, answer.acceptor, configured.max_connection_count)
 
     def admit(self, management: Management) -> None:
         """Let only the users of a changed configuration in from now on."""
@@ -469,12 +469,12 @@ class ListenerSet:
         """Go on under another configuration of a listener that answers, not one of management."""
         answer = self.open[key]
         answer.bound = bound
-        most = bound.written.max_connection_count
+        most = bound.configured.max_connection_count
         answer.places.total_tokens = most
         if answer.origins is not None:
-            answer.origins.allowed = bound.written.allowed_origins
+            answer.origins.allowed = bound.configured.allowed_origins
         if isinstance(answer.acceptor, MqttAcceptor):
-            answer.acceptor.msg_vpn = bound.written.msg_vpn or ""
+            answer.acceptor.msg_vpn = bound.configured.msg_vpn or ""
         if self._reactor is not None and not answer.in_tasks:
             self._reactor.bound(bound.sock, most)
 
@@ -483,7 +483,7 @@ class ListenerSet:
         with it.
         """
         answer = self.open.pop(key)
-        where = f"{answer.bound.written.protocol} {answer.bound.address}"
+        where = f"{answer.bound.configured.protocol} {answer.bound.address}"
         raise_event_in(self._book.router.context, LISTEN_PORT, f"{where} down", name=where)
         sock = answer.bound.sock
         if self._reactor is not None and not answer.in_tasks:
@@ -502,20 +502,20 @@ class ListenerSet:
         """The figures of each listener for clients and bridges that is open."""
         for answer in list(self.open.values()):
             bound = answer.bound
-            written = bound.written
-            if written.protocol in MANAGEMENT_PROTOCOLS:
+            configured = bound.configured
+            if configured.protocol in MANAGEMENT_PROTOCOLS:
                 continue
             count = answer.places.borrowed_tokens
             if self._reactor is not None and not answer.in_tasks:
                 count = self._reactor.open_on(bound.sock)
             yield ListenerFigures(
-                written.protocol, bound.address, int(count), written.max_connection_count
+                configured.protocol, bound.address, int(count), configured.max_connection_count
             )
 
     def port_of(self, protocol: str) -> int:
         """The port of the first listener for `protocol`, 0 where there is none."""
         for answer in self.open.values():
-            if answer.bound.written.protocol == protocol:
+            if answer.bound.configured.protocol == protocol:
                 return int(answer.bound.sock.getsockname()[1])
         return 0
 
@@ -547,7 +547,7 @@ class ListenerSet:
             await serve_http(
                 bound.sock,
                 bound.context,
-                bound.written.max_connection_count,
+                bound.configured.max_connection_count,
                 build_app(self._context, answer.access),
                 self._book.router.context.barrier,
             )

@@ -317,27 +317,27 @@ NO_CHECK_TIME: Final = 0x200000
 """X509_V_FLAG_NO_CHECK_TIME of OpenSSL's x509_vfy.h, which Python has no name for."""
 
 
-def listener_context(written: ListenerTls) -> ssl.SSLContext:
+def listener_context(configured: ListenerTls) -> ssl.SSLContext:
     """The context of a TLS listener; raises OperationError naming the file that cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = (
-        ssl.TLSVersion.TLSv1_3 if written.min_version == "1.3" else ssl.TLSVersion.TLSv1_2
+        ssl.TLSVersion.TLSv1_3 if configured.min_version == "1.3" else ssl.TLSVersion.TLSv1_2
     )
     # Nothing is to be asked anew of a client that is in, least of all its certificate.
     context.options |= ssl.OP_NO_RENEGOTIATION
-    password = "" if written.key_password is None else written.key_password.reveal()
-    load_identity(context, written.certificate, written.key, password)
-    if written.client_ca is not None:
+    password = "" if configured.key_password is None else configured.key_password.reveal()
+    load_identity(context, configured.certificate, configured.key, password)
+    if configured.client_ca is not None:
         context.verify_mode = ssl.CERT_OPTIONAL
-        trust(context, written.client_ca)
+        trust(context, configured.client_ca)
         # Whether dates matter differs from message VPN to message VPN: they are checked at login.
         context.verify_flags |= NO_CHECK_TIME
         # A resumed session is not verified again. TLS 1.3 then resumes none, TLS 1.2 only those that
         # this context remembers, and a new context remembers none: what a reload takes away is away.
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET
-    if written.client_crl is not None:
-        revoke(context, written.client_crl)
+    if configured.client_crl is not None:
+        revoke(context, configured.client_crl)
     return context
 
 
@@ -383,12 +383,12 @@ class ServerTls:
     `failures` takes the handshakes that fail. Raises OperationError naming the file that cannot be used.
     """
 
-    def __init__(self, written: ListenerTls, failures: HandshakeFailures | None = None) -> None:
-        self._written = written
+    def __init__(self, configured: ListenerTls, failures: HandshakeFailures | None = None) -> None:
+        self._written = configured
         self.failures = failures or HandshakeFailures()
         self._seen: dict[str, PeerCertificate] = {}
-        self.context = listener_context(written)
-        if written.client_ca is not None:
+        self.context = listener_context(configured)
+        if configured.client_ca is not None:
             load_parser()
 
     def fresh(self) -> ssl.SSLContext:

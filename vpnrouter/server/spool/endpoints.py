@@ -47,35 +47,35 @@ class Endpoints:
         self._absent: dict[str, MessageVpn] = {}
         self.by_number: dict[int, Endpoint] = {}
 
-    def configure(self, vpn: MessageVpn, written: MsgVpn, before: MsgVpn | None = None) -> None:
+    def configure(self, vpn: MessageVpn, configured: MsgVpn, before: MsgVpn | None = None) -> None:
         """Let `vpn` have exactly the endpoints of its configuration.
 
         `before` is the one that holds: what is the same object in both is left alone.
         """
         self._welcome(vpn)
         queues = {} if before is None else before.queues
-        for name, queue in written.queues.items():
+        for name, queue in configured.queues.items():
             if queues.get(name) is not queue:
                 endpoint = self.have(vpn, QUEUE, name, endpoint_settings_of(queue))
                 subscribe(endpoint, queue)
         topic_endpoints = {} if before is None else before.topic_endpoints
-        for name, topic_endpoint in written.topic_endpoints.items():
+        for name, topic_endpoint in configured.topic_endpoints.items():
             if topic_endpoints.get(name) is not topic_endpoint:
                 self.have(vpn, TOPIC_ENDPOINT, name, endpoint_settings_of(topic_endpoint))
-        self._log(vpn, written)
+        self._log(vpn, configured)
         wanted: dict[int, Mapping[str, object]] = {
-            QUEUE: written.queues,
-            TOPIC_ENDPOINT: written.topic_endpoints,
+            QUEUE: configured.queues,
+            TOPIC_ENDPOINT: configured.topic_endpoints,
         }
         for (kind, name), endpoint in list(endpoints_of(vpn).items()):
             if kind in wanted and name not in wanted[kind]:
                 self.let_go(endpoint)
         vpn.forget_all_routes()
 
-    def _log(self, vpn: MessageVpn, written: MsgVpn) -> None:
+    def _log(self, vpn: MessageVpn, configured: MsgVpn) -> None:
         """Let `vpn` have the replay log of its configuration; what a log that goes has logged goes too."""
         logs = self._spool.replay_logs
-        for name, replay_log in written.replay_logs.items():
+        for name, replay_log in configured.replay_logs.items():
             endpoint = self.have(vpn, REPLAY_LOG, name, endpoint_settings_of(replay_log))
             chosen = replay_log.topic_filter
             dialect = MQTT if chosen.topic_syntax == "mqtt" else SMF
@@ -87,7 +87,7 @@ class Endpoints:
             else:
                 log.take_filters(filters)
         for (kind, name), endpoint in list(endpoints_of(vpn).items()):
-            if kind == REPLAY_LOG and name not in written.replay_logs:
+            if kind == REPLAY_LOG and name not in configured.replay_logs:
                 self._end_log(endpoint)
 
     def _end_log(self, endpoint: Endpoint) -> None:
@@ -223,13 +223,13 @@ class Endpoints:
         )
 
 
-def subscribe(endpoint: Endpoint, written: Queue) -> None:
+def subscribe(endpoint: Endpoint, configured: Queue) -> None:
     """Let a queue have exactly the subscriptions of its configuration."""
     vpn = endpoint.vpn
-    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    dialect = MQTT if configured.topic_syntax == "mqtt" else SMF
     wanted = [
         Subscription(parse_filter(text, dialect, exceptions=True), endpoint)
-        for text in written.subscriptions
+        for text in configured.subscriptions
     ]
     for subscription in wanted:
         subscription.configured = True

@@ -89,9 +89,9 @@ class SpoolService:
             context.spool = spool
             spool.start_numbers(following)
             self.endpoints = Endpoints(spool, definitions)
-            for name, written in config.msg_vpns.items():
-                self.endpoints.configure(router.vpns[name], written)
-                have_lots(self.endpoints, router.vpns[name], written)
+            for name, configured in config.msg_vpns.items():
+                self.endpoints.configure(router.vpns[name], configured)
+                have_lots(self.endpoints, router.vpns[name], configured)
             by_number = self.endpoints.by_number
             vpns = {**router.vpns, **self._absent(router, definitions)}
             for vpn in vpns.values():
@@ -165,10 +165,10 @@ class SpoolService:
     ) -> None:
         """Take over the endpoints of a changed configuration; `before` is the one that holds."""
         self.spool.max_usage = config.guaranteed_msging.max_msg_spool_usage * MEGABYTE
-        for name, written in config.msg_vpns.items():
+        for name, configured in config.msg_vpns.items():
             known = None if before is None else before.msg_vpns.get(name)
-            if known is not written:
-                self.endpoints.configure(router.vpns[name], written, known)
+            if known is not configured:
+                self.endpoints.configure(router.vpns[name], configured, known)
 
     def remove(self, vpn: MessageVpn) -> None:
         """Let go of the endpoints of a message VPN that is not configured any more."""

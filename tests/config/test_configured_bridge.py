@@ -9,10 +9,10 @@ from vpnrouter.config.configured_bridge import (
     client_cert_of,
     expected_router,
     mapping_of,
+    remote_settings_of,
     scheme_of,
     selectors,
     subscriptions,
-    terms_of,
 )
 from vpnrouter.config.settings_models import TlsServerCert
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
@@ -27,7 +27,7 @@ def written(remote: dict[str, Any] | None = None, **fields: Any) -> Bridge:
 
 def terms(bridge: Bridge) -> Any:
     """Its terms towards its remote."""
-    return terms_of("b", bridge, bridge.remote_msg_vpns[0], TlsServerCert())
+    return remote_settings_of("b", bridge, bridge.remote_msg_vpns[0], TlsServerCert())
 
 
 def test_exceptions_are_asked_for_first() -> None:
@@ -131,7 +131,7 @@ def test_the_expected_router(remote: dict[str, str], name: str) -> None:
 def test_whether_tls_makes_sure_of_the_name(tls: bool, rules: Any, verified: bool) -> None:
     """TLS verifies the name where the host's name is checked, or where trusted common names are configured."""
     bridge = written({"tls_enabled": tls})
-    asked = terms_of("b", bridge, bridge.remote_msg_vpns[0], TlsServerCert(**rules))
+    asked = remote_settings_of("b", bridge, bridge.remote_msg_vpns[0], TlsServerCert(**rules))
     assert asked.verified == verified
 
 
