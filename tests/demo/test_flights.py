@@ -88,7 +88,7 @@ def test_own_flights(flights: Flights, routers: Routers) -> None:
     mine = [route for route in mine if route[1] == "JFK"]
     assert station.count == len(mine) > 0
     while ear.count < station.count:
-        ear.listen()
+        ear.receive()
     assert set(ear.tally) == {scenario.EDGE_GREEN}
     assert ear.tally[scenario.EDGE_GREEN].total() == len(mine)
     assert set(ear.tally[scenario.EDGE_GREEN]) == {scenario.topic(route) for route in mine}
@@ -125,7 +125,7 @@ def test_counts_by_origin_and_topic(routers: Routers) -> None:
     for topic, payload in (("a/1", '{"from":"x"}'), ("a/1", '{"from":"y"}'), ("a/2", "none")):
         client.publish(topic, payload)
     while ear.count < 3:
-        ear.listen()
+        ear.receive()
     assert ear.tally == {"x": {"a/1": 1}, "y": {"a/1": 1}, "?": {"a/2": 1}}
     client.disconnect()
 
@@ -180,10 +180,10 @@ def test_answers(routers: Routers) -> None:
     client = connected("late-publisher", routers.addresses[scenario.YELLOW])
     client.publish("late/x", json.dumps(flight))
     while answers.count < 1:
-        answers.listen()
+        answers.receive()
     for ear in hears:
         while ear.count < 1:
-            ear.listen()
+            ear.receive()
         assert ear.tally == {"core/yellow": {"alerts/UA/JFK/LAX": 1}}
     topic, payload = alert(flight)
     assert topic == "alerts/UA/JFK/LAX"
@@ -266,7 +266,7 @@ def topics_one_by_one(flights: Flights) -> list[str]:
     return [f"flights/{row['carrier']}/{row['origin']}/{row['dest']}" for row in rows]
 
 
-@pytest.mark.parametrize("name", [name for name, one in ALL.items() if not one.hears_alerts])
+@pytest.mark.parametrize("name", [name for name, one in ALL.items() if not one.wants_alerts])
 def test_received(name: str, flights: Flights) -> None:
     """A subscriber's tally is what one gets by looking at one flight after the other."""
     subscriber = ALL[name]
@@ -289,7 +289,7 @@ def test_received(name: str, flights: Flights) -> None:
     assert (sums[1:] >= sums[:-1]).all()
 
 
-@pytest.mark.parametrize("name", [one.name for one in scenario.SUBSCRIBERS if one.hears_alerts])
+@pytest.mark.parametrize("name", [one.name for one in scenario.SUBSCRIBERS if one.wants_alerts])
 def test_alerts(name: str, flights: Flights) -> None:
     """Each flight that crosses and is late by an hour is due once in blue and in yellow as an alert."""
     crosses = [as_regex(text) for text in scenario.REMOTE_SUBSCRIPTIONS]

@@ -55,7 +55,7 @@ def test_lines_and_end(here: str, tmp_path: Path) -> None:
     """A child takes and gives lines; after the block it and what it started are gone."""
     with child_process("echo", f"{here}:echo", [], tmp_path / "log") as process:
         grandchild = os.pidfd_open(int(process.first_line(20.0)))
-        process.tell({"a": 1})
+        process.send({"a": 1})
         assert process.first_line(20.0) == '}1 :"a"{'
     assert process.process.returncode == -signal.SIGTERM
     # The descriptor of a process becomes readable when it has ended.
@@ -81,7 +81,7 @@ def test_early_end(here: str, tmp_path: Path) -> None:
             process.first_line(20.0)
         assert str(log) in str(caught.value)
         with pytest.raises(OperationError):
-            process.tell({"more": "x" * 100_000})
+            process.send({"more": "x" * 100_000})
 
 
 def test_too_late(here: str, tmp_path: Path) -> None:
@@ -257,9 +257,9 @@ def test_this_machine() -> None:
 def test_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no terminal, stages are lines on stderr and counts follow now and then."""
     monkeypatch.setattr(progress, "LINE_S", 0.0)
-    with progress.progress_reporter({progress.PUBLISHED: 2_000, "x": 1_000}) as teller:
-        teller.stage("one thing")
-        teller.counts({"a": 500, "b": 500}, {"x": 700})
+    with progress.progress_reporter({progress.PUBLISHED: 2_000, "x": 1_000}) as reporter:
+        reporter.stage("one thing")
+        reporter.counts({"a": 500, "b": 500}, {"x": 700})
     out, err = capsys.readouterr()
     assert out == ""
     first, second = err.splitlines()
@@ -270,9 +270,9 @@ def test_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 
 def test_lines_are_rare(capsys: pytest.CaptureFixture[str]) -> None:
     """Counts that follow at once on others tell nothing."""
-    teller = progress.LineReporter({progress.PUBLISHED: 10})
+    reporter = progress.LineReporter({progress.PUBLISHED: 10})
     for _ in range(100):
-        teller.counts({"a": 5}, {"x": 5})
+        reporter.counts({"a": 5}, {"x": 5})
     assert capsys.readouterr().err == ""
 
 
@@ -280,9 +280,9 @@ def test_bars(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     """On a terminal there is a bar with count and rate for all that is published and each receiver."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
-    with progress.progress_reporter({progress.PUBLISHED: 2_000, "yellow-all": 1_000}) as teller:
-        teller.stage("one thing")
-        teller.counts({"a": 500, "b": 500}, {"yellow-all": 700})
+    with progress.progress_reporter({progress.PUBLISHED: 2_000, "yellow-all": 1_000}) as reporter:
+        reporter.stage("one thing")
+        reporter.counts({"a": 500, "b": 500}, {"yellow-all": 700})
     out, err = capsys.readouterr()
     assert out == ""
     assert "one thing" in err
@@ -319,7 +319,7 @@ def test_every_place_is_watched() -> None:
 def test_one_answers() -> None:
     """One subscriber answers what comes from blue, in yellow; alerts are heard on both sides."""
     assert [one.place for one in scenario.SUBSCRIBERS if one.answers] == [scenario.YELLOW]
-    heard = [one.place for one in scenario.SUBSCRIBERS if one.hears_alerts]
+    heard = [one.place for one in scenario.SUBSCRIBERS if one.wants_alerts]
     assert heard == [scenario.BLUE, scenario.YELLOW]
 
 

@@ -1,1 +1,1 @@
-"""The demonstration: two routers, a bridge, a year of real flights, a report, and a verdict."""
+"""Runs a demonstration: two routers, a bridge, a year of real flights, a report, and checks of all counts."""

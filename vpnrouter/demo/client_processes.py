@@ -38,22 +38,24 @@ class PublisherClient:
         self._client = connected(f"publisher-{publisher.name}", address)
 
     def publish(self, first: int, end: int) -> None:
-        """Publish its own flights among first..end-1, QoS 0, and see them off."""
+        """Publish its own flights among first..end-1, QoS 0, and wait until they are sent."""
         routes = self._flights.route_of[first:end].tolist()
         mine = self._mine[first:end].tolist()
         payloads = self._flights.payloads(first, end, self._place)
         for route, own, payload in zip(routes, mine, payloads, strict=True):
             if not own:
                 continue
-            told = self._client.publish(self._topics[route], payload)
-            if told.rc != mqtt.MQTT_ERR_SUCCESS:
-                raise OperationError(f"{self.name} cannot publish: {mqtt.error_string(told.rc)}")
+            published = self._client.publish(self._topics[route], payload)
+            if published.rc != mqtt.MQTT_ERR_SUCCESS:
+                raise OperationError(
+                    f"{self.name} cannot publish: {mqtt.error_string(published.rc)}"
+                )
             self.count += 1
         drain(self._client)
 
 
 def connected(client_id: str, address: tuple[str, int]) -> mqtt.Client:
-    """A client that the router has welcomed.
+    """An MQTT client that is connected.
 
     Raises:
         OperationError: it was refused.
@@ -96,7 +98,7 @@ def publishers() -> None:
 
 
 def _serve_publishers(flights: Flights, addresses: Mapping[str, tuple[str, int]]) -> None:
-    """Connect everybody, say so, and publish what is asked for."""
+    """Connect all clients, report it, and publish as requested."""
     stations = [PublisherClient(flights, one, addresses[one.place]) for one in scenario.PUBLISHERS]
     print(json.dumps({"ready": True}), flush=True)
     done = 0
@@ -109,13 +111,13 @@ def _serve_publishers(flights: Flights, addresses: Mapping[str, tuple[str, int]]
         print(json.dumps({"until": until, "published": counts}), flush=True)
 
 
-_TELL_S: Final = 0.02
+_REPORT_S: Final = 0.02
 _BATCH: Final = 500
 _UNREADABLE: Final = "?"
 
 
 class SubscriberClient:
-    """One subscriber and what it heard, by origin and topic."""
+    """One subscriber and what it received, by origin and topic."""
 
     def __init__(self, subscriber: scenario.Subscriber, address: tuple[str, int]) -> None:
         self.name = subscriber.name
@@ -123,15 +125,15 @@ class SubscriberClient:
         self.tally: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._granted = False
         self.client = connected(f"subscriber-{subscriber.name}", address)
-        self.client.on_message = self._hear
+        self.client.on_message = self._on_message
         self._answers = subscriber.answers
         self.client.on_subscribe = self._subscribed
         self.client.subscribe(subscriber.filter, qos=0)
         while not self._granted:
             self._checked(self.client.loop(timeout=1.0))
 
-    def listen(self) -> None:
-        """Take the messages that have arrived, or the first of them, and see the answers off."""
+    def receive(self) -> None:
+        """Take the messages that have arrived, or the first of them, and send the answers."""
         for _ in range(_BATCH):
             before = self.count
             self._checked(self.client.loop_read())
@@ -139,13 +141,13 @@ class SubscriberClient:
                 break
         drain(self.client)
 
-    def _hear(self, client: mqtt.Client, userdata: object, message: mqtt.MQTTMessage) -> None:
+    def _on_message(self, client: mqtt.Client, userdata: object, message: mqtt.MQTTMessage) -> None:
         self.count += 1
-        told = read(message.payload)
-        self.tally[origin(told)][message.topic] += 1
-        if self._answers and is_late(told):
+        flight = read(message.payload)
+        self.tally[origin(flight)][message.topic] += 1
+        if self._answers and is_late(flight):
             # From within the client's own reading, so it leaves with the next drain.
-            self._checked(client.publish(*alert(told)).rc)
+            self._checked(client.publish(*alert(flight)).rc)
 
     def _subscribed(
         self, client: mqtt.Client, userdata: object, mid: int, codes: Sequence[Any], _: object
@@ -162,31 +164,33 @@ class SubscriberClient:
 def read(payload: bytes | bytearray) -> Mapping[str, Any]:
     """What a message says; nothing where it cannot be read."""
     try:
-        told = json.loads(payload)
+        flight = json.loads(payload)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return flight if isinstance(flight, dict) else {}
 
 
-def origin(told: Mapping[str, Any]) -> str:
+def origin(flight: Mapping[str, Any]) -> str:
     """Where a message says that it was published."""
-    return str(told.get("from", _UNREADABLE))
+    return str(flight.get("from", _UNREADABLE))
 
 
-def is_late(told: Mapping[str, Any]) -> bool:
+def is_late(flight: Mapping[str, Any]) -> bool:
     """Whether it is a late flight of blue."""
-    return told.get("from") == scenario.BLUE and (told.get("dep_delay") or 0) >= scenario.LATE_MIN
+    return (
+        flight.get("from") == scenario.BLUE and (flight.get("dep_delay") or 0) >= scenario.LATE_MIN
+    )
 
 
-def alert(told: Mapping[str, Any]) -> tuple[str, bytes]:
+def alert(flight: Mapping[str, Any]) -> tuple[str, bytes]:
     """Topic and payload of the answer to a late flight."""
-    route = (told["carrier"], told["origin"], told["dest"])
-    says = {"from": scenario.YELLOW, "flight": told["flight"], "late_min": told["dep_delay"]}
-    return topic(route, "alerts"), json.dumps(says, separators=(",", ":")).encode()
+    route = (flight["carrier"], flight["origin"], flight["dest"])
+    answer = {"from": scenario.YELLOW, "flight": flight["flight"], "late_min": flight["dep_delay"]}
+    return topic(route, "alerts"), json.dumps(answer, separators=(",", ":")).encode()
 
 
 def subscribers() -> None:
-    """Serve one demonstration until asked for the end."""
+    """Serve one demonstration until the end is requested."""
     router, addresses = sys.argv[1], json.loads(sys.argv[2])
     _serve_subscribers(
         [one for one in scenario.SUBSCRIBERS if scenario.router_of(one.place) == router], addresses
@@ -196,27 +200,27 @@ def subscribers() -> None:
 def _serve_subscribers(
     subscribers: Sequence[scenario.Subscriber], addresses: Mapping[str, tuple[str, int]]
 ) -> None:
-    """Connect everybody, say so, and count."""
+    """Connect all clients, report it, and count."""
     clients = [SubscriberClient(one, addresses[one.place]) for one in subscribers]
     print(json.dumps({"ready": True}), flush=True)
     selector = selectors.DefaultSelector()
     for client in clients:
         selector.register(descriptor(client.client), selectors.EVENT_READ, client)
     selector.register(sys.stdin, selectors.EVENT_READ, None)
-    told = {client.name: 0 for client in clients}
-    told_s = 0.0
-    asked = False
-    while not asked:
-        for key, _ in selector.select(_TELL_S):
+    reported = {client.name: 0 for client in clients}
+    reported_s = 0.0
+    stopping = False
+    while not stopping:
+        for key, _ in selector.select(_REPORT_S):
             if key.data is None:
-                asked = True
+                stopping = True
             else:
-                key.data.listen()
+                key.data.receive()
         now_s = time.monotonic()
         counts = {client.name: client.count for client in clients}
-        if counts != told and now_s - told_s >= _TELL_S:
+        if counts != reported and now_s - reported_s >= _REPORT_S:
             print(json.dumps({"received": counts}), flush=True)
-            told, told_s = counts, now_s
+            reported, reported_s = counts, now_s
     print(json.dumps({"tallies": {client.name: client.tally for client in clients}}), flush=True)
-    # Whoever asked would take an end before all others have told for a failure.
+    # Ending before the other processes have reported would count as a failure.
     sys.stdin.read()

@@ -1,10 +1,7 @@
-"""The MQTT clients of a demonstration: their processes, how fast they publish, and what they received.
+"""Runs the processes of the MQTT clients, limits how fast they publish, and collects what they received.
 
-How fast to publish: never further ahead of the slowest subscriber than the routers hold for it.
-
-Direct messages are delivered at most once: what a slow client leaves lying beyond its outbox is
-discarded. The flights therefore leave in windows, and the next window waits until everybody has
-counted what the older ones must bring.
+Direct messages are delivered at most once: a router discards what does not fit in a slow client's outbox. So flights
+are published in windows, and the next window waits until every subscriber has counted what the older ones must bring.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ are lost, which the summary tells."""
 class Pace:
     """What may be published, from what has been received.
 
-    `means[name][k]` is how many messages the first k flights mean for that subscriber.
+    `means[name][k]` is how many messages the first k flights bring to that subscriber.
     """
 
     def __init__(self, means: Mapping[str, npt.NDArray[np.int64]], flights: int) -> None:
@@ -92,7 +89,7 @@ _ESTABLISHED: Final = "01"
 
 
 def accepted(ports: Collection[int], proc: Path = PROC) -> int | None:
-    """How many connections to these listening ports are established; None where nobody tells.
+    """How many connections to these listening ports are established; None where the system has no such tables.
 
     Each connection has a row for either end; only those count whose own port is one of `ports`.
     """
@@ -123,7 +120,7 @@ _LOOK_S: Final = 0.1
 
 @dataclass(frozen=True)
 class ClientCounts:
-    """What the clients say: flights published by publisher, tallies by subscriber, seconds."""
+    """What the clients report: flights published by publisher, tallies by subscriber, seconds."""
 
     published: Mapping[str, int]
     tallies: Mapping[str, Tally]
@@ -145,7 +142,7 @@ class Clients:
         self._tallies: dict[str, Tally] = {}
         self._left = 0
 
-    def run(self, flights: Flights, teller: ProgressReporter) -> ClientCounts:
+    def run(self, flights: Flights, reporter: ProgressReporter) -> ClientCounts:
         """Publish all flights, wait until what is due has arrived, and collect the counts.
 
         Raises:
@@ -159,7 +156,7 @@ class Clients:
             },
             len(flights),
         )
-        told: set[str] = set()
+        reported: set[str] = set()
         with selectors.DefaultSelector() as selector:
             for process in (self._publishers, *self._subscribers):
                 selector.register(process, selectors.EVENT_READ, process)
@@ -169,20 +166,20 @@ class Clients:
                 pace.received(self._received, now_s)
                 until = pace.grant(now_s)
                 if until is not None:
-                    self._publishers.tell({"until": until})
+                    self._publishers.send({"until": until})
                 self._take(selector, _LOOK_S if until is None else 0)
                 complete = self._left == pace.granted and pace.complete(now_s)
-                teller.counts(self._published, self._received)
-                for name in sorted(pace.given_up - told):
-                    teller.stage(f"{name} lacks messages and is no longer waited for")
-                told = set(pace.given_up)
+                reporter.counts(self._published, self._received)
+                for name in sorted(pace.given_up - reported):
+                    reporter.stage(f"{name} lacks messages and is no longer waited for")
+                reported = set(pace.given_up)
             took_s = time.monotonic() - begun_s
             self._listen_on(selector)
             for process in self._subscribers:
-                process.tell({"stop": True})
+                process.send({"stop": True})
             while len(self._tallies) < len(scenario.SUBSCRIBERS):
                 self._take(selector, _LOOK_S)
-            teller.counts(self._published, self._received)
+            reporter.counts(self._published, self._received)
         return ClientCounts(self._published, self._tallies, took_s)
 
     def _listen_on(self, selector: selectors.BaseSelector) -> None:
@@ -198,14 +195,14 @@ class Clients:
         for key, _ in selector.select(timeout_s):
             process: ChildProcess = key.data
             for line in process.lines():
-                self._hear(json.loads(line))
+                self._read(json.loads(line))
 
-    def _hear(self, told: Mapping[str, Any]) -> None:
-        if "published" in told:
-            self._published = told["published"]
-            self._left = told["until"]
-        self._received |= told.get("received", {})
-        for name, tally in told.get("tallies", {}).items():
+    def _read(self, message: Mapping[str, Any]) -> None:
+        if "published" in message:
+            self._published = message["published"]
+            self._left = message["until"]
+        self._received |= message.get("received", {})
+        for name, tally in message.get("tallies", {}).items():
             self._tallies[name] = {place: Counter(topics) for place, topics in tally.items()}
 
 
@@ -213,7 +210,7 @@ class Clients:
 def connected_clients(
     folder: Path, rows: int, addresses: Mapping[str, tuple[str, int]]
 ) -> Iterator[Clients]:
-    """All clients of the scene, subscribers first; on leaving, however, their processes are ended.
+    """All clients of the scenario, subscribers first; their processes end with the block.
 
     Raises:
         OperationError: they cannot connect.

@@ -1,4 +1,4 @@
-"""Processes of the demonstration: started with this interpreter, talked to by lines, surely ended."""
+"""Starts processes with this interpreter, exchanges lines with them, and ends them in any case."""
 
 import contextlib
 import ctypes
@@ -42,11 +42,10 @@ def run_child(parent: str, target: str) -> None:
 
 
 class ChildProcess:
-    """One process in a session of its own, so that a Ctrl-C at the terminal reaches only the
-    demonstration, which then ends it.
+    """A process in a session of its own: a Ctrl-C at the terminal reaches only the demonstration, which then ends it.
 
-    Its standard input takes lines and its standard output gives them; standard error goes to `log`,
-    or where this process writes its own.
+    Its standard input takes lines and its standard output gives them; standard error goes to `log`, or to this
+    process's own.
     """
 
     def __init__(self, name: str, target: str, arguments: Sequence[str], log: Path | None) -> None:
@@ -72,7 +71,7 @@ class ChildProcess:
         """Descriptor of the child's standard output."""
         return self._output.fileno()
 
-    def tell(self, message: Mapping[str, Any]) -> None:
+    def send(self, message: Mapping[str, Any]) -> None:
         """Send one object as a line.
 
         Raises:
@@ -85,7 +84,7 @@ class ChildProcess:
             self.fail("ended early")
 
     def lines(self) -> list[str]:
-        """The lines that are there, waiting for at least a part of one.
+        """The lines received; waits for at least a part of one.
 
         Raises:
             OperationError: the process has closed its output.
@@ -97,7 +96,7 @@ class ChildProcess:
         return [line.decode("utf-8", "replace") for line in whole]
 
     def first_line(self, timeout_s: float) -> str:
-        """The first line the process writes; it writes no other before it is spoken to.
+        """The first line the process writes; it writes no other before it gets one.
 
         Raises:
             OperationError: it ended, or wrote none in time.
@@ -110,7 +109,7 @@ class ChildProcess:
                 return line
 
     def fail(self, what: str) -> Never:
-        """Raise an OperationError with the last words of the process."""
+        """Raise an OperationError with the last line of the log."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(1)
         words = [] if self.log is None else self.log.read_text("utf-8", "replace").splitlines()
@@ -156,9 +155,9 @@ def _import_path() -> str:
 def child_process(
     name: str, target: str, arguments: Sequence[str], log: Path | None = None
 ) -> Iterator[ChildProcess]:
-    """A process running MODULE:FUNCTION with these arguments; on leaving, however, it is ended.
+    """A process that runs MODULE:FUNCTION with these arguments; it ends with the block.
 
-    Should this process be killed so that nothing can be done any more, Linux ends the child.
+    If this process is killed, Linux ends the child.
     """
     started = ChildProcess(name, target, arguments, log)
     try:
@@ -170,7 +169,7 @@ def child_process(
 
 @contextlib.contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Put off what would end this process for a moment, so that tidying up is not cut short."""
+    """Delay signals that end this process until the block is done, so that tidying up is not cut short."""
     came: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
@@ -186,7 +185,7 @@ def signals_deferred() -> Iterator[None]:
 
 @contextlib.contextmanager
 def signals_as_exceptions() -> Iterator[None]:
-    """Let SIGTERM, SIGHUP and SIGINT end the block as exceptions, so that children are ended."""
+    """Raise SIGTERM, SIGHUP and SIGINT as exceptions in the block, so that children are ended."""
 
     def leave(number: int, _: FrameType | None) -> None:
         if number == signal.SIGINT:
@@ -199,10 +198,9 @@ def signals_as_exceptions() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _answering(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Answer the signals that end processes with `handler`.
+    """Handle the signals that end processes with `handler`.
 
-    A signal mask would not do: a system thread without it, of which pyarrow has some, takes the
-    signal.
+    A signal mask is not enough: a system thread without it, such as those of pyarrow, takes the signal.
     """
     before = {each: signal.getsignal(each) for each in _ENDING}
     for each, old in before.items():

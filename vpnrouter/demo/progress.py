@@ -1,4 +1,4 @@
-"""Progress of the demonstration on stderr, and its output directory."""
+"""Shows the progress of the demonstration on stderr, and claims its output directory."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ PUBLISHED: Final = "published"
 
 
 class ProgressReporter(Protocol):
-    """Takes what is told of the progress of the demonstration."""
+    """Shows the progress of the demonstration."""
 
     def stage(self, what: str) -> None:
-        """Tell that the stage `what` begins."""
+        """The stage `what` begins."""
 
     def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
-        """Tell how many messages have left each publisher and reached each subscriber."""
+        """So many messages have left each publisher and reached each subscriber."""
 
 
 class LineReporter:
-    """Tells progress in lines, for a pipe or a file."""
+    """Shows progress in lines, for a pipe or a file."""
 
     def __init__(self, due: Mapping[str, int]) -> None:
         self._due = due
@@ -106,7 +106,7 @@ class LineReporter:
 
 
 class BarReporter:
-    """Tells progress on a terminal: a bar for what is published and one for each subscriber."""
+    """Shows progress on a terminal: a bar for what is published and one for each subscriber."""
 
     def __init__(self, display: RichProgress, due: Mapping[str, int]) -> None:
         self._display = display
@@ -129,7 +129,7 @@ class BarReporter:
 
 @contextlib.contextmanager
 def progress_reporter(due: Mapping[str, int]) -> Iterator[ProgressReporter]:
-    """Progress until the block ends; `due` are the totals, PUBLISHED and those by subscriber."""
+    """Shows progress until the block ends; `due` are the totals, PUBLISHED and those by subscriber."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
     from rich.progress import Task as Bar

@@ -1,4 +1,4 @@
-"""The two routers: their configurations, their processes, and the bridges between them coming up."""
+"""Configures and starts the two routers, and waits until the bridges between them are up."""
 
 import contextlib
 import re
@@ -157,16 +157,16 @@ def _log(folder: Path, router: str) -> Path:
 
 
 def _wait_for_bridge(router: ChildProcess, bridge: str, log: Path) -> None:
-    told = re.compile(rf"^vpnrouter: .* VPN \w+ bridge {bridge}\b.*", re.MULTILINE)
+    pattern = re.compile(rf"^vpnrouter: .* VPN \w+ bridge {bridge}\b.*", re.MULTILINE)
     end = time.monotonic() + START_S
     while True:
-        said = told.findall(log.read_text("utf-8", "replace"))
-        if said and said[-1].endswith(": up"):
+        states = pattern.findall(log.read_text("utf-8", "replace"))
+        if states and states[-1].endswith(": up"):
             return
         if router.process.poll() is not None:
             router.fail("ended early")
         if time.monotonic() > end:
-            last = said[-1] if said else "silent"
+            last = states[-1] if states else "silent"
             router.fail(f"has no bridge {bridge} after {START_S:.0f} s ({last})")
         time.sleep(_LOOK_S)
 

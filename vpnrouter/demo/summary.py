@@ -1,4 +1,4 @@
-"""The verdict: what happened, beside what must have happened, and the topology report on the traces."""
+"""Compares what happened with what had to happen, and prints the checks."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def allowed_origins(subscriber: scenario.Subscriber) -> set[str]:
     """The message VPNs whose messages may reach a subscriber: its own, and over a bridge blue, or
     yellow, which alone publishes alerts.
     """
-    if subscriber.hears_alerts:
+    if subscriber.wants_alerts:
         return {scenario.YELLOW}
     over_the_bridge = {scenario.BLUE} if subscriber.place == scenario.YELLOW else set()
     return {subscriber.place} | over_the_bridge

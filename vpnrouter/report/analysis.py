@@ -1,4 +1,4 @@
-"""Derives everything that a report says from digests: it lists the rules and the order in which they run."""
+"""Runs all jobs and rules on digests, in order, and gathers their tables and findings."""
 
 from __future__ import annotations
 
@@ -228,10 +228,10 @@ def analyse(
         findings += about_subscriptions.result()
     findings += shape.findings
     notes: list[str] = []
-    asked = bridge_subscriptions(frames["states"])
+    subscriptions = bridge_subscriptions(frames["states"])
     if mesh is not None:
         stage("configurations")
-        drifted = drift(mesh, nodes, edges, asked)
+        drifted = drift(mesh, nodes, edges, subscriptions)
         edges = drifted.merged(edges)
         findings += drifted.findings
         notes += drifted.notes
@@ -248,7 +248,7 @@ def analyse(
         seconds = (span[1] - span[0]) / SECOND_NS
         tables["changes"] = compare(before.tables, tables, before.seconds, seconds)
     stage("advice")
-    tables["advice"] = advise(findings, nodes, edges, shape, tables["changes"], asked)
+    tables["advice"] = advise(findings, nodes, edges, shape, tables["changes"], subscriptions)
     return Analysis(
         tables=tables,
         findings=findings,

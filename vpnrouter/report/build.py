@@ -1,4 +1,4 @@
-"""Builds a report of trace files: inventory, digests, analysis, tables, page."""
+"""Builds a report from trace files: inventory, digests, analysis, tables, page."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -49,10 +49,10 @@ _NAMED_AT_MOST: Final = 10
 
 @dataclass(frozen=True, kw_only=True)
 class ReportRequest:
-    """What a report is to be about.
+    """What to report on.
 
-    `traces` are directories and single files; `span` the time to report on, `against` an earlier one to
-    compare it with; `mesh` what is configured. `formats` are of FORMATS.
+    `traces` are directories and single files; `span` is the time to report on, `against` another one to compare it
+    with; `mesh` is what is configured. `formats` are of FORMATS.
     """
 
     traces: Sequence[Path]
@@ -64,59 +64,58 @@ class ReportRequest:
     formats: frozenset[str] = FORMATS
 
 
-def build_report(asked: ReportRequest, progress: Progress | None = None) -> Summary:
-    """Read the traces, write the report into `asked.output` and say what it holds.
+def build_report(request: ReportRequest, progress: Progress | None = None) -> Summary:
+    """Read the traces, write the report into `request.output` and return its figures.
 
-    Files: docs/report.md lists them. Damaged files are set aside and named, also where only Spark finds
-    them out.
+    docs/report.md lists the files. Damaged files are set aside and named, also those that only Spark finds.
 
     Raises:
         OperationError: nothing to report on, a file of a newer trace format, no Java, a failure of
             Spark (then `spark.log` stays in the output), or the output cannot be written.
     """
     begun = time.monotonic()
-    teller = progress or NoProgress()
-    teller.stage("trace files")
-    inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
+    listener = progress or NoProgress()
+    listener.stage("trace files")
+    inventory = take_inventory(request.traces, leave_out=request.output, span=request.span)
     require_rows(inventory)
-    compared = _inventory_before(asked)
-    with spark_for(asked, inventory, teller) as spark:
+    compared = _inventory_before(request)
+    with spark_for(request, inventory, listener) as spark:
         before = None
         if compared is not None:
-            then = replace(asked, span=asked.against or Span(), against=None, mesh=None)
-            before, compared = run_jobs(spark, compared, then, teller)
+            then = replace(request, span=request.against or Span(), against=None, mesh=None)
+            before, compared = run_jobs(spark, compared, then, listener)
             inventory = inventory.without_any(compared.set_aside)
             require_rows(inventory)
-        analysis, inventory = run_jobs(spark, inventory, asked, teller, before)
-    teller.stage("page")
+        analysis, inventory = run_jobs(spark, inventory, request, listener, before)
+    listener.stage("page")
     seconds = time.monotonic() - begun
-    paged = HTML in asked.formats
-    summary = summary_of(inventory, analysis, asked.output, seconds, paged=paged)
-    write_report(asked.output, summary, analysis, asked.formats)
+    paged = HTML in request.formats
+    summary = summary_of(inventory, analysis, request.output, seconds, paged=paged)
+    write_report(request.output, summary, analysis, request.formats)
     return summary
 
 
 @contextmanager
 def spark_for(
-    asked: ReportRequest, inventory: Inventory, progress: Progress, *, lasting: bool = False
+    request: ReportRequest, inventory: Inventory, progress: Progress, *, lasting: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for an inventory; the log of Java stays in the output where it failed. One that is `lasting` gets
-    fast rather than starts fast.
+    """A session for an inventory. Java's log stays in the output if Spark fails. `lasting` is for a session that runs
+    on: it starts slower and works faster.
 
     Raises:
         OperationError: the output cannot be written, or Spark failed.
     """
     try:
-        asked.output.mkdir(parents=True, exist_ok=True)
+        request.output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OperationError(
-            f"cannot write a report to {asked.output}: {error.strerror}"
+            f"cannot write a report to {request.output}: {error.strerror}"
         ) from error
-    log = asked.output / _LOG
+    log = request.output / _LOG
     progress.stage("Spark starts")
     try:
         with spark_session(
-            asked.master,
+            request.master,
             log=log,
             shuffle_partitions=REPORT_FOLLOW_PARTITIONS if lasting else REPORT_SHUFFLE_PARTITIONS,
             short=inventory.rows < _SHORT_ROWS and not lasting,
@@ -132,11 +131,11 @@ def spark_for(
 def run_jobs(
     spark: SparkSession,
     inventory: Inventory,
-    asked: ReportRequest,
+    request: ReportRequest,
     progress: Progress,
     before: Analysis | None = None,
 ) -> tuple[Analysis, Inventory]:
-    """Run all jobs; each time Spark stumbles over a file, again without it.
+    """Run all jobs, again without a file whenever Spark cannot read it.
 
     Returns the analysis and what is left of the inventory.
 
@@ -146,7 +145,7 @@ def run_jobs(
     for _ in range(REPORT_DAMAGED_FILES):
         try:
             with spark_errors(), watched(spark, progress):
-                return _analysed(spark, inventory, asked, progress, before), inventory
+                return _analysed(spark, inventory, request, progress, before), inventory
         except DamagedTraceFile as damaged:
             known = (*inventory.files, *inventory.earlier)
             if all(file.path != damaged.path for file in known):
@@ -162,42 +161,42 @@ def run_jobs(
 def _analysed(
     spark: SparkSession,
     inventory: Inventory,
-    asked: ReportRequest,
+    request: ReportRequest,
     progress: Progress,
     before: Analysis | None,
 ) -> Analysis:
-    traces = read_traces(spark, inventory, asked.span)
+    traces = read_traces(spark, inventory, request.span)
     first_ns, last_ns = inventory.times()
     if first_ns is None or last_ns is None:
         ends = traces.agg(F.min("ts_ns"), F.max("ts_ns")).first()
         first_ns, last_ns = (ends[0] or 0, ends[1] or 0) if ends is not None else (0, 0)
-    first_ns = max(first_ns, asked.span.since_ns or first_ns)
-    last_ns = min(last_ns, asked.span.until_ns or last_ns)
+    first_ns = max(first_ns, request.span.since_ns or first_ns)
+    last_ns = min(last_ns, request.span.until_ns or last_ns)
     width_ns = width_for(last_ns - first_ns)
-    earlier = read_until(spark, inventory, asked.span)
+    earlier = read_until(spark, inventory, request.span)
     partitions = partitions_for(inventory)
     small = inventory.rows < _SHORT_ROWS
     with digested(
         traces,
         earlier,
-        asked.span.since_ns,
+        request.span.since_ns,
         width_ns,
         partitions,
         progress,
         small=small,
         hosts=inventory.hosts(),
     ) as digests:
-        return analyse(spark, digests, width_ns, progress.stage, asked.mesh, before)
+        return analyse(spark, digests, width_ns, progress.stage, request.mesh, before)
 
 
-def _inventory_before(asked: ReportRequest) -> Inventory | None:
-    """The inventory of the time to compare with, None where none is asked for.
+def _inventory_before(request: ReportRequest) -> Inventory | None:
+    """The inventory of the time to compare with, None where none is requested.
 
     Raises OperationError when there is no readable trace file of that time.
     """
-    if asked.against is None:
+    if request.against is None:
         return None
-    inventory = take_inventory(asked.traces, leave_out=asked.output, span=asked.against)
+    inventory = take_inventory(request.traces, leave_out=request.output, span=request.against)
     if not inventory.files:
         raise OperationError("nothing to compare with: no readable trace file in the time before")
     return inventory

@@ -1,4 +1,4 @@
-"""Keeps a report up to date while routers write traces: complete files as a stream, digests on disk batch by batch."""
+"""Keeps a report up to date while routers write traces: streams of files become digests on disk, batch by batch."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ class DigestStore:
 
 _INSIDE = StructType([field for field in TRACE_FILE.fields if field.name != "router"])
 
-# What Spark says of files whatever they hold; the contents are not read unless asked for.
+# Spark's columns for files of any format. The contents are read only if selected.
 _FILES = StructType(
     [
         StructField("path", StringType()),
@@ -363,9 +363,9 @@ MESSAGES: Final = "messages"
 
 
 class DigestWriter:
-    """Takes the batches of both streams into `store`; `heard` is told of each, with the files it brought.
+    """Writes the digests of both streams' batches into `store`; calls `on_batch` with the files of each.
 
-    `hosts` gives the machines of routers, as far as files were heard of.
+    `hosts` gives the machines of routers, as far as their files are known.
     `failure` is why a batch was not taken: Java hands on an exception of Python as a text that says nothing.
     """
 
@@ -375,19 +375,19 @@ class DigestWriter:
         store: DigestStore,
         span: Span,
         width_ns: int,
-        heard: Callable[[Inventory], None],
+        on_batch: Callable[[Inventory], None],
         hosts: Callable[[], Mapping[str, frozenset[str]]] = dict,
     ) -> None:
         self._spark = spark
         self._store = store
         self._span = span
         self._width_ns = width_ns
-        self._heard = heard
+        self._on_batch = on_batch
         self._hosts = hosts
         self.failure: OperationError | None = None
 
     @contextmanager
-    def _noted(self) -> Iterator[None]:
+    def _keeping_failure(self) -> Iterator[None]:
         try:
             yield
         except OperationError as error:
@@ -400,7 +400,7 @@ class DigestWriter:
         Raises:
             OperationError: a file is of a newer format, or the store cannot be written.
         """
-        with self._noted():
+        with self._keeping_failure():
             self._rows(batch, number)
 
     def _rows(self, batch: DataFrame, number: int) -> None:
@@ -418,7 +418,7 @@ class DigestWriter:
                     raise
                 inventory = inventory.without(damaged.path, "damaged: its contents cannot be read")
         self._store.add(ROWS, number, tables)
-        self._heard(inventory)
+        self._on_batch(inventory)
 
     def _digests(self, inventory: Inventory) -> dict[str, pa.Table]:
         traces = read_traces(self._spark, inventory, self._span)
@@ -440,7 +440,7 @@ class DigestWriter:
         Raises:
             OperationError: the store cannot be written.
         """
-        with self._noted():
+        with self._keeping_failure():
             self._messages(batch, number)
 
     def _messages(self, batch: DataFrame, number: int) -> None:
@@ -457,7 +457,7 @@ class DigestWriter:
         self._store.add(MESSAGES, number, tables)
         # A report that would say the same as the last one only makes the next one wait.
         if any(table.num_rows for table in tables.values()):
-            self._heard(Inventory(files=(), set_aside=()))
+            self._on_batch(Inventory(files=(), set_aside=()))
 
     def clocks(self) -> Rows:
         """What the clocks show up to now: rows of CLOCKS."""
@@ -506,41 +506,43 @@ class FollowTimes:
 
 
 class Follower:
-    """Follows the traces of `asked` until `stop` says so; `published` hears of every report written."""
+    """Follows the traces of `request` until `stop` returns true; calls `on_report` after every report."""
 
     def __init__(
         self,
-        asked: ReportRequest,
+        request: ReportRequest,
         pace: FollowTimes,
         progress: Progress,
-        published: Callable[[Summary], None],
+        on_report: Callable[[Summary], None],
     ) -> None:
-        self._asked = asked
+        self._request = request
         self._pace = pace
         self._progress = progress
-        self._published = published
+        self._on_report = on_report
         self._inventory = Inventory(files=(), set_aside=())
         self._fresh = threading.Event()
         self._lock = threading.Lock()
 
     def run(self, stop: Callable[[], bool]) -> None:
-        """Follow.
+        """Follow until `stop` returns true.
 
         Raises:
             OperationError: a root is no directory, a file is of a newer format, the store is damaged or
                 cannot be written, or Spark failed.
         """
-        asked = self._asked
-        known = take_inventory(asked.traces, leave_out=asked.output, span=asked.span)
-        with spark_for(asked, known, self._progress, lasting=True) as spark:
-            store = DigestStore(asked.output)
+        request = self._request
+        known = take_inventory(request.traces, leave_out=request.output, span=request.span)
+        with spark_for(request, known, self._progress, lasting=True) as spark:
+            store = DigestStore(request.output)
             self._require_both(store)
             if store.taken(ROWS) >= 0:
                 self._inventory = known
-            digesting = DigestWriter(spark, store, asked.span, WIDTH_NS, self._heard, self._hosts)
-            queries = self._start(spark, digesting)
+            writer = DigestWriter(
+                spark, store, request.span, WIDTH_NS, self._add_files, self._hosts
+            )
+            queries = self._start(spark, writer)
             try:
-                self._watch(spark, digesting, queries, stop)
+                self._watch(spark, writer, queries, stop)
             finally:
                 for query in queries:
                     query.stop()
@@ -551,7 +553,7 @@ class Follower:
 
     def _require_both(self, store: DigestStore) -> None:
         """A stream's checkpoint and its digests say together what has been read: one alone would skip files."""
-        folder = self._asked.output / CHECKPOINTS
+        folder = self._request.output / CHECKPOINTS
         for name in (ROWS, MESSAGES):
             taken = store.taken(name) >= 0
             begun = (folder / name / "offsets" / "0").exists()
@@ -559,16 +561,16 @@ class Follower:
             # A batch is noted when it begins, taken into the store, and noted as done: a crash may lie between.
             if (taken and not begun) or (done and not taken):
                 raise OperationError(
-                    f"{folder / name} and {self._asked.output / FOLDER} do not belong together: "
+                    f"{folder / name} and {self._request.output / FOLDER} do not belong together: "
                     "remove both, or use another --output"
                 )
 
-    def _start(self, spark: SparkSession, digesting: DigestWriter) -> list[StreamingQuery]:
-        asked = self._asked
+    def _start(self, spark: SparkSession, writer: DigestWriter) -> list[StreamingQuery]:
+        request = self._request
         every = f"{round(self._pace.every_s * 1000)} milliseconds"
-        rows = files_of(spark, asked.traces)
-        messages = message_places(stream_of(spark, asked.traces, asked.span), self._pace.late_s)
-        folder = (asked.output / CHECKPOINTS).resolve()
+        rows = files_of(spark, request.traces)
+        messages = message_places(stream_of(spark, request.traces, request.span), self._pace.late_s)
+        folder = (request.output / CHECKPOINTS).resolve()
         return [
             frame.writeStream.queryName(name)
             .outputMode("append")
@@ -577,15 +579,15 @@ class Follower:
             .trigger(processingTime=every)
             .start()
             for name, frame, take in (
-                (ROWS, rows, digesting.rows),
-                (MESSAGES, messages, digesting.messages),
+                (ROWS, rows, writer.rows),
+                (MESSAGES, messages, writer.messages),
             )
         ]
 
     def _watch(
         self,
         spark: SparkSession,
-        digesting: DigestWriter,
+        writer: DigestWriter,
         queries: list[StreamingQuery],
         stop: Callable[[], bool],
     ) -> None:
@@ -596,48 +598,48 @@ class Follower:
                 active = query.isActive
                 failed = query.exception()
                 if failed is not None:
-                    raise digesting.failure or failed
+                    raise writer.failure or failed
                 if not active and not stopping:
                     raise OperationError(f"the stream of {query.name} has ended")
             if self._fresh.is_set():
                 self._fresh.clear()
-                self._publish(spark, digesting)
-                digesting.compact(REPORT_DIGEST_FILES)
+                self._publish(spark, writer)
+                writer.compact(REPORT_DIGEST_FILES)
             if stopping:
                 return
             self._fresh.wait(_POLL_S)
 
-    def _publish(self, spark: SparkSession, digesting: DigestWriter) -> None:
+    def _publish(self, spark: SparkSession, writer: DigestWriter) -> None:
         begun = time.monotonic()
         with self._lock:
             inventory = self._inventory
-        frames = {name: digesting.frame(name).coalesce(1).persist() for name in DIGESTS}
+        frames = {name: writer.frame(name).coalesce(1).persist() for name in DIGESTS}
         try:
             width_ns = _width_for(frames["places"])
             for name in ("places", "losses"):
                 frames[name] = combined(name, _wider(frames[name], width_ns)).persist()
-            digests = Digests(frames=frames, clocks=digesting.clocks())
-            analysis = analyse(spark, digests, width_ns, self._progress.stage, self._asked.mesh)
+            digests = Digests(frames=frames, clocks=writer.clocks())
+            analysis = analyse(spark, digests, width_ns, self._progress.stage, self._request.mesh)
         finally:
             for frame in frames.values():
                 frame.unpersist()
         self._write(inventory, analysis, time.monotonic() - begun)
 
     def _write(self, inventory: Inventory, analysis: Analysis, seconds: float) -> None:
-        output: Path = self._asked.output
-        paged = HTML in self._asked.formats
+        output: Path = self._request.output
+        paged = HTML in self._request.formats
         summary = summary_of(inventory, analysis, output, seconds, paged=paged)
-        write_report(output, summary, analysis, self._asked.formats)
-        self._published(summary)
+        write_report(output, summary, analysis, self._request.formats)
+        self._on_report(summary)
 
-    def _heard(self, came: Inventory) -> None:
+    def _add_files(self, batch: Inventory) -> None:
         with self._lock:
             mine = self._inventory
             paths = {file.path for file in mine.files}
             self._inventory = replace(
                 mine,
-                files=(*mine.files, *(file for file in came.files if file.path not in paths)),
-                set_aside=(*mine.set_aside, *came.set_aside),
+                files=(*mine.files, *(file for file in batch.files if file.path not in paths)),
+                set_aside=(*mine.set_aside, *batch.set_aside),
             )
         self._fresh.set()
 

@@ -1,15 +1,9 @@
 """Lists the trace files, which of them can be read, and over which range of time.
 
-Rules, which docs/traces.md and docs/report.md state for users:
-
-- Only complete files count: names that begin with "." or "_", and anything in directories so
-named, are passed over.
-- A file that is empty, damaged, or not a trace is set aside and named with its reason; the rest is
-read.
-- A file of a newer trace format is refused, and with it the whole run: guessing at its meaning
-would give a
-  report that is wrong without saying so.
-- A file reached by two of the given paths is read once.
+docs/traces.md and docs/report.md state the rules. Only complete files count: names that begin with "." or "_", and
+directories so named, are skipped. A file that is empty, damaged or not a trace is set aside with its reason. A file
+of a newer trace format is refused, and with it the whole run, because a guess at its meaning would give a wrong
+report. A file below two of the given paths is read once.
 """
 
 from __future__ import annotations
@@ -247,7 +241,7 @@ def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
     earlier: list[TraceFile] = []
     set_aside: list[SetAside] = []
     newer: list[str] = []
-    asked = span or Span()
+    bounds = span or Span()
     for path in paths:
         try:
             found = _look_at(path)
@@ -256,9 +250,9 @@ def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
             continue
         if isinstance(found, SetAside):
             set_aside.append(found)
-        elif _is_before(found, asked.since_ns):
+        elif _is_before(found, bounds.since_ns):
             earlier.append(found)
-        elif not _is_after(found, asked.until_ns):
+        elif not _is_after(found, bounds.until_ns):
             files.append(found)
     if newer:
         raise OperationError(

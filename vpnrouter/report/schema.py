@@ -1,8 +1,7 @@
-"""Declares the shape of every frame that goes into the jobs and comes out of them, and of a finding.
+"""Declares the columns of trace rows and result tables, and the finding.
 
-All counts are of traced events. `*_estimated` columns are the same scaled by the sampling rate of
-the router at which each message entered; they are null where that rate is not known for every row
-counted.
+All counts are of traced events. `*_estimated` columns are the same scaled by the sampling rate of the router at which
+each message entered; they are null where that rate is not known for every row counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Starts Spark quietly on a Java runtime that it finds, reads trace files as one frame, and says failures in a line."""
+"""Starts Spark on a Java runtime that it finds, reads trace files as one frame, and reports failures in one line."""
 
 from __future__ import annotations
 
@@ -484,11 +484,11 @@ def read_traces(spark: SparkSession, inventory: Inventory, span: Span | None = N
     Raises:
         OperationError: the inventory holds no readable file.
     """
-    asked = span or Span()
+    bounds = span or Span()
     rows = _read_files(spark, inventory, inventory.files)
-    if asked.since_ns is not None:
-        rows = rows.where(F.col("ts_ns") >= asked.since_ns)
-    return _until(rows, asked)
+    if bounds.since_ns is not None:
+        rows = rows.where(F.col("ts_ns") >= bounds.since_ns)
+    return _until(rows, bounds)
 
 
 def read_until(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:

@@ -1,4 +1,4 @@
-"""The simulated mesh as configurations of routers, one file each, which `vpnrouter check` accepts."""
+"""Writes the configurations of the simulated routers, one file each, which `vpnrouter check` accepts."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,12 +1,8 @@
 """Draws trace rows from the templates, and writes them as trace files in the format of docs/traces.md.
 
-Stamps the templates out: the trace rows of one stretch of time, for all streams at once.
-
-No loop runs over messages or rows. Times follow the parents level by level, so all rows behind one bridge
-share what a message lost on it.
-
-What a template states is turned into dictionaries once a router; a row's values are then picked by number.
-Routers are written by several threads: numpy and pyarrow do without the interpreter most of the time.
+The rows of a stretch of time are drawn for all streams at once, without a loop over messages or rows. Times follow the
+parents level by level. The texts of a router's templates become dictionaries once; rows pick values by number.
+Several threads write routers: numpy and pyarrow release the interpreter most of the time.
 """
 
 from __future__ import annotations

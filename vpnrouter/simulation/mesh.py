@@ -1,8 +1,8 @@
-"""The mesh: message VPNs spread over the routers of a real network graph, and the bridges between them.
+"""Builds a mesh: message VPNs spread over the routers of a real network graph, and the bridges between them.
 
-A domain is a message VPN of one name on several routers, joined along links of the network so that there
-is one way only between any two of them: normal meshes have neither loops nor second ways. Some domains are
-joined to an earlier one by a bridge within a router.
+A domain is a message VPN of one name on several routers, joined along links of the network so that there is exactly one
+path between any two of them: normal meshes have neither loops nor second paths. Some domains are joined to an earlier
+one by a bridge within a router.
 """
 
 from __future__ import annotations

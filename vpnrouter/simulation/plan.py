@@ -1,4 +1,4 @@
-"""A whole simulation before a message is drawn: mesh, feeds, templates, streams, states, clocks."""
+"""Plans a whole simulation before a message is drawn: mesh, feeds, templates, streams, states, clocks."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -180,10 +180,10 @@ def _untraced(plan: Plan, times: float) -> None:
                 values |= {"hops": None, "path": None, "count": many}
                 values |= {"origin_router": None, "origin_vpn": None}
                 plan.templates.begin()
-                told = plan.templates.add(plan.templates.router[row], values)
+                counted = plan.templates.add(plan.templates.router[row], values)
                 shares = (np.arange(_UNTRACED_ROWS) + 0.5) / _UNTRACED_ROWS
                 plan.states += [
-                    State(at_s, told, stream.topic)
+                    State(at_s, counted, stream.topic)
                     for at_s in plan.profiles[stream.profile].times(shares).tolist()
                 ]
 

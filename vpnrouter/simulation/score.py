@@ -1,8 +1,8 @@
-"""Compares a report's findings with what was planted.
+"""Compares a report's findings with the faults that were planted.
 
-A finding is right when a fault or a consequence of one agrees with it in kind and in each of the fields FIELDS
-that the fault states. A fault is found when at least one finding agrees with it. Findings of severity info
-are no verdicts: they may find a fault and are never wrong.
+A finding is right if a fault or a consequence of one agrees with it in kind and in each of the fields FIELDS that the
+fault states. A fault is found if at least one finding agrees with it. Findings of severity info may find a fault and
+are never wrong.
 """
 
 import json
@@ -91,13 +91,13 @@ def read(truth: Path, report: Path) -> Score:
 
 def compare(faults: Sequence[Row], consequences: Sequence[Row], findings: Iterable[Row]) -> Score:
     """The score of `findings`, rows of the report's table of that name."""
-    told = list(findings)
-    raised = [row for row in told if row.get("severity") != "info"]
+    rows = list(findings)
+    raised = [row for row in rows if row.get("severity") != "info"]
     agreed: dict[str, list[Row]] = {}
     for row in (*faults, *consequences):
         agreed.setdefault(row["kind"], []).append(row)
     right = [any(_agrees(one, row) for one in agreed.get(row["kind"], ())) for row in raised]
-    found = [any(_agrees(fault, row) for row in told) for fault in faults]
+    found = [any(_agrees(fault, row) for row in rows) for fault in faults]
     names = sorted({row["kind"] for row in (*faults, *raised)})
     kinds = tuple(
         _tally(

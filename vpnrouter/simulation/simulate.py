@@ -1,4 +1,4 @@
-"""Makes the trace data of a mesh, and writes down what is true of it."""
+"""Simulates a mesh: writes its traces and configurations, and the truth about it."""
 
 import json
 from collections import Counter

@@ -1,13 +1,9 @@
-"""Feeds: what is published where and when, who wants it, and the ways that lead there.
+"""Draws the traffic: feeds, their publishers and receivers, the bridges on the way, and shares of messages over time.
 
-How messages spread over the time of a simulation: shares of them by time, as curves.
+A feed is a group of topics `vpn/class/origin/item` of one publisher. Receivers are drawn by gravity: more at places of
+more demand and near by. Bridges on the way attract what somebody behind them wants and nothing else.
 
-A profile is a curve of the share of messages (0 to 1) by seconds since the start. Where traffic must pause,
-the curve is flat.
-
-A feed is a group of topics `vpn/class/origin/item` of one publisher. Receivers are drawn by gravity: much
-goes where much is wanted and to places near by. Bridges along the way attract what somebody behind them
-wants and nothing else.
+A profile is a curve of the share of messages (0 to 1) by seconds since the start. It is flat where traffic pauses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Makes ranked advice of findings: those of one cause become one piece of advice."""
+"""Turns findings into ranked advice: findings of one cause become one piece of advice."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple

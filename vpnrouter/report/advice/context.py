@@ -1,4 +1,4 @@
-"""Holds what builders of advice look things up in, and one piece of advice before it is ranked."""
+"""Indexes findings and mesh for those who write advice, and defines a piece of advice."""
 
 from __future__ import annotations
 

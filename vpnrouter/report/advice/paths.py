@@ -1,4 +1,4 @@
-"""Gives advice about the paths of messages, and about routers, message VPNs and endpoints on them."""
+"""Writes advice about loops, links, bridges, endpoints, clocks and message VPNs."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[A
     edge = context.busiest(start, (first.router or "", first.vpn or ""))
     messages = (edge["messages"] or 0) if edge else messages_of(findings)
     only = ", and nothing leads around it" if edge and edge["cut"] else ""
-    told = [one.detail for one in findings if one.detail]
+    details = [one.detail for one in findings if one.detail]
     stood = sum(one.value or 0.0 for one in stalls)
     downs = int(sum(one.value or 0.0 for one in flaps))
     gains = [
@@ -248,7 +248,7 @@ def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[A
         **place_of(first),
         gain=messages,
         advice=f"{what} {bridge_of(first)}{hints}",
-        evidence=" ".join(told) or "Its link did not hold, or stood still.",
+        evidence=" ".join(details) or "Its link did not hold, or stood still.",
         effect=f"{' and '.join(gains)}, for {counted(messages, 'traced message')} that cross{only}.",
     )
 

@@ -1,4 +1,4 @@
-"""Gives advice about subscriptions, and where the configured mesh and the observed one differ."""
+"""Writes advice about subscriptions, and about differences between configuration and mesh."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Compares two ranges of time, and keeps what differs by more than chance explains (CHANGES).
+"""Compares two ranges of time, and keeps the differences that chance does not explain (CHANGES).
 
 Counts of independent events scatter by the square root of their number (Poisson). Each count stands for so many
-messages by its weight (sampling); a difference counts when it is a factor and many scatters wide. Traffic comes
-in bursts, and a report compares thousands of figures: both bounds are wide.
+messages by its weight (sampling). A difference counts if it exceeds both a factor and a number of standard deviations.
+Both bounds are wide: traffic comes in bursts, and a report compares thousands of figures.
 """
 
 from __future__ import annotations

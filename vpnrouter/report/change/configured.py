@@ -1,4 +1,4 @@
-"""Reads the mesh from its routers' YAML files, and from the traces what bridges asked their remotes for."""
+"""Reads the configured mesh from the routers' YAML files, and the bridges' subscriptions from the traces."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _COLUMNS: Final = ("router", "vpn", "client", "filter")
 
 def bridge_subscriptions(states: DataFrame) -> Rows:
     """STATES in; every filter that a bridge ever subscribed to: `router`, `vpn`, `client`, `filter`."""
-    asked = states.where(
+    subscribed = states.where(
         (F.col("event") == "subscribe") & F.col("client").startswith(BRIDGE_CLIENT)
     )
     rows: Rows = (
-        asked.withColumnRenamed("topic", "filter")
+        subscribed.withColumnRenamed("topic", "filter")
         .select(*_COLUMNS)
         .distinct()
         .toArrow()

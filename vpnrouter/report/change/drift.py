@@ -1,7 +1,7 @@
 """Finds what is configured and was not seen, and what was seen and is not configured.
 
-Only the routers whose files are given are judged, and of these only what their traces can tell: a router that
-writes no traces is missing from them, not from the mesh.
+Only routers whose files are given are judged, and only by their traces: a router that writes no traces is missing from
+the traces, not from the mesh.
 """
 
 from collections.abc import Iterable, Sequence
@@ -202,21 +202,21 @@ def _subscriptions(bridge: ConfiguredBridge, seen: _Observed) -> Iterable[Findin
         if row.get("link_ups")
     }
     for source in bridge.sources:
-        asked = seen.held.get((source, client))
-        if asked is None and (source not in came_up or source not in seen.traced):
+        held = seen.held.get((source, client))
+        if held is None and (source not in came_up or source not in seen.traced):
             continue
         here = bridge._replace(sources=(source,))
-        yield from _differences(here, client, asked or set())
+        yield from _differences(here, client, held or set())
 
 
-def _differences(bridge: ConfiguredBridge, client: str, asked: set[str]) -> Iterable[Finding]:
+def _differences(bridge: ConfiguredBridge, client: str, held: set[str]) -> Iterable[Finding]:
     wanted: Sequence[str] = sorted(bridge.filters or ())
     for text in wanted:
-        if text not in asked:
+        if text not in held:
             detail = f"configured at {bridge.where}, and never subscribed to"
             finding = _finding(bridge, "missing_subscription", ERROR, detail)
             yield replace(finding, client=client, topic=text)
-    for text in sorted(asked.difference(wanted)):
+    for text in sorted(held.difference(wanted)):
         detail = f"subscribed to, and not configured at {bridge.where}"
         finding = _finding(bridge, "unknown_subscription", WARNING, detail)
         yield replace(finding, client=client, topic=text)

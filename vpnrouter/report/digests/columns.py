@@ -1,4 +1,4 @@
-"""Defines the columns that digests share: sums, buckets of durations, the ends of bridges, clock corrections."""
+"""Defines the columns that digests share: sums, buckets of durations, ends of bridges, clock corrections."""
 
 from __future__ import annotations
 

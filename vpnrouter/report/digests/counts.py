@@ -1,4 +1,4 @@
-"""Makes the digests that count: delays, loads of endpoints, losses, paths, places, states, and uses of topics."""
+"""Makes the digests that are grouped counts: delays, endpoints, losses, paths, places, states and uses."""
 
 from __future__ import annotations
 
@@ -107,19 +107,19 @@ def paths(traces: DataFrame) -> DataFrame:
     message VPN has a greater-than sign in its name, the path has more steps than hops, and its ends are null.
     """
     came = traces.where((F.col("event") == "bridge_receive") & F.col("vpn").isNotNull())
-    told = came.where(F.col("path").isNotNull()).groupBy(*_PLACE, "hops").agg(*_figures())
+    with_path = came.where(F.col("path").isNotNull()).groupBy(*_PLACE, "hops").agg(*_figures())
     steps = F.split("path", _STEP)
     clear = F.coalesce(F.size(steps) == F.col("hops"), F.lit(True))
     ends = {
         **_named(_ORIGIN, F.split(F.element_at(steps, 1), _PARTS, 2), clear),
         **_named(_PEER, F.split(F.element_at(steps, -1), _PARTS, 2), clear),
     }
-    untold = (
+    without_path = (
         came.where(F.col("path").isNull())
         .groupBy(*_PLACE, *_PEER, *_ORIGIN, "hops")
         .agg(*_figures())
     )
-    return conform(told.withColumns(ends), PATHS).unionByName(conform(untold, PATHS))
+    return conform(with_path.withColumns(ends), PATHS).unionByName(conform(without_path, PATHS))
 
 
 def _named(names: tuple[str, str], parts: Column, clear: Column) -> dict[str, Column]:

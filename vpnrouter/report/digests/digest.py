@@ -1,9 +1,7 @@
-"""Makes digests of trace rows, and puts digests of disjoint rows together.
+"""Makes all digests of trace rows, and combines digests of disjoint rows into those of all rows.
 
-Digests of disjoint rows put together: what one digest of all the rows would be.
-
-Only `doubles` is not quite that: a message whose copies lie in different parts is not found. Who cuts rows
-into parts keeps those of one message together.
+Only `doubles` cannot be combined exactly: copies of one message in different parts are not found. Whoever splits rows
+keeps the rows of a message together.
 """
 
 from __future__ import annotations

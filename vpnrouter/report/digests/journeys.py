@@ -1,17 +1,12 @@
-"""Digests each message over its bridges (HOPS), and those that came twice or by two ways (DOUBLES).
+"""Follows each message over its bridges: the digests HOPS and DOUBLES.
 
-Digest DOUBLES, the kind `two_ways`: messages that came into a message VPN over two bridges.
+This is the only job in which the rows of a message meet, so the only one that moves every row once. Trace id, message
+id and time of first ingress together identify a message, because many messages may share a `traceparent` from outside.
+Only 24 bytes a row move: the place is a hash, which the small digests resolve at the end. The last two bits of the hash
+hold the event, so that the sending and the receiving row of a bridge differ in the last bit only.
 
-A message has one origin, so only message VPNs that hear from one origin over several bridges can have
-any: where there are none, as in every mesh without redundancy, no row is looked at.
-
-The one place where the rows of a message have to meet, so the one job that moves every row once. A message is what
-trace id, message id and time of first ingress name together: with a `traceparent` from outside many
-messages share a trace id. What moves is as small as it can be: 24 bytes of numbers a row. Where it happened
-is a hash, and what it stands for is looked up in the small digests at the end.
-
-The last two bits of the hash say what happened there, so that a sending and a receiving row of one bridge
-differ in the last bit only.
+Copies by two bridges (`two_ways`) exist only in message VPNs that receive from one origin over several bridges. In a
+mesh without redundancy no row is read for them.
 """
 
 from __future__ import annotations

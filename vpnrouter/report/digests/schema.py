@@ -1,12 +1,11 @@
-"""Declares the digests: the few small frames that every other job takes in place of the trace rows.
+"""Declares the digests: the few small frames from which all tables and findings are made.
 
-Each is made in one pass over the rows (the journeys in two), is as good as additive (rows of two digests of
-disjoint times may be put together and summed), and is kept as a file, so that a stream of traces can be
-digested bit by bit. What is derived from digests never looks at a trace row again.
+Each is made in one pass over the rows (HOPS and DOUBLES in two) and is additive, so that a stream of traces can be
+digested in batches and kept as files.
 
-In all of them: `weight` is how many messages the rows stand for and null as soon as that is not known of
-one of them; `bytes` is of payloads; `start_ns` names a stretch of time by its begin, nanoseconds since 1970;
-`count` is of trace rows, a row that stands for several messages counting as those.
+In all of them: `weight` is how many messages the rows stand for, null as soon as that is not known of one row; `bytes`
+is of payloads; `start_ns` is the begin of a stretch of time, nanoseconds since 1970; `count` is of trace rows, where a
+row that stands for several messages counts as those.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Finds the two ends of a bridge, chooses stretches of time, and collects what the driver needs of large digests."""
+"""Collects what is as small as the mesh from digests, finds a bridge's ends, and chooses the length of stretches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the tables of flows: bridges and their rates, message VPNs, latencies, topics, paths, discards, times."""
+"""Makes the tables of bridges, rates, message VPNs, latencies, topics, paths, discards and times."""
 
 from __future__ import annotations
 

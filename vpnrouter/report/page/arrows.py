@@ -1,4 +1,4 @@
-"""Routes the lines between cards, places the names beside them, and decides which names are seen at which zoom."""
+"""Routes the arrows between cards, places their labels, and decides which names are visible at which zoom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns the report's bars, timelines, latencies and small curves into shapes: plain geometry in pixels."""
+"""Turns traffic over time, latencies and rates into shapes: geometry in pixels."""
 
 from __future__ import annotations
 

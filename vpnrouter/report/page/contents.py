@@ -1,4 +1,4 @@
-"""Holds what the page shows, formats numbers and times for people, and finds the shape that a row is about."""
+"""Holds the contents of the page, formats numbers and times for readers, and finds the shape of a row."""
 
 from __future__ import annotations
 

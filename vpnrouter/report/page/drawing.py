@@ -1,7 +1,7 @@
-"""Draws the topology as shapes: routers as boxes, their message VPNs as cards inside, bridges as arrows.
+"""Draws the topology: routers as boxes, their message VPNs as cards inside, bridges as arrows.
 
-Plain geometry in pixels; the page's template turns it into SVG. Every node and every edge of the
-data is drawn, up to a bound; beyond it those in trouble and the busiest are.
+The result is geometry in pixels, which the page's template turns into SVG. Every node and edge is drawn up to a bound;
+beyond it those with errors and the busiest are.
 """
 
 import math

@@ -1,11 +1,8 @@
 """Places the routers in the drawing: boxes do not overlap, and linked ones are near each other.
 
-A graph's points in the plane, linked ones near each other: landmarks for the whole, springs for
-the detail.
-
-Landmark distances (Brandes and Pich, "Eigensolver methods for progressive multidimensional scaling",
-2006) put thousands of points in their rough places in linear time; Fruchterman's and Reingold's
-springs, bounded in rounds, then part what stands on one spot.
+Landmark distances (Brandes and Pich, "Eigensolver methods for progressive multidimensional scaling", 2006) place
+thousands of points roughly in linear time. The springs of Fruchterman and Reingold, bounded in rounds, then separate
+points that coincide.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Builds the report as one HTML file that opens offline; a reader first sees how the mesh does and what to change.
+"""Builds the report as one HTML file that opens offline.
 
-Everything is rendered here, with every text escaped; the script of the page only sorts, filters,
-zooms and shows what the file holds. A content security policy forbids the network and any script
-but that one, so that a hostile topic name would be harmless even if the escaping had a hole.
+Everything is rendered here, with every text escaped; the script of the page only sorts, filters, zooms and shows what
+the file holds. A content security policy forbids the network and any other script, so that a hostile topic name would
+be harmless even if the escaping had a hole.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Collects what the page's panel and tooltips show of each shape, as one block of compact JSON.
 
-Keys are short because a large mesh has thousands of these: `t` title, `f` figures as texts, in the
-order of the headings, `w` indexes of findings, `m` how many more findings there are. Bridges also
-have `e` the two message VPNs, `r` rate, `h` histogram (first step, counts, how many below a
-nanosecond), `u` times up (begin and end in thousandths of the span) and `n` how many there were.
+Keys are short because a large mesh has thousands of these: `t` title, `f` figures as texts, in the order of the
+headings, `w` indexes of findings, `m` how many more findings there are. Bridges also have `e` the two message VPNs, `r`
+rate, `h` histogram (first step, counts, how many below a nanosecond), `u` times up (begin and end in thousandths of the
+span) and `n` how many there were.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Builds the tables of the report page: each column is declared once, its head together with its cells."""
+"""Builds the tables of the report page; each column is declared once, its heading together with its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds what the rules share: wording and bounds, bridges by what rows say, losses, and explained copies."""
+"""Holds what the rules share: wording, bounds, bridges by trace rows, losses, and known causes of copies."""
 
 from __future__ import annotations
 

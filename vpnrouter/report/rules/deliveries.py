@@ -1,4 +1,4 @@
-"""Finds messages that came more than once, over two bridges, or back to where they had been."""
+"""Finds messages that were delivered more than once, came over two bridges, or came back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds topics that nobody takes, endpoints that block a bridge, wrong clocks, and partitions out of balance."""
+"""Finds topics without a receiver, endpoints that block a bridge, wrong clocks, and skewed partitions."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Finds links that flap, bridges that get more than they can carry, and bridges that are up and carry nothing.
+"""Finds links that flap, bridges that lose messages, and bridges that are up and carry nothing.
 
-The remote router says what it sent, the local one what arrived. A stretch of time with sends and no arrival,
-and the next, and the next, while the link is up, is a stall. What looks like one and is none: publishers
-that are silent (nothing is sent), a link that is down, a local router that does not trace or whose last
-trace file is not there yet or never will be (it wrote nothing else either), a clock that is wrong (corrected).
+The remote router records what it sent, the local one what arrived. Several stretches of time in a row with sends and no
+arrival, while the link is up, are a stall. Not a stall: publishers that are silent (nothing is sent), a link that is
+down, a local router that does not trace or whose last trace file is missing (it wrote nothing else either), a wrong
+clock (corrected).
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Computes over which message VPNs and bridges the shortest paths lead (betweenness), and the widest paths.
+"""Computes the share of shortest paths over each message VPN and bridge (betweenness), and the widest paths.
 
-The widest ways: those whose narrowest step was crossed by the most messages.
+The narrowest step of a widest path was crossed by the most messages. A maximum spanning tree holds a widest path
+between any two places. Built by joining parts (Kruskal), the smaller one under the root of the larger, the tree of
+joinings is at most log2(places) deep, and the step that joined two places is the narrowest of their widest path.
 
-A maximum spanning tree holds a widest way between any two places. Built by joining parts (Kruskal), the smaller
-one under the root of the larger, the tree of joinings is at most log2(places) deep, and the step at which two
-places first came together is the narrowest of their widest way.
-
-The ways are those that messages can go, bridge by bridge in their direction. Several starts are followed at
-once, level by level, in numpy: a start costs a few milliseconds in a mesh of 50,000 bridges. Small meshes are
-counted in full, large ones from a sample of starts, drawn alike for equal data.
+Shortest paths follow bridges in their direction. Several starts are followed at once, level by level, in numpy: a start
+takes a few milliseconds in a mesh of 50,000 bridges. Small meshes are counted in full, large ones from a sample of
+starts, which is the same for equal data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds what falls apart without a message VPN or a link, how many must fail to part two, and which links help."""
+"""Finds cut links and articulation points, how many links separate two message VPNs, and which links to add."""
 
 from __future__ import annotations
 

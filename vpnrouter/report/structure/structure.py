@@ -1,4 +1,4 @@
-"""Describes the structure of a mesh: its components, what it depends on, and how well pairs are linked."""
+"""Describes the structure of a mesh: components, cut points, and how well pairs are linked."""
 
 from __future__ import annotations
 

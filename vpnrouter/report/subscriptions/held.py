@@ -1,9 +1,8 @@
 """Finds the subscriptions that clients and bridges hold or held, for how long, and which of them matched.
 
-Topic filters as regular expressions, built by Spark itself from columns of filters.
-
-The grammar is that of `vpnrouter.topics.grammar` (docs/topics.md, TOPIC-7 to TOPIC-28); tests hold the
-expressions against the definition. A filter that the router would have refused gives some pattern too.
+Filters become regular expressions, built by Spark from columns of filters. The grammar is that of
+`vpnrouter.topics.grammar` (docs/topics.md, TOPIC-7 to TOPIC-28); tests compare the expressions with the definition. A
+filter that the router would have refused gives some pattern too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds a narrower set of filters in place of one that brings too much."""
+"""Proposes a narrower set of filters in place of one that attracts too much."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Finds what crosses bridges although nobody takes it, and the bridge subscriptions that bring it."""
+"""Finds messages that cross bridges without a receiver, and the bridge subscriptions that attract them."""
 
 from __future__ import annotations
 

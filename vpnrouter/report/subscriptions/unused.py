@@ -1,12 +1,10 @@
-"""Finds subscriptions that another one of the same client covers or overlaps, or that nothing ever matched.
+"""Finds subscriptions that another one of the client covers or overlaps, or that nothing matched.
 
-A subscription is reported that was held long enough, while there was traffic, and matched none of it.
-
-Silence proves little where little was seen, so a subscription counts only if it was held for a fair part of
-the time, and if enough messages entered its message VPN meanwhile. Where only some messages are traced, a rare
-topic may have been published and not be among them. How many topics of a message VPN were missed is estimated
-from those seen once and those seen twice (Chao's lower bound of unseen species, Scandinavian Journal of
-Statistics 11, 1984, in its bias-corrected form); a single one expected is enough to say nothing.
+An unmatched subscription is reported only if it was held for a fair part of the time and enough messages entered its
+message VPN meanwhile. Where only some messages are traced, a rare topic may have been published and not be among them.
+How many topics of a message VPN were missed is estimated from those seen once and those seen twice (Chao's lower bound
+of unseen species, Scandinavian Journal of Statistics 11, 1984, in its bias-corrected form); if a single one is
+expected, nothing is reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The kinds of faults that can be planted, by the names of their findings."""
+"""Lists the kinds of faults that can be planted, by the names of their findings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""What planting a fault takes: a part of the mesh that no other fault stands in, streams, and the truth."""
+"""Places faults: each in a part of the mesh of its own, with its streams and its entry in the truth."""
 
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,8 +1,6 @@
-"""Faults of routers and bridges: wrong clocks, configurations that say something else, links that flap or stall.
+"""Plants faults of routers and bridges: wrong clocks, differing configurations, links that flap or stall.
 
-Faults of the configurations alone: they say something else than what the traces show.
-
-Only a report that is given the configurations can find them.
+A difference between configuration and traces can only be found by a report that is given the configurations.
 """
 
 from __future__ import annotations
@@ -55,17 +53,17 @@ def clock_skew(placement: Placement) -> None:
 def _comparable(plan: Plan) -> dict[int, set[int]]:
     """Routers whose messages reach each other, both ways: only of these can traces show how their clocks differ."""
     sites = plan.mesh.sites
-    heard: dict[int, set[int]] = {}
+    origins_at: dict[int, set[int]] = {}
     for feed in plan.feeds:
         origin = sites[feed.origin].router
         for bridges in feed.onward.values():
             for number in bridges:
                 target = sites[plan.mesh.bridges[number].target].router
-                heard.setdefault(target, set()).add(origin)
+                origins_at.setdefault(target, set()).add(origin)
     return {
         router: both
-        for router, origins in heard.items()
-        if (both := {one for one in origins if one != router and router in heard.get(one, ())})
+        for router, origins in origins_at.items()
+        if (both := {one for one in origins if one != router and router in origins_at.get(one, ())})
     }
 
 

@@ -1,4 +1,4 @@
-"""Faults of topics, subscriptions and ways: nobody wants it, nobody publishes it, loops, double delivery."""
+"""Plants faults of topics, subscriptions and paths: no receiver, no publisher, loops, double delivery."""
 
 from __future__ import annotations
 
