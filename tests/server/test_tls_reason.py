@@ -5,8 +5,9 @@ import ssl
 
 import pytest
 import trio
+import trio.testing
 
-from vpnrouter.server.net.tls import tls_reason
+from vpnrouter.server.net.tls import ssl_object_of, tls_reason
 
 
 def ssl_error(reason: str) -> ssl.SSLError:
@@ -51,3 +52,11 @@ def test_other_failures() -> None:
     assert tls_reason(trio.BrokenResourceError("gone")) == "gone"
     assert tls_reason(trio.BrokenResourceError()) == "transport failed"
     assert tls_reason(ssl.SSLEOFError(8, "eof")) == "the remote closed the connection"
+
+
+async def test_the_object_under_a_stream() -> None:
+    """A stream of trio still holds the standard library's object, which knows the chain and the cipher."""
+    near, _ = trio.testing.memory_stream_pair()
+    secured = trio.SSLStream(near, ssl.create_default_context(), server_hostname="a")
+    assert isinstance(ssl_object_of(secured), ssl.SSLObject)
+    assert ssl_object_of(secured).cipher() is None

@@ -29,6 +29,7 @@ from vpnrouter.server.net.tls import (
     binding_of,
     linger,
     shake_hands,
+    ssl_object_of,
     tls_reason,
 )
 from vpnrouter.wire.link.compressed import load as load_compression
@@ -351,7 +352,7 @@ async def _secure(
     guest.secured = secured
     try:
         await shake_hands(secured)
-        return secured, tls.peer(secured._ssl_object)  # noqa: SLF001 - trio has no name for it
+        return secured, tls.peer(ssl_object_of(secured))
     except (trio.BrokenResourceError, OperationError) as error:
         door.router.protocol_errors += 1
         why = tls_reason(error, "the client")

@@ -245,7 +245,10 @@ def _serve(reactor: Reactor, verifier: PasswordVerifier, runnable: RunnableTasks
 
 
 def _trio_epoll() -> int:
-    """The descriptor that trio waits with, -1 where it has none or hides it."""
+    """Return the descriptor that trio waits with, -1 where it has none or hides it.
+
+    trio has no public name for it. `drive` raises an event where it is hidden; tests/server/test_barrier.py notices.
+    """
     try:
         manager = trio._core._run.GLOBAL_RUN_CONTEXT.runner.io_manager  # noqa: SLF001
         return int(manager._epoll.fileno())  # noqa: SLF001

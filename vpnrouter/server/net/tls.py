@@ -254,13 +254,21 @@ async def shake_hands(stream: Secured) -> None:
         raise
 
 
+def ssl_object_of(secured: Secured) -> ssl.SSLObject:
+    """Return the standard library's object of a TLS stream.
+
+    trio forwards neither its verified chain, nor its cipher before the handshake has ended.
+    """
+    return secured._ssl_object  # noqa: SLF001 - see above
+
+
 def binding_of(secured: Secured) -> bytes:
     """The channel binding of a TLS connection, different for each: the first Finished message of its handshake.
 
     This is what OpenSSL gives for "tls-unique" (RFC 5929, 3). With TLS 1.3 that name is not defined any more, but the
     message covers the whole handshake there, certificate and keys; the standard library has no exporter.
     """
-    return secured._ssl_object.get_channel_binding("tls-unique") or b""  # noqa: SLF001
+    return secured.get_channel_binding("tls-unique") or b""
 
 
 async def linger(stream: trio.SocketStream) -> None:
@@ -483,11 +491,11 @@ async def secure(stream: trio.SocketStream, tls: DialTls, server_name: str) -> S
             server_hostname=server_name.partition("%")[0].removesuffix("."),
         )
         await shake_hands(secured)
-        _check(secured._ssl_object, tls.rules)  # noqa: SLF001
+        _check(ssl_object_of(secured), tls.rules)
     except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
         await trio.aclose_forcefully(stream)
         why = tls_reason(error)
-        if is_hung_up(error) and secured._ssl_object.cipher() is None:  # noqa: SLF001
+        if is_hung_up(error) and ssl_object_of(secured).cipher() is None:
             # A plain listener of ours does so (LINK-11), and most others.
             why = HUNG_UP
         raise OperationError(f"TLS handshake failed: {why}") from error
