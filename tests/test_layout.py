@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -133,6 +134,19 @@ def test_circles_of_imports_are_small_and_in_one_folder() -> None:
     assert [circle for circle in circles if len(circle) > LARGEST_CIRCLE] == []
     folders = {circle: {known[name].parent for name in circle} for circle in circles}
     assert [circle for circle, inside in folders.items() if len(inside) > 1] == []
+
+
+def test_layers_inside_packages_name_modules_that_exist() -> None:
+    """A module that is renamed or new stands in the layers of its package: import-linter passes over a name in vain."""
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    inner = [each for each in rules["contracts"] if each["name"].startswith("Layers of ")]
+    assert len(inner) > 2
+    for each in inner:
+        (container,) = each["containers"]
+        folder = ROOT / container.replace(".", "/")
+        named = [name.strip("() ") for row in each["layers"] for name in re.split("[|:]", row)]
+        there = {path.stem for path in folder.iterdir() if path.stem.isidentifier()}
+        assert sorted(named) == sorted(there - {"__init__", "__pycache__"}), each["name"]
 
 
 def test_documents_name_files_that_exist() -> None:
