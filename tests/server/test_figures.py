@@ -13,7 +13,7 @@ from vpnrouter.bridges.status import status_of
 from vpnrouter.core.router import Router
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
-from vpnrouter.management.metrics.figures import BridgeFigures
+from vpnrouter.management.metrics.families import BridgeFigures
 from vpnrouter.management.metrics.source import (
     BEHIND,
     FIRST,

@@ -41,6 +41,13 @@ class BridgeRates(NamedTuple):
     tx_msg: Rate = Rate()
     tx_byte: Rate = Rate()
 
+    def attributes(self) -> dict[str, int]:
+        """The rates by the names of their attributes: `average_rx_byte_rate`, `rx_byte_rate`, ..."""
+        rates = self._asdict().items()
+        return {f"average_{name}_rate": rate.average for name, rate in rates} | {
+            f"{name}_rate": rate.current for name, rate in rates
+        }
+
 
 @final
 class RateMeter:
@@ -460,14 +467,7 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
         last_failure_age_ms=_age_ms(bridge.last_failure_ns, now_ns),
         last_rx_age_ms=_age_ms(counters.last_data_rx_ns, now_ns),
         last_tx_age_ms=_age_ms(counters.last_data_tx_ns, now_ns),
-        average_rx_byte_rate=rates.rx_byte.average,
-        average_rx_msg_rate=rates.rx_msg.average,
-        average_tx_byte_rate=rates.tx_byte.average,
-        average_tx_msg_rate=rates.tx_msg.average,
-        rx_byte_rate=rates.rx_byte.current,
-        rx_msg_rate=rates.rx_msg.current,
-        tx_byte_rate=rates.tx_byte.current,
-        tx_msg_rate=rates.tx_msg.current,
+        **rates.attributes(),
         control_rx_byte_count=counters.control_rx_byte_count,
         control_rx_msg_count=counters.control_rx_msg_count,
         control_tx_byte_count=counters.control_tx_byte_count,

@@ -110,7 +110,6 @@ def status_of(context: ApiContext, msg_vpn: str) -> MsgVpnStatus | None:
     if vpn is None:
         return None
     sums = context.meters.totals(vpn)
-    rates = context.meters.rates(vpn)
     not_sent, not_taken = by_direction(sums.discards)
     tx_discarded, rx_discarded = sum(not_sent.values()), sum(not_taken.values())
     return MsgVpnStatus(
@@ -134,14 +133,7 @@ def status_of(context: ApiContext, msg_vpn: str) -> MsgVpnStatus | None:
         tx_discarded=not_sent,
         rejected_msg_count=vpn.rejected,
         msg_spool_usage=vpn.spooled_bytes,
-        average_rx_byte_rate=rates.rx_byte.average,
-        average_rx_msg_rate=rates.rx_msg.average,
-        average_tx_byte_rate=rates.tx_byte.average,
-        average_tx_msg_rate=rates.tx_msg.average,
-        rx_byte_rate=rates.rx_byte.current,
-        rx_msg_rate=rates.rx_msg.current,
-        tx_byte_rate=rates.tx_byte.current,
-        tx_msg_rate=rates.tx_msg.current,
+        **context.meters.rates(vpn).attributes(),
     )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.driver import BridgeDriver
     from vpnrouter.core.connection import Connection
-    from vpnrouter.management.metrics.figures import ListenerFigures
+    from vpnrouter.management.metrics.families import ListenerFigures
 
 
 def _nothing() -> None:

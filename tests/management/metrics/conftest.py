@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from vpnrouter.management.metrics.exposition import SECTIONS
-from vpnrouter.management.metrics.families import Histogram
-from vpnrouter.management.metrics.figures import (
+from vpnrouter.management.metrics.families import (
     BridgeFigures,
+    Histogram,
     ListenerFigures,
     MsgVpnFigures,
     ProcessFigures,

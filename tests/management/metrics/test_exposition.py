@@ -10,7 +10,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter import limits
-from vpnrouter.management.metrics import figures as rows
+from vpnrouter.management.metrics import families as rows
 from vpnrouter.management.metrics.exposition import (
     PORTION_NS,
     SECTIONS,

@@ -10,26 +10,22 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.management.metrics.families import (
-    BRIDGE,
-    BRIDGE_LABELS,
-    LEFT_OUT,
-    LEFT_OUT_LABELS,
-    LISTENER,
-    LISTENER_LABELS,
-    MSG_VPN,
-    MSG_VPN_LABELS,
-    PROCESS,
-    QUEUE,
-    QUEUE_LABELS,
-    ROUTER,
     RX,
-    SPOOL,
-    TRACE,
     TX,
+    BridgeFigures,
     Family,
+    LeftOutFigures,
+    ListenerFigures,
+    MsgVpnFigures,
+    ProcessFigures,
+    QueueFigures,
+    RouterFigures,
+    SpoolFigures,
+    TraceFigures,
     head,
     labelled,
     samples,
+    section_of,
 )
 from vpnrouter.management.metrics.source import Figures
 
@@ -96,23 +92,16 @@ class Rows(NamedTuple):
     figures: list[Sequence[object]]
 
 
-class Section(NamedTuple):
-    """Families that have the same labels; their names are fields of the rows that show them."""
-
-    families: dict[str, Family]
-    labels: tuple[str, ...] = ()
-
-
 SECTIONS: Final = {
-    "router": Section(ROUTER),
-    "process": Section(PROCESS),
-    "listener": Section(LISTENER, LISTENER_LABELS),
-    "spool": Section(SPOOL),
-    "trace": Section(TRACE),
-    "msg_vpn": Section(MSG_VPN, MSG_VPN_LABELS),
-    "bridge": Section(BRIDGE, BRIDGE_LABELS),
-    "queue": Section(QUEUE, QUEUE_LABELS),
-    "left_out": Section(LEFT_OUT, LEFT_OUT_LABELS),
+    "router": section_of(RouterFigures),
+    "process": section_of(ProcessFigures),
+    "listener": section_of(ListenerFigures),
+    "spool": section_of(SpoolFigures),
+    "trace": section_of(TraceFigures),
+    "msg_vpn": section_of(MsgVpnFigures),
+    "bridge": section_of(BridgeFigures),
+    "queue": section_of(QueueFigures),
+    "left_out": section_of(LeftOutFigures),
 }
 """Everything that a page may have, in its order."""
 

@@ -18,9 +18,9 @@ from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.management.meters import by_direction
-from vpnrouter.management.metrics.families import Durations
-from vpnrouter.management.metrics.figures import (
+from vpnrouter.management.metrics.families import (
     BridgeFigures,
+    Durations,
     MsgVpnFigures,
     ProcessFigures,
     RouterFigures,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.management.live_traces import LiveTraces
     from vpnrouter.management.meters import VpnMeters
-    from vpnrouter.management.metrics.figures import ListenerFigures, QueueFigures
+    from vpnrouter.management.metrics.families import ListenerFigures, QueueFigures
     from vpnrouter.management.server_hooks import ServerHooks
     from vpnrouter.management.status.bridges import Bridges
 

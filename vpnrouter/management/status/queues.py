@@ -23,7 +23,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.errors import Refused, SpoolError
-from vpnrouter.management.metrics.figures import QueueFigures
+from vpnrouter.management.metrics.families import QueueFigures
 from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
 from vpnrouter.settings.schema import Value, showing, shown

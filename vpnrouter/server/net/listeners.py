@@ -17,7 +17,7 @@ from vpnrouter.core.outbox import Channel
 from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import LISTEN_PORT
-from vpnrouter.management.metrics.figures import ListenerFigures
+from vpnrouter.management.metrics.families import ListenerFigures
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
 from vpnrouter.server.net.reactor import Acceptor, peer_text
