@@ -98,7 +98,6 @@ def publishers() -> None:
 
 
 def _serve_publishers(flights: Flights, addresses: Mapping[str, tuple[str, int]]) -> None:
-    """Connect all clients, report it, and publish as requested."""
     stations = [PublisherClient(flights, one, addresses[one.place]) for one in scenario.PUBLISHERS]
     print(json.dumps({"ready": True}), flush=True)
     done = 0
@@ -200,7 +199,6 @@ def subscribers() -> None:
 def _serve_subscribers(
     subscribers: Sequence[scenario.Subscriber], addresses: Mapping[str, tuple[str, int]]
 ) -> None:
-    """Connect all clients, report it, and count."""
     clients = [SubscriberClient(one, addresses[one.place]) for one in subscribers]
     print(json.dumps({"ready": True}), flush=True)
     selector = selectors.DefaultSelector()

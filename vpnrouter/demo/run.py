@@ -80,9 +80,7 @@ def run_demo(
 def _messages(
     flights: Flights, folder: Path, reporter: ProgressReporter, remote_subscriptions: Sequence[str]
 ) -> tuple[ClientCounts, int | None, dict[str, int]]:
-    """Run routers and clients; returns what was counted, over how many connections between the routers,
-    and how the routers ended.
-    """
+    """Run routers and clients. Returns the counts, the connections between the routers, and the routers' exit codes."""
     reporter.stage("two routers start, and the bridge between them, each way over one connection")
     with running_routers(folder, remote_subscriptions) as routers:
         reporter.stage("MQTT clients connect")

@@ -206,7 +206,7 @@ def _report(outcome: Outcome) -> list[Check]:
 def _edges(
     edges: Sequence[Mapping[str, Any]], crossings_due: Mapping[tuple[str, str], int]
 ) -> list[Check]:
-    """The report must know these bridges and no other, with every message that must cross."""
+    """The report must have these bridges and no other, with all messages that must cross."""
     rows = {
         (f"{edge['from_router']}/{edge['from_vpn']}", f"{edge['to_router']}/{edge['to_vpn']}"): edge
         for edge in edges

@@ -60,12 +60,11 @@ from vpnrouter.units import SECOND_NS
 def find_trouble(
     digests: Mapping[str, DataFrame], edges: Rows, links: Rows, clocks: Rows, stretch_ns: int
 ) -> list[Finding]:
-    """Everything that is wrong, worst first, at most REPORT_FINDINGS of a kind.
+    """All findings about traffic, worst first, at most REPORT_FINDINGS of a kind.
 
-    `digests` by name; `places`, `paths`, `uses`, `losses`, `doubles`, `states` and `endpoints` are read.
-    `edges`, `links` and `clocks` are rows of EDGES, LINKS and CLOCKS; `stretch_ns` is how long the stretches of
-    the digests are, nanoseconds. Six Spark jobs, and one more each when there are candidates for a stall
-    or a black hole.
+    Reads the digests places, paths, uses, losses, doubles, states and endpoints. `edges`, `links` and `clocks` are rows
+    of EDGES, LINKS and CLOCKS; `stretch_ns` is the length of the digests' stretches. Six Spark jobs, and one more each
+    if there are candidates for a stall or a black hole.
     """
     bridges = Bridges(edges)
     losses = _rows(losses_by_place(digests["losses"]))
@@ -117,8 +116,7 @@ def find_subscriptions(
     """Findings of the kinds never_matched, covered, overlapping, not_examined, over_broad, wasted_crossing.
 
     `digests` has STATES, USES and PLACES, `edges` are rows of EDGES, `span` is the first and last time observed
-    (nanoseconds since 1970). Three small jobs where there is nothing to find; docs/report-subscriptions.md
-    says what each finding means.
+    (nanoseconds since 1970). docs/report-subscriptions.md defines the findings.
     """
     # Worked out once: the jobs that follow see rows and not how they came about.
     subscriptions = held(digests["states"], span).localCheckpoint()
@@ -140,7 +138,7 @@ def find_subscriptions(
 
 
 def _crossing(subscriptions: DataFrame, uses: DataFrame, edges: Rows) -> list[Finding]:
-    """What crosses bridges for nobody."""
+    """Findings about what crosses bridges without a receiver."""
     if not edges:
         return []
     crossed = crossings(uses).persist(StorageLevel.MEMORY_AND_DISK)
@@ -157,7 +155,7 @@ def _crossing(subscriptions: DataFrame, uses: DataFrame, edges: Rows) -> list[Fi
 def _held_by_bridges(
     subscriptions: DataFrame, edges: Rows, worst: Iterable[Crossing]
 ) -> dict[Edge, list[tuple[str, str]]]:
-    """The subscriptions that the bridges in question hold, or held last."""
+    """The subscriptions that these bridges hold, or held last."""
     wanted = {crossing.edge.client for crossing in worst}
     known = by_client(edges)
     rows: Rows = (
@@ -182,9 +180,9 @@ def _held_by_bridges(
 class Analysis:
     """All result tables as rows by name (schemas in `vpnrouter.report.schema`).
 
-    `topic_count` counts all topics, of which the table has the busiest. `width_ns` is the length of a stretch of
-    timeline and rates; `span` the first and last time that anything was seen, nanoseconds since 1970. `notes`
-    are sentences about what could not be judged.
+    `topic_count` counts all topics, also those beyond the table's bound. `width_ns` is the length of a stretch of
+    timeline and rates; `span` the first and last time seen, nanoseconds since 1970. `notes` are sentences about what
+    could not be judged.
     """
 
     tables: dict[str, Rows]
@@ -196,7 +194,7 @@ class Analysis:
 
     @property
     def seconds(self) -> float:
-        """How long the time looked at is."""
+        """The length of `span`."""
         return (self.span[1] - self.span[0]) / SECOND_NS
 
 
@@ -208,9 +206,10 @@ def analyse(
     mesh: Configured | None = None,
     before: Analysis | None = None,
 ) -> Analysis:
-    """Derive everything from digests whose stretches are `width_ns` long.
+    """Make all tables and findings from digests whose stretches are `width_ns` long.
 
-    `stage` hears what begins, `mesh` is what was configured, `before` an earlier time to compare with.
+    Calls `stage` with the name of each part that begins. `mesh` is what was configured, `before` the analysis of a time
+    to compare with.
     """
     frames = digests.frames
     found = flows(spark, frames, digests.clocks, stage)

@@ -190,9 +190,10 @@ def _analysed(
 
 
 def _inventory_before(request: ReportRequest) -> Inventory | None:
-    """The inventory of the time to compare with, None where none is requested.
+    """The inventory of the time to compare with, if one is requested.
 
-    Raises OperationError when there is no readable trace file of that time.
+    Raises:
+        OperationError: there is no readable trace file of that time.
     """
     if request.against is None:
         return None
@@ -220,6 +221,6 @@ def require_rows(inventory: Inventory) -> None:
 
 
 def partitions_for(inventory: Inventory) -> int:
-    """Partitions of the one grouping that moves rows: one per million, within bounds. Digests are small."""
+    """Partitions of the one grouping that moves rows: one per million rows, within bounds."""
     wanted = inventory.rows // _ROWS_PER_PARTITION
     return max(REPORT_SHUFFLE_PARTITIONS, min(wanted, REPORT_SHUFFLE_PARTITIONS_MOST))

@@ -185,7 +185,7 @@ class DigestStore:
             ) from error
 
     def taken(self, stream: str) -> int:
-        """The last batch of a stream that was added, -1 before the first."""
+        """The last batch of a stream that was added, -1 if none."""
         with self._lock:
             return int(self._manifest["batches"].get(stream, -1))
 
@@ -214,7 +214,7 @@ class DigestStore:
             return [self._folder / one for one in self._manifest["files"].get(name, [])]
 
     def replace(self, name: str, old: list[Path], table: pa.Table) -> None:
-        """Put one file in the place of several that hold the same in sum.
+        """Replace several files by one with their sum.
 
         Raises:
             OperationError: it cannot be written; then nothing has changed.
@@ -347,7 +347,7 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def router_of(path: Column) -> Column:
-    """The router in the path of a file, given as Spark does: as a URI, of a name that is escaped already."""
+    """The router in the path of a file, which Spark gives as a URI of an escaped name."""
     escaped = F.regexp_extract(path, "/router=([^/]+)/[^/]+$", 1)
     return _decoded(_decoded(escaped))
 
@@ -365,8 +365,8 @@ MESSAGES: Final = "messages"
 class DigestWriter:
     """Writes the digests of both streams' batches into `store`; calls `on_batch` with the files of each.
 
-    `hosts` gives the machines of routers, as far as their files are known.
-    `failure` is why a batch was not taken: Java hands on an exception of Python as a text that says nothing.
+    `hosts` gives the machines of routers, as far as their files are known. `failure` is why a batch was not taken: Java
+    passes an exception of Python on without its message.
     """
 
     def __init__(
@@ -395,7 +395,7 @@ class DigestWriter:
             raise
 
     def rows(self, batch: DataFrame, number: int) -> None:
-        """Take in a batch of the first stream, which says what files there are; each is read as by a report.
+        """Take in a batch of the first stream: the names of new files.
 
         Raises:
             OperationError: a file is of a newer format, or the store cannot be written.
@@ -497,8 +497,8 @@ _POLL_S: Final = 0.2
 
 @dataclass(frozen=True, kw_only=True)
 class FollowTimes:
-    """`every_s` seconds lie between two looks for files; `late_s` is how much later than others the rows of a
-    message may come: a router keeps a file open for a minute, by default, before anybody sees it.
+    """`every_s` seconds lie between two looks for files; `late_s` is how much later than others the rows of a message
+    may come. A router keeps a file open for a minute by default before it appears.
     """
 
     every_s: float = 5.0
@@ -645,7 +645,7 @@ class Follower:
 
 
 def _width_for(places: DataFrame) -> int:
-    """The length of the stretches of a report that is as long as this by now: whole stretches of the digests."""
+    """The length of the report's stretches: a multiple of the digests' stretches."""
     ends = places.agg(F.min("first_ns"), F.max("last_ns")).first()
     if ends is None or ends[0] is None:
         return WIDTH_NS

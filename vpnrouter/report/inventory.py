@@ -118,11 +118,9 @@ _HOST_KEY: Final = HOST_KEY.encode()
 class TraceFile:
     """A readable trace file.
 
-    `router_from` tells where its rows' router stands: in a column, in its directory's name, or
-    only in the metadata. `sample` is the writer's sampling rate, None when the file does not say; `always` are
-    the events that it recorded of every message, `host` is the machine that it was written on, "" where it
-    does not say. `first_ns` and `last_ns` bound its rows' times, as far as the
-    footer tells.
+    `router_from` is where its rows' router stands. `sample` is the writer's sampling rate, None if the file does not
+    say; `always` are the events that it recorded of every message; `host` is the machine that wrote it, "" if not
+    known. `first_ns` and `last_ns` bound its rows' times, if the footer has them.
     """
 
     path: Path
@@ -147,8 +145,8 @@ class SetAside:
 
 @dataclass(frozen=True, kw_only=True)
 class Inventory:
-    """What the given paths hold. `earlier` are files whose rows are all before the time asked for: they
-    tell of links and subscriptions that were up already.
+    """The trace files of the given paths. `earlier` are files whose rows are all before the requested time: they show
+    which links and subscriptions were up already.
     """
 
     files: tuple[TraceFile, ...]
@@ -166,7 +164,7 @@ class Inventory:
         return sum(file.size_bytes for file in self.files)
 
     def times(self) -> tuple[int | None, int | None]:
-        """The first and last time of a row, where all footers tell."""
+        """The first and last time of a row; None if a footer lacks them."""
         firsts = [file.first_ns for file in self.files if file.first_ns is not None]
         lasts = [file.last_ns for file in self.files if file.last_ns is not None]
         if len(firsts) < len(self.files) or len(lasts) < len(self.files):
@@ -263,11 +261,11 @@ def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
 
 
 class _NewerFormatError(Exception):
-    """A file that this program does not understand."""
+    """A file of a trace format that this program does not know."""
 
 
 def _look_at(path: Path) -> TraceFile | SetAside:
-    """What the footer of a file says."""
+    """The file by its footer."""
     try:
         footer = pq.read_metadata(path)
         size_bytes = path.stat().st_size

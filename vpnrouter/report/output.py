@@ -95,10 +95,10 @@ def _listed(rows: Rows) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a report found, in figures; `summary.json` is the same.
+    """The figures of a report, as `summary.json` has them.
 
-    Counts are of traced events; those named `_estimated` are scaled by the sampling rates, and
-    None where a rate is not known. `findings` counts them by kind. `page` is "" where none was asked for.
+    Counts are of traced events; `*_estimated` are scaled by the sampling rates, None where a rate is not known.
+    `findings` counts them by kind. `page` is "" without a page.
     """
 
     files: int
@@ -215,9 +215,9 @@ SCHEMAS: Final = {
 def write_report(
     output: Path, summary: Summary, analysis: Analysis, formats: frozenset[str]
 ) -> None:
-    """Write the tables in the formats asked for, `summary.json`, and the page last.
+    """Write the tables in the requested formats, `summary.json`, and the page last.
 
-    Each file takes the place of an older one in one step.
+    Each file replaces an older one in one step.
 
     Raises:
         OperationError: a file cannot be written.
@@ -236,7 +236,7 @@ def write_report(
 
 
 def contents_of(analysis: Analysis) -> Contents:
-    """What the page is made of."""
+    """The page's contents from an analysis."""
     known = {one.name for one in fields(Contents)}
     return Contents(
         **{name: rows for name, rows in analysis.tables.items() if name in known},

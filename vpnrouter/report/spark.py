@@ -173,23 +173,23 @@ _POLL_S: Final = 0.25
 
 
 class Progress(Protocol):
-    """What a report calls while it works; `tasks` comes from another thread than `stage`."""
+    """Receives the progress of a report; `tasks` is called from another thread than `stage`."""
 
     def stage(self, name: str) -> None:
-        """A new part of the work begins."""
+        """A part of the work begins."""
 
     def tasks(self, done: int, total: int) -> None:
-        """Of the tasks that Spark knows of at the moment, so many are done."""
+        """So many of Spark's known tasks are done."""
 
 
 class NoProgress:
-    """A Progress that says nothing."""
+    """A Progress that shows nothing."""
 
     def stage(self, name: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def tasks(self, done: int, total: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 @contextlib.contextmanager
@@ -380,9 +380,7 @@ def _bound_executors(conf: SparkConf, gateway: JavaGateway) -> None:
 
 @contextlib.contextmanager
 def _surroundings(home: Path) -> Iterator[None]:
-    """The launcher takes its Java and its Spark from the environment: ours, not a leftover of
-    another install.
-    """
+    """Point the launcher to our Java and Spark, not to those of another install in the environment."""
     import pyspark
 
     wanted = {"JAVA_HOME": str(home), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
@@ -399,9 +397,7 @@ def _surroundings(home: Path) -> Iterator[None]:
 
 
 def _load_without_advice() -> None:
-    """Spark imports this module when it first converts a list, and advises on a pandas that we do
-    not use.
-    """
+    """Import this module before Spark does when it first converts a list: it warns about a pandas that is not used."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         importlib.import_module("pyspark.testing.utils")
@@ -549,10 +545,10 @@ def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> Da
 
 
 def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
-    """Add `weight`: whether to trace was decided where the message entered, at that router's rate.
+    """Add `weight`, by the sampling rate of the router where the message entered.
 
-    Rows that do not say where that was can only be weighed when all routers trace at one rate. Events that
-    a router records of every message stand for themselves.
+    Rows that do not name that router can only be weighed if all routers trace at one rate. Events that a router records
+    of every message stand for themselves.
     """
     rates = inventory.sampling()
     if not rates:
@@ -572,7 +568,7 @@ def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> Dat
 
 
 def _itself(inventory: Inventory, weight: Column, *, whole: bool) -> Column:
-    """`weight` of a picked row; of an event that is always recorded how many messages it stands for."""
+    """`weight` of a sampled row; for an event that is always recorded, how many messages the row stands for."""
     always = inventory.always()
     if not always:
         return weight

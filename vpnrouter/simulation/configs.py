@@ -132,6 +132,6 @@ def _queue(filters: list[str], partitions: int) -> dict[str, Any]:
 
 
 def _host(router: int) -> str:
-    """An address of its own for each router, in 10/8."""
+    """A unique address for each router, in 10/8."""
     number = router + 1
     return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"

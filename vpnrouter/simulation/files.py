@@ -53,7 +53,7 @@ class Rows:
 
 
 class RowGenerator:
-    """Everything that is drawn, as arrays, and the random numbers.
+    """Draws the rows of all messages.
 
     Args:
         plan: what is drawn.
@@ -61,7 +61,7 @@ class RowGenerator:
         start_ns: when the simulation begins, nanoseconds since 1970.
         rng: where all draws come from.
 
-    `rows` are all that there will be.
+    `rows` is the total.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ def _joined(one: Rows, other: Rows) -> Rows:
 
 
 def _runs(values: NDArray[np.int32]) -> tuple[list[int], list[int]]:
-    """The values of an ordered array, each once, and how often it stands."""
+    """The distinct values of an ordered array, and their counts."""
     found, counts = np.unique(values, return_counts=True)
     return found.tolist(), counts.tolist()
 
@@ -274,9 +274,9 @@ class TraceFiles:
                     self._numbers[router][name] = numbers[order[ends[router] : ends[router + 1]]]
 
     def write(self, rows: Rows, order: NDArray[np.int64]) -> None:
-        """Append rows; `order` is the order of them by router, then time.
+        """Append rows; `order` sorts them by router, then time.
 
-        Returns while they are being written: what fails is told by the next call.
+        Returns while they are being written: the next call raises what failed.
 
         Raises:
             OSError: a file cannot be made or written.
@@ -401,7 +401,7 @@ def _dictionary(codes: NDArray[np.int32], values: pa.Array) -> pa.Array:
 
 
 def _mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers that look drawn and differ when the given ones do (the finisher of splitmix64)."""
+    """Distinct numbers that look random, one for each given (the finisher of splitmix64)."""
     mixed = numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -96,7 +96,7 @@ def _walk(folder: Any, prefix: str) -> list[str]:  # noqa: ANN401 - see above
 
 
 def _router_names(given: list[str]) -> tuple[str, ...]:
-    """Letters, digits and hyphens; a number is added to what would stand twice."""
+    """Letters, digits and hyphens; a number makes names unique."""
     taken: set[str] = set()
     routers = []
     for at, name in enumerate(given):
@@ -116,7 +116,7 @@ def _weights(
     index: Mapping[int, int],
     links: list[dict[int, float]],
 ) -> tuple[float, ...]:
-    """By the demands where there are any, else by the number of links; never nothing."""
+    """By the demands if there are any, else by the number of links; above 0."""
     weights = [0.0] * len(links)
     for source, wanted in demands.items():
         for target, amount in wanted.items():

@@ -37,8 +37,8 @@ _STOPPED: Final = "503 Service Unavailable"
 
 @dataclass
 class Drift:
-    """Where the configurations differ from the mesh: message VPNs (a site on their router, a name) and
-    bridges that are configured only, bridges left out, filters of bridges that stand there or lack.
+    """How the configurations differ from the mesh: message VPNs (a site on their router, a name) and bridges that are
+    configured only, bridges left out, filters of bridges that are added or left out.
     """
 
     vpns: list[tuple[int, str]] = field(default_factory=list)
@@ -50,12 +50,11 @@ class Drift:
 
 @dataclass
 class Plan:
-    """What will happen.
+    """A whole simulation.
 
-    `seconds` is the whole time; `clocks_ns` how far each router's clock is ahead. `feeds` are laid out as
-    normal ones, `scripted` ones by the fault that they belong to. `downs` are spans in which a bridge is down
-    (begin, end, reason), `stalls` one in which it loses everything, both in seconds.
-    `extra_subscriptions` are (site, client, MQTT filter).
+    `seconds` is its length; `clocks_ns` how far each router's clock is ahead. `feeds` get their templates from the
+    plan, `scripted` ones from their fault. `downs` are spans in which a bridge is down (begin, end, reason), `stalls`
+    one in which it loses everything, both in seconds. `extra_subscriptions` are (site, client, MQTT filter).
     """
 
     mesh: Mesh
@@ -167,8 +166,8 @@ def _parted(plan: Plan, profile: int, span: tuple[float, float]) -> list[tuple[i
 
 
 def _untraced(plan: Plan, times: float) -> None:
-    """Discards and rejects of the messages that are not traced, `times` as many as of those that are: rows
-    that stand for several messages and name none of them.
+    """Add rows for the discards and rejects of the messages that are not traced, `times` as many as traced ones: rows
+    that stand for several messages and name none.
     """
     columns = plan.templates.columns
     for stream in list(plan.streams):
@@ -192,7 +191,7 @@ def share_out(plan: Plan, rows: int) -> NDArray[np.int64]:
     """Messages of each stream, so that there are about `rows` trace rows in all.
 
     Raises:
-        OperationError: so few rows that somebody would get nothing.
+        OperationError: too few rows for every receiver to get a message.
     """
     length = np.array([plan.templates.length[each.template] for each in plan.streams], np.int64)
     weight = np.array([each.weight for each in plan.streams])
@@ -216,7 +215,7 @@ def share_out(plan: Plan, rows: int) -> NDArray[np.int64]:
 
 
 def _link_states(plan: Plan) -> None:
-    """Every link comes up at the begin and goes down at the end, at both of its routers."""
+    """Every link comes up at the begin and goes down at the end, at both routers."""
     for number in range(len(plan.mesh.bridges)):
         place = number / len(plan.mesh.bridges)
         link(plan, number, "link_up", 0.2 + 0.5 * place, None)

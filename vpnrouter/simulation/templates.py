@@ -85,8 +85,8 @@ class Templates:
 class Stream:
     """Messages of one template and one topic.
 
-    `topic` is the topic's number; `profile` is how they spread over time; `mean_bytes` the mean size. `weight`
-    shares out the messages that are not spoken for; `messages` are spoken for, over and above.
+    `topic` is the topic's number; `profile` is how they spread over time; `mean_bytes` the mean size. `messages` are
+    fixed, and `weight` shares out the rest.
     """
 
     template: int
@@ -134,8 +134,8 @@ _JITTER: Final = 0.01
 
 @dataclass(frozen=True)
 class Visit:
-    """A message in a site: the row with which it came in, what it visited before, bridges crossed, and by
-    whom it came (a client, or the bridge).
+    """A message in a site: its row there, the path before, bridges crossed, and who delivered it (a client, or the
+    bridge).
     """
 
     site: int
@@ -146,7 +146,7 @@ class Visit:
 
 
 class Journey:
-    """Writes one template: `feed`'s message comes in, then goes where the calls say."""
+    """Writes one template: a message of `feed` enters, then goes where the calls lead it."""
 
     def __init__(self, templates: Templates, mesh: Mesh, feed: Feed) -> None:
         self._templates = templates
@@ -319,13 +319,13 @@ def walk(
 
 
 def partitions_of(feed: Feed) -> int:
-    """Partitions of the feed's partitioned queue; 0 where it has none."""
+    """Partitions of the feed's partitioned queue; 0 if none."""
     if feed.mode == DIRECT:
         return 0
     return max((one.partitions for each in feed.receivers.values() for one in each), default=0)
 
 
 def key_of(feed: Feed, item: int) -> tuple[int, ...]:
-    """What tells the ways of two items of a feed apart: equal keys, equal templates."""
+    """Key of an item's template: equal keys, equal templates."""
     wanted = {one.item for each in feed.receivers.values() for one in each}
     return (item,) if item in wanted else ()

@@ -266,7 +266,7 @@ def _go(mesh: Mesh, feed: Feed, way: list[int], used: set[tuple[int, int]]) -> N
 
 
 def _ways(mesh: Mesh, origin: int) -> dict[int, tuple[list[int], float]]:
-    """The sites within reach, each with the way to it and its kilometres."""
+    """The sites within reach, each with the path to it and its length in kilometres."""
     found = {origin: ([origin], 0.0)}
     edge = [origin]
     for _ in range(_FARTHEST):

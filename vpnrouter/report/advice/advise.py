@@ -38,7 +38,7 @@ Builder = Callable[[MeshContext, Sequence[Finding]], Iterator[Advice]]
 
 
 class _Remedy(NamedTuple):
-    """What findings of a kind lead to; those with the same builder and the same fields share a cause."""
+    """What findings of a kind lead to. Those with the same builder and the same fields have one cause."""
 
     builder: Builder
     cause: tuple[str, ...]
@@ -137,8 +137,8 @@ def _blocked(findings: Sequence[Finding]) -> set[tuple[str | None, ...] | None]:
 
 
 def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """All but what only follows from another finding: a bridge that stands because an endpoint behind it refuses,
-    and filters that match nothing, so that it does not matter what covers them.
+    """All findings but those that follow from another one: a bridge that stalls because an endpoint behind it refuses,
+    and covered filters that match nothing.
     """
     blocked = _blocked(findings)
     idle = {
@@ -155,7 +155,7 @@ def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _follow_ups(findings: Sequence[Finding]) -> dict[Finding, list[Finding]]:
-    """The stalled bridges by the endpoint that blocks them, the first one where there are several."""
+    """The stalled bridges by the endpoint that blocks them; the first endpoint where there are several."""
     blockers: dict[tuple[str | None, ...] | None, Finding] = {}
     for one in findings:
         if one.kind == "head_of_line" and one.bridge:

@@ -40,7 +40,7 @@ _MOST: Final = 99.0
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """`severity` is that of the worst finding behind it, `gain` the messages that it helps, as traced."""
+    """A piece of advice. `severity` is that of the worst finding behind it, `gain` the traced messages helped."""
 
     action: Action
     severity: Severity
@@ -76,7 +76,7 @@ def worst_of(findings: Sequence[Finding]) -> Severity:
 
 
 def place_of(finding: Finding, *names: str) -> dict[str, str | None]:
-    """Fields of a finding for an Item; by default those of a bridge."""
+    """Fields of a finding for an Advice; by default those of a bridge."""
     fields = names or ("router", "vpn", "peer_router", "peer_vpn", "bridge")
     return {name: getattr(finding, name) for name in fields}
 
@@ -97,9 +97,7 @@ SHOWN: Final = 3
 
 @final
 class MeshContext:
-    """`findings` are all; `subscriptions` what bridges hold at their remote message VPNs, in the dialect of
-    links.
-    """
+    """Index of findings, nodes, edges, and the subscriptions that bridges hold (in SMF syntax)."""
 
     def __init__(
         self, findings: Sequence[Finding], nodes: Rows, edges: Rows, subscriptions: Rows
@@ -121,7 +119,7 @@ class MeshContext:
         self.wanted = _UnmetSubscriptions(findings)
 
     def held(self, edge: dict[str, Any]) -> list[Filter]:
-        """What a bridge asks for at its remote end, as far as that is known, exceptions left out."""
+        """The filters that a bridge subscribes to at its remote end, as far as known, without exceptions."""
         held = self._held.get((start_of(edge), edge_named(edge).client), [])
         parsed = (_parsed(text, SMF) for text in held)
         return [one for one in parsed if one is not None and not one.exception]
@@ -132,7 +130,7 @@ class MeshContext:
         return max(rows, key=lambda row: row["messages"] or 0, default=None)
 
     def way(self, start: Place, goal: Place) -> list[dict[str, Any]] | None:
-        """The bridges of a shortest way for messages, None when there is none."""
+        """The bridges of a shortest path for messages, None when there is none."""
         before: dict[Place, Place] = {start: start}
         waiting = deque([start])
         while waiting and goal not in before:
@@ -162,7 +160,7 @@ class MeshContext:
 
 
 class _UnmetSubscriptions:
-    """Subscriptions that nothing matched where they are: what others publish in vain may be meant for them."""
+    """Subscriptions without a match in their message VPN, for topics that others publish without a receiver."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._filters: list[tuple[Filter, Finding]] = []
@@ -181,7 +179,7 @@ class _UnmetSubscriptions:
 
 
 def dialect_of(text: str) -> int:
-    """The dialect that a filter was likely written in: that of whose wildcards it has."""
+    """The dialect that a filter was likely written in, by its wildcards."""
     levels = text.split("/")
     return MQTT if "+" in levels or levels[-1] == "#" or levels[0] == "$share" else SMF
 
@@ -201,17 +199,17 @@ def listed(names: Iterable[str]) -> str:
 
 
 def at(place: Sequence[str | None]) -> str:
-    """A message VPN in a sentence."""
+    """A message VPN as text."""
     return "/".join(name or "?" for name in place)
 
 
 def bridge_named(edge: dict[str, Any]) -> str:
-    """A bridge in a sentence, from a row of EDGES."""
+    """A bridge as text, from a row of EDGES."""
     return f"bridge {edge['bridge']} ({at(start_of(edge))} to {at(goal_of(edge))})"
 
 
 def bridge_of(finding: Finding) -> str:
-    """A bridge in a sentence, from a finding about it."""
+    """A bridge as text, from a finding about it."""
     ends = at((finding.router, finding.vpn))
     if finding.peer_router is not None:
         ends = f"{at((finding.peer_router, finding.peer_vpn))} to {ends}"

@@ -35,8 +35,8 @@ _UNKNOWN: Final = {
 
 
 def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """What one router has in its file and not at work: what a missing message VPN lacks as well goes without saying,
-    and so does what a missing bridge lacks.
+    """What one router has in its file and not in operation. What follows from a missing message VPN or bridge is left
+    out.
     """
     gone = {(one.router, one.vpn) for one in findings if one.kind == "missing_vpn"}
     down = {(one.router, one.vpn, one.bridge) for one in findings if one.kind == "missing_bridge"}
@@ -65,7 +65,7 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
 
 
 def write_down(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """What is at work at one router and not in its file."""
+    """What one router has in operation and not in its file."""
     first = findings[0]
     yield Advice(
         action="write_down",
@@ -95,8 +95,8 @@ def _counts(findings: Sequence[Finding], nouns: dict[str, str]) -> str:
 
 
 def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`never_matched` of one message VPN: clients with the same idle filters are one piece of advice. A subscription
-    that another message VPN has messages for is not dropped, see `add_for_black_holes`.
+    """`never_matched` of one message VPN; clients with the same unmatched filters are one piece of advice. A
+    subscription that another message VPN has messages for is kept (`add_for_black_holes`).
     """
     by_client: dict[str, list[Finding]] = {}
     for one in findings:
@@ -130,7 +130,7 @@ def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterato
 
 
 def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`covered` of one client: filters that another one of it takes in."""
+    """`covered` of one client: filters that another of its filters covers."""
     first = findings[0]
     yield Advice(
         action="drop_subscription",
@@ -184,8 +184,8 @@ def _narrowed(one: Finding) -> str:
 
 
 def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`black_hole` of one message VPN: topics that clients elsewhere wait for are to be bridged there; the rest is
-    to be subscribed to, or not to be published.
+    """`black_hole` of one message VPN. Topics that clients elsewhere subscribe to are to be bridged there; the rest
+    is to be subscribed to, or not to be published.
     """
     here = (findings[0].router or "", findings[0].vpn or "")
     wanted: dict[tuple[str, str], list[tuple[Finding, Finding]]] = {}

@@ -82,8 +82,8 @@ Key = tuple[str | None, ...]
 
 
 class _Compared(NamedTuple):
-    """How one table is compared: what its rows are called, which columns name a row and how CHANGES calls
-    those, which counts are compared, which of them shows how busy a row is.
+    """How a table is compared: what CHANGES calls its rows, the columns that name a row, and the counts compared, the
+    first of which shows how busy a row is.
     """
 
     what: str
@@ -131,9 +131,10 @@ _LEAST_SECONDS: Final = 1.0
 
 
 def compare(before: Tables, after: Tables, before_seconds: float, after_seconds: float) -> Rows:
-    """Rows of CHANGES, findings first, then bridges, message VPNs and topics; of each, what came and went before
-    what rose and fell, the largest first, at most REPORT_CHANGES. A row that has no like has null for the
-    figure of the other side; a finding's figures are its messages, as counted.
+    """Rows of CHANGES: findings first, then bridges, message VPNs and topics.
+
+    Of each, new and gone rows come before more and less, the largest first, at most REPORT_CHANGES. A row that only one
+    side has is null on the other. Counts are per second; a finding's figures are its messages.
     """
     seconds = max(before_seconds, _LEAST_SECONDS), max(after_seconds, _LEAST_SECONDS)
     rows: Rows = []
@@ -161,7 +162,7 @@ def _row(
 
 
 def _findings(old: Rows, new: Rows) -> Iterator[dict[str, Any]]:
-    """Findings that came and went. `measure` is the kind; the figures are messages."""
+    """Findings that are new or gone. `measure` is the kind; the figures are messages."""
     was, now = ({_key_of(row): row for row in rows} for rows in (old, new))
     for change, rows, others in (("gone", was, now), ("new", now, was)):
         for key in rows.keys() - others.keys():
@@ -203,8 +204,8 @@ def _compared(
 
 
 def _floor(compared: _Compared, rows: Rows, seconds: float) -> Count | None:
-    """What a row must exceed to be new, or gone. Any bridge and message VPN is worth a line; a topic must be busier
-    than by chance, and busier than the least that is listed where the table lists the busiest only.
+    """What a row must exceed to be new or gone, None for nothing. A topic must be busier than by chance, and than the
+    least one listed if the table is full.
     """
     if compared.what != "topic":
         return None
@@ -218,7 +219,7 @@ def _rate(count: Count) -> float:
 
 
 def _beyond(count: Count, floor: Count | None) -> bool:
-    """Whether a row would have been listed, had there been as much of it."""
+    """Whether a row exceeds the floor."""
     return floor is None or (count.rate > floor.rate and differ(floor, count))
 
 
@@ -249,7 +250,7 @@ def _changed(
 def _latencies(
     place: Mapping[str, Any], before: dict[str, Any], after: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Only what two clocks that agree have measured: else a clock that moved would be a change."""
+    """Changes of latency, only where both clocks agree: a clock that was set is no change."""
     one_clock = place["router"] == place["peer_router"]
     if not one_clock and not (before.get("latency_corrected") and after.get("latency_corrected")):
         return

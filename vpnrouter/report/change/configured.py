@@ -68,7 +68,7 @@ class ConfiguredBridge(NamedTuple):
 
 
 class Configured(NamedTuple):
-    """All given configurations together. `bridges` are by goal and name; `notes` tell what is not judged."""
+    """All given configurations together. `bridges` are by goal and name; `notes` say what is not judged."""
 
     routers: frozenset[str]
     vpns: dict[Place, ConfiguredVpn]
@@ -77,7 +77,7 @@ class Configured(NamedTuple):
 
 
 class _Environment(Mapping[str, str]):
-    """The process's variables; one that is not set has a stand-in, as passwords play no part here."""
+    """The process's environment, with a stand-in for variables that are not set: secrets are not needed here."""
 
     def __getitem__(self, name: str) -> str:
         return os.environ.get(name) or _STAND_IN
@@ -119,7 +119,7 @@ def load_configured(files: Sequence[Path]) -> Configured:
 
 
 def configured(mesh: Sequence[Loaded]) -> Configured:
-    """What the loaded configurations say together."""
+    """The loaded configurations together."""
     routers = Routers(mesh)
     notes: list[str] = []
     vpns: dict[Place, ConfiguredVpn] = {}
@@ -171,7 +171,7 @@ def _bridge(
 
 
 def _filters(bridge: Bridge) -> frozenset[str]:
-    """What the bridge asks for, in the dialect of links, as docs/link-protocol.md has it."""
+    """The bridge's remote subscriptions in SMF syntax, as links carry them (docs/link-protocol.md)."""
     found: set[str] = set()
     for subscription in bridge.remote_subscriptions:
         try:
@@ -185,8 +185,8 @@ def _filters(bridge: Bridge) -> frozenset[str]:
 def _renaming(
     mesh: Sequence[Loaded], bridges: Mapping[tuple[Place, str], ConfiguredBridge]
 ) -> Iterator[tuple[Place, Place]]:
-    """(from, to) of the ways on which the sending end renames what leaves, so that the filters asked for are
-    others than those subscribed to: rules of the bridge that leads back.
+    """(from, to) of the bridges' directions whose topics the sending end renames, so that its filters differ from
+    those configured.
     """
     for loaded in mesh:
         for vpn_name, vpn in loaded.config.msg_vpns.items():

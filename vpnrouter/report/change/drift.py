@@ -15,8 +15,8 @@ from vpnrouter.report.structure.graph import Place, goal_of, start_of
 
 
 class Drift(NamedTuple):
-    """`findings` as docs/report-structure.md lists them; `configured` is the column of EDGES, row by row: None for a
-    bridge into a router whose file is not given. `notes` tell what was not judged.
+    """`findings` as docs/report-structure.md lists them. `configured` is the column of EDGES, row by row: None for a
+    bridge into a router whose file is not given. `notes` say what was not judged.
     """
 
     findings: list[Finding]
@@ -31,7 +31,7 @@ class Drift(NamedTuple):
 
 
 class _Observed(NamedTuple):
-    """What the traces tell: filters that each bridge client ever held, by (from, client)."""
+    """What the traces show; `held` are the filters that each bridge client ever held, by (from, client)."""
 
     traced: frozenset[Place]
     routers: frozenset[str]
@@ -40,8 +40,8 @@ class _Observed(NamedTuple):
 
 
 def drift(mesh: Configured, nodes: Rows, edges: Rows, subscriptions: Rows) -> Drift:
-    """Compare. `subscriptions` are all that were ever held in the time looked at: rows with `router`, `vpn`,
-    `client` and `filter`; those of clients that are no bridges are passed over.
+    """Compare configuration and traces. `subscriptions` are all that were ever held in the time reported on: rows with
+    `router`, `vpn`, `client` and `filter`; those of other clients than bridges are ignored.
     """
     seen = _seen(nodes, edges, subscriptions)
     findings = [
@@ -78,7 +78,6 @@ def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Observed:
 
 
 def _client(bridge: ConfiguredBridge) -> str:
-    """The name under which a bridge logs in to its remote router."""
     return f"{BRIDGE_CLIENT}{bridge.goal[0]}/{bridge.goal[1]}/{bridge.name}"
 
 
@@ -151,7 +150,9 @@ def _unknown_vpns(mesh: Configured, nodes: Rows) -> Iterable[Finding]:
 
 
 def _known(mesh: Configured, row: dict[str, Any]) -> bool | None:
-    """Whether a bridge is configured as it was seen: enabled, and from one of its remotes."""
+    """Whether a bridge is configured as seen: enabled, and from one of its remotes. None if its router's file is not
+    given.
+    """
     goal, source = goal_of(row), start_of(row)
     if goal[0] not in mesh.routers:
         return None
@@ -190,8 +191,8 @@ def _unknown_bridges(mesh: Configured, edges: Rows) -> Iterable[Finding]:
 
 
 def _subscriptions(bridge: ConfiguredBridge, seen: _Observed) -> Iterable[Finding]:
-    """Judged at the remotes that the bridge was linked to, where the traces tell what it asked for: its link came
-    up in the time looked at, or something of what it asked for was seen.
+    """Differences of subscriptions, at the remotes where the traces show them: the link came up in the time reported
+    on, or one of the bridge's subscriptions was seen.
     """
     if not bridge.enabled or bridge.filters is None:
         return

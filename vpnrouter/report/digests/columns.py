@@ -70,7 +70,7 @@ def percentiles(counts: Iterable[tuple[int, int]], shares: Sequence[float]) -> l
 
 
 def stands_for() -> Column:
-    """How many trace rows a row counts as: one, or as many messages as it says."""
+    """How many trace rows a row counts as: its `count`, else one."""
     return F.coalesce(F.col("count"), F.lit(1).cast("long"))
 
 

@@ -111,7 +111,7 @@ def one_clock(references: Mapping[str, str], first: str | None, second: str | No
 
 
 def _ages(paths: Iterable[Mapping[str, Any]]) -> tuple[set[str], dict[tuple[str, str], int]]:
-    """All routers named, and the least age of what came from the first of a pair to the second."""
+    """All routers named, and the least age of messages from the first of a pair to the second."""
     routers: set[str] = set()
     ages: dict[tuple[str, str], int] = {}
     for row in paths:
@@ -143,7 +143,7 @@ def _share_clocks(
 def _pairs(
     ages: Mapping[tuple[str, str], int], hosts: Mapping[str, frozenset[str]]
 ) -> dict[str, dict[str, _Estimate]]:
-    """By router, those it exchanged messages with both ways, and what these say."""
+    """Estimates by router and partner, for pairs that exchanged messages both ways."""
     pairs: dict[str, dict[str, _Estimate]] = {}
     for (origin, router), there in ages.items():
         back = ages.get((router, origin))
@@ -162,9 +162,7 @@ def _pairs(
 
 
 def _from(reference: str, pairs: Mapping[str, Mapping[str, _Estimate]]) -> dict[str, _Estimate]:
-    """The offset and error of each router that chains of pairs lead to, by Dijkstra's algorithm over
-    the errors.
-    """
+    """Offset and error of each router that chains of pairs lead to, by Dijkstra's algorithm over the errors."""
     settled: dict[str, _Estimate] = {}
     waiting = [(0, reference, 0)]
     while waiting:

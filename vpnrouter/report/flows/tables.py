@@ -88,7 +88,7 @@ def worst(rows: DataFrame, most: int) -> DataFrame:
 
 
 def _named(column: str) -> Column:
-    """The name, null where the digest has "" for none."""
+    """The name; null for the digest's ""."""
     return F.when(F.col(column) != "", F.col(column))
 
 
@@ -207,11 +207,11 @@ def nodes(
     changes: Iterable[Mapping[str, Any]],
     edges: Iterable[Edge],
 ) -> Rows:
-    """NODES, ordered by router and VPN: every message VPN that the traces tell of.
+    """NODES, ordered by router and VPN: every message VPN in the traces.
 
-    `totals` and `changes` are rows of `totals` and `link_changes`. A VPN that is only the other
-    end of one of the `edges` has `traced` false and no counts. An estimate is 0 where nothing was
-    counted, and null where one of the weights is not known.
+    `totals` and `changes` are rows of `totals` and `link_changes`. A VPN that is only the other end of one of the
+    `edges` has `traced` false and no counts. An estimate is 0 where nothing was counted, and null where a weight is
+    not known.
     """
     found: dict[_Place, dict[str, Any]] = {}
     for row in totals:
@@ -237,7 +237,7 @@ def nodes(
 
 
 def last_seen(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """NODES in; the last time that each router wrote anything down."""
+    """NODES in; the last time of a row by router."""
     seen: dict[str, int] = {}
     for row in rows:
         if row["last_ns"] is not None:
@@ -246,7 +246,7 @@ def last_seen(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _seen(found: dict[_Place, dict[str, Any]], row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The node of a row, which widens the time it was seen in; None for a row without a VPN."""
+    """The node of a row, with its times widened by the row; None for a row without a VPN."""
     router, vpn = row["router"], row["vpn"]
     if router is None or vpn is None:
         return None
@@ -326,11 +326,11 @@ def busiest(rows: DataFrame, most: int) -> DataFrame:
 
 
 def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
-    """PATHS in, WAYS out: the `most` ways of most messages, these first; and, with null for `way` and `bytes`, the
-    messages of each number of bridges. One job for both.
+    """PATHS in, WAYS out: the `most` frequent paths, these first; and, with null for `way` and `bytes`, the messages
+    of each number of bridges. One job for both.
 
-    A row of a message that has crossed one bridge needs no `path`: it came from the other end. Longer ways
-    that do not say theirs count among the lengths only.
+    A message that has crossed one bridge needs no `path`: it came from the other end. Longer paths that a row does
+    not name count among the lengths only.
     """
     here = F.concat_ws("/", "router", "vpn")
     before = F.coalesce(
@@ -491,7 +491,7 @@ _NO_LATENCY: Final = Latency(0, None, None, None)
 
 @dataclass(slots=True)
 class SideCounts:
-    """What one of the two routers saw of the messages; `weight` is None when it is not known."""
+    """What one of the two routers saw of the messages; `weight` is None if not known."""
 
     messages: int = 0
     weight: float | None = 0.0
@@ -503,7 +503,7 @@ class SideCounts:
 
 @dataclass(slots=True)
 class ObservedBridge:
-    """What was seen of an edge, by both routers; ups and downs are those of the end that saw more."""
+    """What both routers saw of a bridge; ups and downs are those of the end that saw more."""
 
     first_ns: int | None = None
     last_ns: int | None = None
@@ -514,7 +514,7 @@ class ObservedBridge:
 
     @property
     def sent_counts(self) -> bool:
-        """Whether the sender saw more than the receiver, so that its figures stand for the edge."""
+        """Whether the sender saw more than the receiver, so that its figures count."""
         return self.send.messages > self.receive.messages
 
     @property
@@ -524,7 +524,7 @@ class ObservedBridge:
 
 
 def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, ObservedBridge]:
-    """Rows of `totals` in; every edge that messages or links tell of, in order."""
+    """Rows of `totals` in; every edge of messages or links, in order."""
     found: dict[Edge, ObservedBridge] = {}
     for row in totals:
         event = row["event"]
@@ -666,8 +666,8 @@ def busiest_bridges(seen: Mapping[Edge, ObservedBridge], most: int) -> list[Edge
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """The tables by name (schemas in `vpnrouter.report.schema`), and of how many topics, counted in each
-    message VPN, the table of topics has the busiest.
+    """The tables by name (schemas in `vpnrouter.report.schema`); `topic_count` counts all topics, also those not
+    listed.
     """
 
     tables: dict[str, pa.Table]
@@ -680,11 +680,10 @@ def flows(
     clocks: Rows,
     stage: Callable[[str], None] | None = None,
 ) -> Flows:
-    """The tables nodes, edges, rates, latencies, end_to_end, clocks, links, ways, lengths, topics, discards and
-    timeline.
+    """All tables of Flows from the digests places, paths, uses, losses, delays, hops and states.
 
-    `digests` are places, paths, uses, losses, delays, hops and states by name; `clocks` the rows of
-    `clock_offsets`, with which hops and delays were corrected. `stage` hears what begins.
+    `clocks` are the rows of `clock_offsets`, with which hops and delays were corrected. Calls `stage` with the name
+    of each part that begins.
     """
     begin = stage or _unheard
     references = comparable(clocks)

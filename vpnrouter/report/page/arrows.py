@@ -314,7 +314,7 @@ class Area(NamedTuple):
 
 
 class LabelAnchor(NamedTuple):
-    """Where a text stands: the foot of its letters, and its SVG anchor."""
+    """Where a text stands: its baseline, and its SVG anchor."""
 
     x: float
     y: float
@@ -406,7 +406,6 @@ def _points(curve: Curve) -> NDArray[np.float64]:
 
 
 def _under(block: Area, points: NDArray[np.float64]) -> int:
-    """The number of points within the block."""
     x, y = points[:, 0], points[:, 1]
     inside = (x > block.left) & (x < block.right) & (y > block.top) & (y < block.bottom)
     return int(inside.sum())

@@ -165,7 +165,7 @@ class Tick:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line of the timeline: SVG path data, and its points for whoever hovers."""
+    """One line of the timeline as SVG path data."""
 
     name: str
     label: str
@@ -176,7 +176,7 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineColumn:
-    """An invisible column of the timeline that tells its figures."""
+    """An invisible column of the timeline whose tooltip has its figures."""
 
     x: float
     width: float
@@ -195,7 +195,7 @@ class Timeline:
 
 
 def bar(value: int, most: int) -> float:
-    """Length of a bar, 0..100, of which every value above 0 shows at least a sliver."""
+    """Length of a bar, 0..100; every value above 0 is visible."""
     return 0.0 if most <= 0 or value <= 0 else max(round(value * 100 / most, 2), 0.6)
 
 
@@ -373,7 +373,7 @@ def latency_chart(edges: Rows, histograms: Mapping[int, Histogram]) -> LatencyCh
 
 
 def _swell(histogram: Histogram | None, y: float, at_power: Callable[[float], float]) -> str:
-    """A shape around the line at `y`, the thicker the more messages took so long."""
+    """A shape around the line at `y`, thicker where more messages took so long."""
     if histogram is None or not histogram.counts:
         return ""
     most = max(histogram.counts)

@@ -14,13 +14,11 @@ from vpnrouter.text import printable
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """The rows of the tables that `vpnrouter.report.schema` describes, under the same names.
+    """The rows of the tables in `vpnrouter.report.schema`, under the same names.
 
-    `nodes` and `edges` are the mesh and both ends of every edge are among the nodes. Every other table may
-    be empty: then its part of the page says so or is left out. `topic_count` counts all topics,
-    of which `topics` may be the busiest. `timeline_width_ns` is the length of a stretch of
-    `timeline` and of `rates`, nanoseconds. `span` is the time reported on, first and last
-    nanosecond. `notes` are sentences about the report itself.
+    Both ends of every edge are among the nodes. Every other table may be empty. `topic_count` counts all topics,
+    `timeline_width_ns` is the length of a stretch of `timeline` and `rates`, `span` the first and last nanosecond
+    reported on, `notes` are sentences about the report itself.
     """
 
     nodes: Rows
@@ -122,7 +120,7 @@ def decimal(value: float | None) -> str:
 
 
 def visible(text: str | None) -> str:
-    """`text` made printable, so that no name can disturb its line."""
+    """`text` with control characters made visible."""
     return NONE if text is None else printable(text)
 
 
@@ -179,9 +177,7 @@ class ShapeIndex:
         return self._first_of_router.get(router) if vpn is None else self._nodes.get((router, vpn))
 
     def shape(self, row: Row) -> str | None:
-        """Id of the shape that a row with a place, and perhaps a peer, is about: its bridge, else its
-        message VPN.
-        """
+        """Id of the shape that a row is about: its bridge, else its message VPN."""
         for at in self.edges_of(row):
             if at in self.drawn_edges:
                 return f"edge-{at}"
@@ -212,7 +208,7 @@ def title_of(edge: Row) -> str:
 
 
 def came_back(edge: Row) -> bool:
-    """Whether a bridge's link broke and was made again. Every link goes down when a router stops."""
+    """Whether a link went down and came up again. Every link goes down when a router stops."""
     return (edge["link_downs"] or 0) > 0 and (edge["link_ups"] or 0) > 1
 
 
@@ -243,9 +239,7 @@ class Grade:
 
 @dataclass(frozen=True, kw_only=True)
 class Grades:
-    """Grades of all nodes and edges, findings of each by index, and what the scales' ends stand
-    for.
-    """
+    """Grades and findings (by index) of all nodes and edges, and the labels of the scales' ends."""
 
     nodes: list[Grade]
     edges: list[Grade]
@@ -329,9 +323,7 @@ def _graded(
 def _scale(
     values: Sequence[int], spell: Callable[[int], str]
 ) -> tuple[Callable[[int], int], tuple[str, str]]:
-    """Steps on a logarithmic scale from the least value above 0 to the greatest, and its ends in
-    words.
-    """
+    """A logarithmic scale of STEPS from the least value above 0 to the greatest, and the labels of its ends."""
     known = [value for value in values if value > 0]
     if not known:
         return _none, ("", "")

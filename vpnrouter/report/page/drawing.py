@@ -38,7 +38,7 @@ _ARCS_FROM: Final = 60
 
 @dataclass(frozen=True, kw_only=True)
 class DrawingStyle:
-    """How large things are drawn: the more there are, the plainer."""
+    """Sizes of things: the more there are, the smaller and plainer."""
 
     card_height: float
     card_gap: float
@@ -207,7 +207,7 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
 
 
 def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[int]]:
-    """Indices of what is drawn: all, or within the bound what is in trouble, then the busiest."""
+    """Indices of what is drawn: all, or beyond the bound those with errors, then the busiest."""
     if len(nodes) <= REPORT_DRAWN_SHAPES and len(edges) <= REPORT_DRAWN_SHAPES:
         return list(range(len(nodes))), list(range(len(edges)))
     index = {(row["router"], row["vpn"]): at for at, row in enumerate(nodes)}
@@ -238,7 +238,7 @@ def _style_for(nodes: int, edges: int) -> DrawingStyle:
 
 
 def _loop_room(edges: Rows) -> float:
-    """Arrows between VPNs of one router bow out on its right, where they are few."""
+    """Space for arrows within a router, which bow out on its right."""
     return (
         170.0
         if len(edges) <= _ARCS_FROM
@@ -359,7 +359,7 @@ def _arrows(
 
 
 def _named(arrows: list[Arrow], boxes: list[Box], manner: DrawingStyle, sheet: Area) -> list[Arrow]:
-    """The arrows with places for their labels. The busiest choose first; a label without a place is left out."""
+    """The arrows with positions for their labels, the busiest first. A label without space is left out."""
     if not manner.labels:
         return arrows
     taken = [

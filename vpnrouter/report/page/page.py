@@ -45,7 +45,7 @@ FIRST: Final = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Area:
-    """How many findings are about one thing, and of which kinds the most are."""
+    """Counts of the findings in one area, and its kinds, the most frequent first."""
 
     name: str
     errors: int
@@ -68,7 +68,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceItem:
-    """One piece of advice; `shape` is the id of what it is about in the drawing."""
+    """A piece of advice; `shape` is the id of what it is about in the drawing."""
 
     rank: int
     action: str
@@ -81,7 +81,7 @@ class AdviceItem:
 
 
 def verdict(contents: Contents) -> Verdict:
-    """The findings in one sentence and by what they are about."""
+    """The findings as one sentence and by area."""
     severities = [row["severity"] for row in contents.findings]
     errors, warnings = severities.count("error"), severities.count("warning")
     infos = len(severities) - errors - warnings
@@ -102,7 +102,7 @@ def verdict(contents: Contents) -> Verdict:
 
 
 def advice_items(contents: Contents, places: ShapeIndex) -> list[AdviceItem]:
-    """The advice in its order."""
+    """The advice by rank."""
     ordered = sorted(contents.advice, key=lambda row: (row["rank"] is None, row["rank"] or 0))
     return [
         AdviceItem(
@@ -253,7 +253,7 @@ def _trusted(text: str) -> Markup:
 
 
 def _busiest(edges: Rows, places: ShapeIndex) -> str:
-    """The id of the drawing's shape that is chosen when the page opens."""
+    """The id of the shape that is selected when the page opens."""
     drawn = sorted(places.drawn_edges)
     if not drawn:
         return "node-0"
@@ -261,7 +261,7 @@ def _busiest(edges: Rows, places: ShapeIndex) -> str:
 
 
 def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
-    """The part of the plane that is seen at first: x, y, width, height. Small drawings stay small."""
+    """The part of the plane that is visible at first: x, y, width, height."""
     width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
     # Names grow where much is seen at once: the outermost ones need room to the right.
     letter = LABEL_SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
@@ -271,14 +271,12 @@ def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
 
 
 def _unit(frame: tuple[float, float, float, float]) -> float:
-    """Sheet pixels to a screen pixel when all of the drawing is seen: what large meshes' names grow
-    by.
-    """
+    """Sheet pixels to a screen pixel when all of the drawing is visible."""
     return max(frame[2] / _SCREEN[0], frame[3] / _SCREEN[1], 1.0)
 
 
 def _names(drawing: Drawing, unit: float) -> list[tuple[Box, float]]:
-    """The routers, and up to which unit their names are seen: those of most traffic longest."""
+    """The routers, and the unit up to which their names are visible: those of most traffic longest."""
     until = seen_until(
         [(box.x + _INDENT, box.name_y, box.name) for box in drawing.boxes],
         [float(sum(card.grade.load for card in box.cards)) for box in drawing.boxes],
@@ -288,7 +286,6 @@ def _names(drawing: Drawing, unit: float) -> list[tuple[Box, float]]:
 
 
 def _lengths(lengths: Rows) -> list[dict[str, Any]]:
-    """How many messages crossed how many bridges, with bars."""
     ordered = sorted(lengths, key=lambda row: row["hops"] or 0)
     most = max((row["messages"] or 0 for row in ordered), default=0)
     total = sum(row["messages"] or 0 for row in ordered) or 1
@@ -304,7 +301,6 @@ def _lengths(lengths: Rows) -> list[dict[str, Any]]:
 
 
 def _shape(contents: Contents) -> dict[str, int]:
-    """The mesh's structure in a few numbers."""
     return {
         "components": len({row["component"] for row in contents.vpns}),
         "articulations": sum(1 for row in contents.vpns if row["articulation"]),
@@ -313,13 +309,13 @@ def _shape(contents: Contents) -> dict[str, int]:
 
 
 def _is_complete(summary: dict[str, Any], nodes: Rows) -> bool:
-    """Whether every router whose traces were read says that it traced every message."""
+    """Whether every router read states that it traced every message."""
     rates: dict[str, float] = summary["sampling"]
     return all(rates.get(node["router"]) == 1.0 for node in nodes if node["traced"])
 
 
 def _is_estimated(summary: dict[str, Any], nodes: Rows) -> bool:
-    """Whether estimates say more than the counts beside them."""
+    """Whether estimates differ from the counts."""
     return bool(summary["sampling"]) and not _is_complete(summary, nodes)
 
 

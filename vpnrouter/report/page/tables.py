@@ -97,10 +97,8 @@ class Heading:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """`text` is shown, `key` sorted by, `bar` (0..100) drawn beneath; `alarm` draws the eye.
-
-    `shape` is the id of what the text leads to in the drawing, `tone` the look of a badge, and `long` says
-    that the text may take several lines.
+    """`text` is shown, `key` sorted by, `bar` (0..100) drawn beneath; `alarm` highlights it. `shape` is the id of the
+    shape that the text links to, `tone` the look of a badge; a `long` text may take several lines.
     """
 
     text: str
@@ -182,7 +180,7 @@ def place(router: str | None, vpn: str | None, shape: str | None = None) -> Cell
 
 
 def yes_no(value: bool | None) -> Cell:
-    """A truth that may not be known."""
+    """Yes, no, or unknown."""
     shown = NONE if value is None else "yes" if value else "no"
     return Cell(text=shown, key=shown)
 
@@ -245,7 +243,7 @@ def _sheet(
 
 
 def edge_sheet(edges: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
-    """The busiest bridges, as many as the page bears; the drawing's arrows point here."""
+    """The busiest bridges; the drawing's arrows link here."""
     shown = _busiest(edges, "messages")
     most = greatest(edges, "messages")
     planned = any(edge["configured"] is not None for edge in edges)
@@ -298,7 +296,7 @@ def edge_sheet(edges: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
 
 
 def node_sheet(nodes: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
-    """The busiest message VPNs, as many as the page bears; the drawing's cards point here."""
+    """The busiest message VPNs; the drawing's cards link here."""
     shown = _busiest(nodes, "ingress")
     most = greatest(nodes, "ingress")
     columns = [
@@ -328,7 +326,7 @@ def node_sheet(nodes: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
 
 
 def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
-    """The busiest topics, as many as the page bears."""
+    """The busiest topics."""
     shown = topics[:REPORT_PAGE_ROWS]
     most = max((topic["published"] + topic["bridged_in"] for topic in shown), default=0)
     columns = [
@@ -351,7 +349,7 @@ def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
 
 
 def discard_sheet(discards: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
-    """Where and why messages ended early, as many rows as the page bears."""
+    """Where and why messages were discarded."""
     shown = discards[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
     columns = [
@@ -369,7 +367,7 @@ def discard_sheet(discards: Rows, places: ShapeIndex, *, estimated: bool) -> She
 
 
 def _busiest(rows: Rows, name: str) -> list[tuple[int, dict[str, Any]]]:
-    """Rows and their places, the busiest first where the page does not bear all."""
+    """Rows and their indices, the busiest if the page cannot show all."""
     numbered = list(enumerate(rows))
     if len(rows) <= REPORT_PAGE_SHAPE_ROWS:
         return numbered
@@ -378,12 +376,12 @@ def _busiest(rows: Rows, name: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _barred(most: int) -> Callable[[Any], Cell]:
-    """Counts with bars, `most` the greatest of the column."""
+    """Makes counts with bars; `most` is the greatest of the column."""
     return partial(number, most=most)
 
 
 def _alarming(value: int | None) -> Cell:
-    """A count that should be none."""
+    """A count that is highlighted unless it is 0."""
     return number(value, alarm=bool(value))
 
 
@@ -393,7 +391,7 @@ def _card(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn"
 
 
 def _placed(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> Cell:
-    """The message VPN that two fields name, with its card."""
+    """The message VPN in two fields, linked to its card."""
     return place(row[router], row[vpn], shape=_card(places, row, router, vpn))
 
 
@@ -404,7 +402,7 @@ _CHANGE_TONES: Final[dict[str, Tone]] = {"new": "good", "gone": "error", "more":
 
 
 def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
-    """The worst findings, as many as the page bears."""
+    """The worst findings."""
     order = sorted(range(len(findings)), key=lambda at: _RANKS.get(findings[at]["severity"], 3))
     shown = [findings[at] for at in order[:REPORT_PAGE_SHAPE_ROWS]]
 
@@ -511,7 +509,7 @@ def delay_sheet(end_to_end: Rows, places: ShapeIndex) -> Sheet:
 
 
 def clock_sheet(clocks: Rows) -> Sheet:
-    """The corrections of the clocks, the largest first."""
+    """The corrections of clocks, the largest first."""
     columns = [
         column("Router", "router"),
         column("Against", "reference", hint="the router whose clock counts in its group"),
@@ -524,7 +522,7 @@ def clock_sheet(clocks: Rows) -> Sheet:
 
 
 def way_sheet(ways: Rows) -> Sheet:
-    """The ways that most messages took."""
+    """The most frequent paths."""
     shown = sorted(ways, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
     columns = [
@@ -537,7 +535,7 @@ def way_sheet(ways: Rows) -> Sheet:
 
 
 def vpn_sheet(vpns: Rows, places: ShapeIndex) -> Sheet:
-    """Where each message VPN stands in the mesh: those that hold it together first."""
+    """The message VPNs, articulation points first."""
     columns = [
         column("Message VPN", lambda row: _placed(places, row)),
         column("Articulation point", "articulation", yes_no, "without it the mesh falls apart"),
@@ -551,7 +549,7 @@ def vpn_sheet(vpns: Rows, places: ShapeIndex) -> Sheet:
 
 
 def pair_sheet(pairs: Rows, places: ShapeIndex) -> Sheet:
-    """The pairs of message VPNs that can lose the fewest bridges."""
+    """The pairs of message VPNs with the fewest links between them."""
     columns = [
         column("Message VPN", lambda row: _placed(places, row)),
         column("and", lambda row: _placed(places, row, "other_router", "other_vpn")),

@@ -55,7 +55,7 @@ def percent(share: float) -> str:
 
 
 def ends(edge: Edge) -> dict[str, Any]:
-    """The fields of a finding about a bridge: its place is the end that attracts."""
+    """The fields of a finding about a bridge: its place is the local end, which attracts."""
     return {
         "router": edge.to_router,
         "vpn": edge.to_vpn,
@@ -66,7 +66,7 @@ def ends(edge: Edge) -> dict[str, Any]:
 
 
 def named(edge: Edge) -> str:
-    """The bridge in a sentence."""
+    """The bridge as text."""
     return (
         f"bridge {edge.bridge} from {edge.from_router}/{edge.from_vpn}"
         f" to {edge.to_router}/{edge.to_vpn}"
@@ -114,10 +114,10 @@ class Bridges:
     def receiving(
         self, router: str, vpn: str, client: str, bridge: str, path: str | None
     ) -> Edge | None:
-        """The bridge over which a message came to `router`/`vpn`.
+        """The bridge over which a message came to `router`/`vpn`, None if that is ambiguous.
 
-        `client` is who brought it, `bridge` the name that the row gives, `path` where the message had
-        been: the VPN visited last is the other end. None where these leave several.
+        `client` delivered it, `bridge` is the name in the row, `path` where the message had been: its last VPN is the
+        other end.
         """
         here = self._into.get((router, vpn), [])
         name = bridge or (
@@ -199,8 +199,8 @@ _AROUND_NS: Final = 60_000_000_000
 
 
 class KnownCauses:
-    """Why copies came: a loop, which is told as one; a second way, whose copies the VPN discarded; or a
-    link that broke with messages under way.
+    """Explains copies: a loop, which is reported as one; a second path, whose copies the VPN discarded; or a broken
+    link.
     """
 
     def __init__(self, back: dict[tuple[str, str], int], losses: Rows, links: Rows) -> None:
@@ -221,7 +221,7 @@ class KnownCauses:
         return copies <= self._back.get((router, vpn), 0) * _MARGIN
 
     def by_discards(self, router: str, vpn: str, copies: int) -> bool:
-        """Whether the VPN discarded as many messages as `copies`, so that nobody noticed them."""
+        """Whether the VPN discarded as many messages as `copies`."""
         place = router, vpn
         return copies <= (self._discarded.get(place, 0) + self._back.get(place, 0)) * _MARGIN
 

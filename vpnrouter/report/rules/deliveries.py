@@ -189,7 +189,7 @@ def cycles_of(way: str) -> tuple[list[tuple[str, ...]], tuple[str, ...] | None]:
 
 
 def _without_cycles(stops: list[str]) -> list[str]:
-    """A way with the loops on it cut off: the same begin and end, each VPN once."""
+    """A path without its loops: the same begin and end, each VPN once."""
     straight: list[str] = []
     for stop in stops:
         if stop in straight:
@@ -210,7 +210,7 @@ def arrivals_back(ways: Rows) -> dict[tuple[str, str], int]:
 
 @dataclass
 class _Loop:
-    """What was seen of a cycle. `passed` counts messages that had been around it and went on."""
+    """What was seen of a cycle. `passed` counts messages that went around it and on."""
 
     closed: dict[tuple[str, str], int] = field(default_factory=dict)
     passed: int = 0
@@ -222,7 +222,7 @@ class _Loop:
 def loops(ways: Rows, losses: Rows) -> list[Finding]:
     """`ways` of `ways_back` and `losses` of `losses_by_place` in, a `loop` for each cycle out.
 
-    None for a cycle whose every return was discarded on arrival: that is what `loop_stopped` tells.
+    A cycle whose every return was discarded on arrival is left to `loop_stopped`.
     """
     seen: dict[tuple[str, ...], _Loop] = {}
     for row in ways:
@@ -280,7 +280,7 @@ def _most(one: int | None, other: int | None) -> int | None:
 def stopped_loops(losses: Rows, bridges: Bridges) -> list[Finding]:
     """`losses` of `losses_by_place` in, a `loop_stopped` for each place, bridge and reason out.
 
-    What a sender did not let go is none: it cost nothing, and every bridge in both directions has it.
+    Messages that the sender did not send cost nothing and are ignored: every bridge in both directions has them.
     """
     grouped: dict[tuple[str, ...], Rows] = {}
     for row in losses:

@@ -27,10 +27,10 @@ _DIALECTS: Final = {"mqtt": (MQTT,), "smf": (SMF,)}
 
 
 def unmatched(uses: DataFrame) -> DataFrame:
-    """USES in; out the topics, a row each VPN, of which nothing was taken: `topic`, `router`, `vpn`,
-    `published`, `bytes`, `lost`.
+    """USES in; out the topics, a row each VPN, that nobody received: `topic`, `router`, `vpn`, `published`, `bytes`,
+    `lost`.
 
-    `published` is of traced messages; `lost` is of all those whose loss is known.
+    `published` is of traced messages; `lost` is of all whose loss is known.
     """
     event = F.col("event")
     count = F.col("count")
@@ -59,8 +59,8 @@ def unmatched(uses: DataFrame) -> DataFrame:
 
 
 def standing(states: DataFrame, rows: Rows) -> DataFrame:
-    """STATES and rows of `unmatched` in; out the filters that stood at last in the VPNs of these rows:
-    `router`, `vpn`, `topic`, `topic_syntax`.
+    """STATES and rows of `unmatched` in; out the filters held at the end in their VPNs: `router`, `vpn`, `topic`,
+    `topic_syntax`.
     """
     places = [
         {"router": router, "vpn": vpn}
@@ -84,7 +84,7 @@ def standing(states: DataFrame, rows: Rows) -> DataFrame:
 def black_holes(rows: Rows, filters: Rows) -> list[Finding]:
     """Rows of `unmatched` and of `standing` in, a `black_hole` for each topic out.
 
-    A topic that a filter matches in the end is none: whoever wants it came late.
+    A topic that a filter matches at the end is none: its receiver came late.
     """
     known: dict[tuple[str, str], SubscriptionTrie] = {}
     for row in filters:
@@ -206,8 +206,8 @@ _MAJORITY: Final = 3
 def skewed_clocks(clocks: Rows) -> list[Finding]:
     """Rows of CLOCKS in, a `clock_skew` for each router out; `value` is by how many seconds it is ahead.
 
-    The clock that most agree with is right, of two the reference's. When the reference's own clock is the
-    wrong one, it is told of the reference, against the router that is nearest to the others.
+    The clock of the majority is right, of two the reference's. If the reference's own clock is wrong, the finding is
+    about the reference, compared with the router nearest to the others.
     """
     found = []
     for reference, rows in groups_of(clocks).items():
@@ -235,7 +235,7 @@ def groups_of(clocks: Rows) -> dict[str, Rows]:
 
 
 def agreed(rows: Rows) -> int:
-    """The offset, nanoseconds, that most of a group are near to; the reference's, 0, of two."""
+    """The offset, nanoseconds, of the majority of a group; of two the reference's, 0."""
     if len(rows) < _MAJORITY:
         return 0
     offsets: list[int] = [row["offset_ns"] for row in rows]

@@ -121,8 +121,8 @@ def hot_bridges(losses: Rows, bridges: Bridges) -> list[Finding]:
 
 
 def _share(messages: int, rows: Rows, edge: dict[str, Any] | None) -> float:
-    """The share lost. Discards may be written of every message and sends of a sample only, so that where
-    it is known, what the rows stand for counts.
+    """The share lost. Discards may be recorded of every message and sends of a sample only, so weights count where
+    they are known.
     """
     if edge is None:
         return 1.0
@@ -157,11 +157,10 @@ _FOREVER: Final = 1 << 63
 
 
 def unanswered(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
-    """PLACES in; out the bridges with stretches in which they sent and nothing arrived: the edge, and
-    `stretches`, a list of structs of start_ns, sent, received, in order of time.
+    """PLACES in; out the bridges with stretches in which they sent and nothing arrived: the edge, and `stretches`, a
+    list of structs of start_ns, sent, received, in order of time.
 
-    `clocks` are rows of CLOCKS and `width_ns` is the length of a stretch; times are by the clock that most
-    routers agree with.
+    `clocks` are rows of CLOCKS and `width_ns` is the length of a stretch; times are by the majority's clock.
     """
     sent = F.col("event") == "bridge_send"
     crossing = places.where(
@@ -198,7 +197,7 @@ def unanswered(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
 
 
 def _corrected(clocks: Rows, width_ns: int) -> Column:
-    """The begin of the stretch by the clock that most agree with, in whole stretches."""
+    """The begin of the stretch by the majority's clock, in whole stretches."""
     shifts = _shifts(clocks, width_ns)
     start = F.col("start_ns")
     if not shifts:
@@ -208,7 +207,7 @@ def _corrected(clocks: Rows, width_ns: int) -> Column:
 
 
 def _shifts(clocks: Rows, width_ns: int) -> dict[str, int]:
-    """By how much the clocks are wrong that are wrong by more than half a stretch, in whole stretches."""
+    """By how much clocks are wrong, in whole stretches, if by more than half a stretch."""
     found: dict[str, int] = {}
     for rows in groups_of(clocks).values():
         right = agreed(rows)
@@ -295,8 +294,8 @@ def _runs(stretches: Rows, ups: list[tuple[int, int]], width_ns: int) -> list[_R
 
 
 def _cut(run: _Run, lives: list[int]) -> None:
-    """Leave out what the receiving router cannot tell of: it wrote nothing after it, so that its trace may
-    be lost. One that received again over the same link was there all the time.
+    """Remove the stretches after the receiving router's last trace row, because its trace may be lost. A router that
+    received again over the same link was there all the time.
     """
     if run.resumed:
         return

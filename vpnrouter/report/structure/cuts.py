@@ -37,8 +37,8 @@ class StepBudget:
 
 @final
 class PathSearch:
-    """Ways between two places. `used`: links of each joint in use, from its one to its other end (negative:
-    the other way).
+    """Paths between two places. `used`: links of each joint in use, from its one to its other end (negative: the other
+    direction).
     """
 
     __slots__ = ("_mesh", "_steps", "used")
@@ -126,9 +126,9 @@ def _traced(reached: Sequence[dict[int, tuple[int, int]]], middle: int) -> list[
 
 
 class Cutoff(NamedTuple):
-    """What is cut off from the largest part that is left: message VPNs, and the messages that crossed
-    the joints in between. `part` are some of these, by number; the first, and `beside` in the largest part,
-    are neighbours of what goes.
+    """What is cut off from the largest remaining part: message VPNs, and the messages that crossed the joints in
+    between. `part` are some of these, by number; the first, and `beside` in the largest part, are neighbours of what
+    is removed.
     """
 
     places: int
@@ -207,7 +207,7 @@ class _Walk:
 
 
 def cuts(mesh: Mesh) -> Cuts:
-    """Everything that the mesh falls apart without; a joint of two links or more holds if one goes."""
+    """All cut joints and articulation points; a joint of two links or more is not cut."""
     walk = _Walk(mesh)
     joints: dict[int, Cutoff] = {}
     places: dict[int, Cutoff] = {}
@@ -288,9 +288,9 @@ def _piece(walk: _Walk, begins: Sequence[int], hanging: Sequence[int], place: in
 
 
 class RedundantLink(NamedTuple):
-    """A link to add, between `one` and `other`. `pairs` of message VPNs get a second way, among them those
-    that now send `messages` over the cut bridges, `rows` of EDGES. `past` is the articulation point that
-    it leads around, else None. `beside`: the two have a link already.
+    """A link to add, between `one` and `other`. `pairs` of message VPNs get a second path, among them those that now
+    send `messages` over the cut bridges, `rows` of EDGES. `past` is the articulation point that it bypasses, else
+    None. `beside`: the two have a link already.
     """
 
     one: Place
@@ -309,8 +309,8 @@ Forest = dict[int, dict[int, int]]
 def redundant_links(
     mesh: Mesh, found: Cuts, components: Sequence[int], most: int = REPORT_SECOND_WAYS
 ) -> list[RedundantLink]:
-    """The best links to add, at most so many for cut joints and as many for articulation points; those
-    that help the most pairs first. The second one is the best when the first is there, and so on.
+    """The best links to add, at most so many for cut joints and as many for articulation points; those that help the
+    most pairs first. Each counts on those before it.
     """
     forest: Forest = {}
     for number in found.joints:
@@ -369,7 +369,7 @@ def _walk(forest: Forest, root: int) -> dict[int, int]:
 def _longest(
     mesh: Mesh, forest: Forest, members: dict[int, list[int]], tree: Iterable[int]
 ) -> list[int]:
-    """The way with the most places on its blocks; of equal ones that with the most messages."""
+    """The path with the most places on its blocks; of equal ones that with the most messages."""
     total = 1 + 2 * sum(joint.messages for joint in mesh.joints)
     weights = {
         block: len(members[block])
@@ -408,7 +408,7 @@ def _over(
 
 
 def _end(mesh: Mesh, block: Sequence[int], joint: int) -> int:
-    """Where to fasten the link in a block: its busiest place, but not where the cut link is fastened."""
+    """Where to attach the link in a block: its busiest place, but not that of the cut link."""
     fastened = {mesh.joints[joint].one, mesh.joints[joint].other}
     free = [place for place in block if place not in fastened] or block
     return max(free, key=lambda place: (_load(mesh, place), -place))
@@ -421,7 +421,7 @@ def _load(mesh: Mesh, place: int) -> int:
 def _merge(
     forest: Forest, members: dict[int, list[int]], tree: set[int], path: Sequence[int]
 ) -> None:
-    """Make one block, the first of the path, of all on it."""
+    """Merge the blocks of a path into its first."""
     whole, inside = path[0], set(path)
     outward = {
         there: joint

@@ -81,7 +81,7 @@ class Mesh:
         return "/".join(self.places[number])
 
     def arcs(self) -> dict[tuple[int, int], list[int]]:
-        """The ways that messages can go from place to place, each with its rows of EDGES."""
+        """The directions that messages can take, each with its rows of EDGES."""
         found: dict[tuple[int, int], list[int]] = {}
         for row, ends in enumerate(self.ends):
             if ends is not None and ends[0] != ends[1]:
@@ -89,7 +89,7 @@ class Mesh:
         return found
 
     def undirected(self) -> nx.Graph[int]:
-        """The joints as networkx has it, with `links` and `messages`."""
+        """The joints as a networkx graph, with `links` and `messages`."""
         graph: nx.Graph[int] = nx.Graph()
         graph.add_nodes_from(range(len(self.places)))
         graph.add_edges_from(
@@ -99,7 +99,7 @@ class Mesh:
         return graph
 
     def directed(self) -> nx.DiGraph[int]:
-        """The ways of messages as networkx has it."""
+        """The directions of messages as a networkx graph."""
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(range(len(self.places)))
         graph.add_edges_from(self.arcs())

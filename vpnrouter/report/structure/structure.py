@@ -100,7 +100,7 @@ def _chosen(
 def _measured(
     mesh: Mesh, found: Cuts, steps: StepBudget, one: int, other: int
 ) -> tuple[int | None, int | None]:
-    """Hops and links, None for what there was no time for."""
+    """Hops and links, None if the search limit was reached."""
     ways = PathSearch(mesh, steps)
     try:
         way = ways.shortest(one, other)

@@ -110,7 +110,7 @@ def _mqtt(parts: Column) -> Column:
 
 
 def _quoted(text: Column) -> Column:
-    """Text that stands for itself; the mark that ends a quotation ends it and is quoted by itself."""
+    """Quoted text; a mark that ends a quotation is quoted by itself."""
     inside = F.replace(text, F.lit(r"\E"), F.lit(r"\E\\E\Q"))
     return F.concat(F.lit(r"\Q"), inside, F.lit(r"\E"))
 
@@ -143,8 +143,8 @@ _ANYWHERE: Final = 2
 def unmet(subscriptions: DataFrame, uses: DataFrame) -> DataFrame:
     """Those rows of `subscriptions` (of `held`) whose filter matches no topic that USES has of their VPN.
 
-    Whoever got the messages: a shared subscription whose group gives them to others, a session that is
-    away, or a bridge that keeps a message from going back where it was do match.
+    It does not matter who got the messages: shared subscriptions, sessions that are away, and bridges that do not
+    send a message back match too.
     """
     text, syntax = F.col("text"), F.col("syntax")
     # Each filter once, however many clients hold it.

@@ -53,7 +53,7 @@ def narrower(
 
 @final
 class _Part:
-    """Some of the topics that are used, the filter for them, and the wasted topics that it matches too."""
+    """Some of the used topics, the filter for them, and the wasted topics that it matches too."""
 
     __slots__ = ("filter", "used", "wasted")
 
@@ -129,7 +129,7 @@ def _level(whole: Filter, index: int, values: set[str], prefixes: bool, first_wi
 
 
 def _common(values: set[str]) -> str:
-    """What all the values begin with."""
+    """The common prefix."""
     low, high = min(values), max(values)
     size = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
     return low[:size]
@@ -139,7 +139,7 @@ def _common(values: set[str]) -> str:
 
 
 def _split(whole: Filter, parts: list[_Part], most: int) -> list[_Part]:
-    """Part what wastes most, as long as that wastes less."""
+    """Split the part that wastes most, as long as less is wasted then."""
     done: list[_Part] = []
     while parts:
         parts.sort(key=lambda part: len(part.wasted))
@@ -156,7 +156,7 @@ def _split(whole: Filter, parts: list[_Part], most: int) -> list[_Part]:
 
 
 def _best(whole: Filter, part: _Part, room: int) -> list[_Part]:
-    """The parting of `part` into at most `room` that wastes least; empty when none wastes less."""
+    """The split of `part` into at most `room` parts that wastes least; empty if none wastes less."""
     best: list[_Part] = []
     least = len(part.wasted)
     for groups in _partings(part.used, room):
@@ -171,7 +171,7 @@ def _best(whole: Filter, part: _Part, room: int) -> list[_Part]:
 
 
 def _partings(used: list[Levels], room: int) -> Iterator[list[list[Levels]]]:
-    """Ways to part topics: by their number of levels, and by what stands in a level."""
+    """Ways to split topics: by their number of levels, and by the text of a level."""
     yield from _grouped(used, [str(len(topic)) for topic in used], room)
     for index in range(max(map(len, used))):
         # A topic that has no such level has a group of its own; no level holds a "/".
@@ -181,7 +181,7 @@ def _partings(used: list[Levels], room: int) -> Iterator[list[list[Levels]]]:
 
 
 def _grouped(used: list[Levels], keys: list[str], room: int) -> Iterator[list[list[Levels]]]:
-    """One group a key; where there are too many, the commonest ones, and all others together."""
+    """One group a key; of too many, the most frequent ones, and all others together."""
     counts = Counter(keys)
     if len(counts) < 2:
         return
@@ -194,7 +194,7 @@ def _grouped(used: list[Levels], keys: list[str], room: int) -> Iterator[list[li
 
 
 def _spelled_out(whole: Filter, parts: list[_Part], most: int) -> list[_Part]:
-    """Write out levels that hold only a few values: a wildcard would match what nobody has asked for."""
+    """Replace wildcards by their values where these are few: a wildcard would match more than is used."""
     todo = sorted(parts, key=lambda part: part.used)
     done: list[_Part] = []
     while todo:

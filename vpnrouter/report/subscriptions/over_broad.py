@@ -101,7 +101,7 @@ def wasted(crossed: DataFrame, uses: DataFrame) -> DataFrame | None:
 
 
 def _unreceived(crossed: DataFrame, uses: DataFrame) -> DataFrame:
-    """The topics of a message VPN that bridges bring and nobody there gets: router, vpn, topic, published."""
+    """The topics of a message VPN that bridges bring and nobody there receives: router, vpn, topic, published."""
     local = (
         uses.where(F.col("event").isin(*_SEEN))
         .groupBy(*_NODE)
@@ -123,7 +123,7 @@ def _unreceived(crossed: DataFrame, uses: DataFrame) -> DataFrame:
 
 
 def _of_no_use(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Those of `nodes` from which no way leads to where the topic is received, or may be."""
+    """Those of `nodes` from which no path leads to where the topic is received, or may be."""
     target = F.struct(
         F.col("to_router").alias("router"),
         F.col("to_vpn").alias("vpn"),
@@ -217,9 +217,9 @@ _SCORED: Final = 500
 @final
 @dataclass
 class Crossing:
-    """What crossed one edge. `used` and `wasted` are (topic, messages, bytes), the busiest first; `total` is all
-    its messages; `more_used` says that there are topics in use beyond the bound; `renamed` are the wasted topics
-    that have other names at the sending end, where filters would have to match them.
+    """What crossed one edge. `used` and `wasted` are (topic, messages, bytes), the busiest first; `total` counts all
+    its messages. `more_used`: there are used topics beyond the bound. `renamed` are the wasted topics that have other
+    names at the sending end, where filters match.
     """
 
     edge: Edge
@@ -353,12 +353,12 @@ def _of_bridge(crossing: Crossing, known: list[tuple[str, Filter]]) -> list[tupl
 
 
 def _brings(filter_: Filter, topic: str, crossing: Crossing) -> bool:
-    """Whether a filter at the sending end brings this wasted topic; a renamed one has another text."""
+    """Whether a filter at the sending end brings this wasted topic; a renamed one has another name there."""
     return topic not in crossing.renamed and matches(filter_, topic)
 
 
 def _advice(crossing: Crossing, filter_: Filter, syntax: str, fine: list[Filter]) -> str:
-    """What to subscribe to instead; empty when nothing better was found."""
+    """The subscription to make instead; empty if none is better."""
     if crossing.more_used:
         return ""
     # What another subscription of the bridge brings anyway need not come by this one.

@@ -89,7 +89,7 @@ def compared(rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
 
 @final
 class _Pairs:
-    """What two filters have to do with each other, worked out once for each pair."""
+    """Relations of two filters, computed once for each pair."""
 
     def __init__(self) -> None:
         self._parsed: dict[Written, Filter | None] = {}
@@ -133,7 +133,7 @@ def _compare(
     covered: list[Finding],
     overlapping: list[Finding],
 ) -> None:
-    """Add what is to be said of one client's subscriptions."""
+    """Add the findings about one client's subscriptions."""
     groups: dict[str, list[Written]] = {}
     for one in written:
         parsed = pairs.parsed(one)
@@ -287,7 +287,7 @@ def _never_matched(
 
 
 def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Place, _Traffic]:
-    """What entered the message VPNs `places`, as far as anything did; two small jobs."""
+    """What entered the message VPNs `places`; two small jobs."""
     uses = digests["uses"]
     # As an Arrow table, Spark takes it without a Python process of its own.
     named = [{"router": router, "vpn": vpn} for router, vpn in places]
@@ -335,5 +335,5 @@ def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Plac
 
 
 def unseen_topics(once: int, twice: int) -> float:
-    """How many topics were published and not traced at least, by those that were seen once and twice."""
+    """The least number of topics that were published and not traced, from those seen once and twice."""
     return once * (once - 1) / (2 * (twice + 1))

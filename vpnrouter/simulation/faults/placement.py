@@ -21,10 +21,10 @@ Fault = dict[str, str | float | int | None]
 
 @dataclass
 class Placement:
-    """A plan to plant faults in.
+    """A plan to place faults in.
 
-    `rows` are wanted in all. `faults` are what must be found, with the
-    field names of findings; `consequences` are true as well and need not be found.
+    `rows` is the total wanted. `faults` must be found, with the field names of findings; `consequences` are true as
+    well and need not be found.
     """
 
     plan: Plan
@@ -46,7 +46,7 @@ class Placement:
         return sum(fault["kind"] == kind for fault in self.faults)
 
     def way(self, sites: int) -> list[int]:
-        """So many sites in a row, in a domain that no fault has taken.
+        """So many sites in a row, in a domain without a fault.
 
         Raises:
             OperationError: there is no such domain left.
@@ -102,16 +102,16 @@ class Placement:
         return len(self.plan.profiles) - 1
 
     def at(self, site: int) -> Fault:
-        """A site in the words of findings."""
+        """A site in the fields of findings."""
         place = self.plan.mesh.sites[site]
         return {"router": place.router_name, "vpn": place.vpn}
 
     def edge(self, number: int) -> Fault:
-        """A bridge in the words of findings: its local end, and its remote end as the peer."""
+        """A bridge in the fields of findings: its local end, and its remote end as the peer."""
         return self.ends(self.plan.mesh.bridges[number])
 
     def ends(self, bridge: Bridge) -> Fault:
-        """The ends of a bridge in the words of findings; it need not be one of the mesh."""
+        """The ends of a bridge in the fields of findings; it need not be one of the mesh."""
         remote = self.plan.mesh.sites[bridge.source]
         return {
             **self.at(bridge.target),

@@ -51,7 +51,7 @@ def clock_skew(placement: Placement) -> None:
 
 
 def _comparable(plan: Plan) -> dict[int, set[int]]:
-    """Routers whose messages reach each other, both ways: only of these can traces show how their clocks differ."""
+    """Routers whose messages reach each other, both ways: traces show only their clock differences."""
     sites = plan.mesh.sites
     origins_at: dict[int, set[int]] = {}
     for feed in plan.feeds:
@@ -251,9 +251,7 @@ def head_of_line(placement: Placement) -> None:
 def _span(
     placement: Placement, low: float, high: float, most_s: float = float("inf")
 ) -> tuple[float, float]:
-    """A span of between these shares of the busy time, in the middle of it, and long enough to be told from
-    a pause.
-    """
+    """A span between these shares of the busy time, in its middle, longer than a pause."""
     first, last = placement.plan.busy_s
     length = (last - first) * float(placement.rng.uniform(low, high))
     begin = first + (last - first) * float(placement.rng.uniform(0.2, 0.6))
@@ -261,7 +259,7 @@ def _span(
 
 
 def _feed(placement: Placement, kind: str, mode: str, way: list[int]) -> Feed:
-    """A feed that the plan lays out as any other, with messages enough to see what happens to them."""
+    """A feed with enough messages to show what happens to them."""
     feed = placement.feed(kind, mode, way[0])
     receive(placement.plan.mesh, feed, way[-1], placement.rng, plain=True)
     lead(placement.plan.mesh, feed, way)
