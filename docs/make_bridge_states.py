@@ -2,7 +2,7 @@
 
     python docs/make_bridge_states.py
 
-tests/bridges/test_states.py fails while the page differs from what this writes.
+tests/bridges/test_bridge.py fails while the page differs from what this writes.
 """
 
 import inspect

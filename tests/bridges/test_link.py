@@ -7,7 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.link import LinkFactory
+from vpnrouter.bridges.half_events import HalfCallbacks
+from vpnrouter.bridges.link import LinkFactory, dial
+from vpnrouter.bridges.remote_settings import RemoteSettings
+from vpnrouter.core.credentials import ClientUsername
+from vpnrouter.core.profile import ClientProfile
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 
@@ -252,3 +256,207 @@ def test_no_bytes_hurt(
     assert end.ended == end.closing
     end.lost("reset")
     assert end.closing
+
+
+# -- door ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_door_makes_strangers(world: Any, tls: bool) -> None:
+    """A connection that was accepted has no VPN, no half and nothing to say until it heard HELLO."""
+    link = LinkFactory(world.book("edge"), tls=tls).connection("192.0.2.7:1")
+    assert (link.vpn, link.own_half, link.peer_half, link.dialed) == (None, None, None, False)
+    assert (link.tls, link.peer, link.outbox.size) == (tls, "192.0.2.7:1", 0)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
+    """HELLO says who we are, what we want, and where we answer; it waits to leave at once."""
+    yellow = world.vpn("yellow", "core")
+    world.book("core").link_port = 1_000
+    scheme = frames.BASIC if tls else frames.SCRAM
+    terms = RemoteSettings(
+        "b", "blue", "edge", "name", "word", [(0, ">")], compress=tls, scheme=scheme, verified=tls
+    )
+    half = dial(
+        world.book("core"),
+        yellow,
+        "h:1",
+        terms,
+        HalfCallbacks(),
+        world.record(yellow, "b"),
+        tls=tls,
+    )
+    data = half.link.outbox.take(1 << 20)
+    hello = decode(data, 0, len(data))
+    assert isinstance(hello, frames.Hello)
+    assert (hello.router, hello.local_vpn, hello.bridge) == ("core", "yellow", "b")
+    assert (hello.remote_router, hello.remote_vpn) == ("edge", "blue")
+    assert (hello.client_username, hello.password) == ("name", "word" if tls else "")
+    assert (hello.scheme, len(hello.nonce)) == (scheme, 0 if tls else 24)
+    assert (hello.tls, hello.resume, hello.link_port, hello.links_port) == (tls, False, 1_000, 0)
+    assert hello.features == frames.REUSE | frames.RETAINED | (frames.ZSTD if tls else 0)
+    assert half.link.own_half is half
+
+
+# -- link clock ------------------------------------------------------------------------------------
+
+
+def test_a_paused_link_misses_nobody(world: Any) -> None:
+    """A link that is not read on purpose is not closed for silence; read again, it is."""
+    world.vpn("blue", "edge")
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms={"heartbeat_ms": 1_000})
+    link.dialed.paused = True
+    link.wire.cut = True
+    world.wait(10)
+    assert not link.dialed.ended
+    assert link.accepted.ended
+    link.dialed.resume()
+    world.wait(2)
+    assert link.dialed.ended
+    assert link.events.told[-1] == ("lost", "408 Heartbeat Timeout")
+
+
+def test_a_password_that_takes_long(world: Any) -> None:
+    """A verdict on a password that does not come in time ends the handshake."""
+    remote = world.vpn(
+        "blue", "edge", basic=True, usernames=[ClientUsername("core", password="right")]
+    )
+    link = world.link(
+        world.vpn("yellow", "core"),
+        "edge",
+        "blue",
+        terms={
+            "client_username": "core",
+            "password": "right",
+            "scheme": frames.BASIC,
+            "tls": True,
+            "verified": True,
+        },
+        listener_tls=True,
+    )
+    assert not link.up
+    world.wait(limits.CONNECT_TIMEOUT_S + 1)
+    assert link.accepted.ended
+    link.accepted.password_verified(good=True)
+    world.settle()
+    assert remote.clients == {}
+
+
+def test_no_timer_is_left(world: Any) -> None:
+    """A link that is over waits for nothing: its clock is not wound again."""
+    world.vpn("blue", "edge")
+    link = world.link(world.vpn("yellow", "core"), "edge", "blue", terms={"heartbeat_ms": 1_000})
+    stranger = LinkFactory(world.book("edge"), tls=False).connection("192.0.2.9")
+    stranger.lost("closed by peer")
+    link.half.leave(0x00, "Bridge Shutdown")
+    world.settle()
+    said = link.dialed.control_tx_msgs, link.accepted.control_tx_msgs
+    world.wait(60, step_s=1)
+    assert (link.dialed.control_tx_msgs, link.accepted.control_tx_msgs) == said
+    for end in (link.dialed, link.accepted, stranger):
+        assert end._clock._timer is None
+
+
+def test_the_first_half_decides_the_interval(world: Any, pair: Any) -> None:
+    """The second half's wish does not change the heartbeat that the connection has."""
+    both = pair(beyond={"heartbeat_ms": 100})
+    before = both.link.accepted._clock._interval_ns
+    assert before == limits.LINK_HEARTBEAT_MS * 1_000_000
+    assert both.link.dialed._clock._interval_ns == before
+    world.wait(60, step_s=1)
+    assert both.both_ways() == (3, 3)
+
+
+# -- link compressed -------------------------------------------------------------------------------
+
+
+NO_ZSTD = ClientProfile("n", allow_bridge_connections_enabled=True, compression_enabled=False)
+
+
+@pytest.mark.parametrize(
+    ("wished", "profile", "packed"),
+    [(True, None, True), (False, None, False), (True, NO_ZSTD, False)],
+    ids=["both want it", "not wished", "not allowed"],
+)
+def test_both_must_want_it(world: Any, wished: bool, profile: Any, packed: bool) -> None:
+    """It is on when the bridge wishes it and its client profile allows it, and then it saves bytes."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge", profile=profile)
+    link = world.link(local, "edge", "blue", terms={"compress": wished})
+    for end in (link.dialed, link.accepted):
+        assert bool(end.features & frames.ZSTD) == packed
+    subscriber = world.client(local, "s")
+    subscriber.subscribe("#")
+    publisher = world.client(remote, "p")
+    before = sum(len(data) for data in link.wire.carried[1])
+    for _ in range(20):
+        publisher.publish("weather/1", b"rain and more rain, " * 50)
+    assert subscriber.payloads() == [b"rain and more rain, " * 50] * 20
+    carried = sum(len(data) for data in link.wire.carried[1]) - before
+    assert (carried < 5_000) == packed
+    link.dialed.tally()
+    link.accepted.tally()
+    (record,) = world.book("edge").records.values()
+    counters = link.half.record.counters
+    # Counters are of frames as they are, not as they are packed.
+    assert counters.data_rx_msg_count == record.counters.data_tx_msg_count == 20
+    assert counters.data_rx_byte_count == record.counters.data_tx_byte_count > 20_000
+    assert counters.control_rx_byte_count == record.counters.control_tx_byte_count
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_a_wish_of_the_second_half(pair: Any, second: bool) -> None:
+    """A second half that wishes otherwise is let in, and both directions are as the first one is."""
+    both = pair(compress=not second, beyond={"compress": second})
+    assert both.told.names == ["welcomed", "subscribed"]
+    assert bool(both.link.dialed.features & frames.ZSTD) != second
+    assert both.both_ways() == (3, 3)
+    both.balance()
+
+
+@pytest.mark.parametrize("piece", [1, 7, 100])
+def test_however_the_bytes_are_cut(world: Any, piece: int) -> None:
+    """Packed frames may come in pieces of any size."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", piece=piece, terms={"compress": True})
+    subscriber = world.client(local, "s")
+    subscriber.subscribe("#")
+    publisher = world.client(remote, "p")
+    sent = [bytes([number]) * number * 9 for number in range(60)]
+    for payload in sent:
+        publisher.publish("a", payload)
+    assert subscriber.payloads() == sent
+    assert link.up
+
+
+def test_packed_where_it_was_not_agreed_on(world: Any) -> None:
+    """COMPRESSED over a link without the feature is closed with 0xc0."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue")
+    link.dialed.feed(bytes([0x60, 6, 1, 0, 0, 0, 1, 0]))
+    world.settle()
+    assert link.events.told[-1] == ("lost", "LINK-5: frame 0x60 is not agreed on")
+
+
+def test_a_block_that_cannot_be_read(world: Any) -> None:
+    """Garbage in a packed frame is closed with 0x81, at the end that got it."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", terms={"compress": True})
+    link.wire.cut = True
+    link.dialed.feed(bytes([0x60, 9, 1, 0, 0, 0, 9]) + b"rain")
+    assert link.dialed.ended
+    assert link.events.told[-1][0] == "lost"
+
+
+def test_heartbeats_are_packed_too(world: Any) -> None:
+    """An idle link that is compressed stays up: its heartbeats go the same way."""
+    local = world.vpn("yellow", "core")
+    world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", terms={"compress": True, "heartbeat_ms": 1_000})
+    world.wait(30)
+    assert link.up
+    link.dialed.feed(encode.heartbeat(frames.Heartbeat(7, answer=False)))
+    world.settle()
+    assert link.up

@@ -4,11 +4,18 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.bridges.link_client import LinkClient
+from vpnrouter.bridges.link_client import (
+    LinkClient,
+    may_enter,
+    path_for,
+    vpn_id,
+    why_not,
+    within_hops,
+)
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
@@ -248,3 +255,244 @@ def test_a_slow_link_costs_its_own_messages_alone(world: Any) -> None:
     discarded = remote.totals().discards["transmit-congestion"]
     assert discarded + link.accepted.outbox.messages == 100
     assert discarded > 30
+
+
+# -- inbound traces --------------------------------------------------------------------------------
+
+
+def traced(world: Any) -> Any:
+    """A link into yellow where everything is traced at both ends."""
+    for name in ("core", "edge"):
+        world.router(name, sample=1.0)
+    world.vpn("blue", "edge")
+    return world.link(world.vpn("yellow", "core"), "edge", "blue")
+
+
+def test_a_link_comes_and_goes(world: Any) -> None:
+    """Up and down are told with bridge, peer and reason, at both ends."""
+    link = traced(world)
+    link.half.leave(0x00, "Bridge Shutdown")
+    world.settle()
+    for router, vpn, peer in (("core", "yellow", "blue"), ("edge", "blue", "yellow")):
+        events = [e for e in world.traces(router) if e["event"].startswith("link_")]
+        assert [event["event"] for event in events] == ["link_up", "link_down"]
+        assert [event["context"].reason for event in events] == ["", "Bridge Shutdown"]
+        assert {(e["vpn"], e["context"].peer_vpn, e["context"].bridge) for e in events} == {
+            (vpn, peer, "b")
+        }
+
+
+def test_a_rejected_link(world: Any) -> None:
+    """A refusal is told at both ends, where it came from with all of its reason; no link went down."""
+    for name in ("core", "edge"):
+        world.router(name, sample=1.0)
+    world.link(world.vpn("yellow", "core"), "edge", "nowhere")
+    for router, why in (("core", "403 Forbidden"), ("edge", "403 Message VPN Not Allowed")):
+        (event,) = [e for e in world.traces(router) if e["event"].startswith("link_")]
+        assert event["event"] == "link_rejected"
+        assert event["context"].reason == why
+
+
+def test_one_context_for_a_way(world: Any) -> None:
+    """Messages that came the same way share what is written of it; those of another way do not."""
+    traced(world)
+    blue = world.routers["edge"].vpns["blue"]
+    green = world.vpn("green", "edge")
+    world.link(blue, "edge", "green", bridge="far")
+    near, far = world.client(blue, "near"), world.client(green, "far")
+    for client in (near, near, far, near):
+        client.publish("a", b"x")
+    came = [e for e in world.traces("core") if e["event"] == "bridge_receive"]
+    assert [e["context"].path for e in came] == [
+        "edge/blue",
+        "edge/blue",
+        "edge/green>edge/blue",
+        "edge/blue",
+    ]
+    assert [e["context"].hops for e in came] == [1, 1, 2, 1]
+    assert [e["context"].origin_vpn for e in came] == ["blue", "blue", "green", "blue"]
+
+
+def test_without_tracing_nothing_is_told(world: Any) -> None:
+    """A router that traces nothing records no event of its links."""
+    world.vpn("blue", "edge")
+    world.link(world.vpn("yellow", "core"), "edge", "blue")
+    assert world.traces("core") == []
+
+
+# -- loops -----------------------------------------------------------------------------------------
+
+
+def test_a_chain_through_one_router_is_no_loop() -> None:
+    """Three VPNs of the same router are three places: the message passes through all of them."""
+    path: list[str] = []
+    for vpn in ("a", "b", "c"):
+        here = vpn_id("r", vpn)
+        assert may_enter(path, here)
+        path = path_for(path, here)
+    assert path == ["r/a", "r/b", "r/c"]
+
+
+def test_a_message_never_comes_back() -> None:
+    """The sender's own VPN and every one before it are closed to the message."""
+    path = path_for(["r/a", "r/b"], "s/c")
+    assert [may_enter(path, vpn) for vpn in ("r/a", "r/b", "s/c", "s/b")] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "hops", "max_ttl", "verdict"),
+    [
+        (["r/a"], 1, 1, ""),
+        (["r/a", "r/b"], 2, 1, "ttl-exceeded"),
+        (["r/a"], 8, 8, ""),
+        (["r/a"], 9, 8, "ttl-exceeded"),
+        (["own/v"], 1, 8, "loop-detected"),
+        (["own/v"], 9, 8, "loop-detected"),
+        (["own/w"], 1, 8, ""),
+    ],
+)
+def test_the_receiver_s_verdict(path: list[str], hops: int, max_ttl: int, verdict: str) -> None:
+    """A path with the own VPN is a loop, more hops than max_ttl are too many."""
+    assert why_not(path, hops, "own/v", max_ttl) == verdict
+
+
+def test_the_hop_limit_counts_links() -> None:
+    """A message may cross exactly max_ttl links."""
+    assert within_hops(limits.HOPS, limits.HOPS)
+    assert not within_hops(limits.HOPS + 1, limits.HOPS)
+
+
+@pytest.mark.parametrize(
+    ("router", "vpn"), [("", "v"), ("r", ""), ("a/b", "v"), ("r" * 128, "v" * 127)]
+)
+def test_names_that_no_path_can_carry(router: str, vpn: str) -> None:
+    """Empty or ambiguous names and names above LINK_PATH_ENTRY_BYTES are refused at once."""
+    with pytest.raises(ValueError):
+        vpn_id(router, vpn)
+
+
+def test_the_longest_name() -> None:
+    """A name of LINK_PATH_ENTRY_BYTES is carried; a VPN's name may have slashes."""
+    assert len(vpn_id("r" * 127, "v" * 127)) == limits.LINK_PATH_ENTRY_BYTES
+    assert vpn_id("r", "a/b") != vpn_id("s", "a/b")
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=20),
+    start=st.integers(0, 5),
+)
+def test_in_any_mesh_a_message_ends(edges: list[tuple[int, int]], start: int) -> None:
+    """Flooding follows simple paths only, so it ends, and it reaches all that links reach."""
+    links = {(f"r/{a}", f"r/{b}") for a, b in edges if a != b}
+    arrived: set[str] = set()
+    waiting: list[tuple[str, list[str]]] = [(f"r/{start}", [])]
+    steps = 0
+    while waiting:
+        here, came_by = waiting.pop()
+        arrived.add(here)
+        path = path_for(came_by, here)
+        assert len(set(path)) == len(path)
+        for sender, receiver in links:
+            if sender == here and why_not(path, len(path), receiver, 255) == "":
+                waiting.append((receiver, path))
+        steps += 1
+        assert steps < 2_000
+    reachable = {f"r/{start}"}
+    for _ in range(6):
+        reachable |= {b for a, b in links if a in reachable}
+    assert arrived == reachable
+
+
+# -- deliver to one --------------------------------------------------------------------------------
+
+
+ONE = Properties(user_properties=[("deliver-to-one", "true")])
+
+
+class Spread:
+    """blue on edge, and bridges of these priorities to VPNs with one subscriber each; 0 is `da`."""
+
+    def __init__(self, world: Any, *priorities: int) -> None:
+        self.world = world
+        self.blue = world.vpn("blue", "edge")
+        self.far = []
+        self.links = []
+        for number, priority in enumerate(priorities):
+            local = world.vpn(f"v{number}", f"r{number}")
+            link = world.link(local, "edge", "blue", [])
+            link.half.want([(priority << 1, ">")], {})
+            world.settle()
+            subscriber = world.client(local, "s")
+            subscriber.subscribe("#")
+            self.far.append(subscriber)
+            self.links.append(link)
+        self.publisher = world.client(self.blue, "p")
+
+    def spread(self, count: int) -> list[int]:
+        """How many of these messages for one consumer came to each of the far subscribers."""
+        for number in range(count):
+            self.publisher.publish("a", b"%d" % number, properties=ONE)
+        return [len(subscriber.take()) for subscriber in self.far]
+
+
+@pytest.mark.parametrize(
+    ("priorities", "got"),
+    [
+        ((1, 2), [6, 0]),
+        ((4, 3), [0, 6]),
+        ((2, 2), [3, 3]),
+        ((1, 1, 4), [3, 3, 0]),
+        ((0, 1), [6, 6]),
+        ((0, 0), [6, 6]),
+        ((4,), [6]),
+    ],
+)
+def test_the_best_priority_gets_it(world: Any, priorities: tuple[int, ...], got: list[int]) -> None:
+    """One of the links of the best priority, in turn; `da` gets its copy in any case."""
+    assert Spread(world, *priorities).spread(6) == got
+
+
+def test_a_local_consumer_comes_first(world: Any) -> None:
+    """While a consumer of the VPN itself can take it nothing goes over a link, but what `da` attracts."""
+    spread = Spread(world, 1, 0)
+    near = world.client(spread.blue, "near")
+    near.subscribe("a")
+    assert spread.spread(4) == [0, 4]
+    assert len(near.take()) == 4
+
+
+def test_a_link_that_is_gone(world: Any) -> None:
+    """When the best link is gone the next best one gets it."""
+    spread = Spread(world, 1, 2)
+    assert spread.spread(2) == [2, 0]
+    spread.links[0].accepted.goodbye(0x98, "503 Disconnected By Administrator")
+    world.settle()
+    assert spread.spread(2) == [0, 2]
+
+
+def test_it_is_for_one_there_too(world: Any) -> None:
+    """Behind the link it is for one consumer still."""
+    spread = Spread(world, 1)
+    second = world.client(spread.links[0].dialed.vpn, "s2")
+    second.subscribe("#")
+    (first,) = spread.spread(6)
+    assert (first, len(second.take())) == (3, 3)
+
+
+def test_not_back_over_the_link_it_came_by(world: Any) -> None:
+    """A message for one consumer that came over a connection does not go back over it."""
+    spread = Spread(world, 1)
+    link = spread.links[0]
+    world.bridge(spread.blue, link.accepted, "v0")
+    publisher = world.client(link.dialed.vpn, "p")
+    near = world.client(spread.blue, "near")
+    publisher.publish("a", b"x", properties=ONE)
+    assert spread.far[0].payloads() == [b"x"]
+    assert near.take() == []
+    assert spread.blue.discards.counts.get("loop-detected", 0) == 0

@@ -23,7 +23,7 @@ Bounds: what goes when there is no room, and messages wait on disk and not in me
     ../../core/guaranteed/test_replay_log.py.
 The remote's limits hold, and one message that cannot pass stops no other:
     test_poison.py; the window: ../test_guaranteed_bridges.py::test_changed_while_it_runs,
-    ../../bridges/test_guaranteed_out.py::test_the_window_and_its_changes;
+    ../../bridges/test_flow_sender.py::test_the_window_and_its_changes;
     Direct messages: ../faults/test_faults_traffic.py::test_a_message_too_long_for_the_other_side.
 A full queue is felt by the publisher, over several bridges:
     test_backpressure.py; over one bridge ../crash/test_hold.py.
