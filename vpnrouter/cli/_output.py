@@ -45,8 +45,3 @@ def print_bytes(data: bytes) -> None:
     """Write bytes to stdout as they are. The caller makes sure that they cannot harm a terminal."""
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-
-
-def print_script(text: str) -> None:
-    """Write a text of our own to stdout as it is."""
-    print(text)

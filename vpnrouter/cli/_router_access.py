@@ -1,10 +1,14 @@
 """How commands reach a running router: the options that say where it is and who asks."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+
+from vpnrouter.cli._completion import vpn_names
+from vpnrouter.errors import OperationError
 
 if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
@@ -22,6 +26,15 @@ PasswordFile = Annotated[
 CaFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Authority of an https listener (PEM).")
 ]
+
+
+def msg_vpn_option(noun: str) -> Any:  # noqa: ANN401 (as typer has it)
+    """The option that says in which message VPN the queue, bridge or client of a command is."""
+    return typer.Option(
+        metavar="VPN",
+        help=f"Its message VPN; needed where several have a {noun} of that name.",
+        autocompletion=vpn_names,
+    )
 
 
 def connect(
@@ -62,3 +75,23 @@ def password_of(user: str, password_file: Path | None) -> str:
         raise typer.BadParameter(
             f"cannot read {password_file}: {why}", param_hint="--password-file"
         ) from error
+
+
+def msg_vpn_of(rows: Sequence[dict[str, Any]], noun: str, name: str, msg_vpn: str = "") -> str:
+    """The message VPN of the queue, bridge or client `name` among `rows`, which are of `msg_vpn` or, for "", of all.
+
+    Raises OperationError where none has that name, or several have it.
+    """
+    names = [row[f"{noun}Name"] for row in rows]
+    found = [row["msgVpnName"] for row, each in zip(rows, names, strict=True) if each == name]
+    if not found:
+        where = f" in message VPN {msg_vpn}" if msg_vpn else ""
+        have = f"there are: {', '.join(dict.fromkeys(names)) or 'none'}"
+        if noun == "client":
+            have = "vpnrouter show clients has them"  # too many to be listed
+        raise OperationError(f"there is no {noun} {name}{where}; {have}")
+    if len(found) > 1:
+        raise OperationError(
+            f"message VPNs {', '.join(found)} each have a {noun} {name}; --msg-vpn says which"
+        )
+    return str(found[0])

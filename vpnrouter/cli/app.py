@@ -116,9 +116,10 @@ def _application(named: str | None) -> typer.Typer:
 
 def _words_to_complete() -> list[str]:
     """The words behind the program's name on the line that a shell wants to have completed."""
-    from typer._completion_classes import completion_init
+    from typer.completion import get_completion_inspect_parameters
 
-    completion_init()
+    # Its result is for options that this program does not have; it also prepares the completion for each shell.
+    get_completion_inspect_parameters()
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
     return line.split()[1:]
 

@@ -4,10 +4,18 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli._completion import client_names, vpn_names
+from vpnrouter.cli._completion import client_names
 from vpnrouter.cli._output import print_lines
-from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
-from vpnrouter.errors import OperationError
+from vpnrouter.cli._router_access import (
+    DEFAULT_URL,
+    CaFile,
+    PasswordFile,
+    Url,
+    User,
+    connect,
+    msg_vpn_of,
+    msg_vpn_option,
+)
 
 group = typer.Typer(
     no_args_is_help=True,
@@ -26,14 +34,7 @@ def disconnect(
     name: Annotated[
         str, typer.Argument(help="The client.", show_default=False, autocompletion=client_names)
     ],
-    msg_vpn: Annotated[
-        str,
-        typer.Option(
-            metavar="VPN",
-            help="Its message VPN; needed where several have a client of that name.",
-            autocompletion=vpn_names,
-        ),
-    ] = "",
+    msg_vpn: Annotated[str, msg_vpn_option("client")] = "",
     url: Url = DEFAULT_URL,
     user: User = "",
     password_file: PasswordFile = None,
@@ -47,15 +48,6 @@ def disconnect(
         if not msg_vpn:
             # A condition has no form for a comma: then all names are looked at here.
             where = "" if "," in name or "*" in name else f"clientName=={name}"
-            rows = client.clients(where=where)
-            found = [row["msgVpnName"] for row in rows if row["clientName"] == name]
-            if not found:
-                raise OperationError(f"there is no client {name}; vpnrouter show clients has them")
-            if len(found) > 1:
-                places = ", ".join(found)
-                raise OperationError(
-                    f"message VPNs {places} each have a client {name}; --msg-vpn says which"
-                )
-            msg_vpn = found[0]
+            msg_vpn = msg_vpn_of(list(client.clients(where=where)), "client", name)
         client.disconnect_client(msg_vpn, name)
     print_lines(f"client {name} in message VPN {msg_vpn} is disconnected")

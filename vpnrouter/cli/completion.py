@@ -5,9 +5,6 @@ from typing import Annotated
 
 import typer
 
-from vpnrouter.cli._output import print_script
-from vpnrouter.cli.app import COMPLETION
-
 
 class Shell(StrEnum):
     """Shells that can be served."""
@@ -18,6 +15,7 @@ class Shell(StrEnum):
 
 
 def command(
+    ctx: typer.Context,
     shell: Annotated[Shell, typer.Argument(help="Which shell.", show_default=False)],
 ) -> None:
     """Print the script that makes a shell complete commands, options, and names of a running router.
@@ -27,8 +25,7 @@ def command(
     ~/.config/fish/completions/vpnrouter.fish. Names come from the router at VPNROUTER_URL, if it
     answers at once and asks for no login.
     """
-    from typer._completion_shared import get_completion_script
+    from typer.completion import show_callback
 
-    print_script(
-        get_completion_script(prog_name="vpnrouter", complete_var=COMPLETION, shell=shell.value)
-    )
+    # Prints the script and leaves with exit code 0. The parameter is not looked at.
+    show_callback(ctx, ctx.command.params[0], shell.value)

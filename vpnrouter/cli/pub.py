@@ -452,7 +452,6 @@ def command(
     lost. At QoS 0 nobody answers: then the broker has read it and kept the connection.
     """
     from vpnrouter.cli._mqtt_link import MqttLink
-    from vpnrouter.cli.pub import Messages, Publisher
     from vpnrouter.wire.mqtt.packets import Connect
 
     broker = options.broker_of(
@@ -496,8 +495,6 @@ def command(
 
 
 def _payloads(message: str | None, file: Path | None, lines: bool, size: int | None) -> Payloads:
-    from vpnrouter.cli.pub import Lines, Random, Same
-
     given = [message is not None, file is not None, lines, size is not None]
     if sum(given) != 1:
         said = "give one of MESSAGE, --file, --lines and --size"

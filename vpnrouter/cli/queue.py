@@ -5,52 +5,34 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from vpnrouter.cli._completion import queue_names, vpn_names
+from vpnrouter.cli._completion import queue_names
 from vpnrouter.cli._output import print_bytes, print_json, print_lines, print_notes
-from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
-from vpnrouter.errors import OperationError
+from vpnrouter.cli._router_access import (
+    DEFAULT_URL,
+    CaFile,
+    PasswordFile,
+    Url,
+    User,
+    connect,
+    msg_vpn_of,
+    msg_vpn_option,
+)
 from vpnrouter.units import SECOND_NS
-
-if TYPE_CHECKING:
-    from vpnrouter.management.client import ManagementClient
-
 
 Name = Annotated[
     str, typer.Argument(help="The queue.", show_default=False, autocompletion=queue_names)
 ]
 
-MsgVpn = Annotated[
-    str,
-    typer.Option(
-        metavar="VPN",
-        help="Its message VPN; needed where several have a queue of that name.",
-        autocompletion=vpn_names,
-    ),
-]
+MsgVpn = Annotated[str, msg_vpn_option("queue")]
 
 MsgIds = Annotated[
     list[int] | None,
     typer.Option("--msg-id", metavar="ID", help="Only this message; may be given several times."),
 ]
-
-
-def find(client: ManagementClient, name: str, msg_vpn: str) -> str:
-    """The message VPN of the queue `name`. Raises OperationError where there is none, or several are."""
-    rows = client.queues(msg_vpn)
-    found = [row["msgVpnName"] for row in rows if row["queueName"] == name]
-    if not found:
-        where = f" in message VPN {msg_vpn}" if msg_vpn else ""
-        have = ", ".join(dict.fromkeys(row["queueName"] for row in rows)) or "none"
-        raise OperationError(f"there is no queue {name}{where}; there are: {have}")
-    if len(found) > 1:
-        raise OperationError(
-            f"message VPNs {', '.join(found)} each have a queue {name}; --msg-vpn says which"
-        )
-    return str(found[0])
 
 
 COUNT: Final = 20
@@ -81,7 +63,7 @@ def browse(
     message.
     """
     with connect(url, user, password_file, ca_file) as client:
-        place = find(client, name, msg_vpn)
+        place = msg_vpn_of(client.queues(msg_vpn), "queue", name, msg_vpn)
         if payload is not None:
             from vpnrouter.cli.sub import shown_payload
 
@@ -146,7 +128,7 @@ def purge(
     wanted.
     """
     with connect(url, user, password_file, ca_file) as client:
-        place = find(client, name, msg_vpn)
+        place = msg_vpn_of(client.queues(msg_vpn), "queue", name, msg_vpn)
         if not yes:
             if not sys.stdin.isatty():
                 raise typer.BadParameter("nobody is there to be asked", param_hint="--yes")
@@ -174,7 +156,7 @@ def delete_msg(
     Exit code 0 when all of them were there and are gone, 1 when not.
     """
     with connect(url, user, password_file, ca_file) as client:
-        place = find(client, name, msg_vpn)
+        place = msg_vpn_of(client.queues(msg_vpn), "queue", name, msg_vpn)
         count = client.delete_msgs(place, name, msg_ids)
     _tell(as_json, count)
     if count < len(set(msg_ids)):
@@ -245,7 +227,7 @@ def _put(
     move: bool,
 ) -> None:
     with connect(url, user, password_file, ca_file) as client:
-        place = find(client, name, msg_vpn)
+        place = msg_vpn_of(client.queues(msg_vpn), "queue", name, msg_vpn)
         count = client.put_msgs(place, name, to, msg_ids, move=move)
     if as_json:
         print_json({"msgCount": count})
@@ -290,7 +272,7 @@ def replay(
         raise typer.BadParameter("only one of them", param_hint="--from, --after, --cancel")
     from_time = _seconds(begin) if begin else 0
     with connect(url, user, password_file, ca_file) as client:
-        place = find(client, name, msg_vpn)
+        place = msg_vpn_of(client.queues(msg_vpn), "queue", name, msg_vpn)
         if cancel:
             client.cancel_replay(place, name)
         else:

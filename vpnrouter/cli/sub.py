@@ -317,7 +317,6 @@ def command(
     subscription was refused, the connection was lost, or fewer than --count came within --timeout.
     """
     from vpnrouter.cli._mqtt_link import MqttLink
-    from vpnrouter.cli.sub import Subscriber
     from vpnrouter.wire.mqtt.properties import Properties
 
     broker = options.broker_of(
