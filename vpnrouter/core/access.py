@@ -1,12 +1,10 @@
-"""ACL profiles: who may connect from where, publish what and subscribe to what.
+"""Judges by ACL profiles who may connect from where, and publish or subscribe to what.
 
-An exception inverts the default action. Connect exceptions are CIDR blocks in a Patricia trie per
-address family; publish and subscribe exceptions are topic filters in which `$client-username` and
-`$client-id` stand for the client's own.
+An exception inverts the default action. Connect exceptions are CIDR blocks in a Patricia trie per address family;
+publish and subscribe exceptions are topic filters, in which `$client-username` and `$client-id` are filled in.
 
-Where the default is to allow, exceptions deny, and a wildcard in their first level matches topics that begin
-with `$` too: to deny everything denies `$queue/…` and `$SYS/…`. An exception that allows has to name such topics,
-as a subscription has (TOPIC-23).
+A denying exception with a wildcard in its first level also matches topics that begin with `$`: to deny everything
+denies `$queue/…` and `$SYS/…`. An allowing exception has to name such topics, as a subscription has (TOPIC-23).
 """
 
 from __future__ import annotations
@@ -48,12 +46,7 @@ class TopicRule:
         return self.default_allow and not self._fixed and not self._templates
 
     def bind(self, client_username: str, client_id: str) -> BoundRule:
-        """The rule for one client, its names filled in.
-
-        A name that holds a wildcard, a level separator or nothing cannot widen a filter, nor can one
-        that begins like `$share`, names the other variable or makes the filter too long: such a client
-        simply does not get the exceptions that mention it.
-        """
+        """Return the rule with the names of one client filled in."""
         if not self._templates:
             return self._same_for_all
         return BoundRule(self.default_allow, [], self, (client_username, client_id))
@@ -83,10 +76,10 @@ def _substitutable(name: str) -> bool:
 
 
 class BoundRule:
-    """A topic rule with a client's names filled in. A subclass may decide in another way.
+    """A topic rule with the names of one client filled in. A subclass may decide in another way.
 
-    `source` is the rule that it was made of, None for none. Client username and client id are filled in at the
-    first question, so that a change of an ACL profile with many clients costs little at first.
+    `source` is the rule it was made of, or None. The names are filled in at the first decision, so that a change of an
+    ACL profile with many clients is cheap.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""What the edge sees of a connection, whatever protocol it speaks.
+"""Holds what all connections have in common, whatever protocol they speak.
 
-The edge feeds received bytes, flushes the outbox, and says when the peer is gone. It never looks
-inside; the connection never touches a socket.
+The edge feeds received bytes, flushes the outbox, and reports the end of the transport. A connection never touches a
+socket.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Connection(TimerTarget):
-    """One peer. Subclasses: an MQTT client's, a link's.
+    """The connection of one peer: an MQTT client or a link.
 
     `closing`: close once the outbox has left. `paused`: do not read for now (a password is being verified);
-    `Channel.wake` is called when that ends. `held`: paused until `release`, while what was read is handled in
-    slices. `peer` is the address as text. `certificate` is what the peer showed in its TLS handshake, `binding` is
-    known to the two ends of this TLS connection alone, b"" without TLS; the edge sets both before it feeds the
-    first byte. `since_ns` is when the transport came, monotonic.
-    `guaranteed` says that what comes here is work for the spool, so that the edge can share its time. `origin` is
-    the part of `peer` that bounds by address count, `login` the verification that it waits for. `faulty`: it ends
-    because the router raised an exception.
+    `Channel.wake` is called when that ends. `held`: paused until `release`, while earlier input is handled in slices.
+    `peer` is the address as text, `origin` the part of it that limits by address count, `since_ns` (monotonic) when the
+    transport came. The edge sets `certificate`, shown in the TLS handshake, and `binding`, known to the two ends of
+    this TLS connection alone (b"" without TLS), before it feeds the first byte. `guaranteed`: its input is work for the
+    spool, so that the edge can share its time. `login` is the verification that it waits for. `faulty`: it ends because
+    the router raised an exception.
     """
 
     __slots__ = (
@@ -108,12 +107,12 @@ class Connection(TimerTarget):
         self._count()
 
     def placed(self, strangers: PendingConnections, ticket: Channel) -> None:
-        """Take a place among the strangers, as `ticket`."""
+        """Take a place among the connections before login, as `ticket`."""
         self._strangers = strangers
         self._ticket = ticket
 
     def leave_strangers(self) -> None:
-        """Give the place among the strangers back."""
+        """Give back its place among the connections before login."""
         if self._strangers is not None and self._ticket is not None:
             self._strangers.leave(self.origin, self._ticket)
             self._strangers = None
@@ -125,7 +124,7 @@ class Connection(TimerTarget):
         self._count()
 
     def release_resources(self) -> None:
-        """The connection has ended: give back its place, what it held, and the login that waits."""
+        """Give back its place, its buffers and its waiting login: the connection has ended."""
         self.leave_strangers()
         self._end_stall()
         self._parts.clear()
@@ -212,7 +211,7 @@ class Connection(TimerTarget):
         self._stall = StallWatch(self)
 
     def eased(self) -> None:
-        """The peer has taken some of what waits. Read again when no more than half of the outbox's limit is left."""
+        """Note that the peer has read. Resume when at most half of the outbox's limit is left."""
         stall = self._stall
         if stall is not None:
             stall.moved = True
@@ -268,7 +267,7 @@ class Connection(TimerTarget):
             channel.wake()
 
     def _needed(self) -> int:
-        """How many bytes the frame at the front wants in all, so that a long one is joined once."""
+        """Return the length of the frame at the front, so that a long one is joined once."""
         return 0
 
     def consume(self, data: bytes) -> int:
@@ -289,14 +288,14 @@ class Connection(TimerTarget):
         return self
 
     def log_identity(self) -> tuple[str, str]:
-        """The name of the peer for logs, and its message VPN, "" before the login."""
+        """Return the peer's name for logs, and its message VPN ("" before the login)."""
         return self.peer, ""
 
     def lost(self, reason: str) -> None:
-        """The transport is gone, for `reason` (text for logs).
+        """Clean up after the transport has ended, for `reason` (text for logs).
 
         Called once, and again each time it raised. Each thing is taken out before it is released, so that the next call
-        goes on behind it.
+        continues behind it.
         """
         raise AssertionError(reason)
 
@@ -317,13 +316,13 @@ class NextTurn(Job):
         return True
 
     def owning_connection(self) -> Connection | None:
-        """The connection that waits for its turn."""
+        """Return the connection that waits for its turn."""
         return self._connection
 
 
 @final
 class StallWatch(TimerTarget):
-    """Watches over a connection that is not read because its peer does not read."""
+    """Watches a connection that is not read because its peer does not read."""
 
     __slots__ = ("connection", "moved", "timer")
 
@@ -337,7 +336,7 @@ class StallWatch(TimerTarget):
         return context.timers.arm(context.now_ns + limits.UNREAD_S * SECOND_NS, self, 0)
 
     def owning_connection(self) -> Connection | None:
-        """The connection that is watched."""
+        """Return the watched connection."""
         return self.connection
 
     def on_timer(self, kind: int, now_ns: int) -> None:

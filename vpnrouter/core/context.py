@@ -1,4 +1,4 @@
-"""What the message VPNs of a router share beyond a turn: traces, bounds, and the message spool."""
+"""Shares among the message VPNs of a router its traces, bounds and message spool."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 
 class SpoolPort:
-    """What Direct and retained messages need of the message spool. `Spool` is the one that there is.
-
-    `ledger` is what the store holds.
-    """
+    """The interface of `Spool` for Direct and retained messages. `ledger` holds the content of the store."""
 
     __slots__ = ("ledger",)
 
@@ -35,7 +32,7 @@ class SpoolPort:
     def promote(self, vpn: MessageVpn, route: Route, message: Message) -> bool:
         """Spool a Direct message for the endpoints that match it; True when one took it.
 
-        What has no room is discarded and counted: nobody waits for a Direct message.
+        Where there is no room it is discarded and counted.
         """
         raise AssertionError(self)
 
@@ -48,10 +45,10 @@ class SpoolPort:
 class RouterContext(TurnContext):
     """Shared state of a router, written by one task only.
 
-    `spool` is None where guaranteed messaging is off. `discard_rows` is None where traces tell nothing of untraced
-    messages; `filters`, `honours`, `emits` are of `terms` (tracing.py), `pickings` those that were needed, by the
-    indices of their filters. `wills` counts bytes of wills, `retained` bytes of retained messages in the spool, each
-    of all message VPNs.
+    `spool` is None without guaranteed messaging, `discard_rows` None where traces have no rows for untraced messages.
+    `filters`, `honours` and `emits` come from the trace settings (tracing.py); `pickings` are the samplers by topic in
+    use, by the indices of their filters. `wills` counts bytes of wills, `retained` bytes of retained messages in the
+    spool, each over all message VPNs.
     """
 
     __slots__ = (

@@ -1,8 +1,8 @@
-"""Client usernames and who they are: authentication of one message VPN, by password or certificate.
+"""Authenticates the clients of one message VPN, by password or certificate.
 
-A password may be stored as a scrypt hash, and checking one takes tens of milliseconds on purpose. The
-core therefore only says *what* must be verified; the edge does it in a worker thread and reports back.
-What was verified is remembered by digest, so that a reconnecting fleet does not pay again.
+Checking a scrypt hash takes tens of milliseconds on purpose. The core therefore only returns *what* must be verified;
+the edge does it in a worker thread and reports back. Verified passwords are remembered by digest, so that a
+reconnecting fleet does not pay again.
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PeerCertificate:
-    """A certificate whose chain leads to an authority that the listener trusts.
+    """A certificate whose chain leads to an authority that the listener trusts; its dates have not been checked.
 
-    Its dates have not been checked: whether they matter is up to the message VPN that its owner logs in
-    to. `common_name` is the subject's first one, "" without. `san` holds DNS names, URIs and e-mail
-    addresses in the certificate's order. `thumbprint` is the SHA-256 of its DER in lower-case hexadecimal.
-    The dates, in ns since the epoch, are those of the whole chain: the latest beginning and the earliest
-    end. `chain_depth` counts the certificates between this one and the trusted authority's. `subject` is
-    the name in the form of RFC 4514, for people. `authorities` are those of the chain, the trusted one among
-    them: of each a digest of its name and its public key.
+    `common_name` is the subject's first one, or "". `san` holds DNS names, URIs and e-mail addresses in the
+    certificate's order. `thumbprint` is the SHA-256 of its DER in lower-case hexadecimal. The dates (ns since the
+    epoch) are the latest beginning and the earliest end in the chain. `chain_depth` counts the certificates between
+    this one and the trusted authority's. `subject` is the name in the form of RFC 4514. `authorities` has a digest of
+    name and public key of each authority in the chain, the trusted one included.
     """
 
     common_name: str
@@ -62,11 +60,10 @@ BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
 
 @final
 class ClientUsername:
-    """One configured client username. `password` is a scrypt hash, a SCRAM verifier or plain text; None lets nobody
-    in by password.
+    """One configured client username.
 
-    Without `password_required` a client may come in by the name alone. `listed` is False for the built-in
-    `default` that nobody wrote down.
+    `password` is a scrypt hash, a SCRAM verifier or plain text; with None nobody logs in by password. Without
+    `password_required` the name alone is enough. `listed` is False for the built-in `default`.
     """
 
     __slots__ = (
@@ -127,12 +124,11 @@ NO_SUCH_DIGEST: Final = "A" * 43
 
 @final
 class ClientCertRules:
-    """How a VPN that takes client certificates judges them.
+    """The rules of a message VPN for client certificates.
 
-    `username_source` is COMMON_NAME, THUMBPRINT or ALTERNATE_NAME: what of a certificate names the client
-    username. `max_chain_depth` bounds the certificates between the client's own and the authority's.
-    `authorities` are those of which one has to be in the chain, as in PeerCertificate; None for any that the
-    listener trusts.
+    `username_source` is COMMON_NAME, THUMBPRINT or ALTERNATE_NAME. `max_chain_depth` bounds the certificates between
+    the client's own and the authority's. One of `authorities` (as in PeerCertificate) has to be in the chain; None
+    allows all that the listener trusts.
     """
 
     __slots__ = ("authorities", "max_chain_depth", "username_source", "validate_date_enabled")
@@ -170,10 +166,10 @@ class ClientCertRules:
 
 @final
 class Credentials:
-    """The client usernames of one VPN, and what is asked of those who log in with them.
+    """The client usernames of one message VPN, and the rules for logging in with them.
 
-    `client_cert` is None where client certificates log nobody in. `refuses` is the reason, where these stand in
-    for the credentials of a message VPN that lets nobody in.
+    `client_cert` is None where certificates are not accepted. `refuses` is the reason why these stand in for the
+    credentials of a message VPN that accepts no logins, else "".
     """
 
     def __init__(
@@ -210,14 +206,14 @@ class Credentials:
         return self._unlisted(name)
 
     def without_password(self, name: str | None, given: bytes) -> ClientUsername | None:
-        """The client username of a login by the name alone, where it may come in so."""
+        """Return the client username that may log in by its name alone, or None."""
         known = self.usernames.get(name or "")
         if known is None or known.password_required or given or not self.basic_enabled:
             return None
         return known
 
     def of_name(self, name: str) -> ClientUsername | None:
-        """What holds now for a client username that was let in before; None when none of that name is any more."""
+        """Return the present settings of a client username that logged in before; None when it was removed."""
         known = self.usernames.get(name)
         if known is not None:
             return known
@@ -226,7 +222,6 @@ class Credentials:
         return self._unlisted(name)
 
     def _unlisted(self, name: str | None) -> ClientUsername:
-        """The client username for a client whose name is not listed, where no authentication is asked for."""
         default = self.usernames.get(DEFAULT)
         if default is None:
             return ClientUsername(name or ANONYMOUS)
@@ -235,11 +230,10 @@ class Credentials:
         )
 
     def named_by(self, certificate: PeerCertificate) -> ClientUsername:
-        """The client username that the owner of a certificate is.
+        """Return the client username that a certificate names. Raises Refused with the field's reason.
 
-        Raises Refused with the field's reason. The name is proven, so its owner may learn that it is not
-        known here; `default` does not hold for it, or every certificate of the authority would do. Whose
-        authority the message VPN does not take is not known either, whatever the name.
+        `default` does not apply, or every certificate of the authority would do. The name is proven, so its owner may
+        learn that it is not known here, unless the message VPN does not accept the authority.
         """
         rules = self.client_cert
         if rules is None:
@@ -257,7 +251,7 @@ class Credentials:
             self.client_cert.check(certificate, wall_ns)
 
     def unknown_vpn_credentials(self, msg_vpn: str, why: str) -> Credentials:
-        """Credentials of nobody, for a message VPN of this name; verifying one takes as long as here."""
+        """Return credentials that refuse everybody for `why`; verifying a password takes as long as with these."""
         secret = hmac.digest(self._secret, b"no message VPN\0" + msg_vpn.encode(), "sha256")
         found = Credentials(True, (), secret)
         found.refuses = why
@@ -312,9 +306,9 @@ class Credentials:
         self._verified[username.name] = self._digest(username, given)
 
     def assigned_client_id(self, number: int) -> str:
-        """A client id for a client that gave none, from a number that no other gets.
+        """Return a client id for a client that gave none, made from a number that is used once.
 
-        128 bits of a keyed digest: nobody can guess which ids others have, or how many there are.
+        128 bits of a keyed digest: other clients' ids and their number cannot be guessed.
         """
         digest = hmac.new(self._secret, f"client id {number}".encode(), hashlib.sha256)
         return f"auto-{digest.hexdigest()[:32]}"

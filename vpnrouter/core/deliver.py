@@ -1,11 +1,9 @@
-"""Deliver one message to those for whom a copy of its frame will not do, to groups, and to exactly one consumer.
+"""Delivers one message to receivers that need their own frame, to groups, and to exactly one consumer.
 
-Deliver-to-one: the publisher wants exactly one consumer to get a message, whoever else subscribed.
-
-A message asks for it with the MQTT 5 user property `deliver-to-one` = `true` (or `1`). Consumers in the
-message VPN come first, each client and each share group being one, in turn. When none of them can take
-it, one link gets it, by the deliver-to-one priority of its subscriptions. Besides, subscriptions that
-want everything (`deliver_always`, a link's priority 0) get their copy as ever.
+Deliver-to-one: a message with the MQTT 5 user property `deliver-to-one` = `true` (or `1`) goes to exactly one
+consumer. Consumers in the message VPN come first, in turn; a client counts as one, and so does a share group. When
+none of them can take it, one link gets it, by the deliver-to-one priority of its subscriptions. Subscriptions for
+everything (`deliver_always`, a link's priority 0) get their copy besides.
 """
 
 from __future__ import annotations
@@ -35,9 +33,9 @@ OFFERED: Final = 2
 
 
 def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_it: bool) -> int:
-    """Deliver to those who need a frame of their own, to links and to groups; what became of it.
+    """Deliver to special receivers, links and groups; return the outcome.
 
-    `links_have_it` says that the route's one link got the message in a batch.
+    `links_have_it`: the route's one link got the message in a batch.
     """
     if route.many_links and message.message_id == 0:
         message.message_id = vpn.context.ids.new_message_id()
@@ -65,9 +63,9 @@ def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_
 
 
 def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
-    """Deliver a guaranteed message as Direct to those who keep none; True when one was offered it.
+    """Deliver a guaranteed message as Direct to client subscriptions; True when one was offered it.
 
-    It never holds the publisher: who has no room counts the loss (promise LANDING).
+    It never holds the publisher: a receiver without room counts the loss (promise LANDING).
     """
     offered = False
     for subscriber in route.demoted:
@@ -100,7 +98,7 @@ def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
 
 
 def to_links(route: Route, message: Message) -> bool:
-    """Deliver to the links of a route, whose message id is set; True when one was offered the message.
+    """Deliver to the links of a route; True when one was offered the message. Its message id is set.
 
     A link never gets back what came over it (promise NOLOCAL).
     """
@@ -127,9 +125,9 @@ _TAKEN: Final = 3
 
 
 def deliver_to_one(vpn: MessageVpn, route: Route, message: Message) -> int:
-    """Deliver to one consumer, and to those who want everything; what became of it (deliver.py).
+    """Deliver to one consumer, and to subscriptions for everything; return the outcome.
 
-    Whoever has no room is passed over; where all are full, one of them counts the loss.
+    Receivers without room are passed over; where all are full, one of them counts the loss.
     """
     if route.many_links and message.message_id == 0:
         message.message_id = vpn.context.ids.new_message_id()
@@ -168,7 +166,7 @@ def deliver_to_one(vpn: MessageVpn, route: Route, message: Message) -> int:
 
 
 def copies_to_links(route: Route, message: Message) -> bool:
-    """Deliver to those links only that want everything; True when there was one."""
+    """Deliver only to links that subscribe to everything; True when there was one."""
     offered = False
     for target in route.links:
         if target.subscriber is message.source:
@@ -181,7 +179,6 @@ def copies_to_links(route: Route, message: Message) -> bool:
 
 
 def _always(subscriptions: list[Subscription]) -> bool:
-    """True when one of these wants a copy besides the chosen consumer."""
     for subscription in subscriptions:
         if subscription.deliver_always:
             return True
@@ -197,7 +194,7 @@ def _full(subscriber: Subscriber) -> bool:
 def _offer_local(
     vpn: MessageVpn, route: Route, message: Message, index: int, even_full: bool
 ) -> int:
-    """Let consumer `index` of the route take the message, if it can; a full one only when `even_full`."""
+    """Offer the message to consumer `index` of the route; a full one only when `even_full`."""
     plain = len(route.receivers4)
     if index < plain:
         return _offer_plain(vpn, route.receivers4[index], message, even_full)
@@ -245,7 +242,7 @@ def _offer_special(target: Target, message: Message, even_full: bool) -> int:
 
 
 def _offer_link(route: Route, message: Message, even_full: bool) -> bool:
-    """Let one link take the message, by priority and then in turn; True when one did."""
+    """Offer the message to one link, by priority and then in turn; True when one took it."""
     links = route.links
     count = len(links)
     for priority in range(1, LOWEST_PRIORITY + 1):
@@ -276,9 +273,9 @@ def _priority(subscriptions: list[Subscription]) -> int:
 
 
 def demote_to_one(vpn: MessageVpn, route: Route, message: Message) -> bool:
-    """Offer the message to one of those who keep none; True when one was offered it.
+    """Offer the Direct copy of a guaranteed message to one receiver; True when one was offered it.
 
-    Endpoints have it besides: deliver-to-one is about the Direct copy alone.
+    Endpoints keep theirs besides: deliver-to-one concerns the Direct copy alone.
     """
     others = Route(route.topic, route.raw)
     others.receivers4 = [each for each in route.demoted if each.frame == FRAME_MQTT4]

@@ -1,4 +1,4 @@
-"""Discards: their reasons, by the field's names, and how many there were of each."""
+"""Names the reasons for discards, in the field's words, and counts discards by reason."""
 
 from __future__ import annotations
 

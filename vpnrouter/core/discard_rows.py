@@ -1,9 +1,8 @@
-"""Discards: their reasons, by the field's names, and rows for those of messages that are not traced, added up.
+"""Adds up discards of untraced messages and writes them as trace rows once a second.
 
-A router that discards does so because it has too much to do. So a loss only counts here: in the outbox
-that had no room, in the route that nobody wanted, or under its place; one row tells then how many
-messages it stands for. A traced message has a row of its own and is not among them. Who sums up the rows
-of one reason therefore has what the router's counter of that reason says.
+A router discards because it has too much to do, so a discard only counts here: in the outbox that had no room, in the
+route without receivers, or under its key. One row then says how many messages it stands for. Traced messages have
+rows of their own and are not among them, so the rows of a reason add up to the router's counter of that reason.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ topic."""
 
 @final
 class OutboxDiscards(RefusedFrames):
-    """What the outbox of `subscriber` in the message VPN `vpn` had no room for and no row tells yet."""
+    """Counts what the outbox of `subscriber` in the message VPN `vpn` had no room for and no row reports yet."""
 
     __slots__ = ("count", "first", "listed", "losses", "subscriber", "vpn")
 
@@ -92,10 +91,9 @@ class OutboxDiscards(RefusedFrames):
 
 @final
 class DiscardRows(TimerTarget):
-    """What no row tells yet. `discards`, `rejects`: which of the two are told at all.
+    """The discards and rejects that no row reports yet; `discards` and `rejects` say which of them get rows at all.
 
-    At most `most` places are told apart by topic, and as many again by client; what is lost beyond is
-    counted for its message VPN and reason alone.
+    At most `most` keys have topics, and as many again have clients; beyond, only message VPN and reason are told apart.
     """
 
     __slots__ = (
@@ -121,17 +119,17 @@ class DiscardRows(TimerTarget):
         self._places: dict[Key, int] = {}
 
     def of(self, vpn: str, subscriber: Subscriber) -> OutboxDiscards | None:
-        """Where the outbox of a new connection is to count; None where discards are not told."""
+        """Return the counter for the outbox of a new connection; None where discards get no rows."""
         return OutboxDiscards(self, vpn, subscriber) if self.discards else None
 
     def outbox(self, refused: OutboxDiscards) -> None:
-        """Note an outbox that has losses to tell."""
+        """Note an outbox that has discards to report."""
         self._outboxes.append(refused)
         if not self._armed:
             self._arm()
 
     def unmatched(self, publisher: Publisher, route: Route, count: i64) -> None:
-        """Count messages of the batch path that nobody wanted."""
+        """Count messages of the batch path without a receiver."""
         if not self.discards:
             return
         source = publisher.subscriber
@@ -165,7 +163,7 @@ class DiscardRows(TimerTarget):
         )
 
     def add(self, key: Key, count: int) -> None:
-        """Count messages that were lost at one place."""
+        """Count messages that were discarded or rejected under one key."""
         if not (self.discards if key[0] == DISCARD else self.rejects):
             return
         places = self._places
@@ -199,12 +197,12 @@ class DiscardRows(TimerTarget):
         router_context.timers.arm(router_context.now_ns + ROW_INTERVAL_NS, self, 0)
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """Tell the losses that were added up."""
+        """Write the rows that are due."""
         self._armed = False
         self.tell()
 
     def tell(self) -> None:
-        """Record what was added up; also when the router stops, before the recorder's last block is cut."""
+        """Write the rows; also when the router stops, before the recorder's last block is cut."""
         self._tell_routes()
         self._tell_outboxes()
         places = self._places

@@ -1,7 +1,7 @@
-"""Which messages have been in a message VPN: in a mesh one message may come by several ways.
+"""Detects copies of a message that reach a message VPN by several ways.
 
-Links carry a message id where it matters (`IdSource.message_id`), and the receiving end of a link asks
-`SeenIds.look` before a message enters.
+Links carry a message id where it matters (`IdSource.message_id`); the receiving end of a link calls `SeenIds.look`
+before a message enters.
 """
 
 from __future__ import annotations
@@ -24,19 +24,15 @@ DUPLICATE: Final = 2
 class SeenIds:
     """The ids of the messages that entered one message VPN, each with the fewest links it came over.
 
-    Why each VPN gets a message once: two copies of it parted ways first at some VPN. That VPN sent it
-    over two links and gave both copies one id, or the message had its id already; no later VPN changes
-    it. So all copies that can meet anywhere have the same id, and the second to come is known.
+    Each message VPN gets a message once: two copies parted ways at some message VPN that gave both one id, or the
+    message had its id already. No later VPN changes it. So all copies that can meet have the same id.
 
-    Why none is left out: the hop limit is checked before `look`, so that only what may enter is
-    remembered. Which copy comes first is chance, and it may be one that came the long way and has no
-    hops left for VPNs further on. A later copy over fewer links therefore goes on to links (SHORTER):
-    the shortest way to each VPN is never cut off behind a longer one. VPNs that the first copy has
-    visited are not sent the message again, but those have it.
+    No VPN is left out: the hop limit is checked before `look`, so only messages that may enter are remembered. The
+    first copy to arrive may have come the long way, without hops left for VPNs further on. A later copy over fewer
+    links therefore goes on to links (SHORTER), but not to VPNs that the first copy has visited.
 
-    Bounded: ids stand in two generations of SEEN_IDS each, and when the young one is full, the old one
-    is forgotten. A copy that is more than SEEN_IDS messages with ids later than the first may count as
-    new, one that is more than twice as many later always does.
+    Bounded: two generations of SEEN_IDS ids; when the young one is full, the old one is forgotten. A copy more than
+    SEEN_IDS ids later may count as new, one more than twice as many later always does.
     """
 
     __slots__ = ("_old", "_young", "most")

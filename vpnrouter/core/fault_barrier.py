@@ -1,8 +1,8 @@
-"""The barrier: what is raised unexpectedly ends the one thing that raised it, and nothing else (promise CONTAIN).
+"""Contains unexpected exceptions: they end the one thing that raised them, and nothing else (promise CONTAIN).
 
-Code that works for one connection, task, timer or thread does so within a `try`, and gives what was raised to the
-router's one `FaultBarrier`. The barrier counts the fault, raises one event with the place in the code, and closes the
-connection that raised.
+Code that works for one connection, task, timer or thread does so within a `try`, and gives the exception to the
+router's `FaultBarrier`. It counts the fault, raises one event with the place in the code, and closes the connection
+that raised.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LOST: Final = "a fault of the router"
 
 @final
 class FaultBarrier:
-    """Counts and tells the faults of one router. `counts` has them by KINDS.
+    """Counts and reports the faults of one router; `counts` has them by KINDS.
 
     Only the router's thread uses it: faults of other threads are handed to that thread first.
     """
@@ -72,9 +72,9 @@ class FaultBarrier:
     def caught(
         self, error: BaseException, kind: str, name: str = "", msg_vpn: str = "", cost: str = ""
     ) -> str:
-        """Count and tell what was raised; returns the fault's id, the same for the same place.
+        """Count and report an exception; returns the fault's id, the same for the same place. Never raises.
 
-        `name` and `msg_vpn` say for whom the work was done, `cost` what the fault ends, in words. Never raises.
+        `name` and `msg_vpn` are the object that the work was for, `cost` is what the fault ends, in words.
         """
         self.counts[kind] = self.counts.get(kind, 0) + 1
         fault = fault_id(error)
@@ -110,7 +110,7 @@ class FaultBarrier:
             events.raise_event(told, msg_vpn, name, text)
 
     def end(self, connection: Connection, error: BaseException) -> None:
-        """Count and tell what a connection raised, and close it."""
+        """Count and report what a connection raised, and close it."""
         connection.faulty = True
         name, msg_vpn = _log_identity(connection)
         self.caught(error, CONNECTION, name, msg_vpn, "the connection is closed")
@@ -127,10 +127,7 @@ class FaultBarrier:
         self.lose(connection, LOST)
 
     def lose(self, connection: Connection, why: str) -> None:
-        """Tell a connection that its transport is gone, whatever that raises.
-
-        `lost` takes each thing out before it releases it, so that a further call goes on with the next one.
-        """
+        """Call `connection.lost`, again after each exception that it raises, up to TRIES times."""
         for _ in range(TRIES):
             try:
                 connection.lost(why)
@@ -156,7 +153,7 @@ class FaultBarrier:
     def of(
         self, owning_connection: Connection | None, error: BaseException, kind: str = SPOOL
     ) -> None:
-        """Close the connection for which something raised; without one, only count and report the fault."""
+        """Close the connection for which something raised; without one, count and report the fault."""
         if owning_connection is not None:
             self.end(owning_connection, error)
         else:
@@ -179,7 +176,7 @@ def fault_id(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """What was raised and where, in one line: `FILE:LINE:FUNCTION`, the innermost first."""
+    """Describe the exception and its place in one line: `FILE:LINE:FUNCTION`, the innermost first."""
     error = _first(error)
     said = str(error)
     if len(said) > limits.FAULT_TEXT_CHARS:

@@ -1,10 +1,9 @@
-"""The batch path of Direct messages: from a received chunk to outboxes, without an object for each message.
+"""Forwards Direct messages in batches: from a received chunk to outboxes, without an object for each message.
 
-A QoS 0 PUBLISH is a topic slice, a look-up in the VPN's route cache, and an append of the frame as it came to each
-receiver's outbox. Frames that follow each other with the same topic and size, as a busy publisher sends them, form a
-run and cross as one slice. What is rarer (properties, retain, a bad topic, a sampled message with unusual receivers) is
-left to the caller, one frame at a time. A run that holds messages picked for tracing crosses as ever; one ingress event
-is added for each, and one for each receiver that says whether the message was taken for it or discarded.
+A QoS 0 PUBLISH is a topic slice, a look-up in the message VPN's route cache, and an append of the received frame to
+each receiver's outbox. Consecutive frames with the same topic and size form a run and cross as one slice. Rarer ones
+(properties, retain, a bad topic, a sampled message with unusual receivers) are left to the caller, frame by frame.
+For messages of a run that are picked for tracing, one ingress event is added each, and one event for each receiver.
 
 The frame form is MQTT's: type byte, variable length, topic length, topic, [property length,] payload.
 A link's DIRECT frame has the form of MQTT 5, so that the same code serves bridges.
@@ -43,7 +42,7 @@ COMPILED: Final = not __file__.endswith(".py")
 
 
 def run_length(buf: bytes, pos: i64, head: i64, size: i64, most: i64) -> i64:
-    """Frames of `size` bytes from `pos` on whose first `head` bytes equal the first one's, 1..`most`.
+    """Count the frames of `size` bytes from `pos` on whose first `head` bytes equal the first one's, 1..`most`.
 
     The caller has checked that `most` whole frames of that size are in `buf`.
     """
@@ -81,12 +80,11 @@ _MIX: Final = 0x1E3779B97F4A7C15
 
 @final
 class RouteTable:
-    """A short cut to cached routes: no topic is cut out, no bytes are hashed.
+    """A hash table of cached routes, found without cutting out a topic or hashing bytes.
 
-    A topic's place comes from three of its eight-byte words; the route that stands there is taken when its topic equals
-    the bytes in the chunk. The route cache stays the one that knows: a route is trusted only while `stamp`, which goes
-    up when the cache drops anything, says that it was found there since. Interpreted, a dictionary is cheaper, and the
-    table is not used.
+    A topic's slot comes from three of its eight-byte words; the route there is taken when its topic equals the bytes in
+    the chunk. A route is trusted only while its `stamp` is current: it goes up when the route cache drops anything.
+    Interpreted, a dictionary is cheaper, and the table is not used.
     """
 
     __slots__ = ("_filled", "_mask", "_places", "stamp")
@@ -306,10 +304,10 @@ PUBLISH_QOS0: Final = 0x30
 
 
 def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
-    """Forward the plain Direct frames that begin at `pos`; return where the first other byte stands.
+    """Forward the plain Direct frames that begin at `pos`; return the position of the first other byte. Raises nothing.
 
-    Stops at an incomplete frame, at any other packet, at frames that need the careful path, and when this turn
-    has done enough: the caller looks at what stands there. Raises nothing: what is wrong is left standing.
+    Stops at an incomplete frame, at any other packet, at frames that need the careful path or are wrong, and when this
+    turn has done enough.
     """
     vpn = publisher.vpn
     routes = vpn.cache.entries

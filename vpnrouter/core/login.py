@@ -76,7 +76,7 @@ class Admission:
         self.why = vpn.credentials.refuses
 
     def take(self, rights: Admission) -> None:
-        """Let other rights of the same client username hold from now on."""
+        """Replace the rights by newer ones of the same client username."""
         self.username = rights.username
         self.profile = rights.profile
         self.acl = rights.acl
@@ -109,11 +109,10 @@ _PROFILES: Final[dict[str, ClientProfile]] = {DEFAULT: ClientProfile(DEFAULT)}
 
 
 def named_vpn(router: Router, name: str) -> MessageVpn:
-    """The message VPN that a stranger names.
+    """Return the message VPN that a peer names before login.
 
-    For one that is not there, and one that is disabled and would ask for nothing, a stand-in: it lets nobody
-    in, and takes as long to say so as one of the router's own takes for a wrong password. So nobody learns
-    which message VPNs exist.
+    For one that does not exist, or is disabled and needs no password, return a stand-in that refuses everybody after as
+    long as a wrong password takes. So peers cannot learn which message VPNs exist.
     """
     like = router.vpns.get(name)
     if like is not None:
@@ -143,16 +142,15 @@ def admit(
     *,
     hides: bool = False,
 ) -> Admission:
-    """Find out who wants in; where no password is to be verified, also whether he may.
+    """Identify a client; where no password is to be verified, also check its rights. Raises Refused.
 
-    `peer` is the client's address as text, `holder` the admission of the connection whose client the login
-    takes over, if any, `certificate` what the peer showed in its TLS handshake. `scheme` is BASIC or
-    CLIENT_CERTIFICATE where the protocol says it; "" leaves it to what the client gave.
+    `peer` is the client's address as text, `holder` the admission of the connection that the login takes over, if any,
+    `certificate` the one of the TLS handshake. `scheme` is BASIC or CLIENT_CERTIFICATE where the protocol names it,
+    else "".
 
-    Raises Refused with the field's reason. Where a password is to be verified, the rules are asked after
-    it (`check_verified`), and an unknown username is refused there, so that nobody learns by the answers,
-    or by the time that they take, which usernames exist. With `hides`, on listeners that serve all message
-    VPNs, so is whoever has not proved who he is, whatever the reason: nobody learns which of them exist.
+    Where a password is to be verified, the rules are checked after it (`check_verified`), and an unknown username is
+    refused there, so that neither answers nor their timing tell which usernames exist. With `hides`, on listeners that
+    serve all message VPNs, this holds for all unproven clients, so that it stays hidden which message VPNs exist.
     """
     if scheme == CLIENT_CERTIFICATE and certificate is None:
         # Said of no message VPN.
@@ -203,10 +201,9 @@ def _nobody(vpn: MessageVpn, username: str | None, given: bytes, why: str) -> Ad
 
 
 def admit_proof(vpn: MessageVpn, username: str | None) -> Admission:
-    """Find out who wants in with a proof of its password, which is still to be asked for and verified.
+    """Identify a client that will prove its password. Raises Refused where nothing can be proved.
 
-    Raises Refused where nothing can be proved. An unknown username is asked like any other, and so is one of
-    a message VPN that is not there, or that takes no passwords.
+    An unknown username is challenged like any other, also in a message VPN that does not exist or accepts no passwords.
     """
     credentials = vpn.credentials
     if credentials.client_cert is not None and not credentials.basic_enabled:
@@ -231,7 +228,7 @@ def _by_certificate(
     certificate: PeerCertificate | None,
     scheme: str,
 ) -> bool:
-    """Whether the certificate decides; raises Refused where what is asked for is shut down."""
+    """Return whether the certificate decides. Raises Refused where the requested scheme is shut down."""
     if credentials.client_cert is None:
         if scheme == CLIENT_CERTIFICATE:
             raise Refused(NO_CERTIFICATES, NOT_AUTHORIZED)
@@ -253,18 +250,18 @@ def _admission(vpn: MessageVpn, known: ClientUsername, needs: bool, given: bytes
 
 
 def rights_of(vpn: MessageVpn, name: str) -> Admission | None:
-    """What a client username may do by what is configured now; None when it is not there any more.
+    """Return the configured rights of a client username, None when it was removed.
 
-    It holds for the connections that it has, and for what it left behind (promise OWNER).
+    They apply to its connections and to what it left behind (promise OWNER).
     """
     known = vpn.credentials.of_name(name)
     return None if known is None else _admission(vpn, known, False, b"")
 
 
 def check_verified(admission: Admission, peer: str, holder: Admission | None) -> None:
-    """Raise Refused when a client whose password has been verified may not come in by what holds now.
+    """Raise Refused when a client with a verified password may not log in under the present settings.
 
-    Meanwhile its client username may have gone, or got another password, profile or ACL profile.
+    Its client username may have been removed or changed while the password was being verified.
     """
     if admission.why:
         raise Refused(BAD_PASSWORD, BAD_CREDENTIALS, admission.why)
@@ -301,10 +298,7 @@ def begin_verifying(connection: Connection, admission: Admission, entrance: PreL
 
 
 def _check_may(admission: Admission, peer: str) -> None:
-    """Raise Refused when a client whose name is beyond doubt may still not come in.
-
-    Its message VPN or its username is shut down, or the ACL profile forbids the address.
-    """
+    """Raise Refused when the message VPN or the username is shut down, or the ACL profile forbids the address."""
     if not admission.vpn.enabled:
         raise Refused(VPN_UNAVAILABLE, UNAVAILABLE)
     if not admission.username.enabled:
@@ -314,7 +308,7 @@ def _check_may(admission: Admission, peer: str) -> None:
 
 
 def _check_room(admission: Admission, holder: Admission | None) -> None:
-    """Raise Refused when the VPN or the username has no place left; `holder` gives its place up."""
+    """Raise Refused when the message VPN or the username is full; the place of `holder` becomes free."""
     vpn = admission.vpn
     name = admission.username.name
     count = len(vpn.publishers)

@@ -31,7 +31,7 @@ _YES: Final = ("true", "1")
 
 
 def wants_deliver_to_one(block: bytes) -> bool:
-    """True when the properties in `block` ask for deliver-to-one. A damaged block does not."""
+    """Return whether the properties in `block` ask for deliver-to-one; False for a damaged block."""
     if _NAME not in block:
         return False
     field = varint(len(block)) + block
@@ -160,7 +160,7 @@ class Message:
         return self.trace_high != 0 or self.trace_low != 0
 
     def properties(self) -> dict[str, str]:
-        """What selectors look at: name → value, taken apart once."""
+        """Return the properties for selectors: name → value, decoded once."""
         properties = self._properties
         if properties is None:
             properties = selector_properties(self.topic, self.block)
@@ -168,7 +168,7 @@ class Message:
         return properties
 
     def to_retain(self) -> Message:
-        """What is kept of a retained message: nothing that would hold its publisher's session in memory."""
+        """Return the copy to retain, which holds no reference to its publisher's session."""
         kept = Message(self.topic, self.payload, self.block, True)
         kept.source_name = self.source_name
         kept.expires_ns = self.expires_ns
@@ -201,7 +201,7 @@ class Message:
         return copy
 
     def arrived_like(self, context: Context) -> bool:
-        """True when this message came the way that `context` says."""
+        """Return whether this message came the way that `context` describes."""
         return (
             context.hops == self.hops
             and context.origin_router == self.origin_router
@@ -210,7 +210,7 @@ class Message:
         )
 
     def frame4(self) -> bytes:
-        """The MQTT 3.1.1 PUBLISH, QoS 0, retain cleared; encoded once for all who take it."""
+        """Return the MQTT 3.1.1 PUBLISH, QoS 0, retain cleared; encoded once for all receivers."""
         if not self._frame4:
             self._frame4 = encode_publish(self.topic, self.payload, 4)
         return self._frame4

@@ -1,8 +1,8 @@
-"""What waits to be sent to one connection, bounded.
+"""Queues the frames to be sent to one connection, bounded.
 
-Encoded frames are appended during a round and leave in one write at its end. Beyond the bound, Direct
-frames are discarded and counted, so that a slow consumer costs memory to nobody and stalls nobody
-(promise DIRECT). Control frames are always taken: they are few, and a protocol would break.
+Encoded frames are appended during a round and leave in one write at its end. Beyond the bound, Direct frames are
+discarded and counted, so that a slow consumer neither costs memory nor stalls others (promise DIRECT). Control frames
+are always taken: they are few, and the protocol needs them.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class Channel:
     __slots__ = ()
 
     def flush(self) -> None:
-        """Send what the outbox holds, or arrange for it."""
+        """Send the content of the outbox, or arrange for it."""
 
     def wake(self) -> None:
-        """The connection wants to read again after a pause."""
+        """Read again after a pause."""
 
     def cut(self, why: str) -> bool:
         """Close the transport at once, and have the connection's `lost` called; False where this channel cannot."""
@@ -35,7 +35,7 @@ class Channel:
 
 
 class RefusedFrames:
-    """Notes for traces what an outbox had no room for (discard_rows.py)."""
+    """Records for traces what an outbox had no room for (discard_rows.py)."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ class RefusedFrames:
         raise AssertionError(self)
 
     def dropped(self, count: int) -> None:
-        """Count messages that were taken and went down with the connection."""
+        """Count messages that were accepted and then lost with the connection."""
         raise AssertionError(self)
 
 
@@ -56,10 +56,9 @@ class RefusedFrames:
 class Outbox:
     """Frames for one connection.
 
-    `ready` is the list, shared by the whole router, of outboxes to flush at the end of the round.
-    `messages`, `bytes_` count Direct messages and bytes accepted; `discarded` those that were not.
-    `losses` tells of those in traces, where that is wanted.
-    With a `packer`, set once and never taken away, what leaves is packed in the moment it is taken.
+    `ready` is the router's list of outboxes to flush at the end of the round. `messages` and `bytes_` count accepted
+    Direct messages and bytes, `discarded` those without room, which `losses` reports in traces unless it is None.
+    With a `packer`, set once and never taken away, content is packed at the moment it is taken.
     """
 
     __slots__ = (
@@ -195,7 +194,7 @@ class Outbox:
         return rest
 
     def put_back(self, data: bytes, sent: int) -> None:
-        """Return to the front what a write did not take: all of `data`, as `take` gave it, from `sent` on."""
+        """Return the unsent part of a write to the front: `data`, as `take` gave it, from `sent` on."""
         rest = data[sent:]
         self.chunks.insert(0, rest)
         self.size += len(rest)

@@ -1,10 +1,10 @@
-"""What strangers may hold: places, bytes and verifications before login, bounded for each address and in all.
+"""Limits what connections may hold before login: places, bytes and verifications, for each address and in all.
 
 Failed logins are counted within a minute, for clients, bridges and the management API.
 
-Where a bound is reached, the address that holds most makes room: its oldest connection, its largest
-unfinished packet, or its login that has waited longest. So a flood from one address hurts that address alone.
-There the newest connections come in: an honest client sends its CONNECT within a round trip, a hostile one waits.
+At a bound, the address that holds most makes room: its oldest connection, its largest unfinished packet, or its
+longest waiting login. So a flood from one address hurts that address alone, and there the newest connections come in:
+an honest client sends its CONNECT within a round trip, a hostile one waits.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ REFUSE: Final = 2
 class LoginThrottle:
     """Slows down peers that guess passwords of clients and bridges, before anything is hashed.
 
-    Failures are counted by address, by username at an address, and by username at all addresses. Nobody
-    can shut out a user at another address: a username that is attacked from many addresses still has one attempt
-    a minute from each. A password that was verified before does not come here (`Credentials.remembered`), so that
-    a fleet behind an attacker's address can log in again.
+    Failures are counted by address, by username at an address, and by username at all addresses. Nobody can shut out a
+    user at another address: a username attacked from many addresses still has one attempt a minute from each. Passwords
+    verified before bypass this (`Credentials.remembered`), so that a fleet behind an attacker's address can log in
+    again.
     """
 
     __slots__ = ("_addresses", "_pairs", "_usernames", "refused")
@@ -199,11 +199,11 @@ TOO_MANY_FAILURES: Final = "403 Too Many Failed Logins"
 
 @final
 class PendingConnections:
-    """Connections that have not logged in, by address; each stands here as the channel that can end it.
+    """Connections before login by address, each as the channel that can end it.
 
-    There are at most `most` of them, and `most_of_address` of one address. The oldest one makes room, or with
-    a `seed` one that is drawn at random: where a login takes several round trips, honest clients that come
-    faster than that would otherwise always close one another's connections.
+    There are at most `most` of them, and `most_of_address` of one address. The oldest one makes room, or with a `seed`
+    a random one: where a login takes several round trips, honest clients that come faster would otherwise always close
+    one another's connections.
     """
 
     __slots__ = ("_by_count", "_drawn", "_greatest", "_of", "count", "most", "most_of_address")
@@ -281,8 +281,8 @@ class PendingConnections:
 class BufferedBytes:
     """Bytes that connections hold for now, bounded by `most` together; beyond, the largest one is closed.
 
-    That is the largest one of the address that holds most. `within` counts the same bytes for a larger whole.
-    With `unread` the bytes are those that wait to be sent, and the largest one is cut off at once.
+    That is the largest one of the address that holds most. `within` counts the same bytes for a larger whole. With
+    `unread` the bytes wait to be sent, and the largest one is cut off at once.
     """
 
     __slots__ = ("_held", "_of", "_unread", "most", "total", "within")
@@ -379,8 +379,8 @@ class UsernameQuota:
 class PendingLogin(TimerTarget):
     """A password to be verified, for one connection or for several that gave the same name and password.
 
-    `stored` is the configured password; `hashed` says that it is a hash, and takes long to verify. `counted` says
-    that the login was counted as an attempt. `key` is b"" for a login that no other connection may share.
+    `stored` is the configured password; `hashed` says that it takes long to verify. `counted`: the login was counted as
+    an attempt. `key` is b"" for a login that no other connection may share.
     """
 
     __slots__ = (
@@ -417,7 +417,7 @@ class PendingLogin(TimerTarget):
         self.hashed = stored.startswith(("scrypt$", PREFIX))
 
     def settle(self, good: bool) -> None:
-        """Give the verdict to all connections that wait for it."""
+        """Give the result to all waiting connections."""
         waiting = self._waiting
         waiting.forget(self)
         connections = self.connections
@@ -467,9 +467,9 @@ class PendingLogin(TimerTarget):
 class Verifications:
     """Logins whose password the edge must verify. Addresses take turns with slow ones, each with its newest first.
 
-    The newest is first because under a flood the oldest have given up when their turn comes. Beyond
-    LOGINS_WAITING, and of one address beyond LOGINS_WAITING_OF_ADDRESS, the login that has waited longest is
-    told that the router is busy. `took_ns` is how long the last verification took.
+    Under a flood the oldest have given up when their turn comes. Beyond LOGINS_WAITING, and of one address beyond
+    LOGINS_WAITING_OF_ADDRESS, the longest waiting login is refused as busy. `took_ns` is the duration of the last
+    verification.
     """
 
     __slots__ = ("_by_key", "_count", "_plain", "_slow", "throttle", "took_ns")
@@ -517,7 +517,7 @@ class Verifications:
         return found
 
     def next(self) -> PendingLogin | None:
-        """Take out the slow login whose turn it is; None where there is none."""
+        """Take out the next slow login, None where there is none."""
         if not self._slow:
             return None
         origin = next(iter(self._slow))
@@ -538,7 +538,7 @@ class Verifications:
             found.append(login)
 
     def drop(self, login: PendingLogin) -> bool:
-        """Take a login out; False where its turn had come already."""
+        """Take a login out; False where it was taken before."""
         self.forget(login)
         own = self._slow.get(login.origin)
         if own is not None and login in own:
@@ -560,11 +560,11 @@ class Verifications:
 
 @final
 class PreLoginLimits:
-    """What the strangers of one router hold, and what is refused to them.
+    """The connections before login of one router, and the counts of those that were refused.
 
-    `plain` are strangers on plain sockets, `shaken` those over TLS or WebSocket, who cost more. `held` are the
-    bytes that they have sent and that are not handled yet. `open` counts connections of all kinds; `most_open`
-    bounds them, so that a reserve of descriptors is left. `refused` counts by reason.
+    `plain` are on plain sockets, `shaken` over TLS or WebSocket, which cost more. `held` are the bytes that they sent
+    and that are not handled yet. `open` counts connections of all kinds; `most_open` bounds them, so that a reserve of
+    descriptors is left. `refused` counts by reason.
     """
 
     __slots__ = (
@@ -607,7 +607,7 @@ class PreLoginLimits:
         self.shaken.most = min(limits.STRANGERS_SHAKING, self.most_open // 4)
 
     def has_place(self, strangers: PendingConnections, peer: str) -> bool:
-        """True when one more connection from `peer` may come in. Another one may have been closed for it."""
+        """Return whether one more connection from `peer` may come in; another one may be closed for it."""
         victim = strangers.victim(origin_of(peer))
         if victim is None and self.open >= self.most_open:
             victim = self.plain.of_greatest() or self.shaken.of_greatest()
@@ -630,7 +630,7 @@ class PreLoginLimits:
         return victim is None
 
     def turned_away(self, reason: str, peer: str) -> None:
-        """Count that `peer` was turned away, and tell it at most once in TELL_NS."""
+        """Count that `peer` was turned away, and raise an event at most once in EVENT_INTERVAL_NS."""
         count = self.refused.get(reason, 0) + 1
         self.refused[reason] = count
         events = self.context.events
@@ -645,10 +645,7 @@ class PreLoginLimits:
         events.raise_event(table.STRANGERS_REFUSED, "", reason, text)
 
     def verify(self, login: PendingLogin, *, known: bool) -> None:
-        """Have the password of a new login verified; `known` says that the username exists.
-
-        Raises Refused where too many logins have failed.
-        """
+        """Queue a new login for verification; `known`: the username exists. Raises Refused after too many failures."""
         waiting = self.verifications
         connection = login.connections[0]
         if waiting.share(connection, login.key):

@@ -1,4 +1,4 @@
-"""Client profiles: what the clients of a client username may do, and how much."""
+"""Holds client profiles: the rights and bounds of the clients of a client username."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DEFAULTS: Final = held_defaults(settings.ClientProfile)
 class ClientProfile:
     """The attributes that `settings/client_profile.py` declares.
 
-    Sizes are bytes, times seconds, and 0 is no bound of its own. But with
-    `max_ingress_flow_count` 0 a client may send no guaranteed messages: it has one flow for them.
+    Sizes are bytes, times seconds, and 0 is no bound of its own. But `max_ingress_flow_count` 0 forbids guaranteed
+    messages: a client has one ingress flow.
     """
 
     __slots__ = ("name", *_DEFAULTS)

@@ -1,4 +1,4 @@
-"""The publishing side of one connection, laid out flat for the batch path in forward.py."""
+"""Keeps the publishing side of one connection, laid out flat for the batch path in forward.py."""
 
 from __future__ import annotations
 
@@ -40,22 +40,18 @@ _ONE_SHOTS: Final[dict[int, EventType]] = {
 
 @final
 class Publisher:
-    """Who publishes, into which VPN, in which frame form, with which permission; and its counters.
+    """The publisher of one connection: message VPN, frame form, permission and counters.
 
-    `extra` is 1 when PUBLISH frames carry a property length (MQTT 5, link), else 0.
-    `rule` is None when the ACL lets everything through, which then costs nothing per message.
-    `permitted` remembers its answers by topic. `username` is asked for where a topic names a queue, None for links.
-    `sampler` picks the messages to trace (a link's never picks: the decision came with the message);
-    `picking` chooses another one by topic, None where trace filters do not ask for it.
-    `path` names the VPN that plain frames come from when a link publishes, else it is empty.
-    `max_size` bounds a payload; frames above `max_frame`, which may be less, are looked at one by one.
-    `told` are the one-shot events of this connection, bits of the table above.
-    Counters: messages and bytes received whole, and what became of the messages, each counted where it
-    happens, so that messages = delivered + spooled + unmatched + acl_denied + refused is a check:
-    `delivered` were offered to at least one receiver (who counts it, should it have no room or refuse
-    it); `spooled` are guaranteed ones that matched an endpoint; `unmatched` matched nobody, in the batch
-    path or as guaranteed messages; `refused` are those whose reason stands among the discards of the
-    VPN, or that it `rejected`.
+    `extra` is 1 when PUBLISH frames carry a property length (MQTT 5, link), else 0. `rule` is None when the ACL allows
+    everything, which then costs nothing per message; `permitted` remembers its answers by topic. `username` is needed
+    where a topic names a queue, None for links. `sampler` picks the messages to trace (a link's never picks: the
+    decision came with the message); `picking` chooses another one by topic, None without trace filters by topic. `path`
+    names the message VPN that plain frames of a link come from, else it is empty. `max_size` bounds a payload; frames
+    above `max_frame`, which may be less, are handled one by one. `told` are the one-shot events of this connection,
+    bits of the table above. Counters: messages and bytes received, and the outcomes, with messages = delivered +
+    spooled + unmatched + acl_denied + refused. `delivered` were offered to at least one receiver, which counts it if it
+    has no room or refuses; `spooled` are guaranteed ones that matched an endpoint; `unmatched` had no receiver;
+    `refused` are counted under their reason among the discards of the message VPN, or as `rejected`.
     """
 
     __slots__ = (
@@ -111,10 +107,9 @@ class Publisher:
         self.context = Context(INGRESS, vpn.name, DIRECT, client=subscriber.client_name)
 
     def publish(self, message: Message) -> str:
-        """Deliver one message that was counted as received; "" or why nobody was offered it.
+        """Deliver one message that was counted as received; "" or the reason why it was offered to nobody.
 
-        See MessageVpn.publish, which counts the reason. Raises TopicError for a bad topic: then the
-        caller discards, and counts it in `refused`.
+        MessageVpn.publish counts the reason. Raises TopicError for a bad topic: the caller counts it in `refused`.
         """
         reason = self.vpn.publish(message)
         if reason:
@@ -124,9 +119,9 @@ class Publisher:
         return reason
 
     def report_once(self, what: int, text: str) -> None:
-        """Raise a one-shot event, one of the bits above: not again until the client reconnects or it is cleared.
+        """Raise a one-shot event, one of the bits above; check `told` first.
 
-        The caller has looked at `told`.
+        It is not raised again until the client reconnects or the bit is cleared.
         """
         self.told |= what
         self._report(_ONE_SHOTS[what], text)
@@ -147,7 +142,7 @@ class Publisher:
             events.raise_event(kind, vpn, name, f"VPN {vpn} client {name}: {text}")
 
     def report_lost(self, event: int, topic: bytes, qos: int, why: str) -> None:
-        """Add up for traces a message that may not enter, before anybody asks whether it is traced."""
+        """Add a refused message to the discard rows, before it is decided whether it is traced."""
         losses = self.vpn.context.discard_rows
         if losses is not None:
             name = self.subscriber.client_name
@@ -155,9 +150,9 @@ class Publisher:
             losses.add((event, self.vpn.name, mode, name, "", why, "", "", 0, "", topic), 1)
 
     def may_learn(self, route: Route) -> bool:
-        """Whether the client may learn that no queue has the name that the topic names.
+        """Return whether the client may learn that the queue that the topic names does not exist.
 
-        One whom an ACL exception lets publish to it may.
+        A client that an ACL exception lets publish to it may.
         """
         rule = self.rule
         return may_learn(self.username) or (rule is not None and rule.names(route.topic))
@@ -177,10 +172,10 @@ class Publisher:
             message.hops = 1
 
     def allowed(self, route: Route) -> bool:
-        """True when this client may publish to the topic of `route`.
+        """Return whether this client may publish to the topic of `route`.
 
-        The route remembers the last rule that allowed it, so that the many clients of one ACL profile
-        ask once; clients whose names stand in the rule remember their own topics.
+        The route remembers the last rule that allowed it, so that the clients of one ACL profile ask once; clients
+        whose names are in the rule remember their own topics.
         """
         rule = self.rule
         if rule is None or route.allowed_by is rule:

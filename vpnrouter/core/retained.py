@@ -1,4 +1,4 @@
-"""Retained messages of one message VPN (MQTT 5, 3.3.1.3): the last one of each topic, in memory and in the spool."""
+"""Keeps the retained messages of one message VPN (MQTT 5, 3.3.1.3), in memory and in the spool."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @final
 class RetainedBytes:
-    """Bytes of what all message VPNs of a router retain, where a spool keeps them."""
+    """Bytes of all retained messages of a router that a spool keeps."""
 
     __slots__ = ("bytes_",)
 
@@ -28,11 +28,11 @@ class RetainedBytes:
 
 @final
 class Retained:
-    """Topic → message, with an index by level so that a wildcard looks only where it can match.
+    """Topic → message, with an index by level for wildcards.
 
-    `most` bounds the topics, `most_bytes` what they take (-1: nothing does); `bytes_` is what they take. `refused`
-    counts messages that were not retained because there was no room. `expired` are topics that are forgotten here
-    and not in the spool yet. `account` counts the bytes that the spool keeps, None where it keeps nothing.
+    `most` bounds the topics, `most_bytes` their bytes (-1: unbounded); `bytes_` is the present sum. `refused` counts
+    messages that were not retained for want of room. `expired` are topics that are forgotten here and not in the spool
+    yet. `account` counts the bytes in the spool, None without a spool.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Retained:
 
     @property
     def roomy(self) -> bool:
-        """True when a tenth of what is allowed is free."""
+        """Return whether a tenth of what is allowed is free."""
         free = self.most_bytes < 0 or self.bytes_ * 10 <= self.most_bytes * 9
         return free and len(self._messages) * 10 <= self.most * 9
 
@@ -137,7 +137,7 @@ class Retained:
             self.expired.append(topic)
 
     def keep_nowhere(self) -> None:
-        """Take what is retained out of the account: the spool keeps nothing of it from now on."""
+        """Take the retained messages out of the account: the spool no longer keeps them."""
         if self.account is not None:
             self.account.bytes_ -= self.bytes_
             self.account = None
@@ -163,7 +163,7 @@ class Retained:
         return IndexWalk(self._index, filter_)
 
     def message(self, topic: bytes, since: int, now_ns: int) -> Message | None:
-        """What is retained on a topic, unless it has expired or came after `last` was `since`."""
+        """Return the retained message of a topic, unless it has expired or came after `last` was `since`."""
         message = self._messages.get(topic)
         if message is None or self._late.get(topic, 0) > since:
             return None

@@ -1,4 +1,4 @@
-"""Where messages of one topic go inside one message VPN: the value that the route cache keeps.
+"""Describes where messages of one topic go inside one message VPN: the value that the route cache keeps.
 
 Shared subscriptions are part of it: each message goes to one member of the group, in turn.
 """
@@ -57,11 +57,11 @@ class ShareGroup:
         return bool(links)
 
     def choose(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
-        """The subscription whose turn it is, or None when nobody can take the message.
+        """Return the subscription of the next member, or None when nobody can take the message.
 
-        A member that has no room is passed over, so that one slow member costs the group nothing. So
-        is one whose selector does not match, one of `excluded`, and a link's client when the message
-        came over it or has been where it leads.
+        Members without room are passed over, so that one slow member costs the group nothing. So are members whose
+        selector does not match, those in `excluded`, and a link's client when the message came over it or has been at
+        its other end.
         """
         count = len(self.members)
         full: Subscription | None = None
@@ -86,7 +86,7 @@ class ShareGroup:
         return bool(keeping)
 
     def choose_durable(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
-        """The member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
+        """Return the member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
         count = len(self.members)
         away: Subscription | None = None
         for step in range(count):
@@ -143,7 +143,7 @@ class Target:
         self.selective = False
 
     def wanting(self, message: Message) -> list[Subscription]:
-        """The subscriptions for which `message` will do; none when all have selectors that refuse it."""
+        """Return the subscriptions that `message` matches; none when all have selectors that refuse it."""
         if not self.selective:
             return self.subscriptions
         found: list[Subscription] = []
@@ -259,16 +259,16 @@ class Route:
 
     @property
     def empty(self) -> bool:
-        """True when nobody is to get the message."""
+        """Return whether there is no receiver."""
         return self.plain and not self.plain4 and not self.plain5
 
     def may_put(self, username: ClientUsername | None, rule: BoundRule | None) -> bool:
-        """True when a client may publish to the queue that the topic names, or the topic names none.
+        """Return whether a client may publish to the queue that the topic names, if it names one.
 
         The ACL profile allows the topic already. A client that may consume from the queue may publish to it. Another
         client needs an exception of the ACL profile, `rule`, that names `$queue/…` without a wildcard in the first
-        level. The field has no permission to publish to a queue; without one, everybody could fill a queue that is
-        `no-access` to them. `username` is None for publishers that are no clients: they may.
+        level: the field has no permission to publish to a queue, and everybody could fill a `no-access` queue.
+        `username` is None for publishers that are no clients; they may.
         """
         queue = self.guard
         if queue is None or username is None:
@@ -278,14 +278,14 @@ class Route:
         return rule is not None and rule.names(self.topic)
 
     def exclude(self, subscriber: Subscriber) -> None:
-        """Give the subscriber no copy: it has an exception for the topic, or may not be sent it."""
+        """Exclude the subscriber: it has an exception for the topic, or may not be sent it."""
         if self.excluded:
             self.excluded.add(subscriber)
         else:
             self.excluded = {subscriber}
 
     def leave_out(self, by_subscriber: dict[Subscriber, Target]) -> None:
-        """Exclude subscribers that may not be sent the topic. Those with the same rule in a row are checked once."""
+        """Exclude subscribers that may not be sent the topic; those with the same rule in a row are checked once."""
         asked: BoundRule | None = None
         allowed = True
         subscribers = list(by_subscriber)
@@ -334,7 +334,7 @@ class Route:
             self.special = _with(self.special, target)
 
     def find_keepers(self) -> None:
-        """Work out who keeps guaranteed messages of this route, and to whom they go as Direct."""
+        """Find the endpoints that keep guaranteed messages, and the receivers that get them as Direct."""
         for target in self.endpoints:
             if target.selective:
                 self.endpoints_fixed = False

@@ -1,4 +1,4 @@
-"""The router: its message VPNs, and what they share: identity, time of the round, timers, traces.
+"""Holds all state of one router: its message VPNs, and the context that they share.
 
 One task owns it; nothing in it takes a lock.
 """
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class Router:
     """All state of one router.
 
-    `pre_login_limits` bounds what strangers may hold. `verifications`, a part of it, are logins whose password the
-    edge must verify (in a thread: scrypt is slow on purpose); it takes them and settles each. `derivations` are
-    salted passwords that the edge must compute, also in a thread.
+    `pre_login_limits` bounds connections before login; its `verifications` are logins whose password the edge verifies
+    in a thread (scrypt is slow on purpose). `derivations` are salted passwords that the edge computes, also in a
+    thread.
     """
 
     __slots__ = (

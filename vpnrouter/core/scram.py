@@ -1,7 +1,7 @@
-"""SCRAM-SHA-256 (RFC 5802, RFC 7677) on links: what each side computes, and what is stored.
+"""Computes SCRAM-SHA-256 (RFC 5802, RFC 7677) for links, and the verifiers to store.
 
-The salted password takes milliseconds to seconds on purpose; the core asks for it with a `Derivation`, and the
-edge computes it in a thread. All else is a few HMACs.
+A salted password takes milliseconds to seconds on purpose; the core requests it with a `Derivation`, and the edge
+computes it in a thread. All else is a few HMACs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FORM: Final = re.compile(
 
 @final
 class Verifier:
-    """What a router stores of a password: enough to check a proof, and to prove to the other side that it is stored."""
+    """The stored form of a password: enough to check a proof, and to prove that it is stored."""
 
     __slots__ = ("iterations", "salt", "server_key", "stored_key")
 
@@ -41,7 +41,7 @@ class Verifier:
         self.server_key = server_key
 
     def accepts(self, proof: bytes, message: bytes) -> bool:
-        """True when `proof` shows that its sender knows the password. `message` is what both sides have said so far."""
+        """Return whether `proof` shows knowledge of the password. `message` is the `auth_message` of the login."""
         signed = hmac.digest(self.stored_key, message, "sha256")
         client_key = bytes([one ^ other for one, other in zip(proof, signed, strict=True)])
         return hmac.compare_digest(hashlib.sha256(client_key).digest(), self.stored_key)
@@ -75,11 +75,10 @@ def proof_of(salted: bytes, message: bytes) -> bytes:
 
 
 def auth_message(hello: bytes, challenge: bytes, binding: bytes, bond: bytes) -> bytes:
-    """The message that the proofs of a link sign (RFC 5802, 3: AuthMessage; LINK-52).
+    """Return the message that the proofs of a link sign (RFC 5802, 3: AuthMessage; LINK-52).
 
-    `hello` and `challenge` are the whole frames, `binding` ties them to the TLS connection and `bond` to what was
-    said before on this connection; each is b"" where there is none. So a proof is good for one connection
-    alone.
+    `hello` and `challenge` are whole frames. `binding` ties them to the TLS connection, `bond` to earlier messages of
+    this connection; each is b"" where there is none. So a proof is good for one connection alone.
     """
     parts = [len(part).to_bytes(4, "big") + part for part in (hello, challenge, binding, bond)]
     return b"vpnrouter link 1\0" + b"".join(parts)
@@ -132,22 +131,23 @@ class Deriver:
     __slots__ = ()
 
     def waits(self) -> bool:
-        """True while the salted password is still wanted."""
+        """Return whether the salted password is still needed."""
         raise AssertionError(self)
 
     def derived(self, salted: bytes) -> None:
-        """Take the salted password. Called in the router's thread, and only while it is wanted."""
+        """Take the salted password. Called in the router's thread, only while it is needed."""
         raise AssertionError(salted)
 
     def underivable(self, why: str) -> None:
-        """Give up, for `why`: too many wait for theirs."""
+        """Give up for the reason `why`: too many logins wait for theirs."""
         raise AssertionError(why)
 
 
 @final
 class Derivation:
-    """A salted password to be computed, for a login on `connection`. `peer` is the address of the stranger who logs
-    in, "" for a login of our own.
+    """A salted password to be computed for a login on `connection`.
+
+    `peer` is the peer's address, "" for our own login.
     """
 
     __slots__ = ("_password", "_salt", "connection", "deriver", "iterations", "peer")

@@ -1,6 +1,6 @@
-"""Who can receive: the base of MQTT sessions, bridges' clients and (with the spool) endpoints.
+"""Defines the receivers of messages: the base of MQTT sessions, links' clients and endpoints.
 
-A `Subscription` ties one filter to one subscriber inside one message VPN and is what the trie holds.
+A `Subscription` ties one filter to one subscriber inside one message VPN; the trie holds subscriptions.
 """
 
 from __future__ import annotations
@@ -32,14 +32,13 @@ FRAME_OWN: Final = 2
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Subscriber(Source):
-    """Somebody in a message VPN to whom messages can be delivered.
+    """A receiver of messages in a message VPN.
 
-    `connected` is False for a session that outlived its connection: nothing Direct reaches it.
-    `gone`: it never comes back, and its subscriptions are being removed (MessageVpn.forget).
-    `offered` counts, for a link's client alone, messages that the VPN handed to it, whatever became of
-    them then. `is_endpoint` marks queues and topic endpoints; `endpoint` is the queue behind the
-    subscriptions of QoS 1 and 2 of an MQTT session, once it has one. `rule` says which topics it may be sent
-    of those that its filters match; None where the ACL allows everything.
+    `connected` is False for a session without a connection: nothing Direct reaches it. `gone`: its subscriptions are
+    being removed (MessageVpn.forget). `offered` counts, for a link's client alone, messages that the message VPN handed
+    to it. `is_endpoint` marks queues and topic endpoints; `endpoint` is the queue behind the subscriptions of QoS 1 and
+    2 of an MQTT session, once it has one. `rule` decides which matching topics it may be sent; None where the ACL
+    allows all.
     """
 
     __slots__ = (
@@ -74,7 +73,7 @@ class Subscriber(Source):
 
 
 class EndpointSubscriber(Subscriber):
-    """A subscriber that keeps guaranteed messages: what routes and message VPNs know of an `Endpoint`."""
+    """A subscriber that keeps guaranteed messages: the part of `Endpoint` that routes and message VPNs use."""
 
     __slots__ = ("settings",)
 
@@ -90,13 +89,12 @@ class EndpointSubscriber(Subscriber):
 class Subscription:
     """One filter of one subscriber. Options as MQTT 5, 3.8.3.1; `identifier` 0 means none.
 
-    `exception` (a filter that begins with `!`) takes topics away from the subscriber's others.
-    `selector`, unless None, lets only messages through whose properties it matches.
-    `granted` is the QoS that SUBACK promised; `qos` is 0 while the right to receive guaranteed messages is taken
-    away. `suspended`: its subscriber has it, but no route does (MessageVpn.suspend). `configured`: it stands in the
-    configuration, and counts towards no bound of clients.
-    Of a deliver-to-one message, `deliver_always` gets a copy besides the one; so does a link whose
-    `dto_priority` is 0. Links with 1 to 4 are asked in that order for the one.
+    `exception` (a filter that begins with `!`) takes topics away from the subscriber's others. `selector`, unless None,
+    lets only messages through whose properties it matches. `granted` is the QoS in the SUBACK; `qos` is 0 while the
+    right to receive guaranteed messages is taken away. `suspended`: it is in no route (MessageVpn.suspend).
+    `configured`: it comes from the configuration, and counts towards no bound of clients. `deliver_always`: it gets a
+    copy of each deliver-to-one message; so does a link whose `dto_priority` is 0. Links with 1 to 4 are offered the
+    message in that order.
     """
 
     __slots__ = (

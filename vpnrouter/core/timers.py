@@ -1,7 +1,7 @@
-"""What is done later: at a time, or in slices because it is too much for one turn while other clients wait.
+"""Runs work later: at a time, or in slices where it is too much for one turn.
 
-Timers are a heap of deadlines in the router's monotonic nanoseconds; the edge asks what is due. Re-arming is lazy: a
-keep-alive that heard from its client moves itself on when its old deadline comes, so traffic costs no heap operation.
+Timers are a heap of deadlines in monotonic nanoseconds. Re-arming is lazy: a keep-alive that heard from its client
+moves itself on when its old deadline comes, so traffic costs no heap operation.
 
 A packet may ask for work that takes a thousand times longer than reading it. Its handler does as much as one turn
 allows (`TurnContext.turn_spent`) and leaves the rest as a job. Between rounds the edge (server/net/loop.py) takes jobs
@@ -32,12 +32,12 @@ FEW: Final = 64
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerTarget:
-    """Somebody with deadlines."""
+    """An object with deadlines."""
 
     __slots__ = ()
 
     def on_timer(self, kind: int, now_ns: int) -> None:
-        """The deadline armed with `kind` has come.
+        """Handle the deadline armed with `kind`.
 
         If this raises, `owning_connection` is closed; without one it is called again a second later.
         """
@@ -60,7 +60,7 @@ class Timer:
         self.kind = kind
 
     def cancel(self) -> None:
-        """Forget the target; the heap entry goes when its time comes, or with the next sweep."""
+        """Forget the target; the heap entry leaves at its time, or with the next sweep."""
         if self.target is not None:
             self.target = None
             self._timers.cancelled += 1
@@ -70,9 +70,9 @@ class Timer:
 class Timers:
     """All deadlines of a router.
 
-    `cancelled` counts entries of the heap that will do nothing. When most are such, they are swept out:
-    clients that come and go with long keep-alives must not leave a growing heap behind. What a deadline raises is
-    given to the `barrier`; without a barrier it is raised here.
+    `cancelled` counts entries of the heap that do nothing. When most are such, they are swept out: clients that come
+    and go with long keep-alives must not leave a growing heap behind. Exceptions go to the `barrier`; without one they
+    are raised here.
     """
 
     __slots__ = ("_heap", "_serial", "barrier", "cancelled")

@@ -1,14 +1,14 @@
-"""Tracing of one message VPN: which messages are traced, `traceparent` (W3C Trace Context), and trace rows.
+"""Decides which messages are traced, handles `traceparent` (W3C Trace Context), and writes trace rows.
 
-Trace filters decide by topic and client; the first that fits counts. What of a filter is about the client is looked at
-when it logs in, what is about the topic once for each route. Without filters nothing of this is ever asked.
+Trace filters decide by topic and client; the first match counts. The client is checked at its login, the topic once
+for each route, so that messages cost nothing.
 
 The user property `traceparent` of MQTT 5 messages is that of W3C Trace Context, version 00:
 
     00-<trace id, 32 hexadecimal digits>-<span id, 16>-<flags, 2>     (Trace Context, 3.2)
 
-A publisher that traces a message itself says so with the flag "sampled", and the message is traced here under
-its trace id. A traced message leaves with the span of its delivery in the place of the publisher's.
+A message whose publisher set the flag "sampled" is traced here under the publisher's trace id. A traced message leaves
+with the span of its delivery in place of the publisher's.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _DIGITS: Final = b"0123456789abcdef"
 
 @final
 class TraceParent:
-    """What a valid property says: both halves of the trace id, the sender's span, whether it is sampled.
+    """A valid `traceparent`: both halves of the trace id, the sender's span, whether it is sampled.
 
-    `place` is where the property's text begins in the block.
+    `place` is the position of the property's text in the block.
     """
 
     __slots__ = ("high", "low", "place", "sampled", "span")
@@ -90,10 +90,10 @@ def leaving(
     client: str,
     endpoint: str,
 ) -> bytes:
-    """The properties `block` of the traced `message` as it is delivered to `client`, an MQTT 5 client.
+    """Return the properties `block` of the traced `message` as delivered to `client`, an MQTT 5 client.
 
-    `event`, `client` and `endpoint` are those of the row that tells of the delivery. What is no valid
-    `traceparent`, or speaks of another trace, is left as it is.
+    `event`, `client` and `endpoint` are those of the row about the delivery. An invalid `traceparent`, or one of
+    another trace, is left as it is.
     """
     place = -1
     if _NAME in block:
@@ -188,7 +188,7 @@ class TraceFilter:
         self.names = names
 
     def fits_client(self, vpn: str, username: str, name: str) -> bool:
-        """True when it looks at what this client publishes."""
+        """Return whether the filter applies to messages of this client."""
         if self.vpns and vpn not in self.vpns:
             return False
         if self.usernames and username not in self.usernames:
@@ -209,10 +209,10 @@ class TraceFilter:
 
 @final
 class TraceSettings:
-    """What the configuration says of tracing, besides the rate.
+    """The settings of tracing, besides the rate.
 
-    `discards`, `rejects`: these are told of messages that are not traced too. `honours`: a publisher's
-    `traceparent` counts. `emits`: messages that came without one leave with one.
+    `discards`, `rejects`: these get rows for untraced messages too. `honours`: a publisher's `traceparent` counts.
+    `emits`: messages that came without one leave with one.
     """
 
     __slots__ = ("discards", "emits", "filters", "honours", "rejects")
@@ -234,7 +234,7 @@ class TraceSettings:
 
 @final
 class TopicSamplers:
-    """The filters that look at the clients of one kind, in order, and what they chose for each topic."""
+    """Chooses a sampler by topic, from the trace filters that apply to clients of one kind, in order."""
 
     __slots__ = ("_chosen", "_default", "_filters")
 
@@ -261,7 +261,7 @@ class TopicSamplers:
 
 
 def assign(router_context: RouterContext, publisher: Publisher, username: str) -> None:
-    """Give a client that has logged in its sampler, or its picking where that depends on the topic."""
+    """Give a client that has logged in its sampler, or its picking where the choice depends on the topic."""
     vpn = publisher.vpn.name
     name = publisher.subscriber.client_name
     key = b""
@@ -288,7 +288,7 @@ def assign(router_context: RouterContext, publisher: Publisher, username: str) -
 
 
 def record(vpn: MessageVpn, context: Context, message: Message) -> None:
-    """Record what `context` says of the traced `message`."""
+    """Write a row about the traced `message`, described by `context`."""
     router_context = vpn.context
     router_context.recorder.record(
         context,
@@ -360,10 +360,10 @@ def lost(
     client: str = "",
     partition: int = -1,
 ) -> None:
-    """Record that `message` was discarded or rejected; one that is not traced is added up (discard_rows.py).
+    """Record that `message` was discarded or rejected; an untraced one is added up (discard_rows.py).
 
-    `receiver` did not get it; `client` is whom it concerns. Without either it is who published it. Where
-    one of them is a link's client, the row names the bridge.
+    `receiver` did not get it; `client` names the client of the row. Without either the row names the publisher, and a
+    link's client by its bridge.
     """
     router_context = vpn.context
     losses = router_context.discard_rows
@@ -418,7 +418,7 @@ def lost(
 
 
 def subscribed(vpn: MessageVpn, event: int, subscription: Subscription) -> None:
-    """Record that a subscription came or went."""
+    """Record a new or removed subscription."""
     router_context = vpn.context
     if not router_context.tracing:
         return
@@ -446,7 +446,7 @@ def trace_kept(
 ) -> None:
     """Record what happened to the traced `message` in `vpn`, at the endpoint of that name, if any.
 
-    `client` is whom it concerns; without one its publisher.
+    The row names `client`, or without one the publisher.
     """
     context = Context(
         event,

@@ -1,4 +1,4 @@
-"""What one turn of the router's thread works with: clocks, timers, jobs, the barrier, and who has something to send."""
+"""Gives a turn of the router's thread its clocks, timers, jobs, fault barrier, and outboxes to flush."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CommitPort:
-    """The edge's half of the spool: how units reach the store. Subclassed in `server`."""
+    """The interface of the edge's committer, which brings units to the store. Subclassed in `server`."""
 
     __slots__ = ("spent_ns",)
 
@@ -30,7 +30,7 @@ class CommitPort:
         self.spent_ns = 0
 
     def step(self) -> None:
-        """A round ends: deliver what can be delivered, and begin to commit what came."""
+        """End a round: deliver what can be delivered, and begin to commit."""
         raise AssertionError(self)
 
 
@@ -95,7 +95,7 @@ class TurnContext:
 
     @property
     def turn_spent(self) -> bool:
-        """True when this turn has done as much as it may."""
+        """Return whether this turn has used up its allowance."""
         return self.work > self.allowance
 
     @property

@@ -1,9 +1,9 @@
-"""A message VPN: its own topic space, clients, subscriptions and retained messages, its bounds, and its counts.
+"""Defines a message VPN: its own topic space, clients, subscriptions, retained messages, bounds and counters.
 
-Sums over a message VPN are made when somebody asks, so that counting costs nothing per message.
+Totals are summed on request, so that counting costs nothing per message.
 
-Nothing here refers to another message VPN, and no method takes one: the only way across is a bridge,
-which is a client here and a client there (promise ISOLATE).
+Nothing here refers to another message VPN, and no method takes one: the only way across is a bridge, which is a client
+in each of the two (promise ISOLATE).
 """
 
 from __future__ import annotations
@@ -66,10 +66,9 @@ _BOUNDS: Final = held_defaults(MsgVpn)
 
 @final
 class VpnLimits:
-    """Bounds of one message VPN, as `settings/message_vpn.py` declares them; 0 counts as "no bound of its own".
+    """Bounds of one message VPN, as `settings/message_vpn.py` declares them; 0 is no bound of its own.
 
-    Retained messages have no bound of bytes where `max_retained_bytes` is -1.
-    A message above `large_msg_size` bytes is taken and told of.
+    `max_retained_bytes` -1 is no bound. A message above `large_msg_size` bytes is accepted and reported.
     """
 
     __slots__ = tuple(_BOUNDS)
@@ -115,11 +114,10 @@ def _counted(publisher: Publisher) -> list[tuple[str, int]]:
 
 @final
 class TotalsSum:
-    """The sum over a message VPN, made in portions between which its clients go on.
+    """Sums up the counters of a message VPN in portions, between which its clients go on.
 
-    Each count lies between what it was at the beginning and what it was at the end, whoever comes or goes
-    meanwhile: so a later sum has no lower counts, but for messages that went down with a connection after
-    they had been counted as sent.
+    Each count lies between its values at the beginning and the end of the sum. So a later sum has no lower counts, but
+    for messages that were lost with a connection after they had been counted as sent.
     """
 
     __slots__ = (
@@ -295,7 +293,7 @@ class MessageVpn:
         self.tx_bytes = 0
 
     def take_bounds(self, bounds: VpnLimits) -> None:
-        """Go on under other bounds. Whoever is beyond one already stays."""
+        """Apply other bounds. Clients, sessions and subscriptions beyond one already stay."""
         before = self.limits
         self.limits = bounds
         self.retained.most = bounds.max_retained_msg_count
@@ -356,12 +354,11 @@ class MessageVpn:
         return self.resolve(topic) if found is None else cast(Route, found)
 
     def publish(self, message: Message) -> str:
-        """Deliver one Direct message to everybody it matches, or to one where it wants that.
+        """Deliver one Direct message to all receivers, or to one for deliver-to-one.
 
-        "" when it was offered to at least one receiver, even one without room: that is counted there.
-        Else the reason for which it was discarded here, and which was counted among `discards`:
-        NO_SUBSCRIPTION_MATCH or CLIENT_NOT_CONNECTED.
-        Raises TopicError for a bad topic. The caller has checked size and permission.
+        The caller has checked size and permission. Returns "" when it was offered to at least one receiver, which
+        counts it if it has no room. Else returns the reason under which it was counted among `discards`:
+        NO_SUBSCRIPTION_MATCH or CLIENT_NOT_CONNECTED. Raises TopicError for a bad topic.
         """
         route = self.route(message.topic)
         if message.retain:
@@ -394,10 +391,10 @@ class MessageVpn:
         return OFFERED if route.receivers4 or route.receivers5 else outcome
 
     def announce(self, message: Message) -> bool:
-        """Deliver a message of the router itself to those who asked for its kind; False when nobody did.
+        """Deliver a message of the router itself; False without a receiver.
 
-        Its topic is one that no client may publish to, so no route of it is cached. A filter with a wildcard in its
-        first level does not attract it, and no link takes it away.
+        Clients cannot publish to its topic, so its route is not cached. A filter with a wildcard in its first level
+        does not match it, and no link carries it away.
         """
         text = message.topic.decode()
         first = text.partition("/")[0]
@@ -415,17 +412,16 @@ class MessageVpn:
         return self.endpoints.get((0, name))
 
     def forget_all_routes(self) -> None:
-        """Drop all cached routes: queues came or went, or rights of clients have changed."""
+        """Drop all cached routes, after a change of queues or of clients' rights."""
         self.cache.clear()
         self.route_table.drop()
 
     # -- meshes ----------------------------------------------------------------------------------
 
     def relay(self, message: Message) -> bool:
-        """Deliver to links only a message that has been here, over more links (duplicates.SHORTER).
+        """Deliver to links only a message that has been here before over more links (duplicates.SHORTER).
 
-        True when a link was offered it. Who got it here got it the first time; so did the one consumer,
-        where the message wanted one. Raises TopicError for a bad topic.
+        True when a link was offered it. Raises TopicError for a bad topic.
         """
         route = self.route(message.topic)
         if message.deliver_to_one:
@@ -469,7 +465,7 @@ class MessageVpn:
             self.endpoints_of.pop(creator, None)
 
     def count_lost(self, messages: int, outbox: Outbox) -> None:
-        """Messages that had been counted as sent went down with the connection of `outbox`, which has ended."""
+        """Count messages as lost with the connection of `outbox`, which had been counted as sent."""
         self.tx_messages -= messages
         self.discards.add(CLIENT_NOT_CONNECTED, messages)
         if outbox.losses is not None:
@@ -618,7 +614,7 @@ class MessageVpn:
             self.route_table.drop()
 
     def drop(self, subscriber: Subscriber) -> None:
-        """Remove all subscriptions of `subscriber`, which goes on and may make others."""
+        """Remove all subscriptions of `subscriber`, which may make others."""
         for key in list(subscriber.subscriptions):
             self.unsubscribe(subscriber, key)
 

@@ -1,4 +1,4 @@
-"""What an endpoint counts: messages and bytes, what passed and what did not."""
+"""Counts the messages and bytes of an endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dead letter says of itself: why it is one, and which endpoints gave it up."""
+"""Writes into a dead letter why it is one, and which endpoints gave it up."""
 
 from __future__ import annotations
 

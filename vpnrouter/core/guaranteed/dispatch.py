@@ -1,4 +1,4 @@
-"""Which flow gets which message of an endpoint, and when."""
+"""Decides which flow gets which message of an endpoint, and when."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ all are."""
 class DispatchOrder:
     """The order in which the messages of `endpoint` go to its flows.
 
-    `selective`: a flow has a selector. `unsorted` are messages that are to be sorted into other partitions or
-    priorities.
+    `selective`: a flow has a selector. `unsorted` are messages to be sorted into other partitions or priorities.
     """
 
     __slots__ = ("_endpoint", "_lane_turn", "_turn", "selective", "unsorted")
@@ -146,7 +145,7 @@ class DispatchOrder:
                     flows[index].window_closed += 1
 
     def _selected(self, waiting: WaitingList, flow: Flow) -> None:
-        """Deliver what the flow's selector matches; what it does not match waits for others."""
+        """Deliver what the flow's selector matches; the rest waits for other flows."""
         endpoint = self._endpoint
         room = self._room(flow)
         back = flow.came_back
@@ -205,7 +204,7 @@ class DispatchOrder:
             raise
 
     def _may_deliver(self, message_id: int) -> bool:
-        """True for a temporary endpoint. For a durable one the spool first has to note that it may be delivered."""
+        """Return whether the spool has noted that the message may be delivered; a temporary endpoint needs no note."""
         endpoint = self._endpoint
         if not endpoint.durable:
             return True

@@ -1,8 +1,8 @@
-"""Acknowledgements that wait until a bridge has brought the message across (`end_to_end_bridge` of a profile).
+"""Holds back acknowledgements until a bridge has brought the message across (`end_to_end_bridge` of a profile).
 
-A message that goes into a queue from which that bridge takes is answered when a consumer of the queue, which the
-bridge is, has acknowledged it there. A queue knows the names of the bridges that were ever bound to it, so that
-this holds while the bridge is away.
+A message in a queue from which that bridge consumes is acknowledged to its publisher when a consumer of the queue has
+acknowledged it. A queue keeps the names of bridges that were ever bound to it, so that this also holds while the
+bridge is away.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ if TYPE_CHECKING:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class EndToEndCallback(CompletionCallback):
-    """Whoever answers the publisher in the end."""
+    """Gets the final outcome of a publish."""
 
     __slots__ = ()
 
     def lost(self, token: int) -> None:
-        """The message of `token` never comes over. What is done here is in the unit before `settled` tells so."""
+        """Note that the message of `token` never comes over.
+
+        Changes made here are in the unit before `on_outcome` is called.
+        """
         raise AssertionError(token)
 
 
 @final
 class SettlementWatchers:
-    """Who waits until messages leave an endpoint, by spool id."""
+    """Watchers of messages that are to leave an endpoint, by spool id."""
 
     __slots__ = ("_waiting",)
 
@@ -46,11 +49,11 @@ class SettlementWatchers:
         return len(self._waiting)
 
     def watch(self, spool_id: int, waiter: EndToEndAnswers, number: int) -> None:
-        """Tell `waiter` what becomes of a message, under this number of its."""
+        """Notify `waiter` of the outcome of a message, under the watcher's own `number`."""
         self._waiting.setdefault(spool_id, []).append((waiter, number))
 
     def drop(self, spool_id: int, waiter: EndToEndAnswers, number: int) -> bool:
-        """Tell it no more; False when it has been told."""
+        """Stop notifying it; False when it has been notified."""
         waiting = self._waiting.get(spool_id)
         if waiting is None or (waiter, number) not in waiting:
             return False
@@ -70,7 +73,7 @@ class SettlementWatchers:
             waiter.lost(number)
 
     def purged(self, endpoint: Endpoint) -> None:
-        """Tell those that wait that all messages in the endpoint are lost: it is being purged."""
+        """Notify the watchers of all messages in the endpoint that they are lost: it is being purged."""
         for spool_id in list(self._waiting):
             if endpoint.waits(spool_id):
                 self.lost(spool_id)
@@ -78,7 +81,7 @@ class SettlementWatchers:
 
 @final
 class _PendingAnswer:
-    """One answer: `token` came to `outcome`. `left` counts what it waits for, `places` are endpoints among that."""
+    """The `outcome` of `token`. `left` counts what it waits for, `places` are endpoints among that."""
 
     __slots__ = ("left", "lost", "outcome", "places", "reason", "spool_id", "token")
 
@@ -95,10 +98,10 @@ class _PendingAnswer:
 
 @final
 class EndToEndAnswers(CompletionCallback):
-    """Answers of one publishing connection that wait for `bridge`; `answers` gets them in the order of the
-    publishes (MQTT-4.6.0-2, MQTT-4.6.0-3). Their number is bounded by RECEIVE_MAXIMUM.
+    """Acknowledgements of one publishing connection that wait for `bridge`, at most RECEIVE_MAXIMUM.
 
-    `held_id` is the spool id of the newest message, 0 where its answer waits for no bridge.
+    `answers` gets them in the order of the publishes (MQTT-4.6.0-2, MQTT-4.6.0-3). `held_id` is the spool id of the
+    newest message, 0 where it waits for no bridge.
     """
 
     __slots__ = ("_answers", "_bridge", "_due", "_first", "_next", "_spool", "held_id")
@@ -114,7 +117,7 @@ class EndToEndAnswers(CompletionCallback):
         self.held_id = 0
 
     def publish(self, vpn: MessageVpn, message: Message, token: int) -> int:
-        """Give a guaranteed message to the spool; `answers` is told about `token` later.
+        """Give a guaranteed message to the spool; `answers` gets the outcome of `token` later.
 
         Returns the spool's outcome. Raises TopicError for a bad topic.
         """
@@ -130,15 +133,12 @@ class EndToEndAnswers(CompletionCallback):
         return outcome
 
     def answer(self, token: int, outcome: int, reason: str) -> None:
-        """Give an answer that waits for nothing but its turn."""
+        """Answer after the answers before it, without waiting for a bridge."""
         self._spool.unit.tell(self, self._next, outcome, reason)
         self._add(token)
 
     def again(self, vpn: MessageVpn, spool_id: int, token: int) -> None:
-        """A message that was taken from an earlier connection is to be answered: when it is across.
-
-        What has left the queues since then counts as brought across.
-        """
+        """Answer a message of an earlier connection when it is across; one that has left the queues counts as such."""
         self._spool.unit.tell(self, self._next, SPOOLED, "")
         due = self._add(token)
         places = self._spool.destinations_of(spool_id)
@@ -192,9 +192,9 @@ class EndToEndAnswers(CompletionCallback):
         return count
 
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-        """Count an outcome of one message, and answer in turn all messages that lack none any more.
+        """Count one outcome of a message, and answer in order all messages that wait for nothing more.
 
-        The outcome is the spool's, or SYNCED for what became of the message in a queue.
+        The outcome is the spool's, or SYNCED for the outcome in a queue.
         """
         due = self._due.get(token)
         if due is None:
@@ -216,7 +216,7 @@ class EndToEndAnswers(CompletionCallback):
                 self._answers.on_outcome(due.token, due.outcome, due.reason)
 
     def close(self) -> None:
-        """The connection is over: nobody is told any more."""
+        """Drop all answers: the connection has ended."""
         for number, due in self._due.items():
             self._drop(number, due)
         self._due.clear()

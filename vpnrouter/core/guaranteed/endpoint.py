@@ -1,9 +1,9 @@
-"""Endpoints: queues, topic endpoints and the queues of MQTT sessions, which hold guaranteed messages.
+"""Defines endpoints: queues, topic endpoints and the queues of MQTT sessions, which hold guaranteed messages.
 
-Where an endpoint cannot take a message, its attributes decide whether the publisher hears of it.
+Where an endpoint cannot take a message, its settings decide whether the publisher is told.
 
-An endpoint holds ids; bodies are the spool's. Which flow gets what is dispatch.py's, what falls due when is
-schedule.py's. What management does with messages is one step between two rounds, and lands in the store with the unit
+An endpoint holds ids; the spool has the messages. dispatch.py decides which flow gets which message, schedule.py when
+one falls due. An operation of the management API is one step between two rounds, and reaches the store with the unit
 being built.
 """
 
@@ -89,17 +89,17 @@ IN_HAND: Final = "400 Message Is Delivered And Not Acknowledged"
 
 @final
 class Endpoint(EndpointSubscriber):
-    """One endpoint of `vpn`; `number` is its name in the store.
+    """One endpoint of `vpn`; `number` is its key in the store.
 
-    `spooled_count` and `spooled_bytes` are all messages that it holds: those that wait, by partition
-    (`waiting`), for a time (`schedule`), for being sorted into other partitions or priorities (`order`), ahead of all
-    in a replay (`ahead`), delivered and not acknowledged (`Flow.unacked`), and on their way into the synced spool
-    (`pending` of them). `redeliveries` says how often a message came back, `marked` up to which id messages may have
-    been delivered before a crash, `mark` up to which id that is written down, so that they may be delivered now,
-    `newest` is the last one that came, which is what a last value queue keeps. `bridges` are names of those that ever
-    took from here, `lent` what went out to each of them (by who it proved to be) and came back neither accepted nor
-    refused, `attracts_for` is who gave a topic endpoint its subscription (client username and client id, "" where
-    nobody is known), `watched` is who waits until messages leave (end_to_end.py), None for nobody.
+    `spooled_count` and `spooled_bytes` are all messages that it holds: waiting by partition (`waiting`), for a time
+    (`schedule`), to be sorted into other partitions or priorities (`order`), ahead of all in a replay (`ahead`),
+    delivered and not acknowledged (`Flow.unacked`), and on their way into the synced spool (`pending` of them).
+    `redeliveries` counts failed deliveries by id. Messages up to the id `marked` may have been delivered before a
+    crash; up to the id `mark` the spool has noted it, so that they may be delivered now. `newest` is the last message,
+    which a last value queue keeps. `bridges` are names of bridges that ever consumed from it, `lent` what went out to
+    each of them (by proven identity) and came back neither accepted nor refused. `attracts_for` are the client username
+    and client id that gave a topic endpoint its subscription, or "". `watched` are watchers of its messages
+    (end_to_end.py) or None.
     """
 
     __slots__ = (
@@ -207,7 +207,7 @@ class Endpoint(EndpointSubscriber):
         return refusals.ENDPOINT_SHUTDOWN
 
     def arrive(self, message_id: int, message: Message) -> None:
-        """Take a message that is in the synced spool now: from now on it may be delivered."""
+        """Take a message that is now in the synced spool: it may be delivered from now on."""
         if self.deleted:
             self.forget(message_id, message.size, DELETED)
             return
@@ -249,7 +249,7 @@ class Endpoint(EndpointSubscriber):
         return message.priority if self.settings.respect_msg_priority_enabled else 0
 
     def _look_again(self, message_id: int, message: Message) -> None:
-        """Selectors may have passed this message; it is here again."""
+        """Offer the message to flows again whose selectors may have passed over it."""
         level = self.level_of(message)
         for flow in self.flows:
             back = flow.came_back
@@ -259,9 +259,9 @@ class Endpoint(EndpointSubscriber):
     def recovered(
         self, ids: array[int], sizes: int, priority: int, lane: int, expires: list[tuple[int, int]]
     ) -> None:
-        """Let messages wait that were here when the router stopped: rising ids of one priority and lane.
+        """Queue messages that were here when the router stopped: rising ids of one priority and lane.
 
-        `sizes` is the sum of theirs, `expires` pairs of id and monotonic nanoseconds.
+        `sizes` is the sum of their bytes, `expires` are pairs of id and monotonic nanoseconds.
         """
         count = len(ids)
         self.spooled_count += count
@@ -322,10 +322,10 @@ class Endpoint(EndpointSubscriber):
         return highest
 
     def readable(self, message_id: int) -> Message | None:
-        """The message, which no longer waits or is about to; None when it cannot be read.
+        """Return a message that no longer waits or is about to; None when it cannot be read.
 
-        Such a one stays in the store, counts as there, and is tried again after the next start; the edge tells
-        what is in `context.operator_warnings`.
+        An unreadable one stays in the store, counts as there, and is tried again after the next start; the operator
+        gets a line in `context.operator_warnings`.
         """
         try:
             return self.spool.message(message_id)
@@ -346,20 +346,20 @@ class Endpoint(EndpointSubscriber):
             return 0
 
     def report_unreadable(self, error: SpoolError) -> None:
-        """Count a message of the endpoint that cannot be read, and tell the operator."""
+        """Count a message of the endpoint that cannot be read, and warn the operator."""
         text = f"a message of {self.name} in message VPN {self.vpn.name} cannot be read: {error}"
         self.spool.trouble(text)
 
     # -- flows ----------------------------------------------------------------------------------------
 
     def permit(self, permission: int, needed: int) -> None:
-        """Refuse who may not have what he wants, before anything else is said of the endpoint."""
+        """Raise Refused for a client without the permission, before anything else about the endpoint is checked."""
         if permission < needed:
             self.counters.bind_request_count += 1
             self._refuse(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
 
     def bind(self, flow: Flow, permission: int, needed: int) -> None:
-        """Let a consumer in. `permission` is what its client username may do here, `needed` what it wants.
+        """Bind a consumer. `permission` is what its client username may do here, `needed` what it requests.
 
         Raises Refused with the field's reason.
         """
@@ -400,7 +400,7 @@ class Endpoint(EndpointSubscriber):
     def unbind(self, flow: Flow, *, counts: bool) -> None:
         """Unbind a consumer; what it held is delivered again. `counts`: towards max_redelivery_count.
 
-        A second call goes on behind the step that raised.
+        After an exception a second call continues behind the step that raised.
         """
         bound = flow in self.flows
         if bound:
@@ -427,13 +427,13 @@ class Endpoint(EndpointSubscriber):
                 barrier.caught(error, SPOOL, self.name, self.vpn.name, "goes on")
 
     def unbind_all(self, reason: str) -> None:
-        """Unbind all consumers, and tell them why. What they hold comes back, and does not count as a redelivery."""
+        """Unbind all consumers for a reason. What they hold comes back, and does not count as a redelivery."""
         for flow in list(self.flows):
             self.unbind(flow, counts=False)
             flow.unbound(reason)
 
     def unbind_forbidden(self) -> None:
-        """Unbind consumers that are not permitted any more. What they hold comes back; that is no redelivery."""
+        """Unbind consumers that are no longer permitted; what they hold comes back, uncounted as a redelivery."""
         for flow in list(self.flows):
             if not flow.permitted():
                 self.unbind(flow, counts=False)
@@ -454,7 +454,7 @@ class Endpoint(EndpointSubscriber):
         raise Refused(reason, code)
 
     def _report_bind(self, consumer: Flow, *, bind: bool) -> None:
-        """Raise the event of a consumer that came to a queue or topic endpoint, or went."""
+        """Raise the event of a consumer that was bound to a queue or topic endpoint, or unbound."""
         events = self.vpn.context.events
         if events is None or self.kind not in (QUEUE, TOPIC_ENDPOINT):
             return
@@ -539,9 +539,9 @@ class Endpoint(EndpointSubscriber):
         self._dead_letter(message_id, message, EXPIRED)
 
     def _dead_letter(self, message_id: int, message: Message, reason: str) -> None:
-        """Move a message to the dead message queue, in one unit with its leaving here; else discard it.
+        """Move a message to the dead message queue, in the unit in which it leaves here; else discard it.
 
-        It goes to no queue that gave it up before: two queues that name each other must not play ball.
+        It goes to no queue that gave it up before, so that two queues that name each other do not exchange it for ever.
         """
         counters = self.counters
         traced = message.traced
@@ -566,7 +566,7 @@ class Endpoint(EndpointSubscriber):
         self.trace_lost(DISCARD, message_id, message, reason)
 
     def _failed(self, message_id: int, message: Message) -> None:
-        """A consumer could not take the message, or went while it had it: count, and try again or give up."""
+        """Count a failed delivery, and try again or give up."""
         settings = self.settings
         count = min(max(self.redeliveries.get(message_id, 0), 0) + 1, MOST)
         if not settings.redelivery_enabled or 0 < settings.max_redelivery_count < count:
@@ -678,10 +678,10 @@ class Endpoint(EndpointSubscriber):
         return ""
 
     def purge(self) -> int:
-        """Delete all messages that wait, but not those that consumers have; returns how many.
+        """Delete all messages that wait, but not those that consumers hold; returns how many.
 
-        They are no longer the endpoint's at once and leave the store in the rounds to come
-        (`Spool.when_purged` tells when that is synced); a crash before that brings the rest back.
+        They leave the endpoint at once and the store in later rounds (`Spool.when_purged` notifies when that is
+        synced); a crash before that brings the rest back.
         """
         spool = self.spool
         if self.watched is not None:
@@ -733,12 +733,12 @@ class Endpoint(EndpointSubscriber):
     # -- changes --------------------------------------------------------------------------------------
 
     def take_settings(self, settings: EndpointSettings) -> None:
-        """Go on under other attributes.
+        """Apply changed settings.
 
         Where egress is disabled all flows are unbound, where the permission is less those that may not consume any
-        more. Where partitions, priorities or life times change, what waits is sorted again; nothing is delivered
-        meanwhile, so that the order holds. A smaller quota keeps what is there; a last value queue keeps the newest.
-        New life times and delays hold for messages that are here already.
+        more. Where partitions, priorities or life times change, waiting messages are sorted again, and nothing is
+        delivered meanwhile, so that the order holds. A smaller quota keeps the messages there; a last value queue keeps
+        the newest. New life times and delays hold for messages that are here already.
         """
         before = self.settings
         self.settings = settings
@@ -762,7 +762,7 @@ class Endpoint(EndpointSubscriber):
         self.wake()
 
     def _keep_newest(self) -> None:
-        """The endpoint is a last value queue from now on: of what waits only the newest stays."""
+        """Discard all waiting messages but the newest: the endpoint has become a last value queue."""
         unreadable: set[int] = set()
         message = None
         while message is None:
@@ -793,9 +793,9 @@ class Endpoint(EndpointSubscriber):
         self.ready(newest, message)
 
     def delete(self, reason: str) -> int:
-        """Delete an endpoint with all that it holds; its flows are told `reason`. Returns how many messages.
+        """Delete an endpoint with its messages, subscriptions and definition; returns how many messages.
 
-        Its subscriptions go, and its definition in the store. Its number never comes back.
+        Its flows are unbound for `reason`. Its number is not used again.
         """
         if self.deleted:
             return 0
@@ -835,7 +835,7 @@ class Endpoint(EndpointSubscriber):
             self.define()
 
     def define(self, subscription: str = "") -> None:
-        """Write down what the store is to know of the endpoint; `subscription` is that of a topic endpoint."""
+        """Write the definition of the endpoint to the store; `subscription` is that of a topic endpoint."""
         definition = EndpointDefinition(
             self.number,
             self.vpn.name,
@@ -869,15 +869,12 @@ class Endpoint(EndpointSubscriber):
     def trace_lost(
         self, event: int, spool_id: int, message: Message, reason: str, client: str = ""
     ) -> None:
-        """Record that a message that `endpoint` kept under `spool_id` was discarded or rejected.
-
-        The message may be traced or not.
-        """
+        """Record that a message that `endpoint` kept under `spool_id`, traced or not, was discarded or rejected."""
         partition = self.partition_of(spool_id, message)
         trace_kept_lost(self.vpn, event, message, self.name, reason, client, partition)
 
     def _trace_replaced(self, reason: str, count: int) -> None:
-        """Add up messages that newer ones took the place of; what they were is not looked at."""
+        """Add up messages that newer ones replaced."""
         losses = self.vpn.context.discard_rows
         if losses is not None and count:
             name = self.vpn.name
@@ -886,7 +883,7 @@ class Endpoint(EndpointSubscriber):
             )
 
     def _trace_settled(self, client: str, spool_id: int, message: Message, outcome: int) -> None:
-        """Record what the consumer `client` said of a message; that it comes back is told when it does."""
+        """Record the answer of the consumer `client`; the return of a message has a row of its own."""
         if outcome == REJECTED:
             self.trace_lost(REJECT, spool_id, message, CONSUMER, client)
         elif outcome == ACCEPTED and message.traced:

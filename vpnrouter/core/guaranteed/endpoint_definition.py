@@ -1,4 +1,4 @@
-"""What the store knows of an endpoint: its place, and the number that its messages are kept under."""
+"""Reads and writes the definitions of endpoints in the store: message VPN, kind, name and number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @final
 class EndpointDefinition:
-    """An endpoint that the store knows: its place, and the number that its messages are kept under.
+    """The stored definition of an endpoint; its messages are kept under `number`.
 
-    `subscription` is the one of a topic endpoint, as the client that bound to it wrote it, in MQTT's dialect.
-    `attracts_for` are the client username and client id that gave it, "" where they are not known.
-    `bridges` are names of those that ever took from a queue (end_to_end.py).
+    `subscription` is the one of a topic endpoint, in MQTT's dialect as its consumer gave it, `attracts_for` the client
+    username and client id of that consumer, or "". `bridges` are names of bridges that ever consumed from a queue
+    (end_to_end.py).
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""What holds for an endpoint: its kind, and the field's attributes in the units that the core counts in."""
+"""Defines the settings of an endpoint: its kind, and the field's attributes in the core's units."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES: Final = tuple(_DEFAULTS)
 
 @final
 class EndpointSettings:
-    """What holds for an endpoint: the attributes that `settings/endpoint.py` declares, in the core's units.
+    """The attributes that `settings/endpoint.py` declares, in the core's units.
 
     Sizes are bytes (`max_msg_spool_usage` too: 0 keeps the newest message only), times seconds but for
     `redelivery_delay_*` (milliseconds; `multiplier` in hundredths); `max_spooled_msg_count` 0 is no bound.
@@ -92,14 +92,14 @@ class EndpointSettings:
         return self.partition_count > 0 and not self.exclusive
 
     def copy(self) -> EndpointSettings:
-        """A copy of the terms, which may be changed."""
+        """Return a copy, which may be changed."""
         other = EndpointSettings()
         for name in NAMES:
             setattr(other, name, getattr(self, name))
         return other
 
     def rejects(self) -> bool:
-        """True when a message that the endpoint cannot take comes back to its publisher.
+        """Return whether a message that the endpoint cannot take is rejected to its publisher.
 
         `always` rejects also while ingress is off, `when enabled` only while it is on.
         """
@@ -112,7 +112,7 @@ _OF_A_SESSION: Final = {**held_defaults(SessionQueue), "max_bind_count": 1}
 
 
 def default_session_settings() -> EndpointSettings:
-    """The terms of an MQTT session's endpoint: one consumer, and what has expired is not sent (MQTT-3.3.2-5)."""
+    """Return the settings of a session's endpoint: one consumer, expired messages are not sent (MQTT-3.3.2-5)."""
     settings = EndpointSettings()
     for name, value in _OF_A_SESSION.items():
         setattr(settings, name, value)
@@ -120,7 +120,7 @@ def default_session_settings() -> EndpointSettings:
 
 
 def endpoint_settings_of(configured: Settings) -> EndpointSettings:
-    """The terms of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
+    """Return the settings of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
     settings = (
         default_session_settings() if isinstance(configured, SessionQueue) else EndpointSettings()
     )

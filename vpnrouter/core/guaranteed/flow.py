@@ -1,10 +1,9 @@
-"""Flows: consumers bound to an endpoint, each with a window of messages; and the partitions of a queue between them.
+"""Defines flows, the consumers bound to an endpoint, and the partitions of a queue between them.
 
-The partitions of a non-exclusive queue: each is consumed, in order, by one flow at a time.
-
-When consumers come or go, partitions without one are given away at once; the others move after
-`partition_rebalance_delay`, so that a consumer that restarts finds its own. A partition that moves is
-paused until its old consumer has settled what it holds of it, or the hand-off time is over.
+Each partition of a non-exclusive queue is consumed, in order, by one flow at a time. When consumers come or go,
+partitions without a flow are assigned at once; the others move after `partition_rebalance_delay`, so that a consumer
+that restarts finds its own. A moving partition is paused until its old consumer has settled its messages, or the
+hand-off time is over.
 """
 
 from __future__ import annotations
@@ -45,11 +44,10 @@ PRIORITIES: Final = 10
 class Flow(CompletionCallback):
     """A consumer of `endpoint`. Subclasses: an MQTT session's, a bridge's.
 
-    `window` is how many messages it may hold unacknowledged, `unacked` those that it holds, by id, in the
-    order of their delivery. `selector` lets only matching messages through. `active` is False for one that
-    stands by at an exclusive queue. `client_name` is who it is, for those who look.
-    What it asks of the spool it is told as a receipt; `owning_connection` is closed when a delivery raises as well.
-    Counters: `delivered`, `acked`, `window_closed` (times that a message waited for the window).
+    `window` bounds `unacked`, its unacknowledged messages by id in the order of delivery. `selector` lets only matching
+    messages through. `active` is False for a standby at an exclusive queue. `client_name` is for display. The flow is
+    the callback of its requests to the spool; `owning_connection` is closed when a delivery raises. Counters:
+    `delivered`, `acked`, `window_closed` (times that a message waited for the window).
     """
 
     __slots__ = (
@@ -95,21 +93,21 @@ class Flow(CompletionCallback):
         raise AssertionError(self.client_name)
 
     def send(self, message_id: int, message: Message, count: int) -> None:
-        """Send one message; it is in `unacked` already. `count` says how often it was delivered before.
+        """Send one message, which is in `unacked` already. `count` says how often it was delivered before.
 
-        -1 says that it may have been: before a crash, or to a consumer that did not look at it. May settle
-        the message at once, but neither bind nor unbind: the endpoint is in the middle of its work.
+        -1: it may have been, before a crash or to a consumer that did not look at it. May settle the message at once,
+        but neither bind nor unbind.
         """
         raise AssertionError(message_id)
 
     def activated(self, active: bool) -> None:
-        """The flow became the active one of an exclusive queue, or stands by again."""
+        """Note that the flow became the active one of an exclusive queue, or a standby again."""
 
     def letting_go(self) -> None:
-        """Called when the flow ends, before what it holds in `unacked` goes back."""
+        """Called when the flow ends, before its `unacked` messages go back."""
 
     def permitted(self) -> bool:
-        """True while the consumer may still take what it was bound to."""
+        """Return whether the consumer may still consume."""
         return True
 
     def unbound(self, reason: str) -> None:
@@ -133,7 +131,7 @@ def lane_of(message_id: int, message: Message, count: int) -> int:
 
 @final
 class Partitions(TimerTarget):
-    """Who consumes which partition of `endpoint`; `heirs` are flows that wait for a partition that moves."""
+    """Assigns the partitions of `endpoint` to flows; `heirs` are flows that wait for a partition that moves."""
 
     __slots__ = ("_endpoint", "_hand_off", "_rebalance", "heirs", "owners")
 
@@ -145,7 +143,7 @@ class Partitions(TimerTarget):
         self._hand_off: Timer | None = None
 
     def changed(self) -> None:
-        """Give partitions without a flow to the flows that are bound now: one came or went."""
+        """Assign partitions without a flow to the bound flows, after one was bound or unbound."""
         flows = self._endpoint.flows
         owners = self.owners
         for lane, heir in list(self.heirs.items()):
@@ -190,7 +188,7 @@ class Partitions(TimerTarget):
         return found
 
     def status(self, lane: int) -> str:
-        """What management shows of a partition."""
+        """Return the status of a partition as management shows it."""
         if self.owners[lane] is None:
             return UNASSIGNED
         return PAUSED if lane in self.heirs else READY

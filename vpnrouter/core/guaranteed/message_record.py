@@ -1,9 +1,8 @@
-"""A message on its way into the store and out of it, what it says of itself there, and bodies in memory.
+"""Encodes messages for the store, reads their headers, and caches messages in memory.
 
-What a guaranteed message says of itself in user properties, since MQTT has no fields for it.
-
-`priority` 0 to 9 (more counts as 9; 4 where it is missing), `dmq-eligible` (`false` keeps it out of a
-dead message queue that looks at it) and `JMSXGroupID`, the key of partitions and lanes.
+MQTT has no fields for these, so they are user properties: `priority` 0 to 9 (more counts as 9; 4 where it is missing),
+`dmq-eligible` (`false` keeps the message out of a dead message queue that respects it) and `JMSXGroupID`, the key of
+partitions and lanes.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FNV_START: Final = 2_166_136_261
 
 
 def read_headers(message: Message) -> None:
-    """Fill in what the properties of `message` say; nothing where they say nothing."""
+    """Set the fields of `message` that its user properties give."""
     block = message.block
     if not (_NAMES[0] in block or _NAMES[1] in block or _NAMES[2] in block):
         return
@@ -74,7 +73,7 @@ SNAPSHOT: Final = 32
 
 
 def wall_expiry_ns(message: Message, now_ns: int, wall_ns: int) -> int:
-    """When the message expires by the wall clock, which alone goes on over a restart; 0 for never.
+    """Return when the message expires by the wall clock, which continues over a restart; 0 for never.
 
     A time beyond the spool's range counts as never.
     """
@@ -160,7 +159,7 @@ FEW: Final = 4_096
 
 @final
 class MessageCache:
-    """`kept`: message by spool id. Beyond SPOOL_BODY_BYTES the oldest go; they can be read again."""
+    """Messages by spool id (`kept`). Beyond SPOOL_BODY_BYTES the oldest leave; they can be read again."""
 
     __slots__ = ("_order", "kept", "size")
 
@@ -172,7 +171,7 @@ class MessageCache:
         self._order: deque[int] = deque()
 
     def keep(self, spool_id: int, message: Message) -> None:
-        """Remember a message that will be wanted soon."""
+        """Remember a message that will be needed soon."""
         kept = self.kept
         order = self._order
         kept[spool_id] = message

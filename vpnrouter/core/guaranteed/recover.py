@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 
 def recover(spool: Spool, store: Store, endpoints: dict[int, Endpoint]) -> int:
-    """Give the endpoints (by number) what waits for them; how many messages in all.
+    """Give the endpoints (by number) their messages from the store; returns how many in all.
 
-    What belongs to no endpoint leaves the store in the rounds to come. Raises SpoolError for what cannot
-    be read.
+    Messages of unknown endpoints leave the store in later rounds. Raises SpoolError for what cannot be read.
     """
     ledger = spool.ledger
     last = ledger.next_id - 1
@@ -90,7 +89,7 @@ def _hand_over(endpoint: Endpoint, portion: Recovered) -> None:
 
 
 def recover_retained(store: Store, vpns: dict[str, MessageVpn]) -> int:
-    """Retain again what was retained; how many. Raises SpoolError for what cannot be read."""
+    """Restore retained messages; returns how many. Raises SpoolError for what cannot be read."""
     count = 0
     for key, value in store.scan(keys.RETAINED):
         name, _ = keys.vpn_and_rest(key)

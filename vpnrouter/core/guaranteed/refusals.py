@@ -1,4 +1,4 @@
-"""Why a guaranteed message, a flow or an operation is refused, and what a client username may do with an endpoint."""
+"""Names the reasons for which guaranteed messages and consumers are refused."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ DISCARD_NAMES: Final[dict[str, str]] = {
 
 
 def may_learn(username: ClientUsername | None) -> bool:
-    """Whether a client username may learn that there is no such queue or topic endpoint.
+    """Return whether a client username may learn that a queue or topic endpoint does not exist.
 
     To all others a missing one looks like one that is closed to them, or they would find out the names.
     """
@@ -78,7 +78,7 @@ def may_learn(username: ClientUsername | None) -> bool:
 
 
 def not_there(kind: int, username: ClientUsername | None) -> Refused:
-    """The refusal of a consumer that `username` wants at an endpoint that is not there."""
+    """Return the refusal for a consumer that `username` wants at an endpoint that does not exist."""
     unknown = UNKNOWN_QUEUE if kind == QUEUE else UNKNOWN_TOPIC_ENDPOINT
     if may_learn(username):
         return Refused(unknown, NOT_FOUND)

@@ -99,16 +99,16 @@ class Replay(TimerTarget):
         endpoint.wake()
 
     def brought(self, message_id: int) -> bool:
-        """True when the message came by this replay."""
+        """Return whether the message came by this replay."""
         run = bisect_right(self._begins, message_id) - 1
         return run >= 0 and message_id <= self._ends[run]
 
     def cancel(self) -> None:
-        """Management wants no more of it."""
+        """End the replay at the request of management."""
         self.fail(refusals.REPLAY_CANCELLED)
 
     def fail(self, reason: str) -> None:
-        """End it; what it brought stays, among the other messages of the queue."""
+        """End the replay; messages that it brought stay in the queue."""
         self.failure = reason
         counters = self._endpoint.counters
         counters.replay_failure_count += 1
@@ -365,7 +365,7 @@ class ReplayLog:
         self.take_filters(filters or [])
 
     def take_filters(self, filters: list[Filter]) -> None:
-        """Log what matches one of `filters` and no exception among them, from now on; all without any."""
+        """Log from now on what matches one of `filters` and no exception among them; everything without filters."""
         self._known = {}
         self._trie = None
         if filters:
@@ -440,7 +440,7 @@ class ReplayLog:
         self._sizes.append(size)
 
     def _size(self, message_id: int) -> int:
-        """The size of a message that leaves; ids are asked for in rising order."""
+        """Return the size of a message that leaves; ids are passed in rising order."""
         ids = self._ids
         head = self._head
         count = len(ids)
@@ -458,7 +458,7 @@ class ReplayLog:
         return size if size >= 0 else self.endpoint.size_in_store(message_id)
 
     def trim(self, room: int) -> None:
-        """Let the oldest go until there is room for so many bytes, and for some more."""
+        """Delete the oldest messages until there is room for so many bytes, and for some more."""
         endpoint = self.endpoint
         quota = endpoint.settings.max_msg_spool_usage
         goal = max(0, quota - max(room, quota // PART))

@@ -152,7 +152,7 @@ class Schedule(TimerTarget):
             self.arm()
 
     def _run_expiry(self, now_ns: int) -> None:
-        """Let expire what is over; a bounded number now, the rest in the next round."""
+        """Expire messages; a bounded number now, the rest in the next round."""
         endpoint = self._endpoint
         left = EXPIRIES_AT_ONCE
         for message_id in self.expiring.due(now_ns, EXPIRIES_AT_ONCE):
@@ -167,7 +167,7 @@ class Schedule(TimerTarget):
                 self._oldest(now_ns, left)
 
     def _expire(self, message_id: int, message: Message) -> None:
-        """Let a message that was taken out expire. If this raises, it is put back and tried again."""
+        """Expire a message that was taken out. If this raises, it is put back and tried again."""
         endpoint = self._endpoint
         try:
             endpoint.expire(message_id, message)
@@ -177,7 +177,7 @@ class Schedule(TimerTarget):
             raise
 
     def _oldest(self, now_ns: int, left: int) -> None:
-        """Let the oldest messages expire, and find out when the next of them will."""
+        """Expire the oldest messages, and find out when the next one is due."""
         endpoint = self._endpoint
         first_ns = 0
         for pool in endpoint.pools():
@@ -236,7 +236,7 @@ class Schedule(TimerTarget):
             self.arm()
 
     def hold_recovered(self, ids: array[int]) -> None:
-        """Keep messages back that were here before a restart; those whose delay is over leave in rounds."""
+        """Delay messages that were here before a restart; those whose delay is over leave in rounds."""
         held = self.held
         if held is None:
             held = WaitingList()
@@ -245,7 +245,7 @@ class Schedule(TimerTarget):
         self._held_due_ns = self._endpoint.vpn.context.now_ns + 1
 
     def _run_delay(self, now_ns: int) -> None:
-        """Let messages go whose delay is over; a bounded number now, the rest in the next round."""
+        """Release messages whose delay is over; a bounded number now, the rest in the next round."""
         endpoint = self._endpoint
         for message_id in self.delayed.due(now_ns, EXPIRIES_AT_ONCE):
             message = endpoint.readable(message_id)

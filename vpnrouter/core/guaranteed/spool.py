@@ -60,9 +60,9 @@ _PASSES: Final = frozenset({refusals.SPOOL_OVER_QUOTA, refusals.MAX_MESSAGE_USAG
 
 
 def matching_endpoints(route: Route, message: Message) -> list[Endpoint]:
-    """The endpoints that match `message`: queues and topic endpoints, and for a guaranteed one sessions.
+    """Return the endpoints that match `message`: queues and topic endpoints, and for a guaranteed one sessions.
 
-    The list may be the route's own: it is not to be changed.
+    The list may be the route's own: do not change it.
     """
     if route.endpoints_fixed:
         return cast("list[Endpoint]", route.destinations if message.persistent else route.queues)
@@ -85,7 +85,7 @@ def matching_endpoints(route: Route, message: Message) -> list[Endpoint]:
 
 
 def _wants(target: Target, message: Message) -> bool:
-    """True when one of the session's subscriptions wants it. No-local holds for guaranteed messages too."""
+    """Return whether a subscription of the session matches. No-local holds for guaranteed messages too."""
     source = message.source_name
     for subscription in target.wanting(message):
         if subscription.qos and not (
@@ -106,16 +106,14 @@ def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
 
 
 def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> tuple[str, str]:
-    """The first reason why nobody is to keep the message (promise ALLORNONE) and the endpoint that says so.
+    """Return the reason to reject the message (promise ALLORNONE) and the endpoint that gives it, or "" and "".
 
-    Both are "" when there is none.
+    `full` is the reason why the message VPN or the router has no room, or "". Counts the rejection at each such
+    endpoint.
 
-    `full` is why the message VPN or the router has no room, "" when they have. Counts at each endpoint
-    for whose sake the message is rejected.
-
-    A message that came over a bridge can wait in the remote queue: where one endpoint rejects on discard, the
-    message waits until all that match have room, so that none of them loses it. Waiting does not help where an
-    endpoint is shut down or takes only smaller messages: there each endpoint decides for itself.
+    A message that came over a bridge can wait in the remote queue: where one endpoint rejects on discard, it waits
+    until all that match have room, so that none of them loses it. Waiting does not help where an endpoint is shut down
+    or takes only smaller messages: there each endpoint decides for itself.
     """
     found = ""
     where = ""
@@ -226,9 +224,9 @@ class Spool(SpoolPort):
     def publish(
         self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
     ) -> int:
-        """Take a guaranteed message, or refuse it; `callback` is told which in its turn.
+        """Take or refuse a guaranteed message; `callback` gets the outcome in its turn.
 
-        Returns the outcome that it will be told, if the sync succeeds. Raises TopicError for a bad topic.
+        Returns that outcome, provided that the sync succeeds. Raises TopicError for a bad topic.
         """
         unit = self.unit
         messages = len(unit.ids)
@@ -285,7 +283,7 @@ class Spool(SpoolPort):
     def _unmatched(
         self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
     ) -> int:
-        """Count a message that nobody wants, and answer its publisher."""
+        """Count a message without a receiver, and answer its publisher."""
         vpn.discards.add(NO_SUBSCRIPTION_MATCH)
         trace_kept_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
         return self._taken(callback, token, UNMATCHED)
@@ -299,7 +297,7 @@ class Spool(SpoolPort):
     def _logged(
         self, vpn: MessageVpn, message: Message, size: int, destinations: list[Endpoint]
     ) -> list[Endpoint]:
-        """The takers and, where the message VPN has one that wants the message, its replay log."""
+        """Return the endpoints, with the replay log of the message VPN where it logs the message."""
         log = self.replay_logs.get(vpn.name)
         if log is None or not log.takes(message, size):
             return destinations
@@ -442,11 +440,11 @@ class Spool(SpoolPort):
         unit.cut(messages, callbacks)
 
     def when_synced(self, callback: CompletionCallback, token: int) -> None:
-        """Tell `callback` SYNCED when everything asked of the ledger up to now is synced."""
+        """Call `callback` with SYNCED when everything given to the ledger up to now is synced."""
         self.unit.tell(callback, token, SYNCED, "")
 
     def when_room(self, callback: CompletionCallback, token: int) -> None:
-        """Tell `callback` SYNCED, once, when an endpoint has more room than now."""
+        """Call `callback` with SYNCED, once, when an endpoint has more room than now."""
         if not self._hungry:
             self._freed = False
         self._hungry.append((callback, token))
@@ -510,7 +508,7 @@ class Spool(SpoolPort):
             self.fault("endpoint-settled")
 
     def trouble(self, text: str) -> None:
-        """Count and tell something that the store cannot do with a single message."""
+        """Count and report a failure of the store with a single message."""
         self.store_failures += 1
         told = self.context.operator_warnings
         if len(told) < limits.TROUBLES:
@@ -541,7 +539,7 @@ class Spool(SpoolPort):
         return []
 
     def request_mark(self, endpoint: Endpoint, spool_id: int) -> None:
-        """Write down that messages of `endpoint` may have been delivered; it is woken when that is synced."""
+        """Note in the store that messages of `endpoint` may have been delivered; it is woken when that is synced."""
         if endpoint.mark_requested >= spool_id:
             return
         # Ids that nobody has yet are not marked: after a restart they are new.
@@ -557,7 +555,7 @@ class Spool(SpoolPort):
         endpoint.mark_requested = spool_id
 
     def _mark_ahead(self) -> None:
-        """Mark messages that will be delivered as soon as they are synced: the mark goes with them."""
+        """Mark messages that will be delivered as soon as they are synced, in the same unit."""
         unit = self.unit
         if not unit.ids:
             return
@@ -577,7 +575,10 @@ class Spool(SpoolPort):
     # -- rounds ----------------------------------------------------------------------------------
 
     def end_round(self) -> Batch | None:
-        """Deliver what can be delivered; the batch to commit, if any. None while one is being synced."""
+        """Deliver what can be delivered; return the batch to commit.
+
+        None while one is being synced, or where there is nothing to commit.
+        """
         barrier = self.context.barrier
         while self.later:
             self.later.pop().wake()
@@ -662,7 +663,7 @@ class Spool(SpoolPort):
                 self._undelivered(endpoint, error)
 
     def _undelivered(self, endpoint: Endpoint, error: Exception) -> None:
-        """Close the flow whose delivery raised; the other flows have their turn."""
+        """Close the flow whose delivery raised; the other flows go on."""
         flow, self.failing = self.failing, None
         endpoint.dirty = False
         context = self.context
@@ -674,9 +675,9 @@ class Spool(SpoolPort):
             self.later.append(endpoint)
 
     def committed(self) -> None:
-        """The unit that `end_round` gave out is synced.
+        """Finish the unit that `end_round` returned: it is synced.
 
-        Each step is done once, even if one raises: call again while `unfinished`, and it goes on with the next step.
+        After an exception, call again while `unfinished`: each step is done once.
         """
         unit = self.finishing
         if unit is None:
@@ -743,20 +744,20 @@ class Spool(SpoolPort):
         self._next_number = number
 
     def purge(self, endpoint: Endpoint, waiting: WaitingList) -> None:
-        """Let what waits go, some of it each round: it is no longer the endpoint's."""
+        """Delete waiting messages, some of them each round; they have left their endpoint."""
         self._purging.add(endpoint.number, waiting)
 
     def purge_number(self, number: int, waiting: WaitingList) -> None:
-        """Let what waits go, some of it each round, where only the number of its endpoint is left."""
+        """Delete waiting messages, some of them each round, where only the number of their endpoint is left."""
         self._purging.add(number, waiting)
 
     def when_purged(self, callback: CompletionCallback, token: int) -> None:
-        """Tell `callback` SYNCED when all that was purged up to now has left the store."""
+        """Call `callback` with SYNCED when all that was purged up to now has left the store."""
         self._purging.tell(callback, token)
 
     @property
     def busy(self) -> bool:
-        """True when there is something to do in the next round even if nothing comes in."""
+        """Return whether the next round has work even without new input."""
         if self.syncing is None and (self.ledger.pending or not self.unit.empty):
             return True
         work = self.dirty or self.later or self._purging.busy or self._refused.callbacks

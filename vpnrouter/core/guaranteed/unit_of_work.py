@@ -1,4 +1,4 @@
-"""What is committed together: messages with their endpoints, and who waits for them.
+"""Collects what is committed together: messages with their endpoints, and callbacks.
 
 One unit is being built while the one before it is synced. A transaction is a unit that its client ends.
 """
@@ -39,28 +39,29 @@ SYNCED: Final = 4
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CompletionCallback:
-    """Somebody who is told what became of what he gave to the spool."""
+    """Gets the outcome of requests to the spool."""
 
     __slots__ = ()
 
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-        """The thing named by `token` came to `outcome`; `reason` is the field's string for REJECTED, else "".
+        """Take the outcome of `token`; `reason` is the field's string for REJECTED, else "".
 
-        Called exactly once for each token, in the order in which they were given.
+        Called exactly once for each token, in the order of the requests.
         """
         raise AssertionError(token)
 
     def owning_connection(self) -> Connection | None:
-        """The connection to close when `settled` raises, None for none."""
+        """Return the connection to close when `on_outcome` raises, or None."""
         return None
 
 
 @final
 class UnitOfWork:
-    """Columns: message `ids[i]` is `messages[i]` and goes to `takers[i]`; `receipts[j]` is told that
-    `tokens[j]` came to `outcomes[j]`, with `reasons[j]`. `marks` are endpoints whose mark moves to
-    `marked[k]`. The first `arrived` messages are in their endpoints, the next one in the first `placed` of its
-    takers; the first `answered` receipts are told.
+    """A unit of work as columns.
+
+    Message `ids[i]` is `messages[i]` and goes to `destinations[i]`; `callbacks[j]` gets `outcomes[j]` and `reasons[j]`
+    for `tokens[j]`. The mark of endpoint `marks[k]` moves to `marked[k]`. The first `arrived` messages are in their
+    endpoints, the next one in the first `placed` of its own; the first `answered` callbacks were called.
     """
 
     __slots__ = (
@@ -94,7 +95,7 @@ class UnitOfWork:
 
     @property
     def empty(self) -> bool:
-        """True when the unit holds nothing and nobody waits for it."""
+        """Return whether the unit holds no message, callback or mark."""
         return not self.ids and not self.callbacks and not self.marks
 
     def bytes_of(self, endpoint: Endpoint) -> int:
@@ -106,11 +107,11 @@ class UnitOfWork:
         return size
 
     def owes(self, callback: CompletionCallback, before: UnitOfWork | None) -> bool:
-        """True when `callback` waits for this unit or the one before it. Looks at all receipts."""
+        """Return whether `callback` waits for this unit or the one before it. Looks at all callbacks."""
         return callback in self.callbacks or (before is not None and callback in before.callbacks)
 
     def answer(self, barrier: FaultBarrier) -> None:
-        """Tell all receipts. One that raises is given to the barrier, and the others are told all the same."""
+        """Call all callbacks. An exception is given to the barrier, and the others are called all the same."""
         while self.answered < len(self.callbacks):
             index = self.answered
             self.answered = index + 1
@@ -121,7 +122,7 @@ class UnitOfWork:
                 barrier.of(callback.owning_connection(), error)
 
     def answers_for(self, other: UnitOfWork) -> None:
-        """Take over the receipts that `other` has not told; they are told first."""
+        """Take over the callbacks that `other` has not called; they are called first."""
         left = other.answered
         told = self.answered
         self.callbacks[told:told] = other.callbacks[left:]
@@ -130,7 +131,7 @@ class UnitOfWork:
         self.reasons[told:told] = other.reasons[left:]
 
     def cut(self, messages: int, callbacks: int) -> None:
-        """Keep the first `messages` and `callbacks`, and forget those behind them."""
+        """Keep the first `messages` and `receipts`, and forget the rest."""
         del self.ids[messages:]
         del self.messages[messages:]
         del self.destinations[messages:]
@@ -140,7 +141,7 @@ class UnitOfWork:
         del self.reasons[callbacks:]
 
     def tell(self, callback: CompletionCallback, token: int, outcome: int, reason: str) -> None:
-        """Tell `callback` when the unit is synced."""
+        """Call `callback` when the unit is synced."""
         self.callbacks.append(callback)
         self.tokens.append(token)
         self.outcomes.append(outcome)
@@ -153,7 +154,7 @@ ROUND: Final = 20_000
 
 @final
 class PurgeQueue:
-    """Ids that are to leave, by endpoint number, and those who are told when they have."""
+    """Ids to delete from the store, by endpoint number, and callbacks for when they have left."""
 
     __slots__ = ("_callbacks", "_doomed", "_tokens")
 
@@ -168,11 +169,11 @@ class PurgeQueue:
         return bool(self._doomed or self._callbacks)
 
     def add(self, number: int, waiting: WaitingList) -> None:
-        """Let all of these go."""
+        """Delete all of these."""
         self._doomed.append((number, waiting))
 
     def tell(self, callback: CompletionCallback, token: int) -> None:
-        """Tell `callback` when all that is here now has left."""
+        """Call `callback` when all ids that are here now have left."""
         self._callbacks.append(callback)
         self._tokens.append(token)
 

@@ -1,4 +1,4 @@
-"""What waits in an endpoint: ids by priority, and ids that wait for a time."""
+"""Holds the ids that wait in an endpoint: by priority, or for a time."""
 
 from __future__ import annotations
 

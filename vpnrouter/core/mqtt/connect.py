@@ -1,4 +1,4 @@
-"""CONNECT: who is it, which session, what its client may do, and what the CONNACK says."""
+"""Handles CONNECT: identifies the client, finds its session, checks its rights, and answers with a CONNACK."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAME_IN_USE: Final = "403 Client Name Already In Use"
 
 @final
 class ConnectHandler:
-    """The login of a connection with its CONNECT: who it is, which session, what its client may do."""
+    """The login of a connection with its CONNECT."""
 
     __slots__ = ("_connection", "_packet")
 
@@ -221,7 +221,7 @@ class ConnectHandler:
         return session, present
 
     def _publish(self, admission: Admission, session: MqttSession) -> Publisher:
-        """Let the connection publish, as what holds now allows."""
+        """Set up the publisher of the connection, as the present rights allow."""
         connection = self._connection
         vpn = admission.vpn
         context = vpn.context

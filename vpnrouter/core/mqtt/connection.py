@@ -245,7 +245,7 @@ class MqttConnection(Connection):
     # -- acknowledgements ------------------------------------------------------------------------
 
     def _scan_acks(self, buf: bytes, pos: i64, end: i64) -> i64:
-        """Handle the acknowledgements of four bytes that begin at `pos`; return where something else stands."""
+        """Handle the four-byte acknowledgements that begin at `pos`; return the position of the first other byte."""
         while end - pos >= 4 and buf[pos + 1] == 2:
             kind: i64 = buf[pos]
             high: i64 = buf[pos + 2]
@@ -307,10 +307,10 @@ class MqttConnection(Connection):
     # -- messages --------------------------------------------------------------------------------
 
     def _scan_publish(self, buf: bytes, pos: i64, end: i64) -> i64:
-        """Take the plain QoS 1 frames that begin at `pos`; return where the first other byte stands.
+        """Take the plain QoS 1 frames that begin at `pos`; return the position of the first other byte.
 
-        Plain are those without properties, allowed, small enough, on a topic that is known; all others are left to
-        `_publish`. Raises ProtocolError for more messages than the client may send.
+        Plain are those without properties, allowed, small enough, on a known topic; all others are left to `_publish`.
+        Raises ProtocolError for more messages than the client may send.
         """
         ingress = self.ingress
         publisher = self.publisher
@@ -375,8 +375,8 @@ class MqttConnection(Connection):
     def _publish(self, data: bytes, pos: int, length: int) -> None:
         """Check and deliver the one PUBLISH in `data[pos:pos + length]`.
 
-        Raises ProtocolError for what MQTT forbids. A Direct message that is merely not allowed or too big is
-        discarded and counted, for nobody acknowledges it; a guaranteed one is answered so.
+        Raises ProtocolError for what MQTT forbids. A Direct message that is not allowed or too big is discarded and
+        counted; a guaranteed one gets a negative acknowledgement.
         """
         publisher = self.publisher
         if publisher is None:
@@ -495,7 +495,7 @@ class MqttConnection(Connection):
             publisher.publish(message)
 
     def _topic_of_alias(self, alias: int, topic: bytes) -> bytes:
-        """The topic a PUBLISH means, given its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
+        """Return the topic of a PUBLISH, from its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
         if alias == 0:
             if not topic:
                 raise ProtocolError(
@@ -572,7 +572,7 @@ class MqttConnection(Connection):
         self._end(code != reason.NORMAL_DISCONNECTION, said)
 
     def fail(self, code: int, text: str) -> None:
-        """Tell the client why, as its protocol level allows, and close."""
+        """Send the reason, as the protocol level allows, and close."""
         if self.state == ENDED:
             return
         if self.state == READY:
@@ -595,7 +595,7 @@ class MqttConnection(Connection):
         self._end(False, text)
 
     def fitting(self, packet: Connack | Disconnect) -> bytes:
-        """The frame of `packet`; what only explains is left out where it would be too large for the client.
+        """Return the frame of `packet`, without explanations where it would be too large.
 
         MQTT 5, 3.2.2.3.9 and 3.14.2.2.3.
         """
@@ -746,15 +746,12 @@ class MqttConnection(Connection):
         self._report(table.DISCONNECT, publisher, text)
 
     def report_refused(self, vpn: MessageVpn | None, why: str) -> None:
-        """Count and report a login to `vpn` (None: which one was not found out) that was refused for `why`.
-
-        The client is told less than `why`.
-        """
+        """Count and report a login to `vpn` (None: unknown) that was refused for `why`; the client learns less."""
         self.router.logins_refused += 1
         self._report_failed(vpn, why)
 
     def report_protocol_error(self, why: str) -> None:
-        """Report what MQTT forbids. Whoever has not even sent a CONNECT is no client."""
+        """Report a violation of MQTT; a peer without a CONNECT counts as no client."""
         publisher = self.publisher
         if publisher is not None:
             self._report(table.PARSE_ERROR, publisher, f": {why}")

@@ -1,4 +1,4 @@
-"""A consumer of an endpoint over MQTT: of the session's own, or of a queue that a filter names."""
+"""Delivers the messages of an endpoint over MQTT: of the session's own, or of a queue that a filter names."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class MqttFlow(Flow):
         return self.outbound.session.connection
 
     def room(self) -> int:
-        """How many messages it can be sent now: what its window and the client's window leave.
+        """Return how many messages it can be sent now: the rest of its window and of the client's.
 
         0 while the client is away, or too much waits to be sent to it.
         """
@@ -176,7 +176,7 @@ class MqttFlow(Flow):
         return {packet_id for batch in self._unsent for packet_id in batch}
 
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-        """The oldest unit of identifiers is in the spool: send what they stand for."""
+        """Send the deliveries of the oldest unit of identifiers: they are in the spool."""
         batch = self._unsent.pop(0) if self._unsent else []
         if self.closed:
             return
@@ -240,7 +240,7 @@ class MqttFlow(Flow):
     def _give_up(
         self, packet_id: int, held: InFlightMessage, message: Message, reason: str
     ) -> None:
-        """Keep a message from the client: it is discarded, or goes back to a queue as rejected."""
+        """Discard a message that the client cannot be sent, or reject it to its queue."""
         vpn = self.outbound.session.vpn
         vpn.discards.add(reason)
         trace_kept_lost(vpn, DISCARD, message, self.endpoint.name, reason, self.client_name)
@@ -250,7 +250,7 @@ class MqttFlow(Flow):
         self.settle(held.message_id, ACCEPTED if self.own else REJECTED)
 
     def permitted(self) -> bool:
-        """True while the client may consume from the endpoint; a session may always use its own."""
+        """Return whether the client may consume from the endpoint; a session may always use its own."""
         return self.own or self._may(CONSUME)
 
     def _may(self, needed: int) -> bool:
@@ -283,7 +283,7 @@ class MqttFlow(Flow):
             self.endpoint.wake()
 
     def browse(self) -> None:
-        """Send what the endpoint has and was not looked at yet, without taking it; and look again later."""
+        """Send the messages that were not looked at yet, without taking them; look again later."""
         endpoint = self.endpoint
         selector = self.selector
         if not self._may(READ_ONLY):

@@ -98,7 +98,7 @@ class QosReceiver(EndToEndCallback):
         self.end_to_end = EndToEndAnswers(spool, bridge, self) if bridge else None
 
     def end(self) -> None:
-        """The connection is over: nobody is answered, and its flow is another one's."""
+        """Answer no more and give the ingress flow back: the connection has ended."""
         self.connection = None
         if self.flows:
             self.flows = False
@@ -131,7 +131,7 @@ class QosReceiver(EndToEndCallback):
         return True
 
     def publish(self, message: Message, packet_id: int) -> None:
-        """Give a message to the spool, and count what becomes of it. `message.qos` is set."""
+        """Give a message to the spool, and count the outcome. `message.qos` is set."""
         message.persistent = True
         publisher = self.publisher
         token = packet_id if message.qos == 1 else packet_id | RECEIVED
@@ -168,9 +168,9 @@ class QosReceiver(EndToEndCallback):
         return outcome
 
     def _begin_flow(self, message: Message, token: int) -> bool:
-        """Count the connection as an ingress flow; False, with an answer, beyond a bound.
+        """Count the connection as an ingress flow; beyond a bound, answer and return False.
 
-        A connection has one ingress flow, so of the client profile's bound only 0 says anything.
+        A connection has one ingress flow, so of the client profile's bound only 0 matters.
         """
         vpn = self.publisher.vpn
         most = vpn.limits.max_ingress_flow_count
@@ -189,7 +189,7 @@ class QosReceiver(EndToEndCallback):
         return False
 
     def _remember(self, packet_id: int) -> None:
-        """A QoS 2 message was taken: not once more until PUBREL, and what it waits for stays known."""
+        """Remember a QoS 2 message until PUBREL, so that it is not taken twice."""
         session = self.session
         session.inbound.add(packet_id)
         value = b"\x01"
@@ -212,7 +212,7 @@ class QosReceiver(EndToEndCallback):
             self._forget(token & 0xFFFF)
 
     def _answer(self, token: int, outcome: int, reason: str) -> None:
-        """Have a PUBLISH answered in its turn."""
+        """Answer a PUBLISH after the answers before it."""
         if self.end_to_end is not None:
             self.end_to_end.answer(token, outcome, reason)
         else:
@@ -228,11 +228,11 @@ class QosReceiver(EndToEndCallback):
                 connection.paused = True
 
     def refuse(self, packet_id: int, qos: int, reason: str) -> None:
-        """Answer a PUBLISH that may not go to the spool, in its turn."""
+        """Refuse a PUBLISH that may not go to the spool, after the answers before it."""
         self._answer(packet_id if qos == 1 else packet_id | RECEIVED, REJECTED, reason)
 
     def release(self, packet_id: int) -> None:
-        """PUBREL came: forget the identifier, and say so when that is synced."""
+        """Handle PUBREL: forget the identifier, and answer when that is synced."""
         session = self.session
         if packet_id not in session.inbound:
             # The identifier may be free only since a moment ago: it must not be used again before that is synced.
@@ -295,7 +295,7 @@ class QosReceiver(EndToEndCallback):
 
 @final
 class FrameWhenSynced(CompletionCallback):
-    """A control frame that is to leave when what it promises is synced."""
+    """Sends a control frame when what it promises is synced."""
 
     __slots__ = ("connection", "frame")
 
@@ -315,9 +315,9 @@ class FrameWhenSynced(CompletionCallback):
 
 @final
 class NoCallback(CompletionCallback):
-    """A receipt for a will, whose publisher is gone."""
+    """The callback of a will, whose publisher has gone."""
 
     __slots__ = ()
 
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-        """Do nothing: nobody waits for it."""
+        """Do nothing."""

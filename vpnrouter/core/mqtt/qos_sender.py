@@ -1,4 +1,4 @@
-"""What is on its way to the client of a session with QoS 1 and 2: packet identifiers, windows and acknowledgements.
+"""Sends QoS 1 and 2 messages to the client of a session: packet identifiers, windows and acknowledgements.
 
 The states of an outbound packet identifier (MQTT 5, 4.3.2 and 4.3.3):
 
@@ -7,9 +7,9 @@ The states of an outbound packet identifier (MQTT 5, 4.3.2 and 4.3.3):
     releasing   PUBREC came; PUBREL is due, or sent and waits for PUBCOMP
     reserved    those of `resend`, and of what a queue got back while the client may still answer it
 
-A QoS 2 message that a queue got back because its consumer went may still be half taken by that client, under an
-identifier that must not come to mean another message: the exchange is brought to its end with PUBREL when
-the client is back. It may then have the message twice, or another consumer too; it loses none.
+A QoS 2 message that a queue got back from a consumer may still be half taken by that client, under an identifier that
+must not come to mean another message: the exchange ends with PUBREL when the client is back. The client, or another
+consumer, may then have the message twice; none is lost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ DRAIN_NS: Final = 100_000_000
 
 @final
 class InFlightMessage:
-    """A message that the client has not answered."""
+    """A message that the client has not acknowledged."""
 
     __slots__ = ("flow", "message_id", "qos")
 
@@ -70,10 +70,10 @@ class InFlightMessage:
 class QosSender(CompletionCallback):
     """The guaranteed deliveries of one session, over all its connections.
 
-    `resend` has the packet identifier and the QoS (in the bits from 16 on) of each message id. `own` is the
-    flow of the session's endpoint, `flows` are others by the filter that bound them, both while there is a
-    connection. `deliveries` remembers what the subscriptions say of a topic. `narrow`: a flow found that the
-    client's receive maximum leaves less than its own window.
+    `resend` has the packet identifier and the QoS (in the bits from 16 on) of each message id. `own` is the flow of the
+    session's endpoint, `flows` are others by the filter that bound them, both while there is a connection. `deliveries`
+    caches the subscription options of a topic. `narrow`: the client's receive maximum leaves a flow less than its
+    window.
     """
 
     __slots__ = (
@@ -110,7 +110,7 @@ class QosSender(CompletionCallback):
     # -- identifiers -----------------------------------------------------------------------------
 
     def room(self) -> int:
-        """How many messages more the client may get."""
+        """Return how many more messages the client may get."""
         used = len(self.held) + len(self.releasing)
         return min(self.receive_maximum - used, MOST_IDS - 1 - used - len(self.reserved))
 
@@ -124,7 +124,7 @@ class QosSender(CompletionCallback):
                 return number
 
     def hold(self, packet_id: int, flow: MqttFlow, message_id: int, qos: int) -> InFlightMessage:
-        """The identifier stands for a message that the client has not answered."""
+        """Use the identifier for a message that the client has not acknowledged."""
         held = InFlightMessage(flow, message_id, qos)
         self.held[packet_id] = held
         return held
@@ -153,11 +153,11 @@ class QosSender(CompletionCallback):
         self._newest_resend = max(self._newest_resend, message_id)
 
     def identifiers(self) -> list[int]:
-        """All packet identifiers that may stand in the spool."""
+        """Return all packet identifiers that may be in the spool."""
         return [*self.held, *self.releasing, *self.reserved]
 
     def release(self, packet_id: int, flow: MqttFlow) -> None:
-        """PUBREC came and the message is settled: PUBREL when that is synced."""
+        """Handle PUBREC for a settled message: send PUBREL when that is synced."""
         spool = flow.endpoint.spool
         # Before anything can raise: the client waits for PUBREL, which `resume` sends when it is back.
         self.releasing[packet_id] = KEYED if flow.keyed else 0
@@ -190,7 +190,7 @@ class QosSender(CompletionCallback):
         return self.session.connection
 
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-        """Send PUBREL: the state of the packet identifier is synced, and what the client has received is settled."""
+        """Send PUBREL: the states of the packet identifiers are synced."""
         state = self.releasing.get(token, -1)
         if state >= 0 and not state & SYNCED:
             # Before anything can raise: the client asks again when it is back.
@@ -204,7 +204,7 @@ class QosSender(CompletionCallback):
             session.outbox.control(encode_ack(PUBREL, packet_id, session.level))
 
     def complete(self, packet_id: int) -> None:
-        """PUBCOMP came: the identifier is free."""
+        """Handle PUBCOMP: free the identifier."""
         state = self.releasing.pop(packet_id, 0)
         self.reserved.discard(packet_id)
         if state & KEYED:
@@ -233,7 +233,7 @@ class QosSender(CompletionCallback):
             self.bind_own(endpoint)
 
     def bind_own(self, endpoint: Endpoint) -> None:
-        """Let messages of the session's own endpoint flow."""
+        """Bind the session's own endpoint."""
         flow = MqttFlow(self, endpoint, "", 2)
         # Before it is bound: if the code below raises, the end of the connection unbinds it.
         self.own = flow
@@ -248,7 +248,7 @@ class QosSender(CompletionCallback):
             connection.guaranteed = True
 
     def open_own(self) -> None:
-        """Bind the session's own endpoint if it may receive guaranteed messages, and unbind it if not."""
+        """Bind the session's own endpoint if it may receive guaranteed messages, else unbind it."""
         own = self.own
         if own is not None:
             most = own.endpoint.settings.max_delivered_unacked_msgs_per_flow
@@ -256,7 +256,7 @@ class QosSender(CompletionCallback):
             own.endpoint.wake()
 
     def resume(self) -> None:
-        """CONNACK is out: go on with what the client has received and not completed (MQTT-4.4.0-1)."""
+        """Continue after the CONNACK with what the client has received and not completed (MQTT-4.4.0-1)."""
         spool = spool_of(self.session.vpn.context)
         for packet_id, state in self.releasing.items():
             if state & SYNCED:
@@ -273,7 +273,7 @@ class QosSender(CompletionCallback):
                     own.transmit(packet_id, held, message, True, -1)
 
     def unplug(self) -> None:
-        """The connection is gone: remember what the client may have of the session's own messages."""
+        """Remember which of the session's own messages the client may have: its connection has ended."""
         own = self.own
         stays = False
         try:
@@ -332,7 +332,7 @@ class QosSender(CompletionCallback):
         return False
 
     def leave(self, text: str) -> bool:
-        """The client unsubscribed from what `text` had bound; False when there is no such flow."""
+        """Unbind the flow that the filter `text` bound; False when there is none."""
         flow = self.flows.pop(text, None)
         if flow is None:
             return False
@@ -343,7 +343,7 @@ class QosSender(CompletionCallback):
         return True
 
     def forget_flow(self, flow: MqttFlow) -> None:
-        """Forget a flow whose endpoint let go of it: that was shut down or deleted."""
+        """Forget a flow that its endpoint has unbound: that was shut down or deleted."""
         for packet_id in [key for key, held in self.held.items() if held.flow is flow]:
             if self.held.pop(packet_id).qos == 2:
                 self.reserved.add(packet_id)
@@ -454,7 +454,7 @@ class QosSender(CompletionCallback):
     # -- deliveries ------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Look for something to deliver to all flows: there may be room again."""
+        """Look for something to deliver in all flows: there may be room again."""
         self.narrow = False
         if self.own is not None:
             self.own.endpoint.wake()
@@ -474,7 +474,7 @@ class QosSender(CompletionCallback):
         self.wake()
 
     def delivery(self, topic: bytes) -> DeliveryOptions:
-        """What the subscriptions that match `topic` say of its delivery."""
+        """Return how the subscriptions that match `topic` deliver it."""
         found = self.deliveries.get(topic)
         if found is None:
             found = self._look_up(topic)

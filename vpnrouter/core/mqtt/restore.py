@@ -33,7 +33,7 @@ ID_BYTES: Final = 8
 class StoredSession:
     """The stored row of one session. `left_ns` is wall clock time, 0 if its client was connected to the end.
 
-    Earlier versions wrote no owner, but who made the endpoint, which was the owner.
+    Earlier versions wrote as `creator` who made the endpoint, which was the owner.
     """
 
     __slots__ = ("endpoint", "expiry_s", "left_ns", "level", "number", "owner")
@@ -52,16 +52,16 @@ class StoredSession:
             raise SpoolError("an MQTT session in the spool is damaged", "corrupt") from error
 
     def left(self, wall_ns: int) -> int:
-        """Nanoseconds until the session expires; one whose client was here has its whole interval yet."""
+        """Return the nanoseconds until the session expires: all of its interval if its client was connected."""
         return (self.left_ns or wall_ns) + self.expiry_s * SECOND_NS - wall_ns
 
 
 def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
-    """Make the sessions of a message VPN again, with subscriptions and packet identifiers; their endpoints.
+    """Restore the sessions of a message VPN with subscriptions and packet identifiers; return their endpoints.
 
-    Sessions that have expired are deleted, and those of client usernames that are not configured any more
-    (promise OWNER). A message VPN without ACL profiles is not configured itself. To be called before
-    anything else happens in `vpn`, with the clocks set. Raises SpoolError for what cannot be read.
+    Sessions that have expired, or whose client username was removed (promise OWNER), are deleted. A message VPN without
+    ACL profiles is not configured itself. Call this before anything else in `vpn`, with the clocks set. Raises
+    SpoolError for what cannot be read.
     """
     spool = spool_of(vpn.context)
     if spool is None:
@@ -123,11 +123,11 @@ def restore_session(
 
 
 def restore_wills(vpn: MessageVpn, store: Store) -> int:
-    """Publish the wills of clients that were connected when the router crashed or was killed. Returns how many.
+    """Publish the wills of clients that were connected when the router crashed; returns how many.
 
-    Call this when the endpoints are filled. The connection was lost, so the will is due (MQTT 5, 3.1.2.5): at once,
-    or after its delay where the session lives on and its client may still come back. A will that its client
-    username may not publish any more is forgotten. Raises SpoolError for what cannot be read.
+    Call this when the endpoints are filled. The will is due (MQTT 5, 3.1.2.5): at once, or after its delay where the
+    session lives on. A will that its client username may no longer publish is forgotten. Raises SpoolError for what
+    cannot be read.
     """
     spool = spool_of(vpn.context)
     if spool is None:
@@ -180,7 +180,7 @@ def _read_will(value: bytes, context: RouterContext) -> tuple[Will, str, int]:
 
 
 def _erase(spool: Spool, store: Store, number: int) -> None:
-    """Delete what was kept under the number of a session that has expired; its messages have no owner."""
+    """Delete the stored state of a session that has expired."""
     if number:
         spool.ledger.delete(keys.endpoint(number))
         for prefix in (keys.inbound(number, 0)[:-2], keys.outbound(number, 0)[:-2]):

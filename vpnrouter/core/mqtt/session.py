@@ -1,13 +1,12 @@
-"""An MQTT session: what outlives a connection (MQTT 5, 4.1), and how messages reach its client.
+"""Keeps an MQTT session: the state that outlives a connection (MQTT 5, 4.1), and how messages reach its client.
 
-What its client may do is applied at the login, and again whenever it changes (promise OWNER). A session keeps
-everything it asked for: a right that is taken away and given back later restores it. A subscription of which the ACL
-profile denies everything stays, but nothing is sent for it. One of QoS 1 or 2 counts as QoS 0 while the client may not
-receive guaranteed messages, and its messages go on waiting. Consumers of queues are unbound, and their clients have to
-bind them again.
+Rights are applied at the login, and again whenever they change (promise OWNER). A session keeps everything it asked
+for: a right that is taken away and given back restores it. A subscription that the ACL profile denies altogether
+stays, but nothing is sent for it. One of QoS 1 or 2 counts as QoS 0 while the client may not receive guaranteed
+messages, and its messages go on waiting. Consumers of queues are unbound, and have to be bound again.
 
-What of it outlives the router are rows in the spool, written in the unit of what they belong to. One row tells of the
-session, one of each subscription (its key is the session's, a NUL, and the filter: a client id has no NUL in it,
+What outlives the router are rows in the spool, written in the unit of what they belong to: one for the session, and
+one for each subscription (its key is the session's, a NUL, and the filter: a client id has no NUL in it,
 MQTT-1.5.4-2), so that a client with many subscriptions writes each of them once.
 """
 
@@ -97,15 +96,13 @@ class Will:
 class MqttSession(Subscriber):
     """One session of one client in one message VPN.
 
-    `connection` is None while the session waits for its client; then nothing Direct is kept for it.
-    `durable` says that it outlives the router, `number` what its state is kept under in the spool (0: there
-    is none yet). `inbound` are QoS 2 packet identifiers of the client from PUBLISH to PUBREL, `carried` the
-    spool ids of those that a bridge is to bring across, `outbound` is what the client is sent with QoS 1 and 2,
-    once it has asked for any. `receive_maximum` is the client's. `owner` is the client username that the session
-    belongs to and its endpoint counts for (promise OWNER), "" for one that an earlier version stored.
-    `username`, `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are what it may
-    do (connect.py).
-    `will_kept` says that the store has a will of it.
+    `connection` is None while the client is away; then nothing Direct is kept for it. `durable` says that it outlives
+    the router, `number` is its key in the spool (0: none yet). `inbound` are QoS 2 packet identifiers of the client
+    from PUBLISH to PUBREL, `carried` the spool ids of those that a bridge is to bring across, `outbound` what the
+    client is sent with QoS 1 and 2, once it has subscribed so. `receive_maximum` is the client's. `owner` is the client
+    username that owns the session and its endpoint (promise OWNER), "" for one stored by an earlier version.
+    `username`, `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are its rights
+    (connect.py). `will_kept`: the store has its will.
     """
 
     __slots__ = (
@@ -206,9 +203,9 @@ class MqttSession(Subscriber):
             self.keep()
 
     def make_endpoint(self, spool: Spool) -> Endpoint:
-        """Make the queue behind its subscriptions of QoS 1 and 2, under `number`. The store is not told.
+        """Make the queue behind its subscriptions of QoS 1 and 2, under `number`; nothing is stored.
 
-        It is counted for the owner of the session.
+        It counts for the owner of the session.
         """
         name = ENDPOINT_PREFIX + self.client_name
         settings = self.vpn.session_terms.copy()
@@ -664,9 +661,9 @@ class MqttSession(Subscriber):
         dup: bool = False,
         packet_id: int = 0,
     ) -> bytes:
-        """One PUBLISH with these properties, flags and identifiers; b"" where it is too large for the client.
+        """Return the PUBLISH with these properties, flags and identifiers; b"" where it is too large for the client.
 
-        It may establish a topic alias: what is sent with QoS 1 or 2 must leave, and in this order.
+        It may establish a topic alias, so what is sent with QoS 1 or 2 must leave, and in this order.
         """
         if self.level < 5:
             frame = encode_publish_field(

@@ -1,15 +1,15 @@
-"""SUBSCRIBE and UNSUBSCRIBE: permission, limits, options, queues to bind to, and retained messages, sent in slices.
+"""Handles SUBSCRIBE and UNSUBSCRIBE, binds consumers to endpoints, and sends retained messages in slices.
 
-Filters that bind a consumer to an endpoint instead of subscribing to topics.
+Some filters bind a consumer to an endpoint instead of subscribing to topics.
 
     $queue/NAME                    consume from the queue NAME
-    $browse/NAME                   look at what waits in the queue NAME, and leave it there
+    $browse/NAME                   look at the messages of the queue NAME, and leave them there
     $topic-endpoint/NAME/FILTER    consume from the topic endpoint NAME, whose one subscription is FILTER
 
-User properties of the SUBSCRIBE hold for all of these in it: `selector` lets only messages through that it
-matches, `browse` (`true`) makes a browser of a consumer, `replay-from` (`beginning`, an RFC 3339 date, or `id:N`
-for what came behind message N) starts a replay to the queue. Every delivery has QoS 1 at least. A browser sees
-what consumers hold as well, and is shown what is new some ten times a second.
+User properties of the SUBSCRIBE apply to all of these in it: `selector` lets only matching messages through, `browse`
+(`true`) makes a browser of a consumer, `replay-from` (`beginning`, an RFC 3339 date, or `id:N` for what came behind
+message N) starts a replay to the queue. Every delivery has QoS 1 at least. A browser also sees messages that consumers
+hold, and gets new ones some ten times a second.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def binds(text: str) -> bool:
 
 @final
 class SubscribeProperties:
-    """What the user properties of one SUBSCRIBE say about the consumers that it binds.
+    """The user properties of one SUBSCRIBE that apply to the consumers that it binds.
 
-    Each is read when a filter first asks for it, and once, however many filters there are.
+    Each is parsed once, when a filter needs it.
     """
 
     __slots__ = ("_read", "_refused", "_replay", "_selector", "_selector_text", "browse")
@@ -105,7 +105,7 @@ class SubscribeProperties:
         self._refused = ""
 
     def selector(self, context: RouterContext) -> Selector | None:
-        """The selector that is wanted, None for none. Raises Refused for a bad one."""
+        """Return the selector, None without one. Raises Refused for a bad one."""
         if not self._read and self._selector_text:
             self._read = True
             # Half a microsecond for each character.
@@ -119,7 +119,7 @@ class SubscribeProperties:
         return self._selector
 
     def replay_from(self) -> tuple[int, int] | None:
-        """From when and behind which message a replay is wanted, None for none. Raises Refused for a bad one."""
+        """Return the time and the message id to replay from, None without them. Raises Refused for a bad start."""
         if not self._replay:
             return None
         try:
@@ -144,7 +144,7 @@ FRAME_BYTES: Final = 64
 
 
 def send_retained(session: MqttSession, subscriptions: list[Subscription]) -> None:
-    """Send `session` what is retained under its new subscriptions."""
+    """Send `session` the retained messages of its new subscriptions."""
     retained = session.vpn.retained
     if not subscriptions or not len(retained):
         return
@@ -162,9 +162,8 @@ def send_retained(session: MqttSession, subscriptions: list[Subscription]) -> No
 class RetainedFeed(Job):
     """The retained messages that one session still has to be sent, filter by filter, each filter once.
 
-    The session has it until everything is sent. A message published with QoS 1 or 2 goes through the session's
-    endpoint, others are Direct. A client without room gets the rest when it has room; one that is away gets the
-    rest of what its endpoint keeps when it is back.
+    A message published with QoS 1 or 2 goes through the session's endpoint, others are Direct. A client without room
+    gets the rest when it has room; one that is away gets the rest of its endpoint's when it is back.
     """
 
     __slots__ = ("_found", "_session", "_since", "_subscription", "_waits", "_walk", "_wanted")
@@ -182,7 +181,7 @@ class RetainedFeed(Job):
         session.vpn.retained.watch()
 
     def want(self, subscription: Subscription) -> None:
-        """Send what matches one more subscription."""
+        """Add one more subscription."""
         key = subscription.key
         current = self._subscription
         if current is not None and current.key == key:
@@ -227,7 +226,7 @@ class RetainedFeed(Job):
         return False
 
     def go_on(self) -> None:
-        """Go on: the client is back, has ended, or may have room."""
+        """Continue: the client is back, has ended, or may have room."""
         self._waits = False
         self._session.vpn.context.jobs.add(self)
 
@@ -276,7 +275,7 @@ class RetainedFeed(Job):
         context.timers.arm(context.now_ns + LATER_NS, self, 0)
 
     def _send(self, topic: bytes) -> bool:
-        """Send what is retained on one topic, if anything; False where the client has no room yet."""
+        """Send the retained message of one topic, if any; False where the client has no room yet."""
         session = self._session
         subscription = self._subscription
         vpn = session.vpn
