@@ -195,7 +195,7 @@ class Analysis:
     @property
     def seconds(self) -> float:
         """The length of `span`."""
-        return (self.span[1] - self.span[0]) / SECOND_NS
+        return _seconds(self.span)
 
 
 def analyse(
@@ -244,8 +244,7 @@ def analyse(
     }
     if before is not None:
         stage("changes")
-        seconds = (span[1] - span[0]) / SECOND_NS
-        tables["changes"] = compare(before.tables, tables, before.seconds, seconds)
+        tables["changes"] = compare(before.tables, tables, before.seconds, _seconds(span))
     stage("advice")
     tables["advice"] = advise(findings, nodes, edges, shape, tables["changes"], subscriptions)
     return Analysis(
@@ -256,6 +255,10 @@ def analyse(
         span=span,
         notes=notes,
     )
+
+
+def _seconds(span: tuple[int, int]) -> float:
+    return (span[1] - span[0]) / SECOND_NS
 
 
 def _span(nodes: Rows) -> tuple[int, int]:

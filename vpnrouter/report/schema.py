@@ -243,7 +243,8 @@ INFO: Final = "info"
 
 Severity = Literal["error", "warning", "info"]
 
-_RANKS: Final = {ERROR: 0, WARNING: 1, INFO: 2}
+RANKS: Final = {ERROR: 0, WARNING: 1, INFO: 2}
+"""The order of severities, the worst first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,7 +275,7 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(
         findings,
         key=lambda one: (
-            _RANKS[one.severity],
+            RANKS[one.severity],
             one.kind,
             -(one.messages or 0),
             *(str(getattr(one, name) or "") for name in ("router", "vpn", "bridge", "client")),

@@ -132,15 +132,20 @@ def _bridge_of(one: Finding) -> tuple[str | None, ...] | None:
     return tuple(getattr(one, name) for name in _BRIDGE) if one.bridge else None
 
 
-def _blocked(findings: Sequence[Finding]) -> set[tuple[str | None, ...] | None]:
-    return {_bridge_of(one) for one in findings if one.kind == "head_of_line" and one.bridge}
+def _blockers(findings: Sequence[Finding]) -> dict[tuple[str | None, ...] | None, Finding]:
+    """By bridge the first endpoint that blocks it."""
+    found: dict[tuple[str | None, ...] | None, Finding] = {}
+    for one in findings:
+        if one.kind == "head_of_line" and one.bridge:
+            found.setdefault(_bridge_of(one), one)
+    return found
 
 
 def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
     """All findings but those that follow from another one: a bridge that stalls because an endpoint behind it refuses,
     and covered filters that match nothing.
     """
-    blocked = _blocked(findings)
+    blocked = _blockers(findings)
     idle = {
         (one.router, one.vpn, one.client, one.topic)
         for one in findings
@@ -156,10 +161,7 @@ def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 def _follow_ups(findings: Sequence[Finding]) -> dict[Finding, list[Finding]]:
     """The stalled bridges by the endpoint that blocks them; the first endpoint where there are several."""
-    blockers: dict[tuple[str | None, ...] | None, Finding] = {}
-    for one in findings:
-        if one.kind == "head_of_line" and one.bridge:
-            blockers.setdefault(_bridge_of(one), one)
+    blockers = _blockers(findings)
     found: dict[Finding, list[Finding]] = {}
     for one in findings:
         blocker = blockers.get(_bridge_of(one)) if one.kind == "stalled_bridge" else None

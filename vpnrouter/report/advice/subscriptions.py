@@ -53,9 +53,7 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
     yield Advice(
         action="apply_configuration",
         severity=worst_of(causes),
-        **(place_of(first) if len(causes) == 1 else place_of(first, "router")),
-        client=first.client if len(causes) == 1 else None,
-        topic=first.topic if len(causes) == 1 else None,
+        **_place(causes),
         gain=len(findings),
         advice=f"See whether router {first.router} runs with the configuration given, and why it lacks"
         f" {listed(_named(one) for one in causes)}.",
@@ -70,15 +68,21 @@ def write_down(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     yield Advice(
         action="write_down",
         severity=worst_of(findings),
-        **(place_of(first) if len(findings) == 1 else place_of(first, "router")),
-        client=first.client if len(findings) == 1 else None,
-        topic=first.topic if len(findings) == 1 else None,
+        **_place(findings),
         gain=messages_of(findings),
         advice=f"Add to the configuration of router {first.router}, or take out of service:"
         f" {listed(_named(one) for one in findings)}.",
         evidence=f"{_counts(findings, _UNKNOWN)} seen and not configured; the first {first.detail}.",
         effect="After a restart with its file the router does what it does today.",
     )
+
+
+def _place(findings: Sequence[Finding]) -> dict[str, str | None]:
+    """All of the place of a single finding, else the router."""
+    if len(findings) > 1:
+        return place_of(findings[0], "router")
+    names = ("router", "vpn", "peer_router", "peer_vpn", "bridge", "client", "topic")
+    return place_of(findings[0], *names)
 
 
 def _named(one: Finding) -> str:

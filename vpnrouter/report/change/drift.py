@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 
 from vpnrouter.limits import REPORT_DRIFT_FINDINGS
 from vpnrouter.report.change.configured import Configured, ConfiguredBridge
-from vpnrouter.report.schema import BRIDGE_CLIENT, ERROR, WARNING, Finding, Rows, Severity
+from vpnrouter.report.rules.context import ends
+from vpnrouter.report.schema import (
+    BRIDGE_CLIENT,
+    ERROR,
+    WARNING,
+    Finding,
+    Rows,
+    Severity,
+    edge_named,
+)
 from vpnrouter.report.structure.graph import Place, goal_of, start_of
 
 
@@ -177,11 +186,7 @@ def _unknown_bridges(mesh: Configured, edges: Rows) -> Iterable[Finding]:
         yield Finding(
             kind="unknown_bridge",
             severity=WARNING,
-            router=row["to_router"],
-            vpn=row["to_vpn"],
-            peer_router=row["from_router"],
-            peer_vpn=row["from_vpn"],
-            bridge=row["bridge"],
+            **ends(edge_named(row)),
             messages=row.get("messages"),
             bytes=row.get("bytes"),
             first_ns=row.get("first_ns"),

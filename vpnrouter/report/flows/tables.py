@@ -678,14 +678,13 @@ def flows(
     spark: SparkSession,
     digests: Mapping[str, DataFrame],
     clocks: Rows,
-    stage: Callable[[str], None] | None = None,
+    begin: Callable[[str], None] = lambda _: None,
 ) -> Flows:
     """All tables of Flows from the digests places, paths, uses, losses, delays, hops and states.
 
-    `clocks` are the rows of `clock_offsets`, with which hops and delays were corrected. Calls `stage` with the name
+    `clocks` are the rows of `clock_offsets`, with which hops and delays were corrected. Calls `begin` with the name
     of each part that begins.
     """
-    begin = stage or _unheard
     references = comparable(clocks)
     begin("bridges")
     of_places = totals(digests["places"])
@@ -724,7 +723,3 @@ def flows(
         "timeline": collected(timeline(digests["places"]), TIMELINE),
     }
     return Flows(tables, int(counted.get["topics"]))
-
-
-def _unheard(_: str) -> None:
-    """Do nothing: nobody wants to know."""

@@ -119,6 +119,11 @@ def decimal(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
+def yes_or_no(value: bool | None) -> str:
+    """A truth that may not be known."""
+    return NONE if value is None else "yes" if value else "no"
+
+
 def visible(text: str | None) -> str:
     """`text` with control characters made visible."""
     return NONE if text is None else printable(text)

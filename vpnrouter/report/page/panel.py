@@ -25,9 +25,10 @@ from vpnrouter.report.page.contents import (
     size,
     title_of,
     visible,
+    yes_or_no,
 )
 from vpnrouter.report.page.tables import label_of
-from vpnrouter.report.schema import Rows
+from vpnrouter.report.schema import RANKS, Rows
 
 _EDGE: Final = (
     ("Messages", "messages", count),
@@ -57,7 +58,6 @@ _NODE: Final = (
     ("First seen", "first_ns", moment),
     ("Last seen", "last_ns", moment),
 )
-_SEVERITIES: Final = {"error": 0, "warning": 1, "info": 2}
 
 
 def details(
@@ -73,7 +73,7 @@ def details(
     centrality = {(row["router"], row["vpn"]): row["centrality"] for row in contents.vpns}
 
     def noted(mine: Sequence[int]) -> dict[str, Any]:
-        worst = sorted(mine, key=lambda at: _SEVERITIES.get(contents.findings[at]["severity"], 3))
+        worst = sorted(mine, key=lambda at: RANKS.get(contents.findings[at]["severity"], 3))
         kept = [findings.setdefault(at, len(findings)) for at in worst[:REPORT_PAGE_SHAPE_FINDINGS]]
         more = len(mine) - len(kept)
         return {**({"w": kept} if kept else {}), **({"m": more} if more else {})}
@@ -83,10 +83,10 @@ def details(
         row = contents.edges[at]
         facts = [spell(row[name]) for _, name, spell in _EDGE]
         facts += [
-            _truth(row["latency_corrected"]),
-            _truth(row["cut"]),
+            yes_or_no(row["latency_corrected"]),
+            yes_or_no(row["cut"]),
             NONE if row["centrality"] is None else share(row["centrality"]),
-            _truth(row["configured"]),
+            yes_or_no(row["configured"]),
         ]
         ends = [
             places.node(row["from_router"], row["from_vpn"]),
@@ -141,10 +141,6 @@ def embedded(block: object) -> str:
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
-
-
-def _truth(value: bool | None) -> str:
-    return NONE if value is None else "yes" if value else "no"
 
 
 def _links(links: Rows, places: ShapeIndex) -> dict[int, list[tuple[int, int | None]]]:

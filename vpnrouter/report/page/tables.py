@@ -24,8 +24,9 @@ from vpnrouter.report.page.contents import (
     size,
     title_of,
     visible,
+    yes_or_no,
 )
-from vpnrouter.report.schema import Rows
+from vpnrouter.report.schema import RANKS, Rows
 
 TROUBLE: Final = "trouble"
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -181,7 +182,7 @@ def place(router: str | None, vpn: str | None, shape: str | None = None) -> Cell
 
 def yes_no(value: bool | None) -> Cell:
     """Yes, no, or unknown."""
-    shown = NONE if value is None else "yes" if value else "no"
+    shown = yes_or_no(value)
     return Cell(text=shown, key=shown)
 
 
@@ -397,17 +398,16 @@ def _placed(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vp
 
 _CORRECTED: Final = "the difference of the two clocks is taken off"
 _TONES: Final[dict[str, Tone]] = {"error": "error", "warning": "warning", "info": "info"}
-_RANKS: Final = {"error": 0, "warning": 1, "info": 2}
 _CHANGE_TONES: Final[dict[str, Tone]] = {"new": "good", "gone": "error", "more": "info"}
 
 
 def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
     """The worst findings."""
-    order = sorted(range(len(findings)), key=lambda at: _RANKS.get(findings[at]["severity"], 3))
+    order = sorted(range(len(findings)), key=lambda at: RANKS.get(findings[at]["severity"], 3))
     shown = [findings[at] for at in order[:REPORT_PAGE_SHAPE_ROWS]]
 
     def severity(row: Row) -> Cell:
-        key = str(_RANKS.get(row["severity"], 3))
+        key = str(RANKS.get(row["severity"], 3))
         return Cell(text=row["severity"] or NONE, key=key, tone=_TONES.get(row["severity"], ""))
 
     def value(row: Row) -> Cell:

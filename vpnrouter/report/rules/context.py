@@ -184,6 +184,16 @@ def losses_by_place(losses: DataFrame) -> DataFrame:
     )
 
 
+def sums_of(losses: Rows) -> dict[str, Any]:
+    """The fields of a finding that rows of losses add up to."""
+    return {
+        "messages": sum(row["count"] for row in losses),
+        "bytes": sum(row["bytes"] or 0 for row in losses),
+        "first_ns": min(row["first_ns"] for row in losses),
+        "last_ns": max(row["last_ns"] for row in losses),
+    }
+
+
 _MARGIN: Final = 1.1
 """Counts of one cause by two ways of counting may differ by this factor: a message in flight when tracing
 began or ended is in one of them only.

@@ -16,6 +16,7 @@ from vpnrouter.report.rules.context import (
     KnownCauses,
     counted,
     ends,
+    sums_of,
 )
 from vpnrouter.report.schema import ERROR, INFO, WARNING, Finding, Rows
 
@@ -307,10 +308,7 @@ def stopped_loops(losses: Rows, bridges: Bridges) -> list[Finding]:
                 severity=INFO,
                 **where,
                 reason=reason,
-                messages=messages,
-                bytes=sum(row["bytes"] or 0 for row in rows),
-                first_ns=min(row["first_ns"] for row in rows),
-                last_ns=max(row["last_ns"] for row in rows),
+                **sums_of(rows),
                 detail=f"{counted(messages, 'message')} came to {router}/{vpn}{over} in vain: they {why}.",
             )
         )

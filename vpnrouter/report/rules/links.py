@@ -25,6 +25,7 @@ from vpnrouter.report.rules.context import (
     lasting,
     named,
     percent,
+    sums_of,
 )
 from vpnrouter.report.rules.endpoints import agreed, groups_of
 from vpnrouter.report.schema import EDGE, ERROR, Edge, Finding, Rows, edge_named
@@ -108,11 +109,8 @@ def hot_bridges(losses: Rows, bridges: Bridges) -> list[Finding]:
                     severity=ERROR,
                     **ends(edge),
                     reason=TRANSMIT_CONGESTION,
-                    messages=messages,
-                    bytes=sum(row["bytes"] or 0 for row in rows),
+                    **sums_of(rows),
                     value=share,
-                    first_ns=min(row["first_ns"] for row in rows),
-                    last_ns=max(row["last_ns"] for row in rows),
                     detail=f"{counted(messages, 'message')}, {percent(share)} of all, found no room on"
                     f" {named(edge)} and were discarded at {edge[0]}/{edge[1]}.",
                 )
@@ -312,13 +310,12 @@ def _stall(edge: Edge, run: _Run, width_ns: int, least_ns: int) -> Finding | Non
     first, last = run.starts[0], run.starts[-1] + width_ns
     if last - first < max(least_ns, _BROKEN_NS if run.broken else 0):
         return None
-    seconds = (last - first) / 1_000_000_000
+    seconds = (last - first) / SECOND_NS
     messages = sum(run.sent)
-    where: dict[str, Any] = ends(edge)
     return Finding(
         kind="stalled_bridge",
         severity=ERROR,
-        **where,
+        **ends(edge),
         messages=messages,
         value=seconds,
         first_ns=first,

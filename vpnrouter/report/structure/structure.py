@@ -26,7 +26,7 @@ def pairs(
     mesh: Mesh,
     found: Cuts,
     components: list[int],
-    traffic: Rows = (),  # type: ignore[assignment]
+    traffic: Rows | None = None,
     most: int = REPORT_PAIRS,
     most_steps: int = REPORT_PAIR_STEPS,
 ) -> Rows:
@@ -36,7 +36,7 @@ def pairs(
     busiest message VPNs, the weakest linked first. `links` and `hops` are null for pairs that the search had
     no time for (`most_steps` joints looked at). The bridges' directions play no part.
     """
-    sent = _sent(mesh, traffic)
+    sent = _sent(mesh, traffic or [])
     widest = WidestPaths(mesh)
     steps = StepBudget(most_steps)
     rows: list[tuple[tuple[int, int, int, int, int], int, int]] = []

@@ -174,23 +174,26 @@ def _finding(kind: str, row: Mapping[str, Any], filter_: Written, detail: str) -
     return Finding(
         kind=kind,
         severity=INFO,
-        router=row["router"],
-        vpn=row["vpn"],
-        client=row["client"],
-        bridge=bridge_of(row["client"]),
+        **_client(row),
         topic=filter_[0],
         detail=detail,
     )
+
+
+def _client(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "router": row["router"],
+        "vpn": row["vpn"],
+        "client": row["client"],
+        "bridge": bridge_of(row["client"]),
+    }
 
 
 def _not_examined(row: Mapping[str, Any]) -> Finding:
     return Finding(
         kind="not_examined",
         severity=INFO,
-        router=row["router"],
-        vpn=row["vpn"],
-        client=row["client"],
-        bridge=bridge_of(row["client"]),
+        **_client(row),
         value=float(row["count"]),
         detail=f"its {row['count']:,} subscriptions were not compared with each other",
     )
@@ -270,10 +273,7 @@ def _never_matched(
     return Finding(
         kind="never_matched",
         severity=WARNING,
-        router=row["router"],
-        vpn=row["vpn"],
-        client=row["client"],
-        bridge=bridge_of(row["client"]),
+        **_client(row),
         topic=row["filter"],
         messages=passed,
         value=seconds,
