@@ -1,3 +1,5 @@
+"""Differences of two configurations, what a change does, and what is shared."""
+
 import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,11 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from vpnrouter.config.diff import changes
-from vpnrouter.config.effects import Change, Item, describe
+from vpnrouter.config.diff import changes, reuse
+from vpnrouter.config.effects import (
+    ANY,
+    IDENTITIES,
+    TABLE,
+    Change,
+    Item,
+    Pattern,
+    describe,
+    effect_of,
+    show_change_path,
+)
 from vpnrouter.config.model import Model
+from vpnrouter.config.model_schema import kind_of
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.secrets import ENVIRONMENT
+from vpnrouter.config.secrets import ENVIRONMENT, Password, Secret
+from vpnrouter.config.settings_models import RemoteMsgVpn
 from vpnrouter.settings.schema import Effect
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
@@ -339,3 +353,235 @@ def test_changes_lead_from_one_to_the_other(pair: tuple[RouterConfig, RouterConf
     # No change is needless: there is one for each path, and it changes something.
     assert len({change.path for change in found}) == len(found)
     assert all(change.before != change.after for change in found)
+
+
+CHANGED_BRIDGE = ("msg_vpns", "blue", "bridges", "from-x")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (8, 4, "8 -> 4"),
+        (True, False, "true -> false"),
+        (None, "a/>", "none -> a/>"),
+        (0.5, 1.0, "0.5 -> 1.0"),
+        ((), ("a", "b"), "[] -> [a, b]"),
+        (("x",), tuple("abcdefghijklmnopqrstuvwxyz"), "[x] -> 26 items"),
+        ("x" * 61, "y", f"{'x' * 59}… -> y"),
+        ("a\nb", "\u202eb", "a\\nb -> \\u202eb"),
+        (Secret("old"), Secret("new"), "*** -> ***"),
+        (None, Password("new"), "none -> ***"),
+        ((Item(("red", "h:1")),), (), "[[red h:1]] -> []"),
+        (None, RemoteMsgVpn(name="b", location="h", password=Secret("pw")), "none -> {…}"),
+        ((RemoteMsgVpn(name="b", location="h"),), (), "1 items -> []"),
+    ],
+)
+def test_one_line_without_secrets(before: object, after: object, shown: str) -> None:
+    """A change is one line: where, from what to what, what it takes."""
+    change = Change((*CHANGED_BRIDGE, "max_ttl"), before, after, Effect.IN_PLACE)
+    assert describe(change) == f"msg_vpns.blue.bridges.from-x.max_ttl: {shown} (at once)"
+    assert repr(change) == f"Change({describe(change)})"
+
+
+def test_objects() -> None:
+    """An object that came or went is told without what is in it."""
+    remote = RemoteMsgVpn(name="b", location="h", password=Secret("pw"))
+    path = (*CHANGED_BRIDGE, "remote_msg_vpns", Item(("b", "h")))
+    assert describe(Change(path, None, remote, Effect.ADDED)) == (
+        "msg_vpns.blue.bridges.from-x.remote_msg_vpns[b h]: added"
+    )
+    assert describe(Change(path, remote, None, Effect.REMOVED)).endswith("[b h]: removed")
+
+
+def test_paths() -> None:
+    """A path names items by what identifies them, and breaks no line."""
+    item = Item(("mqtt", "127.0.0.1:0"), 1)
+    assert show_change_path(("listeners", item, "enabled")) == (
+        "listeners[mqtt 127.0.0.1:0 #2].enabled"
+    )
+    path = (*CHANGED_BRIDGE, "remote_subscriptions", Item(("a\nb",)))
+    assert show_change_path(path).endswith("remote_subscriptions[a\\nb]")
+    assert show_change_path(("[x]",)) == "[x]"
+
+
+def test_each_effect_has_its_words() -> None:
+    """Two effects are never told alike."""
+    assert len({effect.value for effect in Effect}) == len(list(Effect)) == 9
+
+
+def walk(model: type[Model], above: Pattern = ()) -> Iterator[tuple[Pattern, bool]]:
+    """The pattern of every key below a model, and whether it has a value that changes as one."""
+    for name, field in model.model_fields.items():
+        kind = kind_of(field.annotation)
+        pattern = (*above, field.alias or name)
+        if kind.form == "model" and kind.model is not None:
+            if kind.optional:
+                yield pattern, True
+            yield from walk(kind.model, pattern)
+        elif kind.form == "named" and kind.model is not None:
+            yield from walk(kind.model, (*pattern, ANY))
+        elif pattern in IDENTITIES and kind.model is not None:
+            yield pattern, False
+            for inner, whole in walk(kind.model, (*pattern, ANY)):
+                yield (
+                    inner,
+                    whole
+                    and inner[len(pattern) + 1 :] not in {(key,) for key in IDENTITIES[pattern]},
+                )
+        else:
+            yield pattern, True
+
+
+KEYS = dict(walk(RouterConfig))
+NEEDED = [pattern for pattern, whole in KEYS.items() if whole]
+
+
+@pytest.mark.parametrize("pattern", NEEDED, ids=".".join)
+def test_every_key_has_a_row(pattern: Pattern) -> None:
+    """No key of the models was added without somebody deciding what its change does."""
+    assert pattern in TABLE
+
+
+def test_walk_sees_the_models() -> None:
+    """The walk above goes as deep as the models do."""
+    assert len(NEEDED) > 150
+    assert ("msg_vpns", ANY, "queues", ANY, "redelivery", "delay", "multiplier") in NEEDED
+    assert ("listeners", ANY, "protocol") not in NEEDED
+
+
+def test_no_row_is_stale() -> None:
+    """Each row is about a key that there is, or about the objects of a mapping."""
+    objects = {pattern[:-1] for pattern in KEYS if len(pattern) > 1}
+    for pattern in TABLE:
+        assert pattern in KEYS or (pattern[-1] == ANY and pattern in objects), pattern
+
+
+def test_identities_are_keys() -> None:
+    """What identifies an item is a required key of it."""
+    for pattern, keys in IDENTITIES.items():
+        for key in keys:
+            assert (*pattern, ANY, key) in KEYS
+
+
+BRIDGE_PATTERN = "msg_vpns.*.bridges.*."
+
+
+@pytest.mark.parametrize(
+    ("dotted", "after", "effect"),
+    [
+        ("router.name", "x", Effect.RESTART),
+        ("guaranteed_msging.enabled", False, Effect.RESTART),
+        ("guaranteed_msging.max_msg_spool_usage", 7, Effect.IN_PLACE),
+        ("msg_vpns.*.queues.*.max_spooled_msg_count", 7, Effect.IN_PLACE),
+        ("msg_vpns.*.mqtt.session_queue.max_msg_size", 7, Effect.NEXT_LOGIN),
+        ("msg_vpns.*.replay_logs.*.ingress_enabled", False, Effect.IN_PLACE),
+        ("msg_vpns.*.client_profiles.*.end_to_end_bridge", "b", Effect.NEXT_LOGIN),
+        ("trace.directory", "x", Effect.RESTART),
+        ("listeners.*.enabled", False, Effect.REBIND),
+        ("listeners.*.tls.certificate", "x", Effect.IN_PLACE),
+        ("listeners.*.msg_vpn", "x", Effect.NEXT_LOGIN),
+        ("msg_vpns.*.enabled", False, Effect.DISCONNECT),
+        ("msg_vpns.*.enabled", True, Effect.IN_PLACE),
+        ("msg_vpns.*.client_usernames.*.enabled", False, Effect.DISCONNECT),
+        ("msg_vpns.*.client_usernames.*.enabled", True, Effect.NEXT_LOGIN),
+        (
+            "msg_vpns.*.client_profiles.*.allow_bridge_connections_enabled",
+            False,
+            Effect.DISCONNECT,
+        ),
+        ("msg_vpns.*.acl_profiles.*.publish_topic.exceptions", (), Effect.IN_PLACE),
+        ("msg_vpns.*.acl_profiles.*.client_connect.exceptions", (), Effect.DISCONNECT),
+        ("msg_vpns.*.max_subscription_count", 7, Effect.IN_PLACE),
+        ("msg_vpns.*.bridging.tls_server_cert.ca", "x", Effect.RECONNECT),
+        (BRIDGE_PATTERN + "enabled", False, Effect.IN_PLACE),
+        (BRIDGE_PATTERN + "max_ttl", 7, Effect.IN_PLACE),
+        (BRIDGE_PATTERN + "on_reject", "park", Effect.IN_PLACE),
+        (BRIDGE_PATTERN + "lane_by", "partition-key", Effect.IN_PLACE),
+        (BRIDGE_PATTERN + "retained", "replay", Effect.IN_PLACE),
+        (BRIDGE_PATTERN + "topic_mapping", (), Effect.IN_PLACE),
+        (BRIDGE_PATTERN + "remote_connection.heartbeat_interval", 7, Effect.RECONNECT),
+        (BRIDGE_PATTERN + "remote_authentication.basic.password", None, Effect.NEXT_LOGIN),
+        (BRIDGE_PATTERN + "remote_msg_vpns.*.egress_flow_window_size", 7, Effect.IN_PLACE),
+        (BRIDGE_PATTERN + "remote_msg_vpns.*.tls_enabled", True, Effect.RECONNECT_IF_USED),
+        (BRIDGE_PATTERN + "remote_msg_vpns.*.enabled", False, Effect.RECONNECT_IF_USED),
+        (BRIDGE_PATTERN + "remote_msg_vpns.*.enabled", True, Effect.IN_PLACE),
+    ],
+)
+def test_effects(dotted: str, after: object, effect: Effect) -> None:
+    """What the documentation promises of a reload stands in the table."""
+    assert effect_of(tuple(dotted.split(".")), after) is effect
+
+
+def test_nothing_else_has_an_effect() -> None:
+    """A key without a row is a mistake and not a guess."""
+    with pytest.raises(KeyError):
+        effect_of(("router", "colour"), 1)
+
+
+def config_from(data: Any) -> RouterConfig:
+    """The configuration of plain data."""
+    return RouterConfig.model_validate(data, context={ENVIRONMENT: {"NAME": "value", "X": "value"}})
+
+
+def whole() -> Any:
+    """Plain data with every key."""
+    return yaml.safe_load((CONFIGS / "reference.yaml").read_text(encoding="utf-8"))
+
+
+def test_equal_ones_are_one() -> None:
+    """The old object itself."""
+    before = config_from(whole())
+    assert reuse(before, config_from(whole())) is before
+
+
+def test_what_changed_is_new_and_the_rest_is_not() -> None:
+    """The result equals what was wanted, shares what it can, and neither is changed."""
+    before = config_from(whole())
+    data = whole()
+    data["msg_vpns"]["blue"]["queues"]["more"] = {}
+    (name, *_) = data["msg_vpns"]["blue"]["queues"]
+    data["msg_vpns"]["blue"]["max_subscription_count"] = 17
+    wanted = config_from(copy.deepcopy(data))
+    made = reuse(before, wanted)
+    assert made == wanted == config_from(data)
+    assert before == config_from(whole())
+    old, new = before.msg_vpns["blue"], made.msg_vpns["blue"]
+    assert new is not old
+    assert new.queues[name] is old.queues[name]
+    assert new.client_usernames is old.client_usernames
+    assert made.listeners is before.listeners
+    assert [change.path for change in changes(before, made)] == [
+        change.path for change in changes(before, wanted)
+    ]
+
+
+def test_order_and_origin_are_no_equality() -> None:
+    """Names in another order, and a secret that comes from elsewhere, are the new ones."""
+    one = {"router": {"name": "r"}, "msg_vpns": {"a": {}, "b": {}}}
+    two = {"router": {"name": "r"}, "msg_vpns": {"b": {}, "a": {}}}
+    before = config_from(one)
+    made = reuse(before, config_from(two))
+    assert list(made.msg_vpns) == ["b", "a"]
+    assert made.msg_vpns["a"] is before.msg_vpns["a"]
+
+    def user(password: Any) -> Any:
+        return {"router": {"name": "r"}, "management": {"users": {"ann": {"password": password}}}}
+
+    made = reuse(config_from(user("value")), config_from(user({"env": "NAME"})))
+    assert made.management.users["ann"].password.origin.kind == "env"
+    made = reuse(config_from(user({"env": "X"})), config_from(user({"env": "NAME"})))
+    assert made.management.users["ann"].password.origin.name == "NAME"
+
+
+def test_lists_that_grow_and_shrink() -> None:
+    """A list of another length is the new one; of the same length its equal items are shared."""
+
+    def listeners(*ports: int) -> Any:
+        items = [{"protocol": "mqtt", "bind": f"127.0.0.1:{port}"} for port in ports]
+        return {"router": {"name": "r"}, "listeners": items}
+
+    before = config_from(listeners(1, 2))
+    assert reuse(before, config_from(listeners(1))) == config_from(listeners(1))
+    made = reuse(before, config_from(listeners(1, 3)))
+    assert made.listeners[0] is before.listeners[0]
+    assert made == config_from(listeners(1, 3))

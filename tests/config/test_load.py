@@ -1,12 +1,21 @@
+"""Loading a file: what is refused, what is warned of, and where bridges may connect."""
+
+import copy
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from vpnrouter.config.load import load, read
+from vpnrouter.config.locations import Locations, RouterBridging
 from vpnrouter.config.model import Model
-from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT, REVEAL
 from vpnrouter.errors import ConfigError
 
@@ -176,3 +185,202 @@ def test_loaded_configuration_is_made_of_models() -> None:
     config = load(CONFIGS / "core.yaml").config
     assert isinstance(config.msg_vpns["yellow"], Model)
     assert isinstance(config.listeners, tuple)
+
+
+CASES = yaml.safe_load((Path(__file__).parent / "data" / "bad.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_refused(case: dict[str, Any], tmp_path: Path) -> None:
+    """Each bad configuration is refused with exactly these errors, each at its line and column."""
+    path = tmp_path / "router.yaml"
+    above = "" if case.get("whole") else "router: {name: here}\n"
+    path.write_text(above + case["config"], encoding="utf-8")
+    told = [found for found in read(path, {}).problems if found.severity == "error"]
+    expected = [line.replace("FILE", str(path)).split(" ", 1) for line in case["errors"]]
+    assert [f"{one.position.line}:{one.position.column}" for one in told] == [
+        place for place, _ in expected
+    ], told
+    for one, (_, part) in zip(told, expected, strict=True):
+        assert part in one.message
+    with pytest.raises(ConfigError) as refused:
+        load(path, {})
+    assert refused.value.problems == tuple(str(one) for one in told)
+
+
+def test_table_is_large() -> None:
+    """The table holds at least 60 cases, each under a name of its own."""
+    assert len({case["name"] for case in CASES}) == len(CASES) >= 60
+
+
+WHOLE = [
+    yaml.safe_load((CONFIGS / f"{name}.yaml").read_text(encoding="utf-8"))
+    for name in ("core", "edge", "reference")
+]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every value in plain data, its top left out."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, inner in pairs:
+        yield (*path, step)
+        if isinstance(inner, (dict, list)):
+            yield from places(inner, (*path, step))
+
+
+PLACES = [(number, path) for number, whole in enumerate(WHOLE) for path in places(whole)]
+ODD: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, -1, 1.5, 10**30, float("nan"), "", "x", "a//b", ">", "a/#", "v:", "[::1]:1",
+     "h:0", "scrypt$", "default", "*", [], [[]], [None], [""], ["!a", "!a"], {}, {"": None},
+     {"env": "NONE"}, {"file": "/"}, {"name": None}, {"enabled": {}}, {"a": {"b": ["c"]}}]
+)  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(PLACES), st.none() | ODD, st.booleans()), min_size=1, max_size=4
+    )
+)
+def test_damaged_configurations(
+    tmp_path_factory: Any, damage: list[tuple[tuple[int, tuple[Any, ...]], Any, bool]]
+) -> None:
+    """Any part of a good file may be missing or be anything else: problems, never a traceback."""
+    number = damage[0][0][0]
+    data = copy.deepcopy(WHOLE[number])
+    for (whole, path), value, removed in damage:
+        owner = data
+        try:
+            for step in path[:-1]:
+                owner = owner[step]
+            if whole != number:
+                continue
+            if removed:
+                del owner[path[-1]]
+            else:
+                owner[path[-1]] = value
+        except (KeyError, IndexError, TypeError):
+            continue
+    file = tmp_path_factory.getbasetemp() / "damaged.yaml"
+    text = yaml.safe_dump(data)
+    file.write_text(text)
+    reading = read(file, {})
+    refused = any(found.severity == "error" for found in reading.problems)
+    assert refused == (reading.loaded is None)
+    lines = text.splitlines()
+    for found in reading.problems:
+        assert 1 <= found.position.line <= len(lines)
+        assert 1 <= found.position.column <= len(lines[found.position.line - 1]) + 1
+
+
+NEAR = (
+    *("127.0.0.1", "127.8.9.1", "0.0.0.0", "0.1.2.3", "169.254.169.254", "224.0.0.1"),
+    *(
+        "::1",
+        "::",
+        "fe80::1",
+        "fe80::1%lo",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+    ),
+    "2002:7f00:1::",
+)
+
+
+def loaded(folder: Path, allowed: str = "[]", users: str = "{}", role: str = "admin") -> Loaded:
+    """A configuration with an overlay, and a bridge of the file's own and one of the overlay's."""
+    users = users.replace("ROLE", role)
+    bridge = (
+        "{{{name}: {{remote_authentication: {{basic: {{client_username: u}}}},"
+        " remote_msg_vpns: [{{name: v, location: '{at}'}}]}}}}"
+    )
+    own, other = (
+        bridge.format(name="own", at="127.0.0.1:1"),
+        bridge.format(name="api", at="127.0.0.1:2"),
+    )
+    file = folder / "r.yaml"
+    file.write_text(
+        f"router: {{name: r, data_dir: {folder}}}\nbridging: {{allowed_locations: {allowed}}}\n"
+        f"management: {{users: {users}}}\nmsg_vpns: {{blue: {{bridges: {own}}}, red: {{}}}}\n"
+    )
+    (folder / "overlay.yaml").write_text(f"msg_vpns: {{blue: {{bridges: {other}}}}}\n")
+    (folder / "overlay.yaml").chmod(0o600)
+    return load(file)
+
+
+LIMITED = "{t: {password: pw, role: ROLE, msg_vpns: [blue]}}"
+
+
+def test_who_is_asked(tmp_path: Path) -> None:
+    """Locations of the API, in message VPNs of which a limited user is admin; the file's own are free."""
+    rules = Locations(loaded(tmp_path, users=LIMITED))
+    assert rules.asks("blue", "127.0.0.1:2")
+    assert not rules.asks("blue", "127.0.0.1:1"), "it stands in the file"
+    assert not rules.asks("red", "127.0.0.1:1"), "nobody limited may change it"
+    assert not Locations(loaded(tmp_path)).asks("blue", "127.0.0.1:2")
+    read_only = Locations(loaded(tmp_path, users=LIMITED, role="read-only"))
+    assert not read_only.asks("blue", "127.0.0.1:2")
+    assert not Locations().asks("blue", "127.0.0.1:2")
+
+
+def test_what_stands_there_already_is_told_and_no_reason_not_to_start(tmp_path: Path) -> None:
+    """A warning names the location and where it stands; the file's own has none."""
+
+    def told(found: Loaded) -> list[str]:
+        return [str(one) for one in found.warnings if "allowed location" in one.message]
+
+    (one,) = told(loaded(tmp_path, users=LIMITED))
+    assert "overlay.yaml:1:" in one
+    assert "127.0.0.1:2 is no allowed location" in one
+    assert told(loaded(tmp_path)) == []
+
+
+@pytest.mark.parametrize("address", NEAR)
+def test_without_a_list(tmp_path: Path, address: str) -> None:
+    """The router's own machine and network segment are out of reach, however the address is written."""
+    rules = Locations(loaded(tmp_path, users=LIMITED))
+    assert not rules.allow("some.name", address, 55555)
+    assert not rules.may_be_allowed(address, 55555)
+    assert rules.allow("some.name", "192.0.2.1", 55555)
+    assert rules.may_be_allowed("some.name", 55555)
+    assert not rules.may_be_allowed("localhost", 55555)
+    assert not rules.may_be_allowed("a.LOCALHOST.", 55555)
+
+
+def test_with_a_list(tmp_path: Path) -> None:
+    """Networks, names and what is below a domain, each with its ports; nothing else."""
+    rules = Locations(
+        loaded(
+            tmp_path,
+            '["10.0.0.0/8", "127.0.0.1:1000-2000", "[2001:db8::/32]:1", host.example, "*.far.example:7"]',
+            LIMITED,
+        )
+    )
+    assert rules.allow("any.name", "10.1.2.3", 9)
+    assert rules.allow("127.0.0.1", "127.0.0.1", 1_500)
+    assert not rules.allow("127.0.0.1", "127.0.0.1", 2_001)
+    assert rules.allow("2001:db8::5", "2001:db8::5", 1)
+    assert not rules.allow("2001:db8::5", "2001:db8::5", 2)
+    assert rules.allow("HOST.example.", "192.0.2.1", 9)
+    assert rules.allow("a.far.example", "192.0.2.1", 7)
+    assert not rules.allow("a.far.example", "192.0.2.1", 8)
+    assert not rules.allow("far.example", "192.0.2.1", 7)
+    assert not rules.allow("other.example", "192.0.2.1", 9)
+
+
+@pytest.mark.parametrize("address", NEAR)
+def test_a_name_that_is_given_a_near_address(tmp_path: Path, address: str) -> None:
+    """A name in the list whose owner lets it mean this machine is not dialled: only a network allows that."""
+    rules = Locations(loaded(tmp_path, '["host.example"]', LIMITED))
+    assert rules.allow("host.example", "192.0.2.1", 1)
+    assert not rules.allow("host.example", address, 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "10.0.0.1/8", "1.2.3", "a:0", "a:9-8", "a:70000", "a b", "[x]:1", "::1", "a:b:c", "*"],
+)
+def test_patterns_that_are_none(text: str) -> None:
+    """A text that is no pattern is refused, and the error says what a pattern looks like."""
+    with pytest.raises(ValidationError):
+        RouterBridging.model_validate({"allowed_locations": [text]})

@@ -1,0 +1,540 @@
+"""Models: what they take, what they refuse, and what holds where nothing is written."""
+
+from typing import Any, get_args
+
+import pytest
+from pydantic import Field, TypeAdapter, ValidationError
+
+from vpnrouter import limits
+from vpnrouter.config import model
+from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Listener, ListenerTls
+from vpnrouter.config.model import Many, Model, Named, model_of
+from vpnrouter.config.model_schema import kind_of
+from vpnrouter.config.msg_vpn import GROUPS, MsgVpn, allow_by_default
+from vpnrouter.config.router import AreaLevel, LevelName, Levels, Logging, Management, RouterConfig
+from vpnrouter.config.secrets import REVEAL
+from vpnrouter.config.settings_models import AclProfile, RemoteMsgVpn
+from vpnrouter.config.trace import Otlp, Trace, TraceFilter
+from vpnrouter.events.table import AREAS, NAMES
+from vpnrouter.settings import bridge
+from vpnrouter.settings.address import Address
+from vpnrouter.settings.event import PercentThreshold, QueueEvent, RateThreshold, SpoolThreshold
+
+
+class Inner(Model):
+    """A model inside."""
+
+    number: int = 3
+
+
+class Outer(Model):
+    """A model with one of each container."""
+
+    items: Many[Inner] = ()
+    by_name: Named[str, Inner] = Field(default_factory=dict)
+    inner: Inner = Inner()
+
+
+def test_models_do_not_change() -> None:
+    """A loaded configuration cannot be changed by whoever holds it."""
+    with pytest.raises(ValidationError, match="frozen"):
+        Outer().inner = Inner(number=4)  # type: ignore[misc]
+
+
+def test_nothing_is_coerced() -> None:
+    """Text is not a number, however much it looks like one."""
+    with pytest.raises(ValidationError, match="valid integer"):
+        Inner.model_validate({"number": "4"})
+
+
+def test_unknown_keys_are_refused() -> None:
+    """A key that no model knows does not pass silently."""
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Inner.model_validate({"numbre": 4})
+
+
+def test_a_key_without_a_value_is_empty() -> None:
+    """`items:`, `by_name:` and `inner:` with nothing behind them are empty, not wrong."""
+    nothing = {"items": None, "by_name": None, "inner": None}
+    assert Outer.model_validate(nothing) == Outer()
+    assert Outer.model_validate({"by_name": {"a": None}}).by_name == {"a": Inner()}
+
+
+def test_lists_become_tuples_and_items_stay_strict() -> None:
+    """A list of the document is a tuple in the model; its items are not coerced either."""
+    assert Outer.model_validate({"items": [{"number": 5}]}).items == (Inner(number=5),)
+    with pytest.raises(ValidationError, match="valid integer"):
+        Outer.model_validate({"items": [{"number": 5.5}]})
+
+
+def test_errors_do_not_show_input() -> None:
+    """The text of a validation error never holds what was given: it may be a secret."""
+    with pytest.raises(ValidationError) as error:
+        Inner.model_validate({"number": "hunter2"})
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "longest"),
+    [
+        (model.RouterName, 64),
+        (model.MsgVpnName, 32),
+        (model.BridgeName, 150),
+        (model.QueueName, 200),
+        (model.TopicEndpointName, 200),
+        (model.ReplayLogName, 185),
+        (model.ClientUsernameName, 189),
+        (model.ClientProfileName, 32),
+        (model.AclProfileName, 32),
+        (model.UserName, 189),
+        (model.FilePath, 4096),
+    ],
+)
+def test_lengths(kind: Any, longest: int) -> None:
+    """Each name has 1 to as many characters as the field allows, and not one more."""
+    adapter = TypeAdapter(kind)
+    assert adapter.validate_python("a" * longest) == "a" * longest
+    with pytest.raises(ValidationError, match=f"at most {longest} are allowed"):
+        adapter.validate_python("a" * (longest + 1))
+    with pytest.raises(ValidationError, match="must not be empty"):
+        adapter.validate_python("")
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (model.RouterName, "edge-1.eu_west", "/ =é"),
+        (model.MsgVpnName, "blue VPN/ü@x", "*?"),
+        (model.BridgeName, '#a-b:"~`!\\@$%|^()_+={},.;[]', "/*?<> é"),
+        (model.QueueName, "#P2P/QUE/orders ü", "*?'<>&;"),
+        (model.ClientUsernameName, "ann@example.com", "*?"),
+        (model.ClientProfileName, "#client-profile", ". /@é"),
+        (model.AclProfileName, "any thing", ""),
+        (model.UserName, "ann@example.com", ":"),
+    ],
+)
+def test_characters(kind: Any, good: str, bad: str) -> None:
+    """Each name takes the field's characters and refuses each forbidden one."""
+    adapter = TypeAdapter(kind)
+    assert adapter.validate_python(good) == good
+    for character in bad + "\n\0\x85":
+        with pytest.raises(ValidationError, match=r"must not contain|may only contain"):
+            adapter.validate_python(f"a{character}b")
+
+
+def test_hash_leads_a_client_profile_name_only() -> None:
+    """`#` may stand first in a client profile name and nowhere else."""
+    with pytest.raises(ValidationError, match="after an optional leading #"):
+        TypeAdapter(model.ClientProfileName).validate_python("a#b")
+
+
+RemoteConnection = model_of(bridge.RemoteConnection)
+RemoteSubscription = model_of(bridge.RemoteSubscription)
+
+
+def test_remote_address() -> None:
+    """The address of a location follows TLS; a location that names a router has none."""
+    assert RemoteMsgVpn(name="b", location="h").address == Address("h", 55555)
+    assert RemoteMsgVpn(name="b", location="h", tls_enabled=True).address == Address("h", 55443)
+    assert RemoteMsgVpn(name="b", location="v:core").address is None
+
+
+def test_short_and_long_subscriptions() -> None:
+    """A filter alone says the same as a mapping with only a topic."""
+    bridge = Bridge.model_validate(
+        {
+            "remote_subscriptions": [
+                "a",
+                {"topic": "a"},
+                {"topic": "b", "deliver_always_enabled": True},
+            ]
+        }
+    )
+    assert bridge.remote_subscriptions == (
+        RemoteSubscription(topic="a"),
+        RemoteSubscription(topic="a"),
+        RemoteSubscription(topic="b", deliver_always_enabled=True),
+    )
+
+
+@pytest.mark.parametrize("interval", [0, 100, 600_000])
+def test_heartbeat_intervals(interval: int) -> None:
+    """No heartbeat, and what routers agree to."""
+    written = RemoteConnection.model_validate({"heartbeat_interval": interval})
+    assert written.heartbeat_interval == interval
+
+
+def test_too_short_heartbeat_intervals() -> None:
+    """Below what routers agree to, only none at all is taken."""
+    with pytest.raises(ValidationError, match="must be 0 or from 100"):
+        RemoteConnection.model_validate({"heartbeat_interval": 99})
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("ECDHE-RSA-AES256-GCM-SHA384:NONSENSE", "'NONSENSE' is no cipher suite of TLS 1.2"),
+        ("TLS_AES_256_GCM_SHA384", "is no cipher suite of TLS 1.2"),
+        ("", "'' is no cipher suite"),
+        (":".join(["ECDHE-RSA-AES256-GCM-SHA384"] * 100), "at most 2048 characters"),
+    ],
+)
+def test_cipher_suites(written: str, said: str) -> None:
+    """Each cipher suite has to be one that OpenSSL knows: it would silently ignore others."""
+    assert Bridge(tls_cipher_suite_list="ECDHE-RSA-AES256-GCM-SHA384").tls_cipher_suite_list
+    with pytest.raises(ValidationError, match=said):
+        Bridge(tls_cipher_suite_list=written)
+
+
+TopicMapping = model_of(bridge.TopicMapping)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"from": "a/*", "to": "b/{1}"},
+        {"add_prefix": "a/"},
+        {"strip_prefix": "a/", "direction": "out"},
+        {"strip_prefix": "a/", "direction": "both"},
+    ],
+)
+def test_each_form(written: dict[str, Any]) -> None:
+    """A mapping has one of three forms, and goes in unless it says otherwise."""
+    mapping = TopicMapping.model_validate(written)
+    assert mapping.model_dump(exclude_none=True, by_alias=True) == {"direction": "in", **written}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {},
+        {"direction": "in"},
+        {"from": "a"},
+        {"to": "a"},
+        {"from": "a", "to": "b", "add_prefix": "c"},
+        {"from": "a", "add_prefix": "c"},
+        {"add_prefix": "a", "strip_prefix": "a"},
+    ],
+)
+def test_exactly_one_form(written: dict[str, Any]) -> None:
+    """No form, half of one or two of them are refused with the forms that there are."""
+    with pytest.raises(ValidationError, match="exactly one of from with to, add_prefix, strip"):
+        TopicMapping.model_validate(written)
+
+
+def test_one_mark_keeps_the_other() -> None:
+    """What is not written stays at the default of that threshold."""
+    queue: Any = model_of(QueueEvent)
+    found = queue.model_validate({"msg_spool_usage_threshold": {"set_percent": 90}})
+    assert found.msg_spool_usage_threshold.model_dump() == {"set_percent": 90, "clear_percent": 18}
+
+
+@pytest.mark.parametrize(
+    ("declared", "written"),
+    [
+        (PercentThreshold, {"set_percent": 50}),
+        (SpoolThreshold, {"set_percent": 10}),
+        (RateThreshold, {"set_value": 1}),
+    ],
+)
+def test_marks_in_the_wrong_order(
+    declared: type[PercentThreshold | RateThreshold], written: dict[str, int]
+) -> None:
+    """A value that clears above the one that sets would flap."""
+    with pytest.raises(ValidationError, match="is above set_"):
+        model_of(declared).model_validate(written)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [None, {}, {"client_profiles": None, "acl_profiles": None, "client_usernames": None}],
+)
+def test_built_in_objects(written: object) -> None:
+    """Client profile, ACL profile and client username `default` exist without being written."""
+    vpn = MsgVpn.model_validate(written)
+    assert list(vpn.client_profiles) == ["default"]
+    assert list(vpn.acl_profiles) == ["default"]
+    assert list(vpn.client_usernames) == ["default"]
+    assert vpn.acl_profiles["default"].publish_topic.default_action == "allow"
+    assert not vpn.client_profiles["default"].allow_bridge_connections_enabled
+    assert vpn.client_usernames["default"].password is None
+
+
+def test_built_in_objects_beside_written_ones() -> None:
+    """Writing another profile leaves the built-in one; writing `default` changes it."""
+    vpn = MsgVpn.model_validate(
+        {
+            "acl_profiles": {"closed": {}},
+            "client_profiles": {"default": {"max_outbox_bytes": 65_536}},
+            "client_usernames": {"default": {"enabled": False}},
+        }
+    )
+    assert vpn.acl_profiles["closed"].subscribe_topic.default_action == "disallow"
+    assert vpn.acl_profiles["default"].subscribe_topic.default_action == "allow"
+    assert vpn.client_profiles["default"].max_outbox_bytes == 65_536
+    assert not vpn.client_usernames["default"].enabled
+
+
+def actions(profile: AclProfile) -> list[str]:
+    """The default action of each group."""
+    return [getattr(profile, group).default_action for group in GROUPS]
+
+
+def test_groups_are_all_of_the_profile() -> None:
+    """Every part of a profile has a default action."""
+    assert set(GROUPS) == set(AclProfile.model_fields)
+
+
+def test_a_written_profile_starts_at_disallow() -> None:
+    """As in the field; share names start at allow, as there."""
+    assert actions(AclProfile()) == ["disallow", "disallow", "disallow", "allow"]
+
+
+@pytest.mark.parametrize("written", [None, {}, {"publish_topic": None}, {"publish_topic": {}}])
+def test_the_profile_default_starts_at_allow(written: object) -> None:
+    """What is not written for the built-in profile allows."""
+    assert actions(AclProfile.model_validate(allow_by_default(written))) == ["allow"] * 4
+
+
+def test_the_profile_default_can_be_closed() -> None:
+    """What is written for the built-in profile holds."""
+    written = {"publish_topic": {"default_action": "disallow", "exceptions": ["a"]}}
+    profile = AclProfile.model_validate(allow_by_default(written))
+    assert actions(profile) == ["allow", "disallow", "allow", "allow"]
+    assert profile.publish_topic.exceptions == ("a",)
+
+
+@pytest.mark.parametrize("written", ["x", 3, {"publish_topic": 3}])
+def test_wrong_types_are_left_for_validation(written: object) -> None:
+    """What is no mapping comes through as it is, so that its error is told at its place."""
+    opened = allow_by_default(written)
+    assert opened == written if not isinstance(written, dict) else opened["publish_topic"] == 3  # type: ignore[index]
+
+
+def test_version_is_text() -> None:
+    """An unquoted 1.3 is a number in YAML, and nothing older than 1.2 can be asked for."""
+    for version in (1.3, "1.1", "1.0"):
+        with pytest.raises(ValidationError):
+            ListenerTls.model_validate({"certificate": "a", "key": "b", "min_version": version})
+
+
+PROTOCOLS = set(kind_of(Listener.model_fields["protocol"].annotation).choices)
+
+
+def test_protocols() -> None:
+    """Each protocol has a form with TLS, whose name ends in s; four lead into a message VPN."""
+    assert {"mqtt", "ws", "link", "http"} == PROTOCOLS - TLS_PROTOCOLS - {"ws" + "s"}
+    assert {f"{plain}s" for plain in PROTOCOLS - TLS_PROTOCOLS} == TLS_PROTOCOLS
+    assert {"mqtt", "mqtts", "ws", "wss"} == CLIENT_PROTOCOLS
+
+
+@pytest.mark.parametrize(
+    ("bind", "address"), [("[::1]:0", Address("::1", 0)), ("h:9", Address("h", 9))]
+)
+def test_address(bind: str, address: Address) -> None:
+    """A listener knows its address taken apart, and is on unless switched off."""
+    listener = Listener(protocol="mqtt", bind=bind)
+    assert listener.address == address
+    assert listener.enabled
+    assert listener.msg_vpn is None
+
+
+def test_areas_and_levels_are_those_of_the_events() -> None:
+    """Each area of the event log has a key, and each level a name."""
+    assert tuple(Levels.model_fields) == AREAS
+    assert get_args(LevelName) == NAMES
+    assert get_args(AreaLevel) == ("default", *NAMES)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [{"format": "xml"}, {"level": "loud"}, {"levels": {"clients": "info"}}, {"rate_limit": -1}],
+)
+def test_refused(written: dict[str, object]) -> None:
+    """What no version knows."""
+    with pytest.raises(ValidationError):
+        Logging.model_validate(written)
+
+
+def test_user() -> None:
+    """A user may look at everything unless more or less is written."""
+    users = Management.model_validate(
+        {"users": {"ann": {"password": "pw"}, "bob": {"password": "pw", "msg_vpns": ["blue"]}}}
+    ).users
+    assert users["ann"].role == "read-only"
+    assert users["ann"].msg_vpns is None
+    assert users["bob"].msg_vpns == ("blue",)
+    assert users["ann"].password.verify(b"pw")
+
+
+def test_empty_list_is_not_everything() -> None:
+    """A user of no message VPN is not a user of all of them."""
+    users = Management.model_validate({"users": {"a": {"password": "p", "msg_vpns": []}}}).users
+    assert users["a"].msg_vpns == ()
+
+
+def test_smallest_configuration() -> None:
+    """A router needs a name and nothing else."""
+    config = RouterConfig.model_validate({"router": {"name": "r"}})
+    assert config.router.data_dir == "./data"
+    assert config.listeners == ()
+    assert config.trace is None
+    assert config.management.users == {}
+    assert config.msg_vpns == {}
+
+
+def test_name_is_needed() -> None:
+    """A router without a name cannot be told from another one."""
+    nameless: list[dict[str, object]] = [{}, {"router": {}}]
+    for written in nameless:
+        with pytest.raises(ValidationError, match="Field required"):
+            RouterConfig.model_validate(written)
+
+
+def test_message_vpns_are_bounded() -> None:
+    """More of them than any router has are refused before the first is looked at."""
+    named = {f"v{number}": {"none": 1} for number in range(limits.MSG_VPNS + 1)}
+    with pytest.raises(ValidationError) as refused:
+        RouterConfig.model_validate({"router": {"name": "r"}, "msg_vpns": named})
+    assert [each["loc"] for each in refused.value.errors()] == [("msg_vpns",)]
+
+
+def test_a_written_block_traces() -> None:
+    """A block with a directory traces one message in a hundred."""
+    trace = Trace(directory="t")
+    assert trace.enabled
+    assert trace.sample == 0.01
+    assert trace.rotation.max_bytes == limits.TRACE_FILE_BYTES
+    assert (trace.retention.max_days, trace.retention.max_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("sample", [0, 0.0, 1, 1.0, 0.5])
+def test_share(sample: float) -> None:
+    """The share is a number from 0 to 1, with or without a point."""
+    assert Trace.model_validate({"directory": "t", "sample": sample}).sample == sample
+
+
+@pytest.mark.parametrize("sample", [-0.01, 1.01, True, float("inf"), float("nan"), "1"])
+def test_no_share(sample: object) -> None:
+    """Everything else is refused."""
+    with pytest.raises(ValidationError):
+        Trace.model_validate({"directory": "t", "sample": sample})
+
+
+def test_a_name_is_enough() -> None:
+    """What is left out fits everything, and all of it is traced."""
+    one = TraceFilter(trace_filter_name="f")
+    assert (one.enabled, one.sample, one.topic_syntax) == (True, 1.0, "smf")
+    assert one.subscriptions == one.msg_vpns == ()
+    assert one.client_usernames == one.client_names == ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"trace_filter_name": ""},
+        {"trace_filter_name": "x" * (limits.TRACE_FILTER_NAME_LENGTH + 1)},
+        {"trace_filter_name": "f", "sample": 1.5},
+        {"trace_filter_name": "f", "sample": float("nan")},
+        {"trace_filter_name": "f", "topic_syntax": "regex"},
+        {"trace_filter_name": "f", "client_names": [""]},
+        {"trace_filter_name": "f", "msg_vpns": ["*"]},
+        {"trace_filter_name": "f", "client_usernames": "ann"},
+        {"trace_filter_name": "f", "rate": 1},
+    ],
+)
+def test_refused_trace_filters(given: dict[str, Any]) -> None:
+    """Everything else is refused."""
+    with pytest.raises(ValidationError):
+        TraceFilter.model_validate(given)
+
+
+def test_as_many_as_the_bound() -> None:
+    """The list is bounded."""
+    filters = [{"trace_filter_name": f"f{number}"} for number in range(limits.TRACE_FILTERS + 1)]
+    assert len(Trace.model_validate({"directory": "t", "filters": filters[:-1]}).filters) == 64
+    with pytest.raises(ValidationError):
+        Trace.model_validate({"directory": "t", "filters": filters})
+
+
+def test_nothing_is_sent_unless_asked_for() -> None:
+    """Off by default, with the collector's usual address on this machine."""
+    otlp = Otlp()
+    assert not otlp.enabled
+    assert otlp.endpoint == "http://127.0.0.1:4318/v1/traces"
+    assert (otlp.headers, otlp.timeout_s, otlp.max_queue) == ({}, 10, limits.OTLP_QUEUE_ROWS)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["http://c/v1/traces", "https://c.example:443/x?tenant=1", "http://[::1]:4318/v1/traces"],
+)
+def test_addresses(endpoint: str) -> None:
+    """A URL with host and, if wanted, port, path and query."""
+    assert Otlp(endpoint=endpoint).endpoint == endpoint
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "says"),
+    [
+        ("127.0.0.1:4318", "http://HOST:PORT/PATH"),
+        ("grpc://c:4317", "http://HOST:PORT/PATH"),
+        ("http://:4318/", "http://HOST:PORT/PATH"),
+        ("http://c:0/", "http://HOST:PORT/PATH"),
+        ("http://c:70000/", "http://HOST:PORT/PATH"),
+        ("http://c:x/", "http://HOST:PORT/PATH"),
+        ("http://[::1/", "http://HOST:PORT/PATH"),
+        ("http://user:pw@c/", "give a header"),
+        ("http://c/v1 traces", "no blanks"),
+        ("http://c/v1\r\nx: y", "no blanks"),
+        ("http://ü/", "ASCII"),
+        ("http://c/#x", "after #"),
+        ("http://c/" + "x" * limits.LOCATION_LENGTH, "at most"),
+        ("", "http://HOST:PORT/PATH"),
+    ],
+)
+def test_no_addresses(endpoint: str, says: str) -> None:
+    """Everything else is refused, and the message says what is wanted."""
+    with pytest.raises(ValidationError, match=says):
+        Otlp(endpoint=endpoint)
+
+
+def test_header_values_are_secrets() -> None:
+    """They are shown nowhere, may come from the environment, and are written back only on demand."""
+    otlp = Otlp.model_validate(
+        {"headers": {"authorization": "Bearer abc", "X-Key": {"env": "KEY"}}},
+        context={"environment": {"KEY": "from-there"}},
+    )
+    assert otlp.headers["authorization"].reveal() == "Bearer abc"
+    assert otlp.headers["X-Key"].reveal() == "from-there"
+    assert "abc" not in repr(otlp)
+    assert "from-there" not in repr(otlp)
+    assert otlp.model_dump()["headers"] == {"authorization": "********", "X-Key": {"env": "KEY"}}
+    assert otlp.model_dump(context={REVEAL: True})["headers"]["authorization"] == "Bearer abc"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "ä", "a\n", "x" * 129])
+def test_no_header_names(name: str) -> None:
+    """A header's name is a token of HTTP."""
+    with pytest.raises(ValidationError, match="header's name"):
+        Otlp.model_validate({"headers": {name: "x"}})
+
+
+@pytest.mark.parametrize("value", ["bad\nb: c", "bad\r", "bad\x00", " bad", "bad☃"])
+def test_no_header_values(value: str) -> None:
+    """What would begin another header is refused, and not shown."""
+    with pytest.raises(ValidationError, match="header authorization") as caught:
+        Otlp.model_validate({"headers": {"authorization": value}})
+    assert "bad" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("timeout_s", 0), ("timeout_s", 301), ("max_queue", 999), ("max_queue", 10_000_001)],
+)
+def test_bounds(field: str, value: int) -> None:
+    """Times and sizes have both a least and a most."""
+    with pytest.raises(ValidationError):
+        Otlp.model_validate({field: value})
