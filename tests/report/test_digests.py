@@ -288,10 +288,3 @@ def test_doubles(mesh: Mesh) -> None:
     }
     assert (two["who"], two["other"]) == ("edge/blue:fares", "edge/blue:spare")
     assert (two["messages"], two["copies"], two["example_trace"]) == (1, 1, f"{1:032x}")
-
-
-def test_every_digest_has_its_own_columns() -> None:
-    """Each digest counts something and names no column twice."""
-    for name, digest in DIGESTS.items():
-        assert len(set(digest.names)) == len(digest.names), name
-        assert {"count", "messages", "enqueued", "event"} & set(digest.names), name

@@ -157,13 +157,6 @@ def test_the_page_shows_the_analysis(analysis: Analysis) -> None:
     assert (contents.span, contents.notes) == (analysis.span, ["a note"])
 
 
-def test_every_table_names_its_columns_once() -> None:
-    """In each result table all names differ, and every column may be null."""
-    for name, table in SCHEMAS.items():
-        assert len(set(table.names)) == len(table.names), name
-        assert all(field.nullable for field in table.fields), name
-
-
 def file(router: str, rows: int, sample: float | None) -> TraceFile:
     """A trace file."""
     path = Path(f"/traces/{router}.parquet")

