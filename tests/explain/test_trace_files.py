@@ -1,4 +1,4 @@
-"""The way of a message that really went, out of many files."""
+"""The way of a message that was recorded in trace files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from vpnrouter.config.load import load
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.explain import explain_trace
-from vpnrouter.explain.request import BRIDGE, CLIENT, Event, UsageError
+from vpnrouter.explain.request import BRIDGE, CLIENT, Event, UsageError, path_of
 from vpnrouter.explain.trace_files import parse_trace_id, read_trace
 from vpnrouter.trace.schema import FILE_COLUMNS, file_metadata
 
@@ -154,3 +154,11 @@ def test_an_unknown_message(traces: Path, tmp_path: Path) -> None:
         read_trace([tmp_path / "gone"], ID)
     with pytest.raises(OperationError, match="no trace of message"):
         explain_trace(ID, [])
+
+
+def test_places_and_paths() -> None:
+    """Both sides as router/vpn, and the way before."""
+    event = Event("a", "bridge_send", "v", peer_router="b", peer_vpn="w")
+    assert (event.place, event.peer, Event("a", "ingress").peer) == ("a/v", "b/w", "")
+    assert path_of("a/v>b/w") == ("a/v", "b/w")
+    assert path_of("") == ()
