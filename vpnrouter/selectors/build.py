@@ -1,4 +1,4 @@
-"""From the text of a selector to its conditions, each part checked for what it may be where it stands."""
+"""Builds the conditions of a selector from its parsed parts, and checks the type of each part."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def term_of(operand: Operand) -> Term:
 
 
 def name_of(operand: Operand, keyword: str) -> str:
-    """The property's name where nothing else may stand. Raises SelectorError."""
+    """Return the property's name where only a name is allowed. Raises SelectorError."""
     if isinstance(operand, NameOperand):
         return operand.name
     raise _not(f"a property before {keyword.upper()}", operand, _hint(operand))
@@ -146,10 +146,7 @@ _DEEPER: Final = frozenset({"group", "negation", "signed"})
 
 
 def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
-    """The names in a parsed selector and its condition; `text` is what was parsed.
-
-    Raises SelectorError.
-    """
+    """Return the names in a parsed selector and its condition; `text` is the selector. Raises SelectorError."""
     names: set[str] = set()
     # Parts are built before the part that holds them, from a list, without recursion: the deepest ones first,
     # equally deep ones from left to right.
@@ -350,11 +347,11 @@ _KNOWN: Final[dict[str, Selector]] = {}
 
 
 def parse_selector(text: str) -> Selector:
-    """The selector that a text describes.
+    """Return the selector that `text` describes.
 
-    Raises SelectorError, one line with the position, where the text breaks the grammar of
-    docs/selectors.md, compares what can not be equal, names a header that messages do not have here,
-    or goes beyond SELECTOR_BYTES, SELECTOR_DEPTH or SELECTOR_NUMBER_LENGTH.
+    Raises SelectorError, one line with the position, where the text breaks the grammar of docs/selectors.md, compares
+    what cannot be equal, names a header that messages do not have here, or exceeds SELECTOR_BYTES, SELECTOR_DEPTH or
+    SELECTOR_NUMBER_LENGTH.
     """
     known = _KNOWN.get(text)
     if known is not None:

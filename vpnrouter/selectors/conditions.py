@@ -1,29 +1,15 @@
-"""Conditions of a selector in three-valued logic: on numbers, flags and texts, and what joins them.
+"""Evaluates the conditions of a selector in three-valued logic (Jakarta Messaging 3.1, 3.8.1.1).
 
-LIKE patterns are matched in time that grows with the text and never with its square.
+`test` returns TRUE, FALSE or UNKNOWN. A comparison with an unknown value is UNKNOWN, one between values of different
+types is FALSE. Conditions on a property's text hold their results for yes and no, so that the form with NOT is the
+same class. The depth of conditions is bounded by SELECTOR_DEPTH, and so is the recursion.
 
-Numbers of selectors: exact ones in the range of a Java long, approximate ones as double.
+Numbers are exact in the range of a Java long, and double beyond it; what is no finite double is no number. So no chain
+of operations can make a number that grows.
 
-An exact number beyond that range counts as approximate; what is no finite double is no number. So
-no chain of operations can make a number that grows.
-
-What has a value within a condition: numbers, properties taken as numbers, arithmetic.
-
-The classes here and in `conditions` are a selector made ready for evaluation. Their depth is bounded
-by SELECTOR_DEPTH, and so is the recursion.
-
-LIKE patterns, matched in time that grows with the text and never with its powers.
-
-A pattern is cut at `%` into pieces of fixed width. The first is held against the beginning of the
-text, the last against its end, each other one is searched behind the one before: the leftmost place
-is as good as any. No step is ever taken back.
-
-`test` gives TRUE, FALSE or UNKNOWN of `truth`. A comparison with something unknown is UNKNOWN, one
-between values of different types is FALSE (Jakarta Messaging 3.1, 3.8.1.1).
-
-Conditions on a property's text: equality, IN, LIKE, IS NULL.
-
-Each holds the results it gives for yes and no, so that the form with NOT is the same class.
+LIKE patterns are matched in time that grows with the text and never with its square. A pattern is cut at `%` into
+pieces of fixed width. The first is compared with the beginning of the text, the last with its end, and each other one
+is searched behind the one before: the leftmost place is as good as any, so no step is taken back.
 """
 
 from __future__ import annotations
@@ -50,7 +36,7 @@ def truth(holds: bool) -> int:
 
 
 def read_flag(text: str) -> int:
-    """What a property's text says: TRUE or FALSE in any case of letters, UNKNOWN for all else."""
+    """Return TRUE or FALSE for a text that says so in any case of letters, else UNKNOWN."""
     size = len(text)
     if size == 4 and text.lower() == "true":
         return TRUE
@@ -97,7 +83,7 @@ def bounded(value: Number) -> Number | None:
 
 
 def calculated(operator: str, left: Number, right: Number) -> Number | None:
-    """The result of + - * or /; None for a division by zero and for what no double can hold.
+    """Return the result of + - * or /; None for a division by zero and for what no double can hold.
 
     Two exact numbers divide as in Java, towards zero: -7 / 2 is -3.
     """

@@ -1,8 +1,4 @@
-"""The grammar of selectors and its parser: one pass over the text, with a stack for what is open.
-
-A syntax error says what stands there and what should.
-
-The grammar of selectors and its parser: one pass over the text, with a stack and without recursion.
+"""Parses selectors in one pass over the text, with a stack and without recursion.
 
     selector     disjunction
     disjunction  conjunction { OR conjunction }
@@ -19,8 +15,8 @@ The grammar of selectors and its parser: one pass over the text, with a stack an
     sign         { + | - } operand
     operand      NAME | QUOTED_NAME | STRING | NUMBER | TRUE | FALSE | "(" disjunction ")"
 
-Its time is linear in the length of the text. It parses what the grammar allows; `build` checks which types may stand
-on which side of an operator.
+A syntax error says what was found and what was expected. The time is linear in the length of the text. `build` checks
+which types may be on which side of an operator.
 """
 
 from __future__ import annotations
@@ -266,10 +262,10 @@ ACCEPTED: Final[dict[int, frozenset[str]]] = {
 
 @final
 class ParsedPart:
-    """A terminal, or what a rule made of parts.
+    """A terminal, or a rule of the grammar with its parts.
 
     `rule` is "" for a terminal that is no operand; then `text` is its text. `start` and `end` are its place in the
-    selector. In a rule's `parts`, None stands for a missing optional part. `build` sets `operand` and `depth`.
+    selector. In `parts`, None is a missing optional part. `build` sets `operand` and `depth`.
     """
 
     __slots__ = ("depth", "end", "operand", "parts", "rule", "start", "text")
@@ -293,7 +289,7 @@ class ParsedPart:
 
 @final
 class _OpenBracket:
-    """What was being read when a bracket opened: the parser's places in its stack, and its state there."""
+    """The parser's positions in its stack and its state when a bracket opened."""
 
     __slots__ = ("after", "conjunction", "predicate", "product", "rule", "start", "sum")
 
@@ -310,7 +306,7 @@ class _OpenBracket:
 
 
 def parse(text: str) -> ParsedPart:
-    """The whole of a selector as one part, for `build`.
+    """Parse a whole selector into one part, for `build`.
 
     Raises SelectorError, with the position and what was expected there, for what the grammar does not allow.
     """

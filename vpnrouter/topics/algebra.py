@@ -1,8 +1,7 @@
-"""Relations between filters: which topics they share, which filter takes in another.
+"""Computes relations between filters: which topics they share, and whether one covers another.
 
-Share names, #noexport and exception marks play no part: a filter stands for the set of topics that
-its levels match. `covers` leaves the bounds on levels and bytes out of account; a witness respects
-them.
+Share names, #noexport and exception marks play no part: a filter is the set of topics that its levels match. `covers`
+ignores the bounds on levels and bytes; a witness respects them.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""Cached routes of published topics, exact while subscriptions come and go.
+"""Caches the routes of published topics, exact while subscriptions come and go.
 
-The message path looks a topic up in `RouteCache.entries` and nothing else. When a subscription
-comes or goes, `invalidate` drops the keys it matches, so what is cached is always what the trie
-would say.
+The message path looks a topic up in `RouteCache.entries` and nothing else. For a new or removed subscription,
+`invalidate` drops the keys it matches, so the cache always agrees with the trie.
 
-A filter that would have to be compared with very many keys drops all of them instead, which takes no time. The
-memory of dropped routes is freed bit by bit, when new ones are cached.
-
-Keys stand in up to four generations by age, each with an index by level, so that a wildcard filter
-walks only where it can match and the oldest quarter goes as a whole.
+A filter that would have to be compared with very many keys drops all of them instead, which takes no time; their
+memory is freed bit by bit, when new routes are cached. Keys are kept in up to four generations by age, each with an
+index by level, so that a wildcard filter visits only possible matches and the oldest quarter leaves as a whole.
 """
 
 from __future__ import annotations

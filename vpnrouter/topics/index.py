@@ -1,7 +1,7 @@
-"""Topics by level: the trie turned round, for "which of these topics does this filter match?".
+"""Finds the topics that a filter matches: the trie turned round, with topics by level.
 
-The route cache asks it which routes a new subscription changes, retained messages which of them a new
-subscriber gets.
+The route cache uses it to find the routes that a new subscription changes, retained messages to find those for a new
+subscriber.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ EVERYTHING: Final = 1 << 62
 
 @final
 class _IndexNode:
-    """Cached topics that share their first levels: the one that ends here, and the others by level.
+    """Topics that share their first levels: the one that ends here, and the others by level.
 
-    A topic that shares no more levels with others stands there as its key, not as a branch.
+    A topic that shares no more levels with others is kept as its key, not as a node.
     """
 
     __slots__ = ("children", "key")
@@ -110,10 +110,10 @@ class TopicIndex:
 
 @final
 class _WalkPosition:
-    """Where a walk is in one branch: the names of its children when it came, and which is next.
+    """The position of a walk in one node: the names of its children at the start, and the next one.
 
-    `level` is the filter's level for these names, -1 where the filter matches everything below. `sure` says that
-    keys below match without a look at the whole topic.
+    `level` is the filter's level for these names, -1 where the filter matches everything below. `sure` says that keys
+    below match without a look at the whole topic.
     """
 
     __slots__ = ("branch", "level", "names", "next", "sure")

@@ -1,19 +1,10 @@
-"""Topic mapping: the topics that messages take when they cross a bridge (docs/topic-mapping.md).
+"""Maps the topics of messages that cross a bridge (docs/topic-mapping.md).
 
-A rule has a filter and a template: literal text and captures of the filter's wildcards. Rules are parsed once;
-their order decides which one a topic follows.
+A rule has a filter and a template: literal text and captures of the filter's wildcards. `*` and `+` capture a level,
+`abc*` what follows `abc`, `>` and `#` the remaining levels. The template puts the captures into the new topic, as in
+`site1/{1}`, `x-{2}/{1}` or `{{literal braces}}/{1}`.
 
-The first rule that matches a topic renames it; a topic that no rule matches keeps its name.
-
-One rule of a topic mapping: a filter, and what the topics it matches become.
-
-What the wildcards of the filter match is captured in order: `*` and `+` a level, `abc*` what follows
-`abc`, `>` and `#` the remaining levels. The template puts the captures into the new topic. The rules
-for users stand in docs/topic-mapping.md.
-
-The right-hand side of a topic mapping: literal text and captures (docs/topic-mapping.md).
-
-site1/{1}      x-{2}/{1}      {{literal braces}}/{1}
+Rules are parsed once. The first rule that matches a topic renames it; a topic that no rule matches keeps its name.
 """
 
 from __future__ import annotations
@@ -205,7 +196,7 @@ class MappingRule:
         return f"<{self.label}>"
 
     def apply(self, topic: str, levels: list[str]) -> str | None:
-        """What `topic`, whose levels are `levels`, becomes; None when the rule does not match it.
+        """Return the new topic for `topic`, whose levels are `levels`; None when the rule does not match it.
 
         Raises TopicError when it would become no valid topic.
         """
@@ -270,10 +261,7 @@ class MappingRule:
         return filter_of(levels, kinds)
 
     def inverse(self) -> MappingRule:
-        """The rule that leads each topic which this one made back to where it came from.
-
-        Raises TopicError that says why there is none.
-        """
+        """Return the rule that maps each topic made by this one back. Raises TopicError where there is none."""
         used = [0] * len(self._wild)
         for level in self._template:
             for capture in level.captures:

@@ -1,4 +1,4 @@
-"""The slow, obvious matcher that tests hold everything else against; for nothing else."""
+"""Matches topics slowly and obviously, for tests to compare everything else with."""
 
 from __future__ import annotations
 

@@ -1,23 +1,17 @@
-"""Subscriptions of one message VPN, found by topic: a trie whose nodes, tails and entries stand here too.
+"""Finds the subscriptions of one message VPN by topic.
 
-What the subscription trie is made of: nodes, tails, and the entries of one pattern.
-
-A branch of the trie, behind one level of a pattern, is one of three:
+Filters without a wildcard are in one dict from text to entries: a topic finds them by one lookup. Filters with
+wildcards are in a trie, walked level by level along the topic. A branch of the trie is one of three:
 
     entries   a single pattern goes this way, and it ends here
     Tail      a single pattern goes this way: what is left of it, and its entries
     Node      several patterns go this way
 
-so that most patterns cost no node of their own, and a walk touches few objects: with a million
-subscriptions each object touched is a wait for memory, and those waits are most of its time.
+So most patterns cost no node of their own, and a walk touches few objects: with a million subscriptions each object
+touched is a wait for memory, and those waits are most of its time.
 
-The entries of a pattern are the entry itself when there is one, a list of a few, a `EntrySet` of more.
-
-Filters without a wildcard stand in one dict from text to entries: a topic finds them by one lookup,
-and they cost no nodes. Filters with wildcards stand in a trie (trie.py), walked level by level
-along the topic.
-
-An entry is any hashable object but None and no list; the trie does not look into it.
+The entries of a pattern are the entry itself when there is one, a list of a few, an `EntrySet` of more. An entry is any
+hashable object but None and no list; the trie does not look into it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Variable byte integers, and frames that begin with a type byte and such a length, MQTT's or a link's.
+"""Reads and writes variable byte integers, and finds frames that begin with a type byte and such a length.
 
-MQTT (5.0, section 1.5.5) and the link protocol (LINK-1, LINK-2) frame alike: one type byte, the
-remaining length as 1 to 4 bytes of 7 bits, least significant first, then the body. Both ask for the
-shortest form; a longer one is malformed, since two spellings of one length are a way round filters.
-
-Walk over encoded frames, MQTT's or a link's: both begin with a type byte and a variable length.
-
-Only for what is rare: how many messages went down with a connection.
+MQTT (5.0, section 1.5.5) and the link protocol (LINK-1, LINK-2) frame alike: one type byte, the remaining length as 1
+to 4 bytes of 7 bits, least significant first, then the body. Both ask for the shortest form; a longer one is
+malformed, since two spellings of one length are a way round filters.
 """
 
 from __future__ import annotations

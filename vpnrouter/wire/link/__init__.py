@@ -1,1 +1,1 @@
-"""Router to router: the link protocol of docs/link-protocol.md, bytes ↔ frames."""
+"""The link protocol of docs/link-protocol.md, router to router: bytes ↔ frames."""

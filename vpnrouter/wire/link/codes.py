@@ -1,14 +1,10 @@
-"""Numbers of the link protocol: fields, and why a link is refused or closed, or a subscription or flow not granted.
+"""Lists the numbers of the link protocol: fields (LINK-8), and close and refusal codes (LINK-16, LINK-25, LINK-40).
 
-Numbers of the fields in handshakes, refusals, BIND, BOUND and message extensions (LINK-8).
+Fields have five separate spaces: handshakes, refusals, BIND, BOUND and message extensions. Bit 7 of a field's type
+byte is not part of its number: a receiver that does not know such a field must refuse instead of skipping it.
 
-Five separate spaces. Bit 7 of a field's type byte is not part of its number: it says that a
-receiver which does not know the number must refuse instead of skipping.
-
-Why a link is refused or closed, or a subscription or flow not granted (LINK-16, LINK-25, LINK-40).
-
-Where MQTT 5 has a reason code of the same meaning the number is the same, so a refusal raised once
-for any client serves on a link as well. Codes that only a link needs begin at 0xC0. Append only.
+Where MQTT 5 has a reason code of the same meaning the number is the same, so a refusal raised once for any client
+serves on a link as well. Codes that only a link needs begin at 0xC0. Append only.
 """
 
 from __future__ import annotations

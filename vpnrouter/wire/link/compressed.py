@@ -1,7 +1,7 @@
-"""COMPRESSED frames: one zstd stream per direction of a link, flushed at each frame (LINK-44).
+"""Packs frames into COMPRESSED frames: one zstd stream per direction of a link, flushed at each frame (LINK-44).
 
-The library is imported when the first block is packed or unpacked, and a link that never carries more
-than heartbeats has no stream, so it costs nothing where compression was agreed on and nothing is sent.
+The library is imported when the first block is packed or unpacked, so compression costs nothing on a link that never
+carries more than heartbeats.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LinkPacker:
         self.counts: list[int] = []
 
     def pack(self, data: bytes) -> bytes:
-        """What to send for the whole frames `data`; `data` itself where packing is not worth it.
+        """Return the bytes to send for the whole frames `data`; `data` itself where packing is not worth it.
 
         Frames of the handshake, and one too long to be packed, stay as they are.
         """
@@ -165,11 +165,11 @@ class LinkUnpacker:
         self._broken: type[Exception] = Exception
 
     def unpack(self, body: bytes) -> bytes:
-        """The whole frames inside a COMPRESSED frame with this body; at least one.
+        """Return the whole frames inside a COMPRESSED frame with this body; at least one.
 
-        Takes no more memory than the inner length says, whatever the block holds. Raises ProtocolError:
-        0x95 for an inner length above the bound, 0x82 for an unknown algorithm, for nothing inside and for
-        a frame that may not be inside, 0x81 for everything else.
+        Takes no more memory than the inner length says, whatever the block holds. Raises ProtocolError: 0x95 for an
+        inner length above the bound, 0x82 for an unknown algorithm, an empty block or a frame that may not be inside,
+        0x81 for everything else.
         """
         if len(body) < _HEAD:
             raise ProtocolError(MALFORMED, "LINK-44: the head of COMPRESSED is cut off")

@@ -1,16 +1,7 @@
-"""Bytes to frames of the link protocol.
+"""Decodes bytes into frames of the link protocol; the body of a frame is `buf[pos:end]`.
 
-Bodies of the frames of guaranteed flows to frames, for decode.py; the body is `buf[pos:end]`.
-
-GUARANTEED is taken apart in decode.py, beside the message that it carries.
-
-Bodies of SUBSCRIBE, UNSUBSCRIBE and SUBSCRIBED to frames, for decode.py.
-
-The body is `buf[pos:end]`.
-
-Every fault of the peer is a ProtocolError with a close code and the clause that was broken; nothing
-else escapes, whatever the bytes are. Which frame may come when is order.py's; whether a topic or
-filter obeys the topic grammar is the message VPN's.
+Every fault of the peer is a ProtocolError with a close code and the clause that was broken; nothing else escapes,
+whatever the bytes are. order.py decides which frame may come when; the message VPN checks topics and filters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Frames of the link protocol to bytes.
+"""Encodes frames of the link protocol into bytes.
 
-Encoding is canonical: fields in the order of their numbers, what is at its default left out. What
-no peer would take is a ValueError here, since then the caller is wrong and not the peer.
+Encoding is canonical: fields in the order of their numbers, defaults left out. What no peer would take is a
+ValueError: the caller is wrong and not the peer.
 """
 
 from __future__ import annotations

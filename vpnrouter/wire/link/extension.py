@@ -1,9 +1,7 @@
-"""What a message on a link has beside its payload: the property block (LINK-28), and the extension of DIRECT_X.
+"""Encodes what accompanies a payload on a link: the property block (LINK-28), and the extension of DIRECT_X.
 
-The property block of a message on a link (LINK-28).
-
-The block of an MQTT 5 PUBLISH (section 3.3.2.3), less what means something on one connection only:
-the topic alias and the subscription identifiers.
+The block is that of an MQTT 5 PUBLISH (section 3.3.2.3) without what belongs to one connection: the topic alias and
+the subscription identifiers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fields of handshakes and of BIND: type byte, length, value (LINK-8, LINK-9)."""
+"""Encodes the fields of handshakes and of BIND: type byte, length, value (LINK-8, LINK-9)."""
 
 from typing import Final, final
 

@@ -1,12 +1,10 @@
-"""The frames of the link protocol as values. docs/link-protocol.md is the definition.
+"""Defines the frames of the link protocol as values (docs/link-protocol.md).
 
-Plain slots classes without behaviour: encode.py and decode.py know the bytes, order.py when each
-may come. None of them prints itself, so a password cannot reach a log by accident.
+Plain slots classes without behaviour: encode.py and decode.py know the bytes, order.py when each may come. None of them
+prints itself, so a password cannot reach a log by accident.
 
-The frames of guaranteed flows as values (LINK-40 to LINK-43). docs/link-protocol.md is the definition.
-
-A flow brings the messages of one queue to one bridge. Its *sender* has the queue, its *receiver* the
-bridge. Ranges are pairs of the first position and how many follow each other, itself included.
+A guaranteed flow (LINK-40 to LINK-43) brings the messages of one queue to one bridge: its *sender* has the queue, its
+*receiver* the bridge. Ranges are pairs of the first position and how many follow each other, itself included.
 """
 
 from __future__ import annotations

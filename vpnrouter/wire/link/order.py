@@ -1,8 +1,8 @@
-"""Which frame may come when (LINK-17, LINK-39), as a table, and what both sides agree on first (LINK-12, LINK-14).
+"""Checks which frame may come when (LINK-17, LINK-39), by a table, and what both sides agree on (LINK-12, LINK-14).
 
-A link carries up to two halves. The receiver's own half *attracts*: its bridge placed subscriptions
-and messages come in. The peer's half is *served*: the peer's bridge logged in here and messages go
-out. What a link is doing is a set of the flags below.
+A link carries up to two halves. The receiver's own half *attracts*: its bridge placed subscriptions and messages come
+in. The peer's half is *served*: the peer's bridge logged in here and messages go out. The state of a link is a set of
+the flags below.
 """
 
 from __future__ import annotations
@@ -139,10 +139,9 @@ def accepted(doing: int) -> frozenset[int]:
 def check_order(doing: int, frame_type: int) -> None:
     """Raise ProtocolError unless a receiver whose link is `doing` this takes a frame of this type.
 
-    0xC2 for a first byte that is no HELLO: a stranger, told before his length is believed
-    (LINK-11).
-    0x82 for a frame out of turn (LINK-17), 0xC0 for a type that is not known or was not agreed on
-    (LINK-4, LINK-5). Optional types pass once the link is up.
+    0xC2 for a first byte that is no HELLO, before its length is believed (LINK-11). 0x82 for a frame out of turn
+    (LINK-17), 0xC0 for a type that is not known or was not agreed on (LINK-4, LINK-5). Optional types pass once the
+    link is up.
     """
     if frame_type in accepted(doing):
         return

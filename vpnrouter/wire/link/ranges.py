@@ -1,7 +1,7 @@
-"""Many positions of a guaranteed flow in few bytes: ranges of the first one and a count (LINK-42).
+"""Encodes many positions of a guaranteed flow in few bytes, as ranges (LINK-42).
 
-A range is a pair (first position, how many follow each other, itself included). On the wire it is the
-first position (u64) and the count (variable byte integer), so 255 in a row take ten bytes.
+A range is a pair (first position, how many follow each other, itself included). On the wire it is the first position
+(u64) and the count (variable byte integer), so 255 in a row take ten bytes.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,8 @@
-"""MQTT 3.1.1 and 5.0 as bytes and packets, both directions; sessions live elsewhere.
+"""Encodes and decodes MQTT 3.1.1 and 5.0 packets, both directions; sessions are elsewhere.
 
-`frame_at` finds a frame, `decode` makes it a packet, `encode` writes one. The only exception that
-received bytes can cause is ProtocolError. Clauses in messages ("MQTT-3.1.2-3") are those of the
-OASIS standard MQTT 5.0, or of 3.1.1 where the message says so; without a dash ("MQTT 3.8.3.1") they
-are section numbers.
+`frame_at` finds a frame, `decode` makes it a packet, `encode` writes one. The only exception that received bytes can
+cause is ProtocolError. Clauses in messages ("MQTT-3.1.2-3") are those of the OASIS standard MQTT 5.0, or of 3.1.1 where
+the message says so; without a dash ("MQTT 3.8.3.1") they are section numbers.
 
 `decode`, `encode` and `burst` are imported from the modules of those names.
 """

@@ -1,9 +1,8 @@
-"""The load generator's two ends: many PUBLISH frames at once, and counting them as they arrive.
+"""Makes and counts many PUBLISH frames at once, for load generators.
 
-Receivers under load see long runs of frames that agree in type and length. `PublishCounter` checks
-such a run column by column (every stride-th byte) instead of frame by frame: where the first byte
-and the length field repeat at every stride, each repeat is the start of a frame of that same size,
-by induction from the first.
+Receivers under load see long runs of frames that agree in type and length. `PublishCounter` checks such a run column by
+column (every stride-th byte) instead of frame by frame: where the first byte and the length field repeat at every
+stride, each repeat is the start of a frame of that same size, by induction from the first.
 """
 
 from typing import Final, final

@@ -1,7 +1,7 @@
 """Decodes one whole frame from either side into one packet, at level 3 (MQTT 3.1), 4 (3.1.1) or 5.
 
-Which side may send which packet, and when, is the session's business. So are subscription
-identifiers in a client's PUBLISH (MQTT-3.3.4-6): the codec can not see who sent it.
+The session decides which side may send which packet, and when, and checks subscription identifiers in a client's
+PUBLISH (MQTT-3.3.4-6): the codec cannot see who sent it.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ _USERNAME: Final = 0x80
 
 
 def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
-    """CONNECT of level 3, 4 or 5, whichever it says.
+    """Decode a CONNECT of level 3, 4 or 5.
 
-    Raises ProtocolError: 0x84 for any other protocol or level, 0x85 for a 3.1.1 client that wants
-    its session kept and gives no client id, else as `decode` does.
+    Raises ProtocolError: 0x84 for any other protocol or level, 0x85 for a 3.1.1 client that wants its session kept and
+    gives no client id, else as `decode` does.
     """
     name, pos = read_binary(buf, pos, end)
     level = read_u8(buf, pos, end)
@@ -167,10 +167,7 @@ def _read_will(buf: bytes, pos: int, end: int, flags: int, level: int) -> tuple[
 
 
 def protocol_level(frame: bytes, start: int, length: int) -> int:
-    """The level byte of a CONNECT that `decode` may have refused; 0 when there is none to be read.
-
-    For choosing the form of the CONNACK that says why.
-    """
+    """Return the level byte of a CONNECT that `decode` may have refused, 0 without one; for the CONNACK."""
     end = min(start + length, len(frame))
     try:
         _, pos = read_varint(frame, start + 1, end)
@@ -181,7 +178,7 @@ def protocol_level(frame: bytes, start: int, length: int) -> int:
 
 
 def decode_connack(buf: bytes, pos: int, end: int, level: int) -> Connack:
-    """CONNACK; a 3.1.1 return code becomes the reason code that says the same."""
+    """Decode a CONNACK; a 3.1.1 return code becomes the equivalent reason code."""
     flags = read_u8(buf, pos, end)
     if flags > 1:
         raise malformed("MQTT-3.2.2-1: reserved connect acknowledge flags are set")
@@ -236,7 +233,7 @@ def _reason_and_properties(
 
 
 def checked_reason(packet_type: int, reason: int) -> int:
-    """`reason`. Raises ProtocolError 0x82 when this packet type may not carry it."""
+    """Return `reason`. Raises ProtocolError 0x82 when this packet type may not carry it."""
     if reason not in REASONS_OF[packet_type]:
         raise violation(
             f"{REASON_CLAUSES[packet_type]}: reason code 0x{reason:02x}"
@@ -246,11 +243,10 @@ def checked_reason(packet_type: int, reason: int) -> int:
 
 
 def decode(frame: bytes, start: int, length: int, level: int) -> Packet:
-    """The packet in `frame[start:start + length]`, which must be exactly one frame.
+    """Decode the packet in `frame[start:start + length]`, which must be exactly one frame.
 
-    `level` is 3, 4 or 5; CONNECT carries its own and ignores it. Raises ProtocolError and nothing
-    else: 0x81 for what can not be parsed, 0x82 and the more telling codes for broken rules; the
-    message begins with the clause.
+    `level` is 3, 4 or 5; CONNECT carries its own and ignores it. Raises only ProtocolError: 0x81 for what cannot be
+    parsed, 0x82 and more precise codes for broken rules; the message begins with the clause.
     """
     end = start + length
     if end > len(frame) or length < 2:

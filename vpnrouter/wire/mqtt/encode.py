@@ -1,8 +1,7 @@
-"""From packets to bytes, at level 3 (MQTT 3.1), 4 (3.1.1) or 5; and lean ways to write a PUBLISH or an ack.
+"""Encodes packets at level 3 (MQTT 3.1), 4 (3.1.1) or 5, with lean ways to write a PUBLISH or an acknowledgement.
 
-What 3.1.1 has no room for (properties, most reason codes, subscription options) is left out at
-level 4. Encoding checks that values fit their fields, not that the protocol allows them: tests must
-be able to write what no peer should.
+What 3.1.1 has no room for (properties, most reason codes, subscription options) is left out at level 4. Encoding checks
+that values fit their fields, not that the protocol allows them: tests write what no peer should.
 """
 
 from typing import Final

@@ -1,6 +1,4 @@
-"""The data types that packets are made of (MQTT 5, 1.5), and where a packet ends.
-
-Where a packet ends: the length field of the fixed header (MQTT 5, 1.5.5 and 2.1.4).
+"""Reads the data types of packets (MQTT 5, 1.5), and the length field of the fixed header (1.5.5 and 2.1.4).
 
 The encoding is that of vpnrouter/wire/varint.py; here its errors get MQTT's clauses and codes.
 """
@@ -25,10 +23,10 @@ __all__ = ["VARINT_MAX", "frame_at", "read_varint", "varint"]
 
 
 def read_varint(buf: bytes, pos: int, end: int) -> tuple[int, int]:
-    """The variable byte integer at `pos` and the position after it; `end` is the packet's end.
+    """Return the variable byte integer at `pos` and the position after it; `end` is the packet's end.
 
-    Raises ProtocolError 0x81 when it runs past `end`, into a fifth byte, or wastes a byte: frames
-    are forwarded as they came, so a wasteful one would become our own breach of MQTT-1.5.5-1.
+    Raises ProtocolError 0x81 when it runs past `end`, into a fifth byte, or wastes a byte: frames are forwarded as they
+    came, so a wasteful one would become our own breach of MQTT-1.5.5-1.
     """
     try:
         return read_any_varint(buf, pos, end)
@@ -122,10 +120,10 @@ def utf8(piece: bytes) -> str:
 
 
 def check_topic_name(topic: bytes) -> None:
-    """Refuse what no topic name may be: ill-formed text (0x81), wildcards in it (0x90).
+    """Raise ProtocolError for an illegal topic name: ill-formed text (0x81), wildcards in it (0x90).
 
-    An empty name passes: it is legal in an MQTT 5 PUBLISH with a topic alias. Levels and length
-    are the topic grammar's business.
+    An empty name passes: it is legal in an MQTT 5 PUBLISH with a topic alias. The topic grammar checks levels and
+    length.
     """
     text = utf8(topic)
     if "+" in text or "#" in text:

@@ -1,4 +1,4 @@
-"""MQTT packets as values: a type, equality by value, and a repr that names every field (MQTT 5, 2 and 3)."""
+"""Defines MQTT packets as values with equality and a repr that names every field (MQTT 5, 2 and 3)."""
 
 from __future__ import annotations
 

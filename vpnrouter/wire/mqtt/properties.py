@@ -1,10 +1,7 @@
-"""MQTT 5 properties (2.2.2.2): their table, and a packet's properties as an object.
+"""Defines the table of MQTT 5 properties (2.2.2.2), and a packet's properties as an object.
 
-The table has identifier, name, type and legal values. Decoding checks every rule; user properties are found by name.
-
-The table of MQTT 5 properties (2.2.2.2): identifier, name, type, legal values, legal packets.
-
-Decoding, encoding and the router's property blocks all read this one table.
+The table has identifier, name, type, legal values and legal packets. Decoding, encoding and the router's property
+blocks all read it. Decoding checks every rule; user properties are found by name.
 """
 
 from __future__ import annotations
@@ -428,7 +425,7 @@ def encode_block(props: Properties) -> bytes:
 
 
 def sendable(reason: str) -> str:
-    """As much of a reason as a string may hold, at most REASON_STRING_BYTES: it may repeat what a peer sent."""
+    """Return as much of a reason as a string may hold, at most REASON_STRING_BYTES: it may repeat what a peer sent."""
     if len(reason) * 4 > REASON_STRING_BYTES or not reason.isprintable():
         encoded = reason.replace("\0", "").encode("utf-8", "replace")
         return encoded[:REASON_STRING_BYTES].decode("utf-8", "ignore")

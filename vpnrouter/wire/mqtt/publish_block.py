@@ -1,9 +1,8 @@
-"""A message's properties as the router keeps them: one encoded block that travels unread.
+"""Keeps a message's properties as one encoded block that travels unread.
 
-MQTT 5 wants a message's properties forwarded unaltered, user properties in order (MQTT-3.3.2-4 and
--15 to -20). So the block is validated once on the way in, stripped of what belongs to the
-connection (topic alias, subscription identifiers), kept as bytes, and only its expiry is rewritten
-on the way out.
+MQTT 5 wants a message's properties forwarded unaltered, user properties in order (MQTT-3.3.2-4 and -15 to -20). So the
+block is validated once on the way in, stripped of what belongs to the connection (topic alias, subscription
+identifiers), kept as bytes, and only its expiry is rewritten on the way out.
 """
 
 from collections.abc import Sequence
@@ -41,13 +40,12 @@ _NO_PROPERTIES: Final = b"\x00"
 def split_publish_properties(
     buf: bytes, pos: int, end: int, from_client: bool = False
 ) -> tuple[bytes, int, int]:
-    """Check the properties of a PUBLISH and part what travels on from what ends here.
+    """Check the properties of a PUBLISH, and separate those that travel on from those of the connection.
 
-    `buf[pos:end]` holds the properties without their length field. Returns (block, topic_alias,
-    message_expiry_s): the block without topic alias and subscription identifiers, order kept; the
-    alias, 0 for none; the expiry in seconds, -1 for none. With `from_client`, a subscription
-    identifier is refused as MQTT-3.3.4-6 demands of a server. Raises ProtocolError as
-    `decode_properties` does.
+    `buf[pos:end]` holds the properties without their length field. Returns (block, topic_alias, message_expiry_s): the
+    block without topic alias and subscription identifiers, order kept; the alias, 0 for none; the expiry in seconds, -1
+    for none. With `from_client`, a subscription identifier is refused as MQTT-3.3.4-6 demands of a server. Raises
+    ProtocolError as `decode_properties` does.
     """
     if pos == end:
         return b"", 0, -1

@@ -1,4 +1,4 @@
-"""Numbers of MQTT: packet types (MQTT 5, 2.1.2), reason codes (2.4) and who may carry which, and the errors of 1.2."""
+"""Lists the numbers of MQTT: packet types (MQTT 5, 2.1.2), reason codes (2.4) and the errors of 1.2."""
 
 from __future__ import annotations
 
@@ -217,11 +217,10 @@ _V3_RETURN_CODES: Final[dict[int, int]] = {
 
 
 def to_v3_return_code(reason: int) -> int:
-    """The 3.1.1 CONNACK return code, 0..5, nearest to an MQTT 5 reason code.
+    """Return the 3.1.1 CONNACK return code, 0..5, nearest to an MQTT 5 reason code.
 
-    What 3.1.1 has no word for (quota, busy, moved, malformed …) becomes 3, "server unavailable".
-    After a malformed CONNECT a 3.1.1 server closes without CONNACK (MQTT-3.2.2-6 of 3.1.1): the
-    caller decides that, not this table.
+    Codes without an equivalent (quota, busy, moved, malformed …) become 3, "server unavailable". After a malformed
+    CONNECT a 3.1.1 server closes without CONNACK (MQTT-3.2.2-6 of 3.1.1), which the caller decides.
     """
     return _V3_RETURN_CODES.get(reason, V3_SERVER_UNAVAILABLE)
 
