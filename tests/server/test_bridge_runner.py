@@ -1,16 +1,24 @@
 """The task of one bridge, between two routers inside the test."""
 
 import socket
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import trustme
 
 from vpnrouter.bridges.bridge import Inbound
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.configured_bridge import subscriptions
+from vpnrouter.errors import OperationError
+from vpnrouter.management.server_hooks import ServerHooks
+from vpnrouter.management.status.clients import Clients
+from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.server.net import dial
+from vpnrouter.server.net.dial import Connector, shown_address, transport_of
 
 EDGE = """
 listeners:
@@ -161,3 +169,220 @@ async def test_an_address_that_swallows_everything(monkeypatch: pytest.MonkeyPat
         assert connected.getpeername() == good.getsockname()
         for sock in (connected, *fillers):
             sock.close()
+
+
+# -- failback --------------------------------------------------------------------------------------
+
+
+FIRST = {"name": "blue", "location": "one", "connect_order": 1}
+SECOND = {"name": "blue", "location": "two", "connect_order": 2}
+
+
+class Crossing:
+    """A bridge on core into yellow that takes its messages from blue, on one or on two."""
+
+    def __init__(self, sea: Any) -> None:
+        self.sea = sea
+        self.core = sea.island("core", "yellow")
+        self.one = sea.island("one", "blue")
+        self.two = sea.island("two", "blue")
+        self.next = 0
+
+    def start(self, *remotes: dict[str, Any], **connection: Any) -> Any:
+        """Run the bridge."""
+        written = {"remote_msg_vpns": remotes or (SECOND, FIRST), "remote_connection": connection}
+        return self.core.bridge(written)
+
+    async def publish(self) -> None:
+        """Publish the same numbers on both remotes."""
+        while True:
+            self.one.publish(self.next)
+            self.two.publish(self.next)
+            self.next += 1
+            await trio.sleep(0.01)
+
+    @property
+    def uses(self) -> str:
+        """The remote in use, "" while there is none."""
+        runner = self.core.runner
+        if runner.record.inbound_state is not Inbound.READY_IN_SYNC:
+            return ""
+        return str(runner.machine.use.remote.location)
+
+
+@pytest.fixture
+def cross(voyage: Any) -> Callable[..., None]:
+    """Runs `async tell(crossing)`."""
+
+    def run(tell: Callable[[Crossing], Any], seed: int = 1, most_s: float = 0.005) -> None:
+        async def begin(sea: Any) -> None:
+            await tell(Crossing(sea))
+
+        voyage(begin, seed, most_s)
+
+    return run
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_back_to_the_better_one(cross: Any, seed: int) -> None:
+    """After the delay the bridge goes back; what was on the way arrives, nothing twice."""
+
+    async def tell(crossing: Crossing) -> None:
+        crossing.sea.down.add("one")
+        crossing.start(failback_delay=5, retry_delay=1)
+        await crossing.sea.until(lambda: crossing.uses == "two")
+        await trio.sleep(3)
+        crossing.sea.nursery.start_soon(crossing.publish)
+        await trio.sleep(1)
+        crossing.sea.down.clear()
+        back_s = trio.current_time()
+        await crossing.sea.until(lambda: crossing.uses == "one")
+        assert 5 <= trio.current_time() - back_s <= 8
+        last = crossing.next
+        await trio.sleep(2)
+        before, after = crossing.core.numbers("two"), crossing.core.numbers("one")
+        assert before == list(range(len(before)))
+        assert after == list(range(after[0], after[-1] + 1))
+        assert after[-1] >= last
+        assert before[-1] < after[0] <= before[-1] + 60, "the gap is no longer than two ways"
+        assert [cable.acceptor for cable in crossing.sea.standing()] == ["one"]
+        assert crossing.two.vpn.subscription_count == 1
+
+    cross(tell, seed, 0.2)
+
+
+# -- connect ---------------------------------------------------------------------------------------
+
+
+class Served:
+    """Keeps the sockets that are to be served."""
+
+    def __init__(self) -> None:
+        self.added: list[Any] = []
+
+    def add(self, sock: socket.socket, connection: object) -> None:
+        self.added.append((sock, connection))
+
+    def set_clocks(self) -> None:
+        self.added.append("clocks")
+
+
+def connector(served: Served) -> Connector:
+    """A connector without a router; nothing here is served."""
+    nobody: Any = None
+    host: Any = served
+    return Connector(nobody, host, nobody)
+
+
+async def test_a_plain_connection() -> None:
+    """An address is connected to without a look-up, told in between, and handed to the host."""
+    served = Served()
+    made = connector(served)
+    told: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        sock = await made.open("127.0.0.1", port, None, lambda: told.append("resolved"))
+        assert isinstance(sock, socket.socket)
+        assert told == ["resolved"]
+        assert sock.getpeername() == ("127.0.0.1", port)
+        connection: Any = object()
+        made.set_clocks()
+        made.serve(sock, connection)
+        assert served.added == ["clocks", (sock, connection)]
+        await made.drop(sock)
+        assert sock.fileno() == -1
+
+
+async def test_nobody_there() -> None:
+    """A port that nobody listens at is named with its address, IPv6 in brackets."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(OperationError) as told:
+            await connector(Served()).open("127.0.0.1", port, None, lambda: None)
+        assert str(told.value) == f"cannot connect to 127.0.0.1:{port}: Connection refused"
+
+
+async def test_a_name_that_hangs(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A name server that never answers is given up, and the name told."""
+
+    async def never(*args: Any, **kwargs: Any) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(trio.to_thread, "run_sync", never)
+    with pytest.raises(OperationError) as told:
+        await connector(Served()).open("no-such-host.invalid", 1, None, lambda: None)
+    assert str(told.value) == "cannot look up no-such-host.invalid: no answer within 10 s"
+
+
+async def test_an_address_that_never_answers(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A connection that does not come about in time is given up, its socket closed."""
+    made: list[Any] = []
+
+    class Silent:
+        closed = False
+
+        async def connect(self, address: object) -> None:
+            await trio.sleep_forever()
+
+        def close(self) -> None:
+            self.closed = True
+
+    def silent(*args: object) -> Silent:
+        made.append(Silent())
+        return made[-1]
+
+    monkeypatch.setattr(dial.trio.socket, "socket", silent)
+    with pytest.raises(OperationError) as told:
+        await connector(Served()).open("192.0.2.1", 5, None, lambda: None)
+    assert str(told.value) == "cannot connect to 192.0.2.1:5: no answer within 10 s"
+    assert [sock.closed for sock in made] == [True]
+
+
+# -- transport -------------------------------------------------------------------------------------
+
+
+LISTENERS = """
+listeners:
+  - {{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}
+  - {{protocol: mqtt, bind: "[::1]:0", msg_vpn: blue}}
+  - {{protocol: mqtts, bind: "127.0.0.1:0", msg_vpn: blue,
+      tls: {{certificate: "{pem}", key: "{key}"}}}}
+msg_vpns: {{blue: {{authentication: {{basic: {{enabled: false}}}}}}}}
+"""
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+async def test_a_client(running: Any, client_type: Any, tmp_path: Path, index: int) -> None:
+    """Host and port of the client's own socket; the TLS version where there is one."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("localhost")
+    pem, key = tmp_path / "c.pem", tmp_path / "c.key"
+    pem.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+    certificate.private_key_pem.write_to_path(key)
+    async with running(LISTENERS.format(pem=pem, key=key)) as node:
+        host, _, port = node.addresses[index][1].rpartition(":")
+        plain = await trio.open_tcp_stream(host.strip("[]"), int(port))
+        stream: Any = plain
+        if index == 2:
+            context = ssl.create_default_context()
+            authority.configure_trust(context)
+            stream = trio.SSLStream(plain, context, server_hostname="localhost")
+        client = client_type(stream)
+        await client.connect("c")
+        clients = Clients(node.book, ServerHooks(transport=transport_of), EndpointBaselines())
+        row = clients.client("blue", "c")
+        assert row is not None
+        assert row.client_address == shown_address(*plain.socket.getsockname()[:2])
+        assert row.tls_version == ("TLSv1.3" if index == 2 else "")
+        session = node.router.vpns["blue"].clients["c"]
+        connection = session.connection
+        await stream.aclose()
+        with trio.fail_after(20):
+            while "c" in node.router.vpns["blue"].clients:  # noqa: ASYNC110 - nobody tells
+                await trio.sleep(0.005)
+        assert transport_of(connection)[0] == host.strip("[]")

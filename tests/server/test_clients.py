@@ -9,12 +9,28 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.bridges.link_registry import LinkRegistry
+from vpnrouter.core.connection import Connection
 from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import TopicError
 from vpnrouter.management.server_hooks import ServerHooks
-from vpnrouter.management.status.clients import Clients
+from vpnrouter.management.status.clients import (
+    NOTHING,
+    Clients,
+    Counted,
+    counted_by,
+    holder_of,
+    publisher_of,
+    session_status,
+    status_of,
+    subscription_status,
+)
+from vpnrouter.management.status.profiles import Profiles
 from vpnrouter.management.status.stats_baseline import EndpointBaselines
+from vpnrouter.selectors import parse_selector
+from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.packets import (
     Connack,
@@ -23,6 +39,7 @@ from vpnrouter.wire.mqtt.packets import (
     Suback,
     Subscribe,
     SubscriptionRequest,
+    Will,
 )
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -281,3 +298,170 @@ def _page_s(clients: Clients) -> float:
     for _, name in keys[5_000:5_100]:
         assert clients.client("blue", name) is not None
     return time.perf_counter() - began
+
+
+# -- client rows -----------------------------------------------------------------------------------
+
+
+def test_since() -> None:
+    """What was counted since, by reason; what did not go on is left out."""
+    base = Counted(1, 10, 2, 20, {"a": 1, "b": 1}, {"c": 5})
+    now = Counted(4, 40, 2, 20, {"a": 1, "b": 3}, {"c": 6, "d": 1})
+    assert now.since(base) == Counted(3, 30, 0, 0, {"b": 2}, {"c": 1, "d": 1})
+    assert now.since(NOTHING) == now
+
+
+@pytest.mark.parametrize(
+    ("asked", "most", "shown"), [(30, 0, 30), (30, 60, 30), (90, 60, 60), (0, 60, 60), (0, 0, 0)]
+)
+def test_keepalive(kit: ModuleType, asked: int, most: int, shown: int) -> None:
+    """The interval that the router holds the client to."""
+    world = kit.MemoryRouter()
+    world.add_vpn("blue", profile=ClientProfile("default", max_keepalive_timeout=most))
+    client: Any = world.connect("c", keep_alive_s=asked)
+    session = world.vpn().clients["c"]
+    row = status_of("blue", session, client.connection, NOTHING, world.now_ns)
+    assert row.keepalive == shown
+    told = client.connack.properties.server_keep_alive
+    assert shown == (asked if told is None else told)
+
+
+def test_before_and_after(kit: ModuleType) -> None:
+    """A connection without a client has counted nothing."""
+    world = kit.MemoryRouter()
+    client = world.open()
+    assert counted_by(client.connection) == NOTHING
+    assert publisher_of(Connection(world.router.context, "", 1)) is None
+    client = world.connect("c")
+    client.publish("a")
+    assert counted_by(client.connection).rx_messages == 1
+    client.lose()
+    assert counted_by(client.connection) == NOTHING
+
+
+def test_a_link(kit: ModuleType) -> None:
+    """Its subscriptions are a bridge's, with their selectors."""
+    link = kit.FakeLink(kit.MemoryRouter().vpn(), "far/v")
+    subscription = link.subscribe("a/>", selector=parse_selector("x > 1"))
+    assert holder_of(link) == ("bridge", "#bridge/far/v")
+    row = subscription_status("blue", subscription)
+    assert (row.syntax, row.selector, row.subscription_topic) == ("smf", "x > 1", "a/>")
+    row = subscription_status("blue", link.subscribe("!a/no"))
+    assert row.subscription_topic == "!a/no"
+
+
+# -- session rows ----------------------------------------------------------------------------------
+
+
+def test_a_session(kit: ModuleType) -> None:
+    """What it was begun with, and its will while that may still be published."""
+    world = kit.MemoryRouter()
+    client = world.connect(
+        "c",
+        clean_start=False,
+        properties=Properties(session_expiry_interval=60),
+        will=Will(b"gone/c", b"x"),
+    )
+    client.subscribe("a")
+    session = world.vpn().clients["c"]
+    row = session_status("blue", session, EndpointBaselines())
+    assert (row.mqtt_session_client_id, row.client_name, row.owner) == ("c", "c", "#anonymous")
+    assert (row.connected, row.clean, row.durable) == (True, False, False)
+    assert (row.session_expiry_interval, row.subscription_count) == (60, 1)
+    assert (row.will, row.will_topic) == (True, "gone/c")
+    assert (row.queue_name, row.msg_count, row.spooled_msg_count) == ("", 0, 0)
+    client.disconnect()
+    row = session_status("blue", session, EndpointBaselines())
+    assert (row.connected, row.will, row.will_topic, row.owner) == (False, False, "", "#anonymous")
+
+
+# -- profile rows ----------------------------------------------------------------------------------
+
+
+WRITTEN = """
+msg_vpns:
+  red: {}
+  blue:
+    authentication: {basic: {enabled: false}}
+    client_profiles:
+      apps: {max_subscription_count: 7, allow_bridge_connections_enabled: true}
+    acl_profiles:
+      strict: {publish_topic: {default_action: disallow}, client_connect: {default_action: allow}}
+    client_usernames:
+      ann: {password: a, client_profile: apps, acl_profile: strict}
+      bob: {password: b, client_profile: apps, enabled: false}
+      default: {acl_profile: strict}
+"""
+
+
+@pytest.fixture
+def router(configured: Any) -> Router:
+    """A router whose message VPN blue has profiles; a client is connected as ann, two as somebody else."""
+    router = build_router(configured(WRITTEN), 7, bytes(16))
+    vpn = router.vpns["blue"]
+    for name in ("ann", "carl", "carl"):
+        vpn.occupy(name)
+    vpn.endpoints_of["carl"] = 4
+    return router
+
+
+@pytest.fixture
+def clients_in_profile_rows(router: Router) -> Profiles:
+    """What management asks."""
+    return Profiles(router)
+
+
+def test_usernames(router: Router, clients_in_profile_rows: Profiles) -> None:
+    """Those that are configured and those that came without; these have what `default` has."""
+    assert clients_in_profile_rows.username_names("blue") == ["ann", "bob", "carl", "default"]
+    assert clients_in_profile_rows.username_names("none") == ()
+    rows = [
+        clients_in_profile_rows.username("blue", name)
+        for name in clients_in_profile_rows.username_names("blue")
+    ]
+    assert [
+        (row.enabled, row.dynamic, row.client_profile_name, row.acl_profile_name)
+        for row in rows
+        if row is not None
+    ] == [
+        (True, False, "apps", "strict"),
+        (False, False, "apps", "default"),
+        (True, True, "default", "strict"),
+        (True, False, "default", "strict"),
+    ]
+    assert [(row.connection_count, row.endpoint_count) for row in rows if row is not None] == [
+        (1, 0),
+        (0, 0),
+        (2, 4),
+        (0, 0),
+    ]
+    vpn: MessageVpn = router.vpns["blue"]
+    vpn.release("carl")
+    vpn.release("carl")
+    assert clients_in_profile_rows.username("blue", "carl") is None
+    assert clients_in_profile_rows.username("none", "ann") is None
+
+
+def test_profiles(clients_in_profile_rows: Profiles) -> None:
+    """What they allow, and how many client usernames and connections have them."""
+    rows = {row.client_profile_name: row for row in clients_in_profile_rows.client_profiles("blue")}
+    assert set(rows) == {"apps", "default"}
+    apps = rows["apps"]
+    assert (apps.max_subscription_count, apps.allow_bridge_connections_enabled) == (7, True)
+    assert (apps.client_username_count, apps.connection_count) == (2, 1)
+    assert (rows["default"].client_username_count, rows["default"].connection_count) == (1, 2)
+    assert clients_in_profile_rows.client_profiles("none") == ()
+
+
+def test_acl_profiles(clients_in_profile_rows: Profiles) -> None:
+    """The same of ACL profiles; none where nobody is connected."""
+    rows = {row.acl_profile_name: row for row in clients_in_profile_rows.acl_profiles("blue")}
+    strict = rows["strict"]
+    assert (strict.publish_topic_default_action, strict.client_connect_default_action) == (
+        "disallow",
+        "allow",
+    )
+    assert (strict.client_username_count, strict.connection_count) == (2, 3)
+    assert rows["default"].connection_count == 0
+    assert [row.connection_count for row in clients_in_profile_rows.acl_profiles("red")] == [0]
+    assert clients_in_profile_rows.acl_profiles("none") == ()

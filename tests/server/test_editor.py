@@ -1,19 +1,25 @@
 """The configuration of a running router changed, written beside its file, and undone."""
 
 import json
+import os
 import stat
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.document_values import digest_of
-from vpnrouter.config.load import load
+from vpnrouter.config.document_values import copy_plain, digest_of
+from vpnrouter.config.load import load, read
 from vpnrouter.config.parse import Plain
+from vpnrouter.config.router import Loaded
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.api_context import Editor
+from vpnrouter.server.apply.overlay_disk import OverlayDisk
+from vpnrouter.server.apply.reload import candidate, pack_document
 
 
 async def test_a_change_holds_and_stays(edited: Any, capfd: Any) -> None:
@@ -279,7 +285,7 @@ async def test_changes_are_told_where_they_belong(edited: Any, monkeypatch: Any)
     """Each line is an event with its message VPN and who did it; a change that is refused is one too."""
     told: list[tuple[str, str, str, str]] = []
     monkeypatch.setattr(
-        "vpnrouter.server.apply.editor.tell",
+        "vpnrouter.server.apply.editor.raise_event",
         lambda kind, text, msg_vpn="", name="": told.append((kind.name, text, msg_vpn, name)),
     )
 
@@ -311,3 +317,267 @@ async def test_changes_are_told_where_they_belong(edited: Any, monkeypatch: Any)
         told.clear()
         await one.editor.return_to(before, "bob")
         assert {each[3] for each in told} == {"bob"}
+
+
+# -- editor faults ---------------------------------------------------------------------------------
+
+
+def refuses(number: int) -> Callable[..., Any]:
+    """A call of the system that fails."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+@pytest.mark.parametrize("call", ["fsync", "open", "replace", "link"])
+async def test_a_disk_that_fails(edited: Any, monkeypatch: Any, call: str) -> None:
+    """Wherever it fails, the answer says so, and router, file and editor are as they were."""
+    async with edited() as one:
+        await one.set(7)
+        digest = one.editor.digest()
+        with monkeypatch.context() as broken:
+            if call == "replace":
+                broken.setattr(Path, "replace", refuses(28))
+            elif call == "link":
+                broken.setattr(os, "link", refuses(1))
+                broken.setattr("shutil.copyfile", refuses(28))
+            else:
+                broken.setattr(os, call, refuses(28))
+            with pytest.raises(OperationError, match=r"cannot write .*No space left on device"):
+                await one.set(8)
+        assert one.value == 7
+        assert one.stored() == 7
+        assert one.editor.digest() == digest
+        assert ".overlay.yaml.new" not in one.files()
+        await one.set(9)
+        assert one.value == one.stored() == 9
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_directory_that_cannot_be_synced(
+    edited: Any, monkeypatch: Any, first: bool
+) -> None:
+    """The renamed overlay is put back, and listeners that were bound for it are not."""
+    real = os.fsync
+
+    def fsync(number: int) -> None:
+        if stat.S_ISDIR(os.fstat(number).st_mode):
+            raise OSError(5, "Input/output error")
+        real(number)
+
+    def listen(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["max_subscription_count"] = 8
+        document["listeners"].append({"protocol": "link", "bind": "127.0.0.1:0"})
+
+    async with edited() as one:
+        if not first:
+            await one.set(7)
+        value = one.value
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "fsync", fsync)
+            with pytest.raises(OperationError, match="Input/output error"):
+                await one.editor.edit(listen, "ann")
+        assert one.value == value
+        assert one.stored() == value
+        assert len(one.node.addresses) == 1
+        await one.editor.edit(listen, "ann")
+        assert one.value == one.stored() == 8
+        assert len(one.node.addresses) == 2
+
+
+async def test_an_address_that_is_refused(edited: Any) -> None:
+    """Nothing of the change is in force, and nothing is written."""
+
+    def listen(document: Plain) -> None:
+        document["msg_vpns"]["blue"]["max_subscription_count"] = 8
+        document["listeners"].append({"protocol": "link", "bind": "192.0.2.1:5"})
+
+    async with edited() as one:
+        value = one.value
+        with pytest.raises(OperationError, match=r"cannot listen on 192\.0\.2\.1:5"):
+            await one.editor.edit(listen, "ann")
+        assert one.value == value
+        assert one.files() == []
+        await one.set(9)
+
+
+async def test_a_crash_between_writing_and_renaming(edited: Any, monkeypatch: Any) -> None:
+    """What is left of it is not read, and the next change writes over it."""
+    async with edited() as one:
+        await one.set(7)
+        one.overlay.with_name(".overlay.yaml.new").write_text("msg_vpns: {blue: {")
+        assert one.stored() == 7
+        assert read(one.path).problems == ()
+        await one.set(8)
+        assert one.stored() == 8
+
+
+async def test_who_asked_goes_away(edited: Any, monkeypatch: Any) -> None:
+    """A change whose asker is gone in the midst of it is made wholly or not at all."""
+    async with edited() as one:
+        with trio.CancelScope() as scope:
+            real = one.editor._disk.swap
+
+            def swap() -> None:
+                trio.from_thread.run_sync(scope.cancel)
+                real()
+
+            monkeypatch.setattr(type(one.editor._disk), "swap", lambda _: swap())
+            await one.set(7)
+        monkeypatch.undo()
+        assert scope.cancel_called
+        assert one.value == one.stored() == 7
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await one.set(8)
+        assert one.value == one.stored() == 7
+        await one.set(9)
+        assert one.value == one.stored() == 9
+
+
+# -- overlay disk ----------------------------------------------------------------------------------
+
+
+def write(disk: OverlayDisk, text: bytes) -> None:
+    """Let it have this text."""
+    disk.stage(text)
+    disk.swap()
+
+
+def test_written_anew(tmp_path: Path) -> None:
+    """Directories are made; nothing is left of the one before; nobody else may read it."""
+    path = tmp_path / "a" / "b" / "overlay.yaml"
+    disk = OverlayDisk(str(path))
+    write(disk, b"one")
+    assert [one.name for one in path.parent.iterdir()] == ["overlay.yaml"]
+    write(disk, b"two")
+    assert path.read_bytes() == b"two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [one.name for one in path.parent.iterdir()] == ["overlay.yaml"]
+
+
+def test_staged_and_dropped(tmp_path: Path) -> None:
+    """Nothing is left of it."""
+    disk = OverlayDisk(str(tmp_path / "overlay.yaml"))
+    disk.stage(b"one")
+    disk.drop()
+    disk.drop()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_in_its_place(tmp_path: Path) -> None:
+    """What somebody put where the new one is written is not written through."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"mine")
+    (tmp_path / ".overlay.yaml.new").symlink_to(victim)
+    write(OverlayDisk(str(tmp_path / "overlay.yaml")), b"one")
+    assert victim.read_bytes() == b"mine"
+    assert (tmp_path / "overlay.yaml").read_bytes() == b"one"
+    assert not (tmp_path / "overlay.yaml").is_symlink()
+
+
+def test_another_hand(tmp_path: Path) -> None:
+    """One that was written or removed since it was read is not written over."""
+    path = tmp_path / "overlay.yaml"
+    disk = OverlayDisk(str(path))
+    path.write_bytes(b"by hand")
+    for change in (lambda: None, lambda: path.write_bytes(b"other"), path.unlink):
+        change()
+        disk.stage(b"new")
+        if path.exists():
+            with pytest.raises(OperationError, match="by hand"):
+                disk.swap()
+            assert path.read_bytes() != b"new"
+            disk.note()
+    disk.note()
+    write(disk, b"new")
+    assert path.read_bytes() == b"new"
+    path.unlink()
+    disk.stage(b"newer")
+    with pytest.raises(OperationError, match="by hand"):
+        disk.swap()
+    assert list(tmp_path.glob("*.new")) == []
+
+
+def test_a_file_system_without_links(tmp_path: Path, monkeypatch: Any) -> None:
+    """The one before is copied, and put back where the new one cannot be synced."""
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    disk = OverlayDisk(str(tmp_path / "overlay.yaml"))
+    write(disk, b"one")
+    write(disk, b"two")
+    monkeypatch.setattr(disk, "_sync", refuse)
+    disk.stage(b"three")
+    with pytest.raises(OperationError):
+        disk.swap()
+    assert (tmp_path / "overlay.yaml").read_bytes() == b"two"
+    assert stat.S_IMODE((tmp_path / "overlay.yaml").stat().st_mode) == 0o600
+
+
+def test_a_directory_that_is_none(tmp_path: Path) -> None:
+    """It is told."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OperationError, match=r"cannot write .*: Not a directory|File exists"):
+        OverlayDisk(str(tmp_path / "file" / "overlay.yaml")).stage(b"x")
+
+
+# -- candidate -------------------------------------------------------------------------------------
+
+
+OVER = "data/overlay.yaml"
+
+
+@pytest.fixture
+def standing(tmp_path: Path) -> Loaded:
+    """A configuration that stands."""
+    path = tmp_path / "c.yaml"
+    path.write_text("router: {name: here, data_dir: data}\nmsg_vpns: {blue: {queues: {q: {}}}}\n")
+    return load(path)
+
+
+def test_one_that_is_taken(standing: Loaded) -> None:
+    """Its text is the difference, its configuration shares what did not change."""
+    document = copy_plain(standing.positions.data)
+    document["msg_vpns"]["red"] = {"queues": None}
+    before = copy_plain(document)
+    found = candidate(document, standing, OVER)
+    assert document == before
+    assert found.loaded is not None
+    assert found.text.decode().splitlines()[-3:] == ["msg_vpns:", "  red:", "    queues: {}"]
+    assert [change.path for change in found.changes] == [("msg_vpns", "red")]
+    assert found.packed.digest == digest_of(found.loaded.positions.data)
+    assert found.packed.unpacked() == found.loaded.positions.data
+    assert found.loaded.config.msg_vpns["blue"] is standing.config.msg_vpns["blue"]
+    assert found.problems == found.loaded.warnings
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ([], "a configuration is a mapping"),
+        (None, "a configuration is a mapping"),
+        ({"router": {"name": "\ud800"}}, ""),
+        ({"router": None}, "router"),
+        ({"router": {"name": "x", "data_dir": "elsewhere"}}, "stands in that directory"),
+        ({"router": {"name": ("x",)}}, "holds no tuple"),
+        ({"router": {"name": "x" * 9_000_000, "data_dir": "data"}}, "larger than 8388608 bytes"),
+    ],
+)
+def test_one_that_is_refused(standing: Loaded, wrong: Any, said: str) -> None:
+    """It has an error and nothing else."""
+    found = candidate(wrong, standing, OVER)
+    assert found.loaded is None
+    assert found.changes == ()
+    assert any(one.severity == "error" and said in one.message for one in found.problems)
+
+
+def test_packed() -> None:
+    """What is kept is the document."""
+    document = {"a": [1, 1.5, None, True, "é\u2028"], "b": {}}
+    assert pack_document(document).unpacked() == document
+    assert pack_document(document).digest == digest_of(document)

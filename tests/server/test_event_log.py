@@ -1,19 +1,29 @@
 """The event log of a running router: thresholds, reloads, failures at its edge."""
 
+import io
 import json
-from collections.abc import Callable
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import trio
 
+from vpnrouter import limits
+from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.config.load import load
-from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.router import Logging, RouterConfig
 from vpnrouter.events import table
+from vpnrouter.events.log import Event
+from vpnrouter.events.table import EventType
 from vpnrouter.server.apply.assemble import build_router
-from vpnrouter.server.events.event_context import current_log, raise_event_in, raise_named
-from vpnrouter.server.events.log import RouterEvents
+from vpnrouter.server.events.event_context import PeerLog, current_log, raise_event_in, raise_named
+from vpnrouter.server.events.log import LogWriter, RouterEvents, StderrLog
+from vpnrouter.server.net.tls import HandshakeFailures
+from vpnrouter.wire.link.frames import Hello
 
 TEXT = """
 logging: {level: info, rate_limit: 0}
@@ -158,3 +168,223 @@ async def test_connections_of_a_client_username(running: Any, client_of: Any) ->
                 while len(told()) < 2 * round_:  # noqa: ASYNC110 - twice the same event
                     await trio.sleep(0.01)
         assert told() == [("ann", "CONNECTIONS_HIGH"), ("ann", "CONNECTIONS_HIGH_CLEAR")] * 2
+
+
+# -- narrate ---------------------------------------------------------------------------------------
+
+
+def test_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bridges of others that come, go and are refused are told with where they come from."""
+    log = PeerLog(HandshakeFailures().note)
+    record = Bridge(BridgeFacts("edge", "blue", "#bridge/core/yellow/b"), 0)
+    record.remote_address = "192.0.2.7:1"
+    log.peer_up(record)
+    log.peer_down(record, "closed")
+    log.peer_rejected(Hello("core", "b", "yellow", "blue"), "192.0.2.7:1", "403 Forbidden")
+    lines = capsys.readouterr().err.splitlines()
+    peer = "VPN blue remote bridge #bridge/core/yellow/b at 192.0.2.7:1"
+    assert lines == [
+        f"vpnrouter: {table.LINK_UP.name}: {peer}: up",
+        f"vpnrouter: {table.LINK_DOWN.name}: {peer}: down: closed",
+        (
+            f"vpnrouter: {table.LINK_REJECTED.name}: VPN blue remote bridge b of VPN yellow on core at 192.0.2.7:1:"
+            " rejected: 403 Forbidden"
+        ),
+    ]
+
+
+def test_a_peer_that_is_refused_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """A refusal is told once for each reason and address, and again after a login; the memory for it is bounded."""
+    log = PeerLog(HandshakeFailures().note)
+    record = Bridge(BridgeFacts("edge", "blue", "#bridge/core/yellow/b"), 0)
+
+    def rejected(reason: str, port: int, bridge: str = "b") -> int:
+        log.peer_rejected(Hello("core", bridge, "yellow", "blue"), f"192.0.2.7:{port}", reason)
+        return len(capsys.readouterr().err.splitlines())
+
+    assert [rejected("403 Forbidden", port) for port in range(5)] == [1, 0, 0, 0, 0]
+    assert [rejected("503 Too Many Clients", 1), rejected("403 Forbidden", 1)] == [1, 1]
+    log.peer_up(record)
+    capsys.readouterr()
+    assert [rejected("403 Forbidden", 1), rejected("403 Forbidden", 2)] == [1, 0]
+    for number in range(limits.LINK_REJECTED_TOLD):
+        assert rejected("403 Forbidden", 1, f"other{number}") == 1
+    assert rejected("403 Forbidden", 1) == 1
+
+
+def test_say(capsys: pytest.CaptureFixture[str]) -> None:
+    """What has no event name is told without one."""
+    raise_named("", "hello")
+    assert capsys.readouterr().err == "vpnrouter: hello\n"
+
+
+# -- stderr log ------------------------------------------------------------------------------------
+
+
+class Rig:
+    """A log on a stream in memory, under settings that a test may change."""
+
+    def __init__(self, **written: object) -> None:
+        self.stream = io.StringIO()
+        self.settings = Logging.model_validate(written)
+        self.log = StderrLog("edge", LogWriter(lambda: self.stream), lambda: self.settings)
+        self.now_ns = 1_000
+
+    def tell(self, kind: EventType, text: str = "x", name: str = "") -> None:
+        """One event."""
+        self.log(Event(1, self.now_ns, kind, "blue", name, text))
+
+    def lines(self) -> list[str]:
+        """What was written since this was asked last."""
+        found = self.stream.getvalue().splitlines()
+        self.stream.seek(0)
+        self.stream.truncate()
+        return found
+
+
+def test_levels() -> None:
+    """What is less grave than the level is left out; an area may have its own."""
+    rig = Rig()
+    rig.tell(table.CONNECT)
+    rig.tell(table.LINK_UP)
+    assert rig.lines() == ["vpnrouter: VPN_BRIDGING_LINK_UP: x"]
+    rig.settings = Logging.model_validate({"level": "error", "levels": {"client": "info"}})
+    rig.tell(table.CONNECT)
+    rig.tell(table.LINK_DOWN)
+    rig.tell(table.SPOOL_DOWN)
+    assert rig.lines() == ["vpnrouter: CLIENT_CLIENT_CONNECT: x", "vpnrouter: x"]
+
+
+def test_the_form_changes_with_the_settings() -> None:
+    """Each line after a reload is what the settings ask for then."""
+    rig = Rig()
+    rig.tell(table.LINK_UP)
+    rig.settings = Logging.model_validate({"format": "json"})
+    rig.tell(table.LINK_UP)
+    first, second = rig.lines()
+    assert first == "vpnrouter: VPN_BRIDGING_LINK_UP: x"
+    assert json.loads(second)["event"] == "VPN_BRIDGING_LINK_UP"
+
+
+def test_rate_limit() -> None:
+    """Lines beyond the bound are counted, and told; those of other names go on."""
+    rig = Rig(rate_limit=2)
+    for _ in range(5):
+        rig.tell(table.LINK_UP)
+    rig.tell(table.LINK_DOWN)
+    assert len(rig.lines()) == 3
+    rig.log.tick(5)
+    told = "vpnrouter: 3 more VPN_BRIDGING_LINK_UP were not written (logging.rate_limit)"
+    assert rig.lines() == [told]
+    rig.log.tick(6)
+    assert rig.lines() == []
+
+
+def test_a_reload_is_told_whole() -> None:
+    """Changes of the configuration are not limited: who makes them may do worse."""
+    rig = Rig(rate_limit=1)
+    for number in range(5):
+        rig.tell(table.RELOAD, f"{number}")
+    assert [line[-1] for line in rig.lines()] == list("01234")
+
+
+@pytest.mark.parametrize("form", ["readable", "json"])
+def test_one_event_is_one_short_line(form: str) -> None:
+    """Hostile names and texts neither break a line nor make it longer than a pipe takes at once."""
+    rig = Rig(format=form)
+    for text in ("a\nvpnrouter: SIGHUP: forged", "\U0001f600" * 5_000, '"\\' * 5_000, "\ud800"):
+        rig.tell(table.LINK_UP, text, text)
+    lines = rig.lines()
+    assert len(lines) == 4
+    assert max(len(line.encode()) for line in lines) < limits.EVENT_LINE_BYTES
+    if form == "json":
+        assert all(json.loads(line)["event"] == "VPN_BRIDGING_LINK_UP" for line in lines)
+
+
+def test_lost_lines_are_told() -> None:
+    """When somebody reads again he learns how much he missed."""
+    rig = Rig()
+    closed = io.StringIO()
+    closed.close()
+    stream = closed
+    log = StderrLog("edge", LogWriter(lambda: stream), lambda: rig.settings)
+    log(Event(1, 1, table.LINK_UP, "", "", "x"))
+    stream = rig.stream
+    log.tick(2)
+    assert rig.lines() == ["vpnrouter: 1 lines were lost: nobody read stderr"]
+
+
+# -- log writer ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, TextIO]]:
+    """The end to read of a pipe, and the other one as the stream to write to."""
+    reading, writing = os.pipe()
+    stream = os.fdopen(writing, "w", encoding="utf-8")
+    yield reading, stream
+    os.close(reading)
+    with suppress(BrokenPipeError):
+        stream.close()
+
+
+def test_lines_are_written_at_once(pipe: tuple[int, TextIO]) -> None:
+    """Whoever reads has each line when it was written."""
+    reading, stream = pipe
+    writer = LogWriter(lambda: stream)
+    writer.write("one")
+    writer.write("zwei ä")
+    assert os.read(reading, 100).decode() == "one\nzwei ä\n"
+    assert (writer.waiting, writer.lost) == (0, 0)
+
+
+def test_nobody_reads(pipe: tuple[int, TextIO], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full pipe stalls nobody: lines wait, then are lost and counted, and come in order later."""
+    monkeypatch.setattr(limits, "EVENT_LINES_WAITING", 500)
+    reading, stream = pipe
+    writer = LogWriter(lambda: stream)
+    began = time.monotonic()
+    written = 3_000
+    for number in range(written):
+        writer.write(f"{number:06} {'x' * 500}")
+    assert time.monotonic() - began < 5
+    assert writer.waiting == 500
+    assert writer.lost > 0
+    assert writer.take_lost() == 0
+    found = b""
+    while writer.waiting:
+        found += os.read(reading, 1 << 20)
+        writer.drain()
+    os.set_blocking(reading, False)
+    try:
+        while True:
+            found += os.read(reading, 1 << 20)
+    except BlockingIOError:
+        pass
+    numbers = [int(line[:6]) for line in found.decode().splitlines()]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) + writer.take_lost() == written
+    assert writer.take_lost() == 0
+
+
+def test_the_reader_is_gone(pipe: tuple[int, TextIO]) -> None:
+    """A closed pipe costs the lines and nothing else."""
+    reading, stream = pipe
+    os.dup2(os.open(os.devnull, os.O_RDONLY), reading)
+    writer = LogWriter(lambda: stream)
+    for _ in range(3):
+        writer.write("x")
+    assert writer.take_lost() == 3
+
+
+def test_streams_in_memory_and_none() -> None:
+    """What has no descriptor is written to; without a stream nothing happens."""
+    memory = io.StringIO()
+    writer = LogWriter(lambda: memory)
+    writer.write("x")
+    assert memory.getvalue() == "x\n"
+    assert not writer.is_terminal
+    LogWriter(lambda: None).write("x")
+    memory.close()
+    writer.write("y")
+    assert writer.take_lost() == 1

@@ -1,27 +1,48 @@
 """The numbers of a running router, by way of its own /metrics."""
 
+import os
+import time
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import httpx
+import pytest
 import trio
+import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.status import status_of
+from vpnrouter.bridges.status import Rate, status_of
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
+from vpnrouter.core.guaranteed.flow import Flow
 from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import TotalsSum
+from vpnrouter.management import meters as vpn_meters
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
-from vpnrouter.management.metrics.families import BridgeFigures
+from vpnrouter.management.metrics import source as module
+from vpnrouter.management.metrics.families import BOUNDS_S, BridgeFigures, Durations
 from vpnrouter.management.metrics.source import (
     BEHIND,
     FIRST,
     Figures,
     bridge_figures,
     higher,
+    process_figures,
 )
 from vpnrouter.management.server_hooks import ServerHooks
+from vpnrouter.management.status.queues import (
+    OTHER,
+    IdTimes,
+    QueueNumbers,
+    by_reason,
+    oldest_id,
+)
 from vpnrouter.trace.recorder import Recorder
 
 ONE = """
@@ -165,3 +186,286 @@ def test_ages_of_a_bridge() -> None:
     older = replace(status, last_rx_age_ms=1_500, health="up")
     assert bridge_figures(older).last_message_age == (1.5, None)
     assert bridge_figures(older).up == 1
+
+
+# -- process figures -------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="there is no /proc")
+def test_this_process() -> None:
+    """Figures of this process, and of nothing else."""
+    before = process_figures()
+    opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(5)]
+    after = process_figures()
+    for descriptor in opened:
+        os.close(descriptor)
+    assert after.open_descriptors - before.open_descriptors == 5
+    assert 1_000_000 < before.resident_size < before.virtual_size
+    assert before.threads >= 1
+    assert after.cpu_seconds >= before.cpu_seconds > 0
+    assert before.open_descriptors <= before.most_descriptors
+    assert time.time() - 100_000 < before.start_time <= time.time()
+
+
+def test_without_proc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Where there is no /proc, the rest is told."""
+    monkeypatch.setattr(module, "_OURS", tmp_path / "missing")
+    figures = process_figures()
+    assert (figures.resident_size, figures.open_descriptors) == (0, 0)
+    assert figures.cpu_seconds > 0
+
+
+# -- queue figures ---------------------------------------------------------------------------------
+
+
+TEXT = "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>], max_msg_spool_usage: 3}}}}"
+SECOND = 1_000_000_000
+
+
+class Hand(Flow):
+    """A consumer that keeps what it gets."""
+
+    def room(self) -> int:
+        return self.window - len(self.unacked)
+
+    def send(self, message_id: int, message: Any, count: int) -> None:
+        """See Flow.send."""
+
+    def unbound(self, reason: str) -> None:
+        """See Flow.unbound."""
+
+
+def endpoint_of(one: Any) -> Any:
+    """The queue."""
+    return one.router.vpns["blue"].endpoints[QUEUE, "q"]
+
+
+def test_numbers(stored: Any) -> None:
+    """What is in a queue, what was, and how long the oldest message has been waiting."""
+    one = stored(TEXT)
+    context = one.router.context
+    numbers = QueueNumbers(one.spooling.spool)
+    numbers.look()
+    empty = numbers.of("blue", endpoint_of(one))
+    assert (empty.messages, empty.oldest_age, empty.max_size) == (0, 0.0, 3_000_000)
+    one.publish("a/1")
+    context.now_ns += 5 * SECOND
+    numbers.look()
+    one.publish("a/2")
+    context.now_ns += 5 * SECOND
+    shown = numbers.of("blue", endpoint_of(one))
+    assert (shown.msg_vpn, shown.queue) == ("blue", "q")
+    assert (shown.messages, shown.spooled, shown.acked, shown.imbalance) == (2, 2, 0, 0)
+    assert shown.size > 0
+    assert shown.spooled_size == shown.size
+    assert shown.oldest_age == pytest.approx(10, abs=0.01)
+    assert (shown.ingress_disabled, shown.egress_disabled, shown.consumers) == (0, 0, 0)
+
+
+def test_oldest_of_what_consumers_have(stored: Any) -> None:
+    """A message that a consumer keeps is still the oldest."""
+    one = stored(TEXT)
+    for number in range(3):
+        one.publish(f"a/{number}")
+    endpoint = endpoint_of(one)
+    first = oldest_id(endpoint)
+    assert first == endpoint.browse(0, 1)[0].msg_id
+    flow = Hand(endpoint, "c", 2)
+    endpoint.bind(flow, CONSUME, CONSUME)
+    one.commit()
+    assert len(flow.unacked) == 2
+    assert oldest_id(endpoint) == first
+    shown = QueueNumbers(one.spooling.spool).of("blue", endpoint)
+    assert (shown.unacked, shown.consumers, shown.messages) == (2, 1, 3)
+    endpoint.settle(flow, first, 0)
+    one.commit()
+    assert oldest_id(endpoint) == first + 1
+
+
+def test_age_of_what_was_there_before(stored: Any) -> None:
+    """After a start messages are read for their age, once each and few at a time."""
+    stored(TEXT).publish("a/1")
+    one = stored(TEXT)
+    context = one.router.context
+    assert context.steady_ns
+    context.now_ns += 100 * SECOND
+    numbers = QueueNumbers(one.spooling.spool)
+    numbers.look()
+    endpoint = endpoint_of(one)
+    numbers._left = 0
+    assert numbers.of("blue", endpoint).oldest_age == 0.0
+    numbers.look()
+    assert numbers.of("blue", endpoint).oldest_age == pytest.approx(100, abs=20)
+    numbers._left = 0
+    context.now_ns += 50 * SECOND
+    assert numbers.of("blue", endpoint).oldest_age == pytest.approx(150, abs=20)
+
+
+def test_reasons_are_a_closed_set() -> None:
+    """What nobody knows is added up."""
+    assert by_reason({}) == {}
+    assert by_reason({"max-ttl-expired": 2}) == {"max-ttl-expired": 2}
+    assert by_reason({"max-ttl-expired": 2, "topic a/b": 3, "c": 4}) == {
+        "max-ttl-expired": 2,
+        OTHER: 7,
+    }
+
+
+# -- durations -------------------------------------------------------------------------------------
+
+
+def test_counts() -> None:
+    """A duration counts under the first bound that it does not exceed, and beyond all in the end."""
+    durations = Durations()
+    for milliseconds in (-1, 0, 1, 2, 10_000):
+        durations.add(milliseconds * 1_000_000)
+    shown = durations.histogram()
+    assert shown.bounds == BOUNDS_S
+    assert shown.counts[:2] == (3, 1)
+    assert shown.counts[-1] == 1
+    assert sum(shown.counts) == 5
+    assert shown.total == 10.003
+
+
+# -- vpn meters ------------------------------------------------------------------------------------
+
+
+async def test_rates(kit: ModuleType) -> None:
+    """Messages and bytes a second, in and out; those of the other message VPN are its own."""
+    world = kit.MemoryRouter("blue", "red")
+    meters = VpnMeters(world.router, lambda: world.now_ns)
+    publisher, subscriber = world.connect("p", level=4), world.connect("s", level=4)
+    subscriber.subscribe("a")
+    await meters.sample()
+    for _ in range(6):
+        publisher.publish("a", b"123")
+    publisher.publish("nobody")
+    world.advance(2)
+    await meters.sample()
+    rates = meters.rates(world.vpn())
+    assert (rates.rx_msg, rates.tx_msg) == (Rate(4, 4), Rate(3, 3))
+    assert rates.tx_byte == Rate(24, 24)
+    assert meters.rates(world.vpn("red")).rx_msg == Rate()
+    world.advance(2)
+    await meters.sample()
+    assert meters.rates(world.vpn()).tx_msg == Rate(0, 2)
+    # What had been counted as sent goes down with the connection: that is no rate.
+    subscriber.lose()
+    assert world.vpn().totals().tx_msg_count == 0
+    world.advance(2)
+    await meters.sample()
+    assert meters.rates(world.vpn()).tx_msg == Rate(0, 1)
+    assert meters.totals(world.vpn()).tx_msg_count == 0
+    assert world.add_vpn("blue") is world.vpn()
+    assert meters.rates(world.vpn()).rx_msg == Rate()
+    del world.router.vpns["red"]
+    await meters.sample()
+
+
+async def test_many_are_summed_up_on_the_side(
+    kit: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sum of few is of now; that of many is as old as the last sample, and the first one is not waited for."""
+    monkeypatch.setattr(vpn_meters, "PORTION", 2)
+    world = kit.MemoryRouter()
+    meters = VpnMeters(world.router, lambda: world.now_ns)
+    clients = [world.connect(f"c{number}") for number in range(5)]
+    clients[0].publish("a")
+    assert meters.totals(world.vpn()).rx_msg_count == 1
+    await meters.sample()
+    clients[0].publish("a")
+    assert meters.totals(world.vpn()).rx_msg_count == 1
+    await meters.sample()
+    assert meters.totals(world.vpn()).rx_msg_count == 2
+    for client in clients[:3]:
+        client.lose()
+    clients[4].publish("a")
+    assert meters.totals(world.vpn()).rx_msg_count == 3
+
+
+def test_a_sum_in_portions(kit: ModuleType) -> None:
+    """Who goes in the middle of a sum, or whose session is taken over, is counted once; who comes is not yet."""
+    world = kit.MemoryRouter()
+    clients = [world.connect(f"c{number}", level=4, clean_start=False) for number in range(4)]
+    for client in clients:
+        client.subscribe("a")
+        client.publish("a")
+    for client in clients:
+        client.drain()
+    before = world.vpn().totals()
+    sums = TotalsSum(world.vpn())
+    assert not sums.step(2)
+    clients[0].lose()
+    clients[3].lose()
+    again = world.connect("c2", level=4, clean_start=False)
+    again.publish("a")
+    again.drain()
+    assert not sums.step(1)
+    assert sums.step(1)
+    assert sums.step(1)
+    found = sums.totals()
+    # The last one published while c1 and c2 were there, and c1 had been added up before.
+    assert found.rx_msg_count == before.rx_msg_count == 4
+    assert before.tx_msg_count <= found.tx_msg_count <= world.vpn().totals().tx_msg_count
+    assert world.vpn().totals().rx_msg_count == 5
+
+
+async def test_for_ever(kit: ModuleType, autojump_clock: trio.testing.MockClock) -> None:
+    """Once a second, also message VPNs that come later."""
+    world = kit.MemoryRouter()
+    meters = VpnMeters(world.router, lambda: int(trio.current_time() * SECOND))
+    client: Any = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(meters.keep)
+        await trio.sleep(0.5)
+        world.add_vpn("late")
+        client = world.connect("c", vpn="late")
+        await trio.sleep(1)
+        for _ in range(50):
+            client.publish("a")
+        await trio.sleep(1)
+        assert meters.rates(world.vpn("late")).rx_msg == Rate(50, 50)
+        nursery.cancel_scope.cancel()
+
+
+# -- id times --------------------------------------------------------------------------------------
+
+
+def test_age() -> None:
+    """A message is as old as the last look that did not know it."""
+    times = IdTimes()
+    assert times.age_ns(3, 50) == 0
+    times.note(10, 100)
+    times.note(10, 200)
+    times.note(12, 300)
+    assert [times.age_ns(number, 1_000) for number in (3, 10, 11, 12, 99)] == [
+        *(900, 800, 800, 700, 700),
+    ]
+    assert [times.knows(number) for number in (9, 10, 99)] == [False, True, True]
+
+
+def test_nothing_comes() -> None:
+    """While nothing comes, what comes next is young, and what was there before grows old."""
+    times = IdTimes()
+    for now in range(100, 10_000, 100):
+        times.note(5, now)
+    assert times.age_ns(5, 10_000) == 100
+    assert times.age_ns(4, 10_000) == 9_900
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9)), max_size=60))
+def test_never_younger_than_it_is(steps: list[tuple[int, int]]) -> None:
+    """With few moments remembered, no message since the first look is told younger than it is."""
+    times = IdTimes(6)
+    following, now = 1, 0
+    born: dict[int, int] = {}
+    times.note(following, now)
+    for count, passed in steps:
+        for _ in range(count):
+            born[following] = now
+            following += 1
+        now += passed
+        times.note(following, now)
+    ages = [times.age_ns(number, now) for number in born]
+    assert all(age >= now - born[number] for number, age in zip(born, ages, strict=True))
+    assert ages == sorted(ages, reverse=True)

@@ -1,12 +1,39 @@
 """Binding addresses: what is listened on, and clear words when it cannot be."""
 
+import contextlib
+import os
+import resource
 import socket
+import ssl
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import trio
+import trustme
 
-from vpnrouter.errors import OperationError
-from vpnrouter.server.net.listeners import bind, bind_all, shown_address
+from vpnrouter.config.listeners import Listener
+from vpnrouter.core.credentials import Credentials
+from vpnrouter.core.router import Router
+from vpnrouter.core.vpn import MessageVpn
+from vpnrouter.errors import OperationError, SpoolError
+from vpnrouter.management.status.bridges import NONE, backlog_of, oldest_age_ms
+from vpnrouter.server.net import tls
+from vpnrouter.server.net.descriptors import SpareDescriptor, raise_limit
+from vpnrouter.server.net.listeners import (
+    MqttAcceptor,
+    bind,
+    bind_all,
+    keyed,
+    served,
+    shown_address,
+)
+from vpnrouter.server.net.reactor import Reactor, peer_text
+from vpnrouter.server.net.tls import linger, shake_hands
+from vpnrouter.trace.recorder import Recorder
 
 OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
 
@@ -83,3 +110,246 @@ listeners:
     assert [one.configured.protocol for one in bound] == ["http", "link"]
     for one in bound:
         one.sock.close()
+
+
+# -- answer ----------------------------------------------------------------------------------------
+
+
+def listener(protocol: str, bind: str, **more: object) -> Listener:
+    """A listener as written."""
+    return Listener.model_validate({"protocol": protocol, "bind": bind, **more})
+
+
+def test_alike_listeners_are_counted() -> None:
+    """Listeners with one protocol and address are told apart by their place."""
+    first = listener("mqtt", "127.0.0.1:0")
+    other = listener("link", "127.0.0.1:0")
+    second = listener("mqtt", "127.0.0.1:0", msg_vpn="blue")
+    found = keyed([first, other, second])
+    assert [str(key) for key in found] == [
+        "[mqtt 127.0.0.1:0]",
+        "[link 127.0.0.1:0]",
+        "[mqtt 127.0.0.1:0 #2]",
+    ]
+    assert list(found.values()) == [first, other, second]
+
+
+def test_what_is_served_in_answer() -> None:
+    """A listener that is disabled is left out, and counts all the same."""
+    off = listener("mqtt", "127.0.0.1:0", enabled=False)
+    on = listener("mqtt", "127.0.0.1:0")
+    assert [str(key) for key in served([off, on])] == ["[mqtt 127.0.0.1:0 #2]"]
+
+
+# -- handshake -------------------------------------------------------------------------------------
+
+
+def contexts(*, trusted: bool) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's and a client's context."""
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(server)
+    client = ssl.create_default_context()
+    if trusted:
+        authority.configure_trust(client)
+    return server, client
+
+
+async def pair() -> tuple[trio.SocketStream, trio.SocketStream]:
+    """Two connected streams."""
+    with trio.socket.socket() as listening:
+        await listening.bind(("127.0.0.1", 0))
+        listening.listen(1)
+        one = await trio.open_tcp_stream(*listening.getsockname())
+        other, _ = await listening.accept()
+    return one, trio.SocketStream(other)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_the_alert_leaves(trusted: bool) -> None:
+    """A client that refuses the certificate says so before it gives up."""
+    server, client = contexts(trusted=trusted)
+    ours, theirs = await pair()
+    causes: list[BaseException | None] = []
+
+    async def shake(stream: trio.SSLStream[trio.SocketStream]) -> None:
+        try:
+            await shake_hands(stream)
+        except trio.BrokenResourceError as error:
+            causes.append(error.__cause__)
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(shake, trio.SSLStream(ours, server, server_side=True))
+            nursery.start_soon(shake, trio.SSLStream(theirs, client, server_hostname="localhost"))
+    assert len(causes) == (0 if trusted else 2)
+    if not trusted:
+        assert isinstance(causes[0], ssl.SSLCertVerificationError)
+        assert isinstance(causes[1], ssl.SSLError)
+        assert causes[1].reason == "TLSV1_ALERT_UNKNOWN_CA"
+    for stream in (ours, theirs):
+        await stream.aclose()
+
+
+@pytest.mark.parametrize("talks", [True, False])
+async def test_lingering_has_an_end(monkeypatch: pytest.MonkeyPatch, talks: bool) -> None:
+    """A peer that goes on talking, or says nothing, is left after LINGER_BYTES or LINGER_S."""
+    monkeypatch.setattr(tls, "LINGER_S", 30.0 if talks else 0.05)
+    ours, theirs = await pair()
+
+    async def talk() -> None:
+        while talks:
+            await theirs.send_all(bytes(tls.LINGER_BYTES))
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(talk)
+            await linger(ours)
+            nursery.cancel_scope.cancel()
+    # The peer saw the end at once, before we stopped listening.
+    assert await theirs.receive_some() == b""
+    for stream in (ours, theirs):
+        await stream.aclose()
+
+
+# -- descriptors -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    """Puts the limit of open files back."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("limited")
+def test_the_limit_is_raised() -> None:
+    """The soft limit becomes the hard one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard // 2, hard))
+    most = raise_limit()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == most
+    assert most > hard // 2
+
+
+def test_the_table_of_descriptors_does_not_grow() -> None:
+    """The kernel has room for all descriptors before the first connection comes, so that nobody waits for it."""
+    program = """
+        from pathlib import Path
+        from vpnrouter.server.net.descriptors import raise_limit
+        most = raise_limit()
+        status = Path("/proc/self/status").read_text()
+        size = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("FDSize"))
+        print(size >= min(most, 200_000))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "True"
+
+
+@pytest.mark.usefixtures("limited")
+def test_no_descriptor_is_left() -> None:
+    """Where the system has none left, those who knock are closed and not left waiting; then it goes on."""
+    router = Router("here", 1, Recorder())
+    router.add(MessageVpn("blue", router.context, Credentials(basic_enabled=False), {}, {}))
+    reactor = Reactor(router)
+    reactor.set_clocks()
+    sock = bind("127.0.0.1", 0)
+    reactor.listen(sock, MqttAcceptor(router, "blue"), 10)
+    peers = [socket.create_connection(sock.getsockname()) for _ in range(2)]
+    taken: list[int] = []
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(peer.fileno() for peer in peers) + 40, hard))
+    with contextlib.suppress(OSError):
+        while True:
+            taken.append(os.dup(0))
+    try:
+        reactor.round(1.0)
+        assert reactor.accept_errors == 1
+        peers[0].settimeout(5)
+        with contextlib.suppress(ConnectionResetError):
+            assert peers[0].recv(1) == b""
+        assert len(reactor) == 0
+        assert reactor.round() is False
+    finally:
+        for fd in taken:
+            os.close(fd)
+    reactor.tick()
+    while len(reactor) == 0:
+        reactor.round(1.0)
+    # Now a stranger is there, who makes room.
+    more = socket.create_connection(sock.getsockname())
+    assert router.pre_login_limits.out_of_descriptors(shortage=True) is False
+    assert len(reactor) == 0
+    more.close()
+    for peer in peers:
+        peer.close()
+    reactor.close_all()
+
+
+def test_a_spare() -> None:
+    """The spare releases its descriptor to refuse one connection, and has one again afterwards."""
+    sock = bind("127.0.0.1", 0)
+    spare = SpareDescriptor()
+    peer = socket.create_connection(sock.getsockname())
+    spare.refuse(sock)
+    with contextlib.suppress(ConnectionResetError):
+        assert peer.recv(1) == b""
+    spare.refuse(sock)
+    spare.close()
+    spare.close()
+    peer.close()
+    sock.close()
+
+
+# -- acceptor --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        (("192.0.2.1", 1883), "192.0.2.1"),
+        (("2001:db8::1", 1883, 0, 0), "2001:db8::1"),
+        ("", ""),
+        (b"\0local", ""),
+        ((), ""),
+    ],
+)
+def test_peer_text(address: object, text: str) -> None:
+    """The address without its port; nothing for a local socket."""
+    assert peer_text(address) == text
+
+
+# -- backlog ---------------------------------------------------------------------------------------
+
+
+TWO = "msg_vpns: {blue: {queues: {q: {subscriptions: [a]}, p: {subscriptions: [a, b]}}}}"
+
+
+def test_ages(stored: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the oldest message of all; a store that cannot be read has none to tell."""
+    one = stored(TWO)
+    q, p = (one.router.vpns["blue"].endpoints[0, name] for name in "qp")
+    second = 1_000_000_000
+    one.router.tick(second, 10 * second)
+    assert oldest_age_ms([q, p]) == -1
+    one.publish("b")
+    one.router.tick(3 * second, 12 * second)
+    one.publish("a")
+    one.router.tick(4 * second, 13 * second)
+    assert [oldest_age_ms([each]) for each in (q, p)] == [1_000, 3_000]
+    assert oldest_age_ms([q, p]) == 3_000
+
+    def broken(*_: Any) -> Any:
+        raise SpoolError("no", "io")
+
+    monkeypatch.setattr("vpnrouter.core.guaranteed.endpoint.Endpoint.browse", broken)
+    assert oldest_age_ms([q, p]) == -1
+
+
+def test_no_bridge() -> None:
+    """Nobody takes from any queue."""
+    assert backlog_of(None) is NONE
+    assert NONE.names == ""

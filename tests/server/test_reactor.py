@@ -1,25 +1,35 @@
 """The nested epoll, driven by hand over real sockets."""
 
+from __future__ import annotations
+
 import errno
 import select
 import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from vpnrouter.core.access import AclProfile
+from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
+from vpnrouter.core.turn import CommitPort
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.server.net import reactor as reactor_module
 from vpnrouter.server.net.listeners import MqttAcceptor, bind
-from vpnrouter.server.net.reactor import Acceptor, Reactor
+from vpnrouter.server.net.reactor import (
+    DIRECT_SHARE,
+    HEAVY_BYTES,
+    SPOOL_SHARE,
+    Acceptor,
+    Reactor,
+)
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -33,6 +43,10 @@ from vpnrouter.wire.mqtt.packets import (
     SubscriptionRequest,
     Will,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 pytestmark = pytest.mark.skipif(
     not hasattr(select, "epoll"), reason=f"{sys.platform} has no epoll; loop.py serves there"
@@ -378,3 +392,113 @@ def test_an_acceptor_must_be_somebody_s() -> None:
     """The base class makes no connections."""
     with pytest.raises(AssertionError):
         Acceptor().accepted("192.0.2.1")
+
+
+# -- reactor share ---------------------------------------------------------------------------------
+
+
+MILLISECOND_NS = 1_000_000
+
+
+class Clock:
+    """Nanoseconds that pass only when somebody works."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1_000 * MILLISECOND_NS
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def time_ns(self) -> int:
+        return self.now_ns
+
+
+class Busy(Connection):
+    """Takes what comes, and `cost_ns` for each chunk."""
+
+    def __init__(self, shared_stage: SharedStage, cost_ns: int, guaranteed: bool) -> None:
+        super().__init__(shared_stage.router.context, "here", 1 << 20)
+        self.guaranteed = guaranteed
+        self.stage = shared_stage
+        self.cost_ns = cost_ns
+        self.spent_ns = 0
+
+    def consume(self, data: bytes) -> int:
+        self.stage.clock.now_ns += self.cost_ns
+        self.spent_ns += self.cost_ns
+        return len(data)
+
+    def lost(self, reason: str) -> None:
+        self.closing = True
+
+
+class Idle(CommitPort):
+    """A spool that has nothing to commit."""
+
+    def step(self) -> None:
+        pass
+
+
+class SharedStage:
+    """A reactor with one connection of each kind, whose peers have always something to say."""
+
+    def __init__(self, clock: Clock, direct_bytes: int) -> None:
+        self.clock = clock
+        self.flood = direct_bytes >= HEAVY_BYTES
+        self.router = Router("here", 1, Recorder())
+        self.router.context.committing = Idle()
+        self.reactor = Reactor(self.router)
+        self.reactor.set_clocks()
+        self.direct = Busy(self, MILLISECOND_NS, guaranteed=False)
+        self.spooled = Busy(self, 5 * MILLISECOND_NS, guaranteed=True)
+        self._far: list[tuple[socket.socket, bytes]] = []
+        for connection, size in ((self.direct, direct_bytes), (self.spooled, 1_000)):
+            near, far = socket.socketpair()
+            for sock in (near, far):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+            far.setblocking(False)
+            self.reactor.add(near, connection)
+            self._far.append((far, bytes(size)))
+
+    def rounds(self, count: int) -> None:
+        for _ in range(count):
+            for far, data in self._far:
+                try:
+                    far.send(data)
+                except BlockingIOError:
+                    continue
+            self.reactor.round()
+
+    def close(self) -> None:
+        self.reactor.close_all()
+        for far, _ in self._far:
+            far.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The reactor's clock."""
+    made = Clock()
+    monkeypatch.setattr(time, "monotonic_ns", made.monotonic_ns)
+    monkeypatch.setattr(time, "time_ns", made.time_ns)
+    return made
+
+
+@pytest.fixture(params=[100, HEAVY_BYTES])
+def shared_stage(clock: Clock, request: pytest.FixtureRequest) -> Iterator[SharedStage]:
+    """With a trickle of Direct traffic, and with a flood of it."""
+    made = SharedStage(clock, request.param)
+    yield made
+    made.close()
+
+
+def test_who_gets_the_time(shared_stage: SharedStage) -> None:
+    """Beside a flood the spool has its part and no more; beside a trickle all that it wants."""
+    shared_stage.rounds(400)
+    part = shared_stage.spooled.spent_ns / (
+        shared_stage.spooled.spent_ns + shared_stage.direct.spent_ns
+    )
+    if shared_stage.flood:
+        assert part == pytest.approx(SPOOL_SHARE / (SPOOL_SHARE + DIRECT_SHARE), abs=0.05)
+    else:
+        assert part == pytest.approx(5 / 6, abs=0.02)

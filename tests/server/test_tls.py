@@ -1,6 +1,8 @@
 """TLS of listeners: client certificates, revocation, resumed sessions, and files read again."""
 
 import datetime as dt
+import errno
+import hashlib
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +14,21 @@ import trio.testing
 import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from vpnrouter import limits
 from vpnrouter.config.listeners import ListenerTls
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.listeners import bind_all, reload_tls
-from vpnrouter.server.net.tls import ServerTls
+from vpnrouter.server.net.tls import (
+    HandshakeFailures,
+    ServerTls,
+    certificate_of,
+    peer_certificate,
+    ssl_object_of,
+    tls_reason,
+)
 from vpnrouter.wire.link import encode as link_encode
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode as link_decode
@@ -473,3 +484,217 @@ msg_vpns:{vpns}
         (line,) = node.reload(configured(text.replace(f", ca: {folder}/blue.pem", "")))
         assert "client_cert.ca" in line
         assert await refused(ann, "blue") == {""}
+
+
+# -- tls reason ------------------------------------------------------------------------------------
+
+
+def ssl_error(reason: str) -> ssl.SSLError:
+    """An error of OpenSSL with this reason code."""
+    error = ssl.SSLError(1, f"[SSL: {reason}] something (_ssl.c:1)")
+    error.reason = reason
+    return error
+
+
+def broken(cause: BaseException) -> trio.BrokenResourceError:
+    """The error as trio raises it."""
+    error = trio.BrokenResourceError()
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("TLSV1_ALERT_UNKNOWN_CA", "she refused our certificate: it does not trust the issuer"),
+        ("SSLV3_ALERT_CERTIFICATE_REVOKED", "she refused our certificate: revoked"),
+        ("SSLV3_ALERT_BAD_CERTIFICATE", "she refused our certificate: bad certificate"),
+        (
+            "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+            "she asks for a client certificate and was given none",
+        ),
+        ("TLSV1_ALERT_PROTOCOL_VERSION", "she speaks no TLS version that is allowed here"),
+        ("WRONG_VERSION_NUMBER", "she does not speak TLS"),
+        ("UNEXPECTED_EOF_WHILE_READING", "she closed the connection"),
+        ("SOME_NEW_REASON", "some new reason"),
+    ],
+)
+def test_reasons_of_openssl(reason: str, words: str) -> None:
+    """Reason codes become words; unknown ones are told as OpenSSL tells them."""
+    assert tls_reason(broken(ssl_error(reason)), "she") == words
+
+
+def test_other_failures() -> None:
+    """A transport's error gives the system's words, an error without any a word of its own."""
+    reset = ConnectionResetError(errno.ECONNRESET, "x")
+    assert tls_reason(broken(reset)) == "Connection reset by peer"
+    assert tls_reason(trio.BrokenResourceError("gone")) == "gone"
+    assert tls_reason(trio.BrokenResourceError()) == "transport failed"
+    assert tls_reason(ssl.SSLEOFError(8, "eof")) == "the remote closed the connection"
+
+
+async def test_the_object_under_a_stream() -> None:
+    """A stream of trio still holds the standard library's object, which knows the chain and the cipher."""
+    near, _ = trio.testing.memory_stream_pair()
+    secured = trio.SSLStream(near, ssl.create_default_context(), server_hostname="a")
+    assert isinstance(ssl_object_of(secured), ssl.SSLObject)
+    assert ssl_object_of(secured).cipher() is None
+
+
+# -- handshake failures ----------------------------------------------------------------------------
+
+
+def test_a_line_says_who_where_and_why() -> None:
+    """Listener, peer and reason stand in one line."""
+    lines: list[str] = []
+    HandshakeFailures(lines.append).note("link listener 127.0.0.1:1", "192.0.2.1:5", "no", 0.0)
+    assert lines == [
+        "vpnrouter: link listener 127.0.0.1:1: TLS handshake with 192.0.2.1:5 failed: no"
+    ]
+
+
+def test_lines_beyond_the_bound_are_counted() -> None:
+    """TLS_FAILURE_LINES a second are written; the number of the others comes with the next one."""
+    lines: list[str] = []
+    failures = HandshakeFailures(lines.append)
+    for number in range(limits.TLS_FAILURE_LINES + 3):
+        failures.note("x", str(number), "no", 10.0 + number / 1000)
+    assert len(lines) == limits.TLS_FAILURE_LINES
+    failures.note("x", "late", "no", 11.0)
+    assert lines[limits.TLS_FAILURE_LINES] == "vpnrouter: 3 more TLS handshakes failed before"
+    assert "late" in lines[-1]
+    failures.note("x", "later", "no", 12.0)
+    assert len(lines) == limits.TLS_FAILURE_LINES + 3
+
+
+def test_a_steady_stream_stays_within_the_bound() -> None:
+    """Hundreds of failures a second are that many lines and no more, the counts included."""
+    lines: list[str] = []
+    failures = HandshakeFailures(lines.append)
+    for number in range(1_000):
+        failures.note("x", "y", "no", number / 100)
+    assert len(lines) <= 10 * limits.TLS_FAILURE_LINES
+
+
+# -- peer certificate ------------------------------------------------------------------------------
+
+
+SECOND_NS = 1_000_000_000
+
+
+def der_of(pem: trustme.Blob) -> bytes:
+    """A certificate in DER."""
+    return ssl.PEM_cert_to_DER_cert(pem.bytes().decode())
+
+
+def at_in_peer_certificate(year: int) -> dt.datetime:
+    """The beginning of a year."""
+    return dt.datetime(year, 1, 1, tzinfo=dt.UTC)
+
+
+def made(
+    subject: x509.Name, names: list[x509.GeneralName], begin: int = 2020, end: int = 2040
+) -> bytes:
+    """A self-signed certificate in DER."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(7)
+        .not_valid_before(at_in_peer_certificate(begin))
+        .not_valid_after(at_in_peer_certificate(end))
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+
+
+def shaken(server: ssl.SSLContext, client: ssl.SSLContext) -> tuple[ssl.SSLObject, ssl.SSLObject]:
+    """Both ends of a handshake in memory."""
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = server.wrap_bio(up, down, server_side=True)
+    theirs = client.wrap_bio(down, up, server_hostname="localhost")
+    for _ in range(4):
+        for end in (theirs, ours):
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    return ours, theirs
+
+
+def test_names_thumbprint_and_dates() -> None:
+    """The first common name, DNS names, URIs and e-mail addresses in order, SHA-256, ns."""
+    subject = x509.Name(
+        [
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, "Works"),
+            x509.NameAttribute(NameOID.COMMON_NAME, "first"),
+            x509.NameAttribute(NameOID.COMMON_NAME, "second"),
+        ]
+    )
+    der = made(
+        subject,
+        [
+            x509.DirectoryName(subject),
+            x509.UniformResourceIdentifier("urn:device:7"),
+            x509.DNSName("seven.example"),
+            x509.RFC822Name("seven@example.org"),
+        ],
+    )
+    found = certificate_of([der])
+    assert found.common_name == "first"
+    assert found.san == ("urn:device:7", "seven.example", "seven@example.org")
+    assert found.thumbprint == hashlib.sha256(der).hexdigest()
+    assert found.not_before_ns == int(at_in_peer_certificate(2020).timestamp()) * SECOND_NS
+    assert found.not_after_ns == int(at_in_peer_certificate(2040).timestamp()) * SECOND_NS
+    assert found.chain_depth == 0
+    assert "O=Works" in found.subject
+
+
+def test_no_names_at_all() -> None:
+    """A certificate without common name and alternate names names nobody."""
+    found = certificate_of([made(x509.Name([]), [])])
+    assert (found.common_name, found.san) == ("", ())
+
+
+def test_dates_and_depth_are_those_of_the_chain() -> None:
+    """A chain is valid while all of it is; its ends do not count for the depth."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
+    spans = [(2020, 2040), (2022, 2035), (2021, 2050), (2019, 2060)]
+    found = certificate_of([made(name, [], begin, end) for begin, end in spans])
+    assert found.not_before_ns == int(at_in_peer_certificate(2022).timestamp()) * SECOND_NS
+    assert found.not_after_ns == int(at_in_peer_certificate(2035).timestamp()) * SECOND_NS
+    assert found.chain_depth == 2
+    assert certificate_of([made(name, [])] * 2).chain_depth == 0
+
+
+def test_bytes_that_are_no_certificate() -> None:
+    """What cannot be read is one OperationError."""
+    with pytest.raises(OperationError, match="the certificate cannot be read: "):
+        certificate_of([b"0\x03\x02\x01\x07"])
+
+
+def test_from_a_handshake() -> None:
+    """The verified chain of the client is what counts; without a certificate there is None."""
+    authority = trustme.CA()
+    below = authority.create_child_ca()
+    issued = below.issue_cert(common_name="app")
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(server)
+    authority.configure_trust(server)
+    server.verify_mode = ssl.CERT_OPTIONAL
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    ours, theirs = shaken(server, client)
+    assert peer_certificate(ours) is None
+    remote = peer_certificate(theirs)
+    assert remote is not None
+    assert remote.san == ("localhost",)
+    issued.configure_cert(client)
+    ours, _ = shaken(server, client)
+    found = peer_certificate(ours)
+    assert found is not None
+    assert (found.common_name, found.chain_depth) == ("app", 1)
+    assert found.thumbprint == hashlib.sha256(der_of(issued.cert_chain_pems[0])).hexdigest()

@@ -11,7 +11,7 @@ import pytest
 from vpnrouter.testing.network import FROM_TARGET, TO_TARGET, FaultyLink
 
 BACK_WITHIN_S = 12.0
-"""Meant are 0.1 s, and tests/server/test_failback.py asks that of a clock of its own. A busy machine that takes
+"""Meant are 0.1 s, and tests/server/test_bridge_runner.py asks that of a clock of its own. A busy machine that takes
 more than five seconds for what a test does in between comes to the slow tries, at most 10 s apart."""
 
 HEARTBEAT = "408 Heartbeat Timeout"
