@@ -26,9 +26,9 @@ from vpnrouter.report.advice.context import (
 from vpnrouter.report.advice.paths import (
     add_link,
     break_loop,
-    drop_way,
-    end_in_vain,
+    drop_redundant_path,
     moves,
+    narrow_stopped_loop,
     relieve_bridge,
     relieve_endpoint,
     repair_link,
@@ -37,11 +37,11 @@ from vpnrouter.report.advice.paths import (
 )
 from vpnrouter.report.advice.subscriptions import (
     add_for_black_holes,
+    add_to_configuration,
     apply_configuration,
     drop_covered,
     drop_unmatched,
     narrow,
-    write_down,
 )
 from vpnrouter.report.schema import ADVICE, ERROR, INFO, WARNING, Finding, Rows, Severity
 from vpnrouter.report.structure.cuts import RedundantLink
@@ -222,7 +222,7 @@ def test_what_no_file_has() -> None:
         finding("unknown_vpn", "a/x", detail="was seen, and is not configured"),
         finding("unknown_bridge", "b/x > a/y", bridge="q", messages=7),
     ]
-    (item,) = write_down(context(*findings), findings)
+    (item,) = add_to_configuration(context(*findings), findings)
     assert item.advice.endswith("message VPN a/x, bridge q (b/x to a/y).")
     assert (item.gain, item.severity) == (7, WARNING)
 
@@ -510,7 +510,7 @@ def test_a_loop_that_was_stopped() -> None:
         finding("loop_stopped", "a/x > b/x", bridge="q", messages=3, severity=INFO, reason=one)
         for one in ("loop-detected", "ttl-exceeded")
     ]
-    (item,) = end_in_vain(context(*findings), findings)
+    (item,) = narrow_stopped_loop(context(*findings), findings)
     assert "bridge q (a/x to b/x)" in item.advice
     assert "6 traced messages came over it only to be discarded (loop-detected, ttl-exceeded)" in (
         item.evidence
@@ -523,13 +523,13 @@ def test_two_ways_and_their_duplicates() -> None:
         finding("duplicate", "a/x", client="c", messages=9, value=9.0, detail="dup."),
         finding("two_ways", "a/x", messages=4, value=4.0, detail="Both b/x:q and c/x:r."),
     ]
-    (item,) = drop_way(context(*findings), findings)
+    (item,) = drop_redundant_path(context(*findings), findings)
     assert item.advice.startswith("Let what comes to a/x by two ways come by one")
     assert (item.evidence, item.effect) == (
         "Both b/x:q and c/x:r.",
         "4 copies less of 4 traced messages.",
     )
-    (alone,) = drop_way(context(*findings[:1]), findings[:1])
+    (alone,) = drop_redundant_path(context(*findings[:1]), findings[:1])
     assert alone.advice.startswith("See why c in a/x gets messages twice")
 
 

@@ -353,7 +353,7 @@ def test_a_direct_message_goes_all_the_way(made: tuple[mesh.Mesh, list[int]]) ->
     built, way = made
     feed = traffic.new_feed(built, "prices", traffic.DIRECT, way[0], np.random.default_rng(1))
     feed.receivers = {way[1]: [traffic.Receiver("near")], way[2]: [traffic.Receiver("far")]}
-    traffic.lead(built, feed, way)
+    traffic.route(built, feed, way)
     templates = Templates()
     template = walk(templates, built, feed, 0)
     assert events_of(templates, template) == [
@@ -376,7 +376,7 @@ def test_a_persistent_message_waits_in_queues(made: tuple[mesh.Mesh, list[int]])
     built, way = made
     feed = traffic.new_feed(built, "orders", traffic.PERSISTENT, way[0], np.random.default_rng(1))
     feed.receivers = {way[1]: [traffic.Receiver("worker", "q", 4)]}
-    traffic.lead(built, feed, way[:2])
+    traffic.route(built, feed, way[:2])
     templates = Templates()
     template = walk(templates, built, feed, 0, partition=2)
     assert events_of(templates, template) == [
@@ -399,7 +399,7 @@ def test_a_stalled_bridge_is_where_it_ends(made: tuple[mesh.Mesh, list[int]]) ->
     built, way = made
     feed = traffic.new_feed(built, "prices", traffic.DIRECT, way[0], np.random.default_rng(1))
     feed.receivers = {way[2]: [traffic.Receiver("far")]}
-    traffic.lead(built, feed, way)
+    traffic.route(built, feed, way)
     templates = Templates()
     (second,) = feed.onward[way[1]]
     template = walk(templates, built, feed, 0, stalled=[second])
@@ -422,7 +422,7 @@ def test_rejects_name_endpoint_and_bridge(made: tuple[mesh.Mesh, list[int]]) -> 
     """The row tells who refused what came by whom."""
     built, way = made
     feed = traffic.new_feed(built, "orders", traffic.PERSISTENT, way[0], np.random.default_rng(1))
-    traffic.lead(built, feed, way[:2])
+    traffic.route(built, feed, way[:2])
     templates = Templates()
     journey = Journey(templates, built, feed)
     (number,) = feed.onward[way[0]]

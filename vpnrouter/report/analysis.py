@@ -19,29 +19,29 @@ from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.flows.tables import flows
 from vpnrouter.report.rules.context import Bridges, KnownCauses, bounded, losses_by_place
 from vpnrouter.report.rules.deliveries import (
-    arrivals_back,
     doubles_by_place,
     duplicates,
+    looped_arrivals,
+    looping_paths,
     loops,
     stopped_loops,
     two_ways,
-    ways_back,
 )
 from vpnrouter.report.rules.endpoints import (
     black_holes,
     blockers,
-    loads,
+    filters_held_at_end,
+    partition_loads,
     skewed_clocks,
     skewed_partitions,
-    standing,
     unmatched,
 )
 from vpnrouter.report.rules.links import (
-    alive,
+    active_stretches,
     flapping_links,
     hot_bridges,
     stalled_bridges,
-    unanswered,
+    unanswered_sends,
 )
 from vpnrouter.report.schema import BRIDGE_CLIENT, Edge, Finding, Rows, rows_of, worst_first
 from vpnrouter.report.structure.structure import structure
@@ -68,9 +68,9 @@ def find_trouble(
     """
     bridges = Bridges(edges)
     losses = _rows(losses_by_place(digests["losses"]))
-    ways = _rows(ways_back(digests["paths"]))
+    ways = _rows(looping_paths(digests["paths"]))
     doubles = _rows(doubles_by_place(digests["doubles"]))
-    excuses = KnownCauses(arrivals_back(ways), losses, links)
+    excuses = KnownCauses(looped_arrivals(ways), losses, links)
     return bounded(
         [
             *loops(ways, losses),
@@ -81,7 +81,7 @@ def find_trouble(
             *_stalls(digests["places"], bridges, links, clocks, stretch_ns),
             *blockers(losses, bridges),
             *hot_bridges(losses, bridges),
-            *skewed_partitions(_rows(loads(digests["endpoints"]))),
+            *skewed_partitions(_rows(partition_loads(digests["endpoints"]))),
             *flapping_links(links),
             *skewed_clocks(clocks),
         ],
@@ -91,17 +91,17 @@ def find_trouble(
 
 def _black_holes(digests: Mapping[str, DataFrame]) -> list[Finding]:
     lost = _rows(unmatched(digests["uses"]))
-    filters = _rows(standing(digests["states"], lost)) if lost else []
+    filters = _rows(filters_held_at_end(digests["states"], lost)) if lost else []
     return black_holes(lost, filters)
 
 
 def _stalls(
     places: DataFrame, bridges: Bridges, links: Rows, clocks: Rows, width_ns: int
 ) -> list[Finding]:
-    candidates = _rows(unanswered(places, clocks, width_ns))
+    candidates = _rows(unanswered_sends(places, clocks, width_ns))
     if not candidates:
         return []
-    lives = _rows(alive(places, candidates, clocks, width_ns))
+    lives = _rows(active_stretches(places, candidates, clocks, width_ns))
     return stalled_bridges(candidates, lives, links, bridges, width_ns)
 
 

@@ -218,18 +218,18 @@ def _link_states(plan: Plan) -> None:
     """Every link comes up at the begin and goes down at the end, at both routers."""
     for number in range(len(plan.mesh.bridges)):
         place = number / len(plan.mesh.bridges)
-        link(plan, number, "link_up", 0.2 + 0.5 * place, None)
+        add_link_state(plan, number, "link_up", 0.2 + 0.5 * place, None)
         for begin, end, reason in plan.downs.get(number, ()):
-            link(plan, number, "link_down", begin, reason)
-            link(plan, number, "link_up", end, None)
-        link(plan, number, "link_down", plan.seconds - 0.8 + 0.5 * place, _STOPPED)
+            add_link_state(plan, number, "link_down", begin, reason)
+            add_link_state(plan, number, "link_up", end, None)
+        add_link_state(plan, number, "link_down", plan.seconds - 0.8 + 0.5 * place, _STOPPED)
 
 
-def link(plan: Plan, number: int, event: str, at_s: float, reason: str | None) -> None:
+def add_link_state(plan: Plan, number: int, event: str, at_s: float, reason: str | None) -> None:
     """Record at both ends that a bridge's link comes up or goes down."""
     mesh, bridge = plan.mesh, plan.mesh.bridges[number]
     remote, local = mesh.sites[bridge.source], mesh.sites[bridge.target]
-    row = _single(
+    row = _add_row(
         plan,
         remote.router,
         vpn=remote.vpn,
@@ -241,7 +241,7 @@ def link(plan: Plan, number: int, event: str, at_s: float, reason: str | None) -
         reason=reason,
     )
     plan.states.append(State(at_s, row))
-    row = _single(
+    row = _add_row(
         plan,
         local.router,
         vpn=local.vpn,
@@ -254,7 +254,9 @@ def link(plan: Plan, number: int, event: str, at_s: float, reason: str | None) -
     plan.states.append(State(at_s + 0.001, row))
     change = "subscribe" if event == "link_up" else "unsubscribe"
     for name in bridge.filters:
-        subscription(plan, bridge.source, mesh.client_of(bridge), name, "smf", at_s + 0.01, change)
+        add_subscription_state(
+            plan, bridge.source, mesh.client_of(bridge), name, "smf", at_s + 0.01, change
+        )
 
 
 def _subscriptions(plan: Plan) -> None:
@@ -273,10 +275,10 @@ def _subscriptions(plan: Plan) -> None:
     for site, client, topic in plan.extra_subscriptions:
         wanted[site, client, topic, "mqtt"] = None
     for place, (site, client, topic, syntax) in enumerate(wanted):
-        subscription(plan, site, client, topic, syntax, 0.1 + place / len(wanted))
+        add_subscription_state(plan, site, client, topic, syntax, 0.1 + place / len(wanted))
 
 
-def subscription(
+def add_subscription_state(
     plan: Plan,
     site: int,
     client: str,
@@ -287,12 +289,12 @@ def subscription(
 ) -> None:
     """`client` subscribes in a site, or unsubscribes."""
     place = plan.mesh.sites[site]
-    row = _single(
+    row = _add_row(
         plan, place.router, vpn=place.vpn, event=event, client=client, topic_syntax=syntax
     )
     plan.states.append(State(at_s, row, plan.topics.number(topic)))
 
 
-def _single(plan: Plan, router: int, **values: str | None) -> int:
+def _add_row(plan: Plan, router: int, **values: str | None) -> int:
     plan.templates.begin()
     return plan.templates.add(router, dict(values))

@@ -162,7 +162,7 @@ def new_feed(mesh: Mesh, kind: str, mode: str, origin: int, rng: np.random.Gener
     )
 
 
-def lead(mesh: Mesh, feed: Feed, way: Sequence[int], wanted: str | None = None) -> None:
+def route(mesh: Mesh, feed: Feed, way: Sequence[int], wanted: str | None = None) -> None:
     """Let `feed` travel along `way`, sites from its origin on; bridges subscribe to `wanted`, an SMF filter,
     by default all of the feed.
     """
@@ -261,7 +261,7 @@ def _draw_receivers(
 
 
 def _go(mesh: Mesh, feed: Feed, way: list[int], used: set[tuple[int, int]]) -> None:
-    lead(mesh, feed, way)
+    route(mesh, feed, way)
     used.update(pairwise(way))
 
 

@@ -15,8 +15,8 @@ from vpnrouter.report.page.charts import (
     STEPS,
     Histogram,
     bridge_curves,
+    curve_paths,
     histograms,
-    lines,
     rates_of,
     step_of,
 )
@@ -235,6 +235,6 @@ def test_no_rates_no_curves(node: Make) -> None:
 
 def test_a_curve_spans_its_box() -> None:
     """The greatest value touches the top, none the floor."""
-    line, area = lines([0, 5, 10], 10, 300.0, 40.0)
+    line, area = curve_paths([0, 5, 10], 10, 300.0, 40.0)
     assert line == "M50.0 40.0L150.0 20.0L250.0 0.0"
     assert area.endswith("L250.0 40.0L50.0 40.0Z")

@@ -17,11 +17,11 @@ from vpnrouter.report.page import drawing as drawing_module
 from vpnrouter.report.page.arrows import (
     LABEL_SIZE,
     arcs,
-    beside,
+    arrow_paths,
+    label_position,
     on_curve,
     route,
-    seen_until,
-    stroke,
+    visible_until,
 )
 from vpnrouter.report.page.contents import Contents, ShapeIndex, grade
 from vpnrouter.report.page.drawing import Drawing, draw
@@ -311,7 +311,7 @@ def test_bows_nest() -> None:
 def test_the_head_ends_where_the_line_points() -> None:
     """The head's tip is the curve's end, and the line stops at the head's foot."""
     (curve,) = route([(LEFT, RIGHT)], [False])
-    path, head = stroke(curve, 4.0)
+    path, head = arrow_paths(curve, 4.0)
     tip = re.match(r"M([\d.]+) ([\d.]+)", head)
     assert tip is not None
     assert (float(tip[1]), float(tip[2])) == curve[3]
@@ -332,12 +332,12 @@ def test_texts_stand_clear_of_their_line() -> None:
     level, falling, rising = route(
         [(LEFT, RIGHT), (LEFT, Card(400, 300)), (LEFT, Card(400, -300))], [False] * 3
     )
-    x, y, anchor = beside(level, 0.5, 10)
+    x, y, anchor = label_position(level, 0.5, 10)
     assert (x, y, anchor) == (*map(pytest.approx, (250, level[0][1] - 10)), "middle")
-    assert beside(falling, 0.5, 10)[2] == "start"
-    assert beside(falling, 0.5, 10)[0] > on_curve(falling, 0.5)[0]
-    assert beside(rising, 0.5, 10)[2] == "end"
-    assert beside(rising, 0.5, 10)[0] < on_curve(rising, 0.5)[0]
+    assert label_position(falling, 0.5, 10)[2] == "start"
+    assert label_position(falling, 0.5, 10)[0] > on_curve(falling, 0.5)[0]
+    assert label_position(rising, 0.5, 10)[2] == "end"
+    assert label_position(rising, 0.5, 10)[0] < on_curve(rising, 0.5)[0]
 
 
 def test_arcs_keep_apart_and_end_at_the_borders() -> None:
@@ -359,7 +359,7 @@ def test_an_arc_to_itself_is_a_loop() -> None:
 def test_of_two_names_on_one_spot_the_weightier_is_seen() -> None:
     """The other one is seen once zoomed in far enough; one that stands alone always."""
     names = [(0.0, 100.0, "first"), (40.0, 100.0, "second"), (5_000.0, 100.0, "alone")]
-    until = seen_until(names, [1.0, 2.0, 0.0], unit=10.0)
+    until = visible_until(names, [1.0, 2.0, 0.0], unit=10.0)
     assert until[1] > 10.0
     assert until[2] > 10.0
     assert 1.0 <= until[0] < 10.0
@@ -368,7 +368,7 @@ def test_of_two_names_on_one_spot_the_weightier_is_seen() -> None:
 def test_names_seen_together_do_not_overlap() -> None:
     """At every zoom the names that are seen have room."""
     names = [(float(n * 37 % 997), float(n * 91 % 499), f"router-{n}") for n in range(120)]
-    until = seen_until(names, [float(n) for n in range(120)], unit=6.0)
+    until = visible_until(names, [float(n) for n in range(120)], unit=6.0)
     for unit in (6.0, 4.0, 2.7):
         seen = [name for name, most in zip(names, until, strict=True) if most >= unit]
         assert seen
@@ -385,7 +385,7 @@ def test_names_seen_together_do_not_overlap() -> None:
 
 def test_a_small_drawing_shows_all() -> None:
     """Where nothing is scaled down every name is seen."""
-    assert seen_until([(0.0, 0.0, "a"), (1.0, 0.0, "b")], [1.0, 1.0], unit=1.0) == [1.0, 1.0]
+    assert visible_until([(0.0, 0.0, "a"), (1.0, 0.0, "b")], [1.0, 1.0], unit=1.0) == [1.0, 1.0]
 
 
 Sizes = dict[str, tuple[float, float]]

@@ -8,9 +8,9 @@ from vpnrouter.report.advice.context import Advice, MeshContext
 from vpnrouter.report.advice.paths import (
     add_link,
     break_loop,
-    drop_way,
-    end_in_vain,
+    drop_redundant_path,
     moves,
+    narrow_stopped_loop,
     relieve_bridge,
     relieve_endpoint,
     repair_link,
@@ -19,11 +19,11 @@ from vpnrouter.report.advice.paths import (
 )
 from vpnrouter.report.advice.subscriptions import (
     add_for_black_holes,
+    add_to_configuration,
     apply_configuration,
     drop_covered,
     drop_unmatched,
     narrow,
-    write_down,
 )
 from vpnrouter.report.schema import Finding, Rows
 from vpnrouter.report.structure.structure import Structure
@@ -46,9 +46,9 @@ class _Remedy(NamedTuple):
 
 REMEDIES: Final[dict[str, _Remedy]] = {
     "loop": _Remedy(break_loop, _PLACE),
-    "loop_stopped": _Remedy(end_in_vain, _BRIDGE),
-    "two_ways": _Remedy(drop_way, _PLACE),
-    "duplicate": _Remedy(drop_way, _PLACE),
+    "loop_stopped": _Remedy(narrow_stopped_loop, _BRIDGE),
+    "two_ways": _Remedy(drop_redundant_path, _PLACE),
+    "duplicate": _Remedy(drop_redundant_path, _PLACE),
     "head_of_line": _Remedy(relieve_endpoint, _ENDPOINT),
     "stalled_bridge": _Remedy(repair_link, _BRIDGE),
     "flapping_link": _Remedy(repair_link, _BRIDGE),
@@ -64,9 +64,9 @@ REMEDIES: Final[dict[str, _Remedy]] = {
     "missing_vpn": _Remedy(apply_configuration, _ROUTER),
     "missing_bridge": _Remedy(apply_configuration, _ROUTER),
     "missing_subscription": _Remedy(apply_configuration, _ROUTER),
-    "unknown_vpn": _Remedy(write_down, _ROUTER),
-    "unknown_bridge": _Remedy(write_down, _ROUTER),
-    "unknown_subscription": _Remedy(write_down, _ROUTER),
+    "unknown_vpn": _Remedy(add_to_configuration, _ROUTER),
+    "unknown_bridge": _Remedy(add_to_configuration, _ROUTER),
+    "unknown_subscription": _Remedy(add_to_configuration, _ROUTER),
 }
 """Kinds of findings that something can be done about; articulation points and cut bridges are advised on together,
 by the links that help the most, and other kinds are not advised on.

@@ -171,7 +171,7 @@ def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Ad
         )
 
 
-def end_in_vain(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
+def narrow_stopped_loop(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`loop_stopped` of one bridge: it need not bring what is discarded."""
     first, messages = findings[0], messages_of(findings)
     over = bridge_of(first) if first.bridge else f"the bridges into {at((first.router, first.vpn))}"
@@ -189,7 +189,7 @@ def end_in_vain(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]
     )
 
 
-def drop_way(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
+def drop_redundant_path(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """`two_ways` and `duplicate` in one message VPN."""
     ways = [one for one in findings if one.kind == "two_ways"]
     first = (ways or list(findings))[0]

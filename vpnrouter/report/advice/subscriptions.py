@@ -62,7 +62,7 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
     )
 
 
-def write_down(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
+def add_to_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """What one router has in operation and not in its file."""
     first = findings[0]
     yield Advice(

@@ -82,7 +82,7 @@ def discards(losses: DataFrame) -> DataFrame:
     return conform(grouped, DISCARDS)
 
 
-def worst(rows: DataFrame, most: int) -> DataFrame:
+def most_frequent(rows: DataFrame, most: int) -> DataFrame:
     """DISCARDS in and out: the `most` most frequent, ties in order of place."""
     return rows.orderBy(F.desc("messages"), "router", "vpn", "event", "reason", "place").limit(most)
 
@@ -706,7 +706,7 @@ def flows(
     all_topics = topics(digests["uses"]).observe(counted, F.count(F.lit(1)).alias("topics"))
     topic_table = collected(busiest(all_topics, REPORT_TOPICS), TOPICS)
     begin("discards")
-    discard_table = collected(worst(discards(digests["losses"]), REPORT_DISCARDS), DISCARDS)
+    discard_table = collected(most_frequent(discards(digests["losses"]), REPORT_DISCARDS), DISCARDS)
     begin("timeline")
     tables = {
         "nodes": table_of(node_rows, NODES),

@@ -146,7 +146,7 @@ def on_curve(points: Curve, t: float) -> Point:
     )
 
 
-def beside(points: Curve, t: float, distance: float) -> tuple[float, float, str]:
+def label_position(points: Curve, t: float, distance: float) -> tuple[float, float, str]:
     """Where a text beside the curve at `t` stands, and its SVG anchor: above level stretches, to the
     right of upright ones, so that it does not lie on the line.
     """
@@ -163,7 +163,7 @@ def beside(points: Curve, t: float, distance: float) -> tuple[float, float, str]
     return x + up_x * distance, y + up_y * distance + 4, "start" if up_x > 0 else "end"
 
 
-def stroke(points: Curve, width: float) -> tuple[str, str]:
+def arrow_paths(points: Curve, width: float) -> tuple[str, str]:
     """Path data of the line, shortened by its head, and of the head."""
     a, b, c, d = points
     length = 7.0 + 1.6 * width
@@ -223,7 +223,7 @@ LETTER: Final = 0.68
 """Width of a letter against its size, as wide fonts have it."""
 
 
-def seen_until(
+def visible_until(
     names: Sequence[tuple[float, float, str]], weights: Sequence[float], unit: float
 ) -> list[float]:
     """For each name the largest unit (sheet pixels to a screen pixel) at which it is seen.
@@ -388,13 +388,13 @@ def _candidates(name: Label) -> Iterable[LabelAnchor]:
 
 def _at(name: Label, t: float, distance: float) -> Iterable[LabelAnchor]:
     """The places on both sides of the arrow at `t`."""
-    x, y, anchor = beside(name.curve, t, distance)
+    x, y, anchor = label_position(name.curve, t, distance)
     if name.bow:
         # On the inner side of a bow the text would be under the cards.
         yield LabelAnchor(max(x, on_curve(name.curve, t)[0] + distance), y, "start")
         return
     yield LabelAnchor(x, y, anchor)
-    x, y, anchor = beside(name.curve, t, -distance)
+    x, y, anchor = label_position(name.curve, t, -distance)
     if anchor == "middle":
         yield LabelAnchor(x, y + SIZE * 0.8, anchor)
     else:

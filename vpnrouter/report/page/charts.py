@@ -126,7 +126,7 @@ def bridge_curves(contents: Contents, rates: Rates, places: ShapeIndex) -> list[
 
 def _spark(rates: Rates, edge: int, title: str, drawn: bool) -> BridgeCurve:
     values = rates.by_edge[edge]
-    line, area = lines(values, max(values), SPARK_WIDTH, SPARK_HEIGHT)
+    line, area = curve_paths(values, max(values), SPARK_WIDTH, SPARK_HEIGHT)
     return BridgeCurve(
         shape=f"edge-{edge}" if drawn else None,
         title=title,
@@ -137,7 +137,7 @@ def _spark(rates: Rates, edge: int, title: str, drawn: bool) -> BridgeCurve:
     )
 
 
-def lines(values: Sequence[int], top: int, width: float, height: float) -> tuple[str, str]:
+def curve_paths(values: Sequence[int], top: int, width: float, height: float) -> tuple[str, str]:
     """SVG path data of a curve over `values`, and of the area below it."""
     step = width / len(values)
     top = max(top, 1)
@@ -225,7 +225,7 @@ def timeline_chart(rows: Rows, width_ns: int) -> Timeline | None:
         values = [0] * columns
         for position, row in zip(positions, rows, strict=True):
             values[position] = row[name] or 0
-        line, area = lines(values, top, TIMELINE_WIDTH, TIMELINE_HEIGHT)
+        line, area = curve_paths(values, top, TIMELINE_WIDTH, TIMELINE_HEIGHT)
         return Series(name=name, label=label, line=line, area=area, total=short_count(sum(values)))
 
     span_ns = columns * width_ns

@@ -212,7 +212,7 @@ def title_of(edge: Row) -> str:
     return f"{name}: {start} → {name_of(edge['to_router'], edge['to_vpn'])}"
 
 
-def came_back(edge: Row) -> bool:
+def has_reconnected(edge: Row) -> bool:
     """Whether a link went down and came up again. Every link goes down when a router stops."""
     return (edge["link_downs"] or 0) > 0 and (edge["link_ups"] or 0) > 1
 
@@ -295,7 +295,7 @@ def grade(contents: Contents, places: ShapeIndex) -> Grades:
                 load=load_of(row["messages"] or 0),
                 latency=latency_of(latencies[at]),
                 structure=UNPLANNED if row["configured"] is False else CUT if row["cut"] else PLAIN,
-                uneasy=came_back(row),
+                uneasy=has_reconnected(row),
             )
             for at, row in enumerate(edges)
         ],

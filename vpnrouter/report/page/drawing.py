@@ -15,11 +15,11 @@ from vpnrouter.report.page.arrows import (
     Label,
     LabelAnchor,
     arcs,
+    arrow_paths,
     block_of,
     on_curve,
     place_labels,
     route,
-    stroke,
 )
 from vpnrouter.report.page.contents import Grade, Grades, short_count, visible
 from vpnrouter.report.page.layout import place
@@ -333,7 +333,7 @@ def _arrows(
         messages = edge["messages"] or 0
         share = math.sqrt(messages / most) if most else 0.0
         width = _THINNEST + (manner.thickest - _THINNEST) * share
-        path, head = stroke(points, width)
+        path, head = arrow_paths(points, width)
         bridge = visible(edge["bridge"]) if edge["bridge"] else "bridge"
         label = _fitting(f"{bridge} · {short_count(messages)}", 170, manner.character)
         arrows.append(

@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from vpnrouter.limits import REPORT_PAGE_ROWS
 from vpnrouter.report.page import charts, tables
-from vpnrouter.report.page.arrows import LABEL_SIZE, LETTER, seen_until
+from vpnrouter.report.page.arrows import LABEL_SIZE, LETTER, visible_until
 from vpnrouter.report.page.charts import histograms
 from vpnrouter.report.page.contents import (
     NONE,
@@ -277,7 +277,7 @@ def _unit(frame: tuple[float, float, float, float]) -> float:
 
 def _names(drawing: Drawing, unit: float) -> list[tuple[Box, float]]:
     """The routers, and the unit up to which their names are visible: those of most traffic longest."""
-    until = seen_until(
+    until = visible_until(
         [(box.x + _INDENT, box.name_y, box.name) for box in drawing.boxes],
         [float(sum(card.grade.load for card in box.cards)) for box in drawing.boxes],
         unit,

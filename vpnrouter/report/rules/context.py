@@ -214,7 +214,7 @@ class KnownCauses:
     """
 
     def __init__(self, back: dict[tuple[str, str], int], losses: Rows, links: Rows) -> None:
-        """`back` of `loops.arrivals_back`, `losses` of `losses_by_place`, `links` rows of LINKS."""
+        """`back` of `looped_arrivals`, `losses` of `losses_by_place`, `links` rows of LINKS."""
         self._back = back
         self._discarded: dict[tuple[str, str], int] = {}
         for row in losses:

@@ -144,7 +144,7 @@ def _discarded(router: str, vpn: str, rows: Rows, copies: int) -> Finding:
 _NEXT: Final = ">"
 
 
-def ways_back(paths: DataFrame) -> DataFrame:
+def looping_paths(paths: DataFrame) -> DataFrame:
     """PATHS in; out the ways with a VPN in them twice: `way`, `router`, `vpn`, `count`, `bytes`,
     `first_ns`, `last_ns`. The last VPN of the way is where the messages arrived.
     """
@@ -200,7 +200,7 @@ def _without_cycles(stops: list[str]) -> list[str]:
     return straight
 
 
-def arrivals_back(ways: Rows) -> dict[tuple[str, str], int]:
+def looped_arrivals(ways: Rows) -> dict[tuple[str, str], int]:
     """How many messages came to each VPN after they had been in some VPN twice."""
     found: dict[tuple[str, str], int] = {}
     for row in ways:
@@ -221,7 +221,7 @@ class _Loop:
 
 
 def loops(ways: Rows, losses: Rows) -> list[Finding]:
-    """`ways` of `ways_back` and `losses` of `losses_by_place` in, a `loop` for each cycle out.
+    """`ways` of `looping_paths` and `losses` of `losses_by_place` in, a `loop` for each cycle out.
 
     A cycle whose every return was discarded on arrival is left to `loop_stopped`.
     """

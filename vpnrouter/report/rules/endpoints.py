@@ -58,7 +58,7 @@ def unmatched(uses: DataFrame) -> DataFrame:
     )
 
 
-def standing(states: DataFrame, rows: Rows) -> DataFrame:
+def filters_held_at_end(states: DataFrame, rows: Rows) -> DataFrame:
     """STATES and rows of `unmatched` in; out the filters held at the end in their VPNs: `router`, `vpn`, `topic`,
     `topic_syntax`.
     """
@@ -82,7 +82,7 @@ def standing(states: DataFrame, rows: Rows) -> DataFrame:
 
 
 def black_holes(rows: Rows, filters: Rows) -> list[Finding]:
-    """Rows of `unmatched` and of `standing` in, a `black_hole` for each topic out.
+    """Rows of `unmatched` and of `filters_held_at_end` in, a `black_hole` for each topic out.
 
     A topic that a filter matches at the end is none: its receiver came late.
     """
@@ -211,7 +211,7 @@ def skewed_clocks(clocks: Rows) -> list[Finding]:
     """
     found = []
     for reference, rows in groups_of(clocks).items():
-        right = agreed(rows)
+        right = majority_offset(rows)
         nearest = min(rows, key=lambda row: abs(row["offset_ns"] - right))
         for row in rows:
             ahead = row["offset_ns"] - right
@@ -234,7 +234,7 @@ def groups_of(clocks: Rows) -> dict[str, Rows]:
     return groups
 
 
-def agreed(rows: Rows) -> int:
+def majority_offset(rows: Rows) -> int:
     """The offset, nanoseconds, of the majority of a group; of two the reference's, 0."""
     if len(rows) < _MAJORITY:
         return 0
@@ -267,7 +267,7 @@ _LEAST_SKEWED: Final = 40
 """Messages that have to be there: of fewer, chance is all there is to see."""
 
 
-def loads(endpoints: DataFrame) -> DataFrame:
+def partition_loads(endpoints: DataFrame) -> DataFrame:
     """ENDPOINTS in; out one row a queue that has partitions: `router`, `vpn`, `endpoint`, `partitions`,
     `largest` (a partition's number), `most` and `messages` (that it and that all took), `bytes`.
 
@@ -295,7 +295,7 @@ def loads(endpoints: DataFrame) -> DataFrame:
 
 
 def skewed_partitions(rows: Rows) -> list[Finding]:
-    """Rows of `loads` in, a `skewed_partition` for each queue out; `value` is largest / mean."""
+    """Rows of `partition_loads` in, a `skewed_partition` for each queue out; `value` is largest / mean."""
     found = []
     for row in rows:
         partitions, most, messages = row["partitions"], row["most"], row["messages"]

@@ -27,7 +27,7 @@ from vpnrouter.report.rules.context import (
     percent,
     sums_of,
 )
-from vpnrouter.report.rules.endpoints import agreed, groups_of
+from vpnrouter.report.rules.endpoints import groups_of, majority_offset
 from vpnrouter.report.schema import EDGE, ERROR, Edge, Finding, Rows, edge_named
 from vpnrouter.units import SECOND_NS
 
@@ -154,7 +154,7 @@ _LEAST_SENT: Final = 5
 _FOREVER: Final = 1 << 63
 
 
-def unanswered(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
+def unanswered_sends(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
     """PLACES in; out the bridges with stretches in which they sent and nothing arrived: the edge, and `stretches`, a
     list of structs of start_ns, sent, received, in order of time.
 
@@ -208,14 +208,14 @@ def _shifts(clocks: Rows, width_ns: int) -> dict[str, int]:
     """By how much clocks are wrong, in whole stretches, if by more than half a stretch."""
     found: dict[str, int] = {}
     for rows in groups_of(clocks).values():
-        right = agreed(rows)
+        right = majority_offset(rows)
         for row in rows:
             found[row["router"]] = round((row["offset_ns"] - right) / width_ns) * width_ns
     return {router: shift for router, shift in found.items() if shift}
 
 
-def alive(places: DataFrame, rows: Rows, clocks: Rows, width_ns: int) -> DataFrame:
-    """PLACES and rows of `unanswered` in; out the stretches in which the routers that should have received
+def active_stretches(places: DataFrame, rows: Rows, clocks: Rows, width_ns: int) -> DataFrame:
+    """PLACES and rows of `unanswered_sends` in; out the stretches in which the routers that should have received
     wrote anything: `router`, `starts` (a list, in order).
     """
     routers = sorted({row["to_router"] for row in rows})
@@ -241,8 +241,8 @@ class _Run:
 def stalled_bridges(
     rows: Rows, lives: Rows, links: Rows, bridges: Bridges, width_ns: int
 ) -> list[Finding]:
-    """Rows of `unanswered`, of `alive` and of LINKS in, a `stalled_bridge` for each stall out; `value` is
-    its seconds and `messages` what was sent in vain.
+    """Rows of `unanswered_sends`, of `active_stretches` and of LINKS in, a `stalled_bridge` for each stall out;
+    `value` is its seconds and `messages` what was sent in vain.
     """
     starts = {row["router"]: row["starts"] for row in lives}
     ups: dict[Edge, list[tuple[int, int]]] = {}

@@ -75,7 +75,7 @@ def wasted(crossed: DataFrame, uses: DataFrame) -> DataFrame | None:
     nodes = _unreceived(crossed, uses).localCheckpoint()
     if nodes.isEmpty():
         return None
-    useless = _of_no_use(crossed, nodes)
+    useless = _without_receiver(crossed, nodes)
     # Where a topic is published, the waste begins; behind that it is passed on.
     passed_on = useless.where(~F.col("published")).select(
         F.col("router").alias("from_router"),
@@ -122,7 +122,7 @@ def _unreceived(crossed: DataFrame, uses: DataFrame) -> DataFrame:
     )
 
 
-def _of_no_use(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
+def _without_receiver(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
     """Those of `nodes` from which no path leads to where the topic is received, or may be."""
     target = F.struct(
         F.col("to_router").alias("router"),
@@ -148,7 +148,7 @@ def _of_no_use(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
         .localCheckpoint()
     )
     if onward.count() <= REPORT_WAYS_ON:
-        return _apart_from(nodes, _of_use(onward))
+        return _others_than(nodes, _with_receiver(onward))
     front = onward.where("good").select("node").distinct().localCheckpoint()
     of_use = front
     for _ in range(HOPS):
@@ -162,10 +162,10 @@ def _of_no_use(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
     else:
         if not front.isEmpty():
             of_use = onward.select("node").distinct()
-    return _apart_from(nodes, of_use)
+    return _others_than(nodes, of_use)
 
 
-def _of_use(onward: DataFrame) -> DataFrame:
+def _with_receiver(onward: DataFrame) -> DataFrame:
     """The column `node` of those that lead to where the topic is received, found on the driver."""
     table = onward.toArrow()
     node_type = table.schema.field("node").type
@@ -186,7 +186,7 @@ def _of_use(onward: DataFrame) -> DataFrame:
     return onward.sparkSession.createDataFrame(pa.table({"node": column}))
 
 
-def _apart_from(nodes: DataFrame, of_use: DataFrame) -> DataFrame:
+def _others_than(nodes: DataFrame, of_use: DataFrame) -> DataFrame:
     return (
         nodes.withColumn("node", F.struct(*_NODE))
         .join(of_use, "node", "left_anti")

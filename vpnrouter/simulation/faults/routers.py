@@ -14,7 +14,7 @@ from vpnrouter.simulation.faults.placement import Placement
 from vpnrouter.simulation.mesh import Bridge
 from vpnrouter.simulation.plan import Plan
 from vpnrouter.simulation.templates import Journey, walk
-from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Feed, lead, receive
+from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Feed, receive, route
 from vpnrouter.units import SECOND_NS
 
 _SKEW_S: Final = (0.05, 5.0)
@@ -200,7 +200,7 @@ def hot_bridge(placement: Placement) -> None:
     way = placement.way(2)
     feed = placement.feed("video", DIRECT, way[0])
     receive(mesh, feed, way[1], placement.rng, plain=True)
-    lead(mesh, feed, way)
+    route(mesh, feed, way)
     bridge = mesh.bridge(*way)
     taken = Journey(plan.templates, mesh, feed)
     visit = taken.cross(taken.ingress(), bridge, ramp_ns=_QUEUEING_NS)
@@ -221,7 +221,7 @@ def head_of_line(placement: Placement) -> None:
     way = placement.way(2)
     feed = placement.feed("claims", PERSISTENT, way[0])
     receive(mesh, feed, way[1], placement.rng, plain=True)
-    lead(mesh, feed, way)
+    route(mesh, feed, way)
     bridge = mesh.bridge(*way)
     (receiver,) = feed.receivers[way[1]]
     blocked = Journey(plan.templates, mesh, feed)
@@ -262,6 +262,6 @@ def _feed(placement: Placement, kind: str, mode: str, way: list[int]) -> Feed:
     """A feed with enough messages to show what happens to them."""
     feed = placement.feed(kind, mode, way[0])
     receive(placement.plan.mesh, feed, way[-1], placement.rng, plain=True)
-    lead(placement.plan.mesh, feed, way)
+    route(placement.plan.mesh, feed, way)
     feed.messages = placement.messages()
     return feed

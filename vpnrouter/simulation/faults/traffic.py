@@ -7,7 +7,7 @@ from typing import Final
 
 from vpnrouter.simulation.faults.placement import Placement
 from vpnrouter.simulation.templates import Journey, walk
-from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Receiver, attract, lead, receive
+from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Receiver, attract, receive, route
 
 _UNMATCHED: Final = "no-subscription-match"
 _TRAFFIC: Final = 200
@@ -52,7 +52,7 @@ def over_broad(placement: Placement) -> None:
     feed = placement.feed("catalog", DIRECT, source, _WIDE_ITEMS)
     feed.receivers[source] = [Receiver("catalog-all")]
     feed.receivers[target] = [Receiver("catalog-one", item=0)]
-    lead(mesh, feed, way)
+    route(mesh, feed, way)
     bridge = mesh.bridge(source, target)
     many = placement.messages()
     wanted = walk(plan.templates, mesh, feed, 0)
@@ -106,7 +106,7 @@ def loop(placement: Placement) -> None:
     feed = placement.feed("ledger", DIRECT, first)
     receive(mesh, feed, second, placement.rng, plain=True)
     receive(mesh, feed, third, placement.rng, plain=True)
-    lead(mesh, feed, way)
+    route(mesh, feed, way)
     back = mesh.new_bridge(third, first, _shortcut_km(placement, way))
     attract(mesh, feed, back)
     journey = Journey(placement.plan.templates, mesh, feed)
@@ -135,7 +135,7 @@ def two_ways(placement: Placement) -> None:
     feed = placement.feed("quotes", DIRECT, first)
     receive(mesh, feed, second, placement.rng, plain=True)
     receive(mesh, feed, third, placement.rng, plain=True)
-    lead(mesh, feed, way)
+    route(mesh, feed, way)
     beside = placement.planted("two_ways") % 2 == 1
     km = mesh.near[second][third] if beside else _shortcut_km(placement, way)
     other = mesh.new_bridge(second if beside else first, third, km)
@@ -161,7 +161,7 @@ def duplicate(placement: Placement) -> None:
     first, second = way = placement.way(2)
     feed = placement.feed("payments", PERSISTENT, first)
     receive(mesh, feed, second, placement.rng, plain=True)
-    lead(mesh, feed, way)
+    route(mesh, feed, way)
     other = mesh.new_bridge(first, second, mesh.near[first][second])
     attract(mesh, feed, other)
     (receiver,) = feed.receivers[second]

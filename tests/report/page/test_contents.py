@@ -15,8 +15,8 @@ from vpnrouter.report.page.contents import (
     Contents,
     Grades,
     ShapeIndex,
-    came_back,
     grade,
+    has_reconnected,
     place_of,
     title_of,
 )
@@ -193,5 +193,7 @@ def test_places_in_words(edge: Make) -> None:
 def test_a_link_that_came_back(edge: Make) -> None:
     """Down and up again is trouble; down with its router, or not known, is none."""
     ups_and_downs = [(3, 2), (1, 1), (2, 0), (None, None)]
-    found = [came_back(edge("a/x", "b/y", link_ups=u, link_downs=d)) for u, d in ups_and_downs]
+    found = [
+        has_reconnected(edge("a/x", "b/y", link_ups=u, link_downs=d)) for u, d in ups_and_downs
+    ]
     assert found == [True, False, False, False]
