@@ -1,1 +1,1 @@
-"""Events: what an operator is told, under the names that the field has for it."""
+"""The events of a router: their catalogue, their log and their thresholds."""

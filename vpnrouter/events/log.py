@@ -57,7 +57,7 @@ class RateLimit:
         self._suppressed: dict[str, int] = {}
 
     def admits(self, name: str, now_ns: int) -> bool:
-        """Whether an event of this name may be told now; one that may not is counted."""
+        """Return whether an event of this name may be raised now, and count it where it may not."""
         if not self.most:
             return True
         began_ns = self._began_ns.get(name)
@@ -73,7 +73,7 @@ class RateLimit:
         return True
 
     def suppressed(self) -> dict[str, int]:
-        """How many events of each name were not told since this was asked last."""
+        """Return how many events of each name were suppressed since the last call."""
         found = self._suppressed
         self._suppressed = {}
         return found
@@ -178,7 +178,7 @@ class EventLog:
                 self.on_fault(error)
 
     def raise_once(self, kind: EventType, msg_vpn: str, name: str, text: str) -> bool:
-        """Raise a one-shot event: True if it was raised, False while it stands already."""
+        """Raise a one-shot event. Returns False while it is raised already."""
         key = (kind.name, msg_vpn, name)
         if key in self._standing:
             return False
@@ -189,7 +189,7 @@ class EventLog:
         return True
 
     def clear(self, kind: EventType, msg_vpn: str, name: str) -> bool:
-        """Clear a one-shot event, so that it may be raised again; False where it did not stand."""
+        """Clear a one-shot event, so that it may be raised again. Returns False where it was not raised."""
         key = (kind.name, msg_vpn, name)
         if key not in self._standing:
             return False

@@ -36,10 +36,10 @@ AREAS: Final = (SYSTEM, VPN, CLIENT, BRIDGE, QUEUE, MANAGEMENT, CONFIG, TRACE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventType:
-    """One name of the event log. `level` is one of the levels below.
+    """One type of event. `level` is one of the levels below.
 
-    `clears` is the name of the event that this one ends, "" for none. `one_shot` says that it stays
-    silent until it is cleared. `label` stands before the text of a readable line, None for the name.
+    `clears` is the name of the event that this one ends, "" for none. A `one_shot` event is not repeated until it is
+    cleared. `label` begins the text of a readable line, None for the name.
     """
 
     name: str

@@ -31,7 +31,7 @@ class ThresholdEvents(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """An event that is to be raised."""
+    """An event to raise."""
 
     kind: EventType
     text: str
@@ -39,7 +39,7 @@ class Crossing(NamedTuple):
 
 @final
 class Thresholds:
-    """Which of the watched values are high. Looked at once a second; nothing here is asked per message."""
+    """Which of the watched values are high; checked once a second, never per message."""
 
     __slots__ = ("_high", "_still")
 

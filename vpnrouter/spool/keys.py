@@ -121,12 +121,12 @@ def endpoint_of_counters(key: bytes) -> int:
 
 
 def bridge_counters(whose: str, name: str) -> bytes:
-    """Of the counts of a bridge; `log_identity` is one letter."""
+    """Of the counters of a bridge; `whose` is one letter."""
     return SHEET_BRIDGE + whose.encode() + name.encode()
 
 
 def bridge_of_counters(key: bytes) -> tuple[str, str]:
-    """Whose bridge it is, and its name, of a key made by `bridge_counters`."""
+    """The letter and the name of a bridge, of a key made by `bridge_counters`."""
     text = key[2:].decode(errors="replace")
     return text[:1], text[1:]
 

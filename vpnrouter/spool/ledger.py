@@ -209,7 +209,7 @@ class IdQueue:
         return int(low)
 
     def _merge(self, chunk: int) -> None:
-        """Bring a chunk with few ids together with a neighbour, so that chunks stay worth their overhead."""
+        """Merge a chunk with few ids with a neighbour, so that chunks stay worth their overhead."""
         if not self._chunks[chunk]:
             del self._chunks[chunk]
         elif chunk == 0 or not self._join(chunk - 1):
@@ -369,10 +369,9 @@ class Ledger:
         return number
 
     def settle(self, endpoint: int, number: int) -> None:
-        """Note in the unit that an endpoint which has the message `number` needs it no more.
+        """Note in the unit that an endpoint has settled the message `number`. Ids that are settled or gone are ignored.
 
-        Ids that are settled already or gone are ignored. Raises SpoolError, and changes nothing, if the bitmaps of the
-        segment cannot be read.
+        Raises SpoolError, and changes nothing, if the bitmaps of the segment cannot be read.
         """
         wanted: i64 = number
         if wanted >= self._unit_first:
@@ -481,9 +480,8 @@ class Ledger:
         return found
 
     def size(self, number: int) -> int:
-        """The size that was given for a committed message, without a look at its record.
-
-        Raises SpoolError if the index of its segment is gone or cannot be read.
+        """Return the size of a committed message without reading its record. Raises SpoolError if the index of its
+        segment is gone or cannot be read.
         """
         data = self._store.get(keys.index(self._table.first)) if self._table.seek(number) else None
         if data is None:

@@ -60,10 +60,10 @@ _INFO_LOGS: Final = 2
 
 
 def options(torn: bool = False) -> Options:
-    """Options for opening a store; `torn` cuts the write-ahead log off where it becomes unreadable.
+    """Return options for opening a store; `torn` cuts the write-ahead log off where it becomes unreadable.
 
-    Without it only an end that is too short is cut off: what a power cut leaves of a write that nobody
-    was told of. Anything else that cannot be read is an error.
+    Without it only an incomplete end is cut off, which is what a power cut leaves of an unacknowledged write. Anything
+    else that cannot be read is an error.
     """
     made = Options(raw_mode=True)
     made.create_if_missing(True)
@@ -141,7 +141,7 @@ def torn(log: bytes) -> bool:
 
 
 def _damage(log: bytes) -> int:
-    """Where the first record stands that cannot be read, or -1."""
+    """Return where the first unreadable record begins, or -1."""
     for begin in range(0, len(log), _BLOCK):
         at = begin
         # What is shorter than a head fills the block up.
@@ -198,7 +198,7 @@ PRESENT: Final = "CURRENT"
 
 _CLOSE_ATTEMPTS: Final = 5_000
 _CLOSE_PAUSE_S: Final = 0.001
-"""A read takes less than a millisecond; whoever still holds the database after five seconds keeps it."""
+"""Seconds to wait for another holder of the database. A read takes less than a millisecond."""
 
 _REST_S: Final = 0.0005
 """Least rest after each piece of a large value, which is as long as the piece took: others are served meanwhile (see
@@ -350,14 +350,14 @@ class RocksStore(Store):
             raise self._error(error) from error
 
     def _whole(self, key: bytes, pieces: RdictIter) -> bytes:
-        """The value of `key`, whose row is empty."""
+        """Return the value of `key`, whose row is empty."""
         value = value_of(key, pieces)
         if value is None:
             raise SpoolError(f"spool {self.directory}: {_TEXTS['corrupt']} ({key!r})", "corrupt")
         return value
 
     def backup(self, directory: Path) -> None:
-        """Write a copy, as of one moment, into a directory that is not there yet; work goes on meanwhile."""
+        """Write a copy of one moment into a new directory; the store is in use meanwhile."""
         if directory.exists():
             raise SpoolError(
                 f"{directory}: it is there already, a backup goes into a new directory"
@@ -429,7 +429,7 @@ class RocksStore(Store):
             return
 
     def _error(self, error: Exception) -> SpoolError:
-        """What went wrong, as a SpoolError."""
+        """Return an error of RocksDB as a SpoolError."""
         if isinstance(error, DbClosedError) and not self._closed:
             reason = self._failure or "broken"
             text = f"it could not be opened again after a failed write, {_TEXTS[reason]}"
@@ -466,7 +466,7 @@ class RocksStore(Store):
 
 
 def _spool_error(directory: Path, error: Exception) -> SpoolError:
-    """What went wrong, in the words of a SpoolError."""
+    """Return an error of RocksDB as text for a SpoolError."""
     reason = _reason(error)
     return SpoolError(f"spool {directory}: {_TEXTS[reason]} ({error})", reason)
 

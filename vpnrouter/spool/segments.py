@@ -409,7 +409,7 @@ class SegmentBuilder:
         self._last = []
 
     def settle(self, endpoint: int, offset: int) -> None:
-        """Note that an endpoint needs the message at `offset` no more, if it was to have it."""
+        """Note that an endpoint has settled the message at `offset`, if it is a member."""
         members = self._sets[self._which[offset]]
         if endpoint not in members:
             return
@@ -582,7 +582,7 @@ class SegmentTable:
         return [first for chunk in self._chunks for first in chunk.firsts]
 
     def _merge(self, at: int) -> None:
-        """Bring a chunk with few segments together with a neighbour."""
+        """Merge a chunk with few segments with a neighbour."""
         if len(self._chunks) > 1 and not self._chunks[at].firsts:
             del self._chunks[at]
         elif at == 0 or not self._join(at - 1):

@@ -86,7 +86,7 @@ class Store:
         raise AssertionError(prefix)
 
     def backup(self, directory: Path) -> None:
-        """Write a copy, as of one moment, into a directory that is not there yet; work goes on meanwhile."""
+        """Write a copy of one moment into a new directory; the store is in use meanwhile."""
         raise AssertionError(directory)
 
     def close(self) -> None:

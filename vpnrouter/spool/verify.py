@@ -190,7 +190,7 @@ class _Rows:
         self._advance()
 
     def take(self, first: int) -> list[tuple[bytes, bytes]]:
-        """The rows of a segment; to be asked for in ascending order."""
+        """Return the rows of a segment. Segments must be taken in ascending order."""
         found = []
         while self._next is not None and self.first == first:
             found.append(self._next)

@@ -1,4 +1,4 @@
-"""What producers and consumers saw of guaranteed messages, and a judge of it: what was promised and not kept.
+"""Records what producers and consumers saw of guaranteed messages, and finds every broken promise.
 
 A history is an append-only list of events. Producers tell of a publish, of sending it again, and of its
 answer; consumers of deliveries, of their acknowledgements, and of those that they know to be safe.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class HistoryEventKind(Enum):
-    """What an event tells."""
+    """Types of events in a history."""
 
     PUBLISHED = "published"
     """The producer sends the message for the first time. Without an answer its fate is unknown."""
@@ -110,11 +110,11 @@ class History:
         self.events.append(event)
 
     def resent(self, message: str) -> None:
-        """A producer that sends at least once sends a message again, since no answer came."""
+        """A producer with QoS 1 sends a message again, since no answer was received."""
         self.events.append(HistoryEvent(HistoryEventKind.RESENT, message))
 
     def repeated(self, message: str) -> None:
-        """A producer that sends exactly once sends a message again, since no answer came."""
+        """A producer with QoS 2 sends a message again, since no answer was received."""
         self.events.append(HistoryEvent(HistoryEventKind.REPEATED, message))
 
     def acknowledged(self, message: str) -> None:
@@ -128,7 +128,7 @@ class History:
     def delivered(
         self, message: str, *, endpoint: str, redelivered: bool = False, qos: int = 1
     ) -> None:
-        """A consumer got the message. At QoS 2 a repeated packet of one delivery is told once."""
+        """A consumer received the message. At QoS 2 a repeated packet of one delivery is recorded once."""
         event = HistoryEvent(
             HistoryEventKind.DELIVERED, message, endpoint, redelivered=redelivered, qos=qos
         )
@@ -152,7 +152,7 @@ class History:
 
 
 MOST_SHOWN: Final = 10
-"""Findings whose events `describe` tells."""
+"""Number of findings whose events `describe` shows."""
 
 
 class FaultKind(Enum):

@@ -87,14 +87,14 @@ class Client:
         self.send(Publish(topic.encode(), payload, **more))
 
     def subscribe(self, text: str, identifier: int = 0, **options: Any) -> list[Packet]:
-        """Subscribe successfully to one filter; what came besides the SUBACK (retained messages)."""
+        """Subscribe successfully to one filter. Returns what was received besides the SUBACK (retained messages)."""
         first, *rest = self.request([SubscriptionRequest(text, **options)], identifier)
         assert isinstance(first, Suback), first
         assert first.reason_codes == [0], first
         return rest
 
     def request(self, requests: list[SubscriptionRequest], identifier: int = 0) -> list[Packet]:
-        """Send one SUBSCRIBE; everything that came."""
+        """Send one SUBSCRIBE. Returns everything received."""
         self._next_id += 1
         properties = Properties(subscription_identifiers=[identifier] if identifier else None)
         self.send(Subscribe(self._next_id, requests, properties))
@@ -133,11 +133,11 @@ class Client:
         return packets
 
     def messages(self) -> list[Publish]:
-        """What came, which must be messages only; topic aliases are resolved."""
+        """Return what was received, which must be messages only, with topic aliases resolved."""
         return self.resolved(self.received())
 
     def resolved(self, packets: list[Packet]) -> list[Publish]:
-        """Messages with the topics that their aliases stand for."""
+        """Return messages with the topics of their aliases."""
         found: list[Publish] = []
         for packet in packets:
             assert isinstance(packet, Publish), packet
@@ -151,7 +151,7 @@ class Client:
         return found
 
     def payloads(self) -> list[bytes]:
-        """The payloads of what came, which must be messages only."""
+        """Return the payloads of what was received, which must be messages only."""
         return [message.payload for message in self.messages()]
 
     def lose(self) -> None:

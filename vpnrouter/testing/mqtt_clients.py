@@ -73,17 +73,17 @@ class Session(Protocol):
         """The router took the connection; returns what to say first."""
 
     def received(self, packet: Packet) -> list[Packet]:
-        """A packet came; returns what to answer at once."""
+        """Handle a packet. Returns what to answer at once."""
 
     def due(self) -> list[Packet]:
-        """Asked once in TICK_S; returns what to say unprompted."""
+        """Called once in TICK_S. Returns what to send unprompted."""
 
     def closed(self) -> None:
         """The connection is gone, whether or not it was opened."""
 
 
 class ConnectionEnded(Exception):
-    """The connection is of no more use; the text says why."""
+    """The connection is unusable; the text says why."""
 
 
 @final

@@ -51,10 +51,10 @@ class LinkConditions(Protocol):
     bytes_per_s: float
 
     def may_pass(self, direction: int, count: int) -> int:
-        """How many of `count` bytes may be handed on before the connection is to be cut."""
+        """Return how many of `count` bytes may be handed on before the connection is to be cut."""
 
     def pass_on(self, direction: int, count: int) -> bool:
-        """Count `count` bytes as handed on; True when the connection is to be cut behind them."""
+        """Count `count` bytes as handed on. Returns whether the connection is to be cut behind them."""
 
 
 @final
@@ -303,15 +303,15 @@ class FaultyLink:
         self._do(self._close)
 
     def orphan(self) -> None:
-        """Reset the dialling ends and tell the other ends nothing: they stay open and silent."""
+        """Reset the dialling ends only: the other ends stay open and silent."""
         self._do(self._orphan)
 
     def unreachable(self) -> None:
-        """Refuse connections to come, and reset those that are open."""
+        """Refuse new connections, and reset those that are open."""
         self._do(self._unreachable)
 
     def freeze(self) -> None:
-        """Keep all connections open, accept new ones, and swallow whatever comes (half-open)."""
+        """Keep all connections open, accept new ones, and swallow every byte (half-open)."""
         self._do(self._freeze)
 
     def stall(self, direction: int) -> None:
@@ -406,12 +406,12 @@ class FaultyLink:
         self._relays.append(relay)
 
     def may_pass(self, direction: int, count: int) -> int:
-        """How many of `count` bytes may be handed on before the connection is to be cut."""
+        """Return how many of `count` bytes may be handed on before the connection is to be cut."""
         budget = self.budget[direction]
         return count if budget < 0 else min(count, budget)
 
     def pass_on(self, direction: int, count: int) -> bool:
-        """`count` bytes were handed on; returns whether the connection is to be cut behind them."""
+        """Count `count` bytes as handed on. Returns whether the connection is to be cut behind them."""
         self.passed[direction] += count
         if self.budget[direction] >= 0:
             self.budget[direction] -= count

@@ -133,7 +133,7 @@ class Prefork:
 
 
 def run_orders(orders: socket.socket) -> list[str] | None:
-    """Fork routers as ordered. Returns in each of them its arguments, and None when there are no more orders."""
+    """Fork routers on request. Returns its arguments in each child, and None in the parent at the end."""
     while True:
         data, streams, _, _ = socket.recv_fds(orders, ORDER_BYTES, 2)
         if not data:

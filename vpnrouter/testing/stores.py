@@ -1,4 +1,4 @@
-"""Stores that lose what was not synced: one that fails where it is told to, and one whose power is cut.
+"""Stores that lose what was not synced: one that fails at a chosen point, and one whose power is cut.
 
 Takes from the files of a process all bytes that it never synced: what a power cut may leave.
 
@@ -104,7 +104,7 @@ class SyncedFiles:
         return found
 
     def cut(self, directory: Path, unsynced: str = "") -> int:
-        """Cut all files below `directory` off where they were synced last; how many bytes that takes away.
+        """Cut all files below `directory` off where they were synced last. Returns how many bytes that removes.
 
         Files whose names end with `unsynced` count as never synced. No process may have them open.
         """
@@ -156,7 +156,7 @@ class TornStore(Store):
     # -- faults ----------------------------------------------------------------------------------
 
     def fail_at(self, point: str, reason: str = "broken", times: int = 1) -> None:
-        """Let the next commits fail when they come to `point`, with a SpoolError of this reason."""
+        """Let the next commits fail at `point`, with a SpoolError of this reason."""
         self._failures[point] += [reason] * times
 
     def space(self, size: int | None) -> None:
@@ -175,7 +175,7 @@ class TornStore(Store):
                 raise TimeoutError(f"no commit came to {self._stalled!r}")
 
     def go_on(self) -> None:
-        """Let waiting commits, and those to come, go on."""
+        """Let waiting and later commits go on."""
         with self._turn:
             self._stalled = ""
             self._turn.notify_all()
@@ -202,7 +202,7 @@ class TornStore(Store):
     # -- the store -------------------------------------------------------------------------------
 
     def commit(self, batch: Batch) -> None:
-        """Write the batch and sync it, with the faults that were asked for."""
+        """Write the batch and sync it, with the chosen faults."""
         with self._turn:
             self._reach(BEFORE)
             if self._space is not None:
@@ -239,7 +239,7 @@ class TornStore(Store):
         self._gone = "the spool is closed"
 
     def _reach(self, point: str) -> None:
-        """Stall, or fail with SpoolError, at a point that a commit came to, if told to."""
+        """Stall, or fail with SpoolError, at a point that a commit has reached, where chosen."""
         self._check()
         self.reached.append(point)
         if self._stalled == point:

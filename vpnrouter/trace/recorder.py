@@ -303,7 +303,7 @@ class Recorder:
             self._close()
 
     def begin_round(self) -> None:
-        """Remember where a round of the event loop begins; an unfinished one is given up."""
+        """Note the begin of a round of the event loop; an unfinished one is given up."""
         if self._held:
             self._release()
         self._mark = self.recorded

@@ -79,10 +79,10 @@ class Retention:
         self.errors: dict[str, int] = {}
         """Times that a file or a directory could not be looked at or removed, by reason."""
         self.last_error = ""
-        """What went wrong last, in words."""
+        """The last error, empty for none."""
 
     def completed(self, date: str, size_bytes: int) -> None:
-        """Tell of one more file, complete under `date=…`: there is something to do again."""
+        """Note one more complete file under `date=…`."""
         self._again = self._max_age_ns > 0 or self._max_bytes > 0
         held = self._held
         if held is None:
@@ -227,7 +227,7 @@ class Retention:
             return
 
     def _remove(self, date: str, file: _File) -> bool:
-        """Remove one file; False when the system refuses, and then it is not asked again in this sweep."""
+        """Remove one file. Returns False when the system refuses; it is not tried again in this sweep."""
         path = self._place(date) / file.name
         if str(path) in self._refused:
             return False

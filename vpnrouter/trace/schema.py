@@ -30,7 +30,7 @@ _REASONS: Final = {
 
 
 def reason_of(error: Exception) -> str:
-    """The name of what went wrong: one of the last four above."""
+    """Return the name of an error: one of the last four above."""
     if isinstance(error, OSError):
         return _REASONS.get(error.errno or 0, IO_ERROR)
     return INTERNAL_ERROR

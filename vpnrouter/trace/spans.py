@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Key = tuple[str, int, str, str]
 
 RECEIVE: Final = "receive"
-"""The event in a receive span's id: who sends further need not know how the message came."""
+"""The event in a receive span's id: a router that sends the message on need not know how it was received."""
 
 SEND_WAIT_NS: Final = 60 * 10**9
 """Longest time that a send waits for its outcome."""
@@ -128,7 +128,7 @@ class SpanMaker:
         return self._out()
 
     def flush(self, now_ns: int | None = None) -> list[Span]:
-        """The receive spans that are open, and the sends that have waited long enough.
+        """Return the receive spans that are open, and the sends that have waited long enough.
 
         Args:
             now_ns: wall clock, nanoseconds since 1970; None when no more rows come, for all sends.
@@ -298,7 +298,7 @@ class SpanMaker:
         end_ns: int,
         attributes: dict[str, Value],
     ) -> Span:
-        """A span of the row, whose parent is the receive span of its message VPN."""
+        """Return a span of the row, whose parent is the receive span of its message VPN."""
         vpn = row["vpn"] or ""
         event = row["event"]
         # The other end of a bridge knows as whom it logged in, and no more.

@@ -37,10 +37,7 @@ FILE_ROWS: Final = 4_000_000
 
 
 class Status(NamedTuple):
-    """Where the events of a recorder went.
-
-    recorded = written + open + waiting for the writer + what the writer dropped.
-    """
+    """Counts of a recorder's events: recorded = written + open + waiting for the writer + dropped by the writer."""
 
     recorded: int
     """Events taken by the recorder."""
@@ -55,7 +52,7 @@ class Status(NamedTuple):
     dropped: dict[str, int]
     """Events lost, by reason; `buffer-full` ones were never recorded."""
     last_error: str
-    """What went wrong last, in words; empty when nothing did."""
+    """The last error, empty for none."""
     removed: int
     """Complete files that retention removed, those of earlier processes included."""
     removed_bytes: int
@@ -269,7 +266,7 @@ class Writer:
                 part.abandon()
 
     def failed(self, error: Exception) -> None:
-        """Count and tell an exception that belongs to no block of rows."""
+        """Count and report an exception that belongs to no block of rows."""
         self._drop(0, error)
 
     def _drop(self, rows: int, error: Exception) -> None:
@@ -338,7 +335,7 @@ class WriterThread:
         self._wake.set()
 
     def finish(self) -> None:
-        """Hand over the rest and ask the thread to end; what is recorded later is not written."""
+        """Hand over the rest and end the thread; what is recorded later is not written."""
         if not self._stopping:
             self._recorder.cut()
             self._stopping = True
