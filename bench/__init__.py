@@ -1,4 +1,4 @@
-"""Load generator and comparison benches.
+"""Generates load and compares brokers.
 
 Modules compiled by `python -m bench.compile` live in `build/bench/`, never beside their sources.
 They are put first on this package's path only while they are exactly the sources that stand here.

@@ -1,5 +1,4 @@
-"""How fast the generator itself is: `python -m bench.ceiling`. No broker's figure can be above
-these.
+"""Measures how fast the generator itself is: `python -m bench.ceiling`. No broker's figure can be higher.
 
 The other side only hands bytes on (`bench.forwarder`), on the broker's core.
 """

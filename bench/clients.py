@@ -1,6 +1,4 @@
-"""Client connections of the generator, and the proof that a path forwards before anything is
-measured.
-"""
+"""Connects the generator's clients, and checks that a path forwards before anything is measured."""
 
 from __future__ import annotations
 

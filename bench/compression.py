@@ -1,4 +1,4 @@
-"""What compressing a link saves and costs: `python -m bench.compression [--level 1] [--window 20] [--json]`.
+"""Measures what compressing a link saves and costs: `python -m bench.compression [--level 1] [--window 20] [--json]`.
 
 The classes that a link uses, without sockets: the frames of a load are packed as they would leave, 1, 10 or
 1,000 messages a write, and unpacked again, and what comes out is compared. Loads are the flights out of New

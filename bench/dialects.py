@@ -1,4 +1,4 @@
-"""The two protocols that the generator speaks: MQTT 3.1.1 and NATS. One scenario code serves both.
+"""Implements the two protocols that the generator speaks, MQTT 3.1.1 and NATS, for one scenario code.
 
 A dialect says how a client introduces itself, subscribes and publishes, what exactly a broker then
 delivers, and how a received stream splits into messages.

@@ -1,4 +1,4 @@
-"""Our router against mosquitto and nats-server, Direct messages: `python -m bench.direct`."""
+"""Compares our router with mosquitto and nats-server, Direct messages: `python -m bench.direct`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Full speed under a window: the loop that drives publishers and receivers. Compiled; runs plain as
-well.
+"""Drives publishers and receivers at full speed under a window. Compiled; runs plain as well.
 
 A publisher is never further ahead of the slowest receiver than the window allows, so a broker with
 bounded buffers need not drop. Only bytes that have arrived count as delivered.

@@ -1,4 +1,4 @@
-"""How soon a followed report tells of a fault: `python -m bench.follow`.
+"""Measures how soon a followed report shows a fault: `python -m bench.follow`.
 
 A router runs with a client that publishes what somebody wants. A report follows its traces. Then another client
 begins to publish what nobody wants; the time runs until that black hole stands in the table of findings.

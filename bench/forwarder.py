@@ -1,5 +1,4 @@
-"""A broker that does no work: `python -m bench.forwarder`. The generator's ceiling is measured
-against it.
+"""Forwards without a broker's work: `python -m bench.forwarder`. The generator's ceiling is measured against it.
 
 A QoS 0 PUBLISH goes out as it came in, so handing on bytes unseen is a correct broker while
 everybody subscribes to everything. It answers CONNECT and SUBSCRIBE, prints `ready mqtt=HOST:PORT`,

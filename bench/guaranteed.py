@@ -1,4 +1,4 @@
-"""Guaranteed messages, our router against brokers that store: `python -m bench.guaranteed`."""
+"""Compares our router with brokers that store, guaranteed messages: `python -m bench.guaranteed`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AMQP 0-9-1 in bulk: publisher confirms and cumulative acknowledgements, by columns.
+"""Speaks AMQP 0-9-1 in bulk: publisher confirms and cumulative acknowledgements, by columns.
 
 Only what the bench needs, after the specification's class and method numbers.
 """

@@ -1,4 +1,4 @@
-"""Direct throughput beside a saturated guaranteed flow, as a share of Direct alone.
+"""Measures Direct throughput beside a saturated guaranteed flow, as a share of Direct alone.
 
 `python -m bench.guaranteed_beside NAME HOST PORT` is the guaranteed flow: a process of its own, on
 the generator's core, that runs until it is told to stop by the end of its input.

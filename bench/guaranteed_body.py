@@ -1,6 +1,4 @@
-"""What a guaranteed message of the bench carries: whose it is and which one, so that what was lost,
-doubled or disordered shows.
-"""
+"""Defines the body of guaranteed messages: publisher and number, so that lost, doubled or reordered ones show."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""How fast the guaranteed generators themselves are: `python -m bench.guaranteed_ceiling`. No
-broker's figure can be above these.
+"""Measures how fast the guaranteed generators are: `python -m bench.guaranteed_ceiling`. No broker can be faster.
 
 The other side is `bench.guaranteed_acker`, on the broker's core.
 """

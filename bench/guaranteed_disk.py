@@ -1,4 +1,4 @@
-"""What this disk does: its own fdatasync, and how often anybody made it flush its cache."""
+"""Measures this disk: its own fdatasync, and how often its cache was flushed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishers and consumers of guaranteed messages, whatever protocol they speak."""
+"""Defines publishers and consumers of guaranteed messages for any protocol."""
 
 from __future__ import annotations
 

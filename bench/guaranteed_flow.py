@@ -1,4 +1,4 @@
-"""Publishers and consumers of one process, driven together."""
+"""Drives the publishers and consumers of one process together."""
 
 from __future__ import annotations
 

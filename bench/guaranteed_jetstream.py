@@ -1,4 +1,4 @@
-"""NATS JetStream in bulk: acknowledged publishing into a stream, a durable push consumer."""
+"""Speaks NATS JetStream in bulk: acknowledged publishing into a stream, a durable push consumer."""
 
 from __future__ import annotations
 

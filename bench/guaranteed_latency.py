@@ -1,4 +1,4 @@
-"""From publish to acknowledgement, one message at a time."""
+"""Measures the time from publish to acknowledgement, one message at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Eclipse mosquitto with persistent sessions and its own bridge."""
+"""Runs Eclipse mosquitto with persistent sessions and its own bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MQTT 3.1.1 at QoS 1 and 2 in bulk: frames of one size, made and read by columns."""
+"""Speaks MQTT 3.1.1 at QoS 1 and 2 in bulk: frames of one size, made and read by columns."""
 
 from __future__ import annotations
 

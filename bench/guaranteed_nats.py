@@ -1,4 +1,4 @@
-"""nats-server with JetStream; GOMAXPROCS=1 where it has one core."""
+"""Runs nats-server with JetStream; GOMAXPROCS=1 if it has one core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This project's router: a queue, or two routers and a bridge that binds to the first one's queue."""
+"""Runs this project's router: a queue, or two routers and a bridge that binds to the first one's queue."""
 
 from __future__ import annotations
 

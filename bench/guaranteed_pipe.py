@@ -1,4 +1,4 @@
-"""A client's connection that neither waits to send nor to receive."""
+"""Buffers a client's connection, so that neither sending nor receiving waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker that stores messages is to the trials.
+"""Defines what the trials need of a broker that stores messages.
 
 Each runs with what makes it fastest while it still stores; `syncs` says what it has really put on
 the disk before it acknowledges.

@@ -1,4 +1,4 @@
-"""The brokers under comparison, by name."""
+"""Lists the brokers under comparison by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Messages a second through a queue or over a guaranteed link: published, stored, acknowledged,
-consumed.
-"""
+"""Measures messages a second through a queue or over a guaranteed link: published, stored, acknowledged, consumed."""
 
 from __future__ import annotations
 

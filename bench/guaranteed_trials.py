@@ -1,4 +1,4 @@
-"""What is measured of guaranteed messages, on which brokers, and what is aimed at."""
+"""Lists the measurements of guaranteed messages, their brokers, and their targets."""
 
 from __future__ import annotations
 

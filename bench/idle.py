@@ -1,4 +1,4 @@
-"""Resident memory of a broker per connected client that does nothing."""
+"""Measures a broker's resident memory per connected client that does nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One-way latency at a fixed rate."""
+"""Measures one-way latency at a fixed rate."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What stands in a payload and where it stands in a stream of equal frames. Compiled; runs plain as
-well.
+"""Defines the payload and its position in a stream of equal frames. Compiled; runs plain as well.
 
 All frames that one subscriber receives in a scenario have the same length, so a byte at a fixed
 place in every frame is a *column* of the stream: one strided slice of a received chunk gives it for

@@ -1,4 +1,4 @@
-"""This machine: what it is, which core does what, how much processor time a process used."""
+"""Describes this machine, assigns its cores, and reads the processor time of processes."""
 
 from __future__ import annotations
 

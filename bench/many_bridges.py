@@ -1,4 +1,4 @@
-"""How long a thousand bridges take to come up, and what memory each takes: `python -m bench.many_bridges`.
+"""Measures how long a thousand bridges take to come up, and the memory of each: `python -m bench.many_bridges`.
 
 Two routers. The first has some message VPNs (`--remotes`, 10) and a link listener. The second has `--count`
 (1,000) message VPNs with one bridge each to one of them; it is started twice, first with all bridges disabled.

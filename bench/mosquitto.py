@@ -1,4 +1,4 @@
-"""Eclipse mosquitto."""
+"""Runs Eclipse mosquitto."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nats-server, one core: GOMAXPROCS=1."""
+"""Runs nats-server on one core: GOMAXPROCS=1."""
 
 from __future__ import annotations
 

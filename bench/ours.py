@@ -1,4 +1,4 @@
-"""This project's router, with access rules and 1 % tracing unless told otherwise."""
+"""Runs this project's router, with access rules and 1 % tracing by default."""
 
 from __future__ import annotations
 

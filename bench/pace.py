@@ -1,4 +1,4 @@
-"""Paced publishing and one-way latency, one clock on both ends. Compiled; runs plain as well."""
+"""Publishes at a pace and measures one-way latency, one clock on both ends. Compiled; runs plain as well."""
 
 import select
 import socket

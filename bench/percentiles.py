@@ -1,4 +1,4 @@
-"""Percentiles and medians of what was measured."""
+"""Computes percentiles and medians."""
 
 from __future__ import annotations
 

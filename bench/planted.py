@@ -1,4 +1,4 @@
-"""Whether the report finds what was planted, and nothing else: `python -m bench.planted`.
+"""Checks that the report finds the planted faults and nothing else: `python -m bench.planted`.
 
 For each seed a mesh is simulated with faults of every kind, its traces are analysed, and the findings are
 compared with the truth. All seeds share one Spark session, so that Java starts once.

@@ -1,4 +1,4 @@
-"""Starting and surely ending the processes under test."""
+"""Starts the processes under test, and ends them in any case."""
 
 from __future__ import annotations
 

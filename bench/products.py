@@ -1,4 +1,4 @@
-"""What a broker under comparison is to the scenarios: one process, or two that are bridged.
+"""Defines what the scenarios need of a broker under comparison: one process, or two that are bridged.
 
 Everything a product could be throttled by is lifted (queue lengths, pending bytes, pings, logs);
 nothing is switched off that it does for a message.

@@ -1,4 +1,4 @@
-"""A publisher at full speed: one burst, sent over and over. Compiled; runs plain as well."""
+"""Publishes at full speed: one burst, sent over and over. Compiled; runs plain as well."""
 
 import socket
 from typing import final

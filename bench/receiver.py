@@ -1,6 +1,4 @@
-"""A receiver at full speed: counts frames by bytes, checks every one by columns. Compiled; runs
-plain as well.
-"""
+"""Receives at full speed: counts frames by bytes, checks each by columns. Compiled; runs plain as well."""
 
 import socket
 from typing import Final, final

@@ -1,4 +1,4 @@
-"""How soon a bridge is back once its remote can be reached again: `python -m bench.reconnect`.
+"""Measures how soon a bridge is up again once its remote can be reached: `python -m bench.reconnect`.
 
 Two routers and a link between them that fails. Each turn starts the router with the bridge anew, since one that
 comes and goes is tried less and less often; then the link is cut and refuses for a moment, is healed, and the

@@ -1,4 +1,4 @@
-"""How long a report takes: `python -m bench.report`.
+"""Measures how long a report takes: `python -m bench.report`.
 
 Traces of a simulated mesh, read and grouped once by plain Spark, then reported on in full, each in a process of its
 own. The same with ten times as many rows says how it grows. Memory is that of all processes of the report together.

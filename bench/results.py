@@ -1,4 +1,4 @@
-"""What a bench leaves behind: one JSON file with every row, and one line of Markdown."""
+"""Writes the results of a bench: one JSON file with every row, and one line of Markdown."""
 
 from __future__ import annotations
 

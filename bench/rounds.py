@@ -1,4 +1,4 @@
-"""Alternating rounds: every contender once a round, another one first each time."""
+"""Runs the contenders in alternating rounds: each once a round, another one first each time."""
 
 from __future__ import annotations
 

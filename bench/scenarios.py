@@ -1,4 +1,4 @@
-"""What is measured, on which products, and what is aimed at."""
+"""Lists the measurements, their products, and their targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looking costs: `python -m bench.scrape`.
+"""Measures what scraping metrics costs: `python -m bench.scrape`.
 
 One router with 10,000 MQTT clients that are connected and subscribed, 1,000 queues with a message each, and 100
 bridges to another router, while one publisher and one subscriber run at full speed (as in `bench.direct`).

@@ -1,4 +1,4 @@
-"""Asks a router's management API at a rate, and notes how long each answer took.
+"""Requests a router's management API at a rate, and notes how long each answer took.
 
 `python -m bench.scrape_asker HOST:PORT RATE PATH…` is a process of its own; it asks from the moment that a line
 comes in until another one does, then prints its figures as JSON. A path that ends in `*` is read page after page.

@@ -1,4 +1,4 @@
-"""Tables for people, by rich."""
+"""Prints tables for readers, by rich."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether one message VPN can stall another, or hold the router's memory: attacks, and who pings meanwhile.
+"""Checks whether one message VPN can stall another or hold the router's memory: attacks, and a client that pings.
 
 `python -m bench.stalls` starts a router with three message VPNs. Clients of `red` (anybody) and `blue` (hashed
 passwords) attack it, one attack after the other; a client of `green` pings it all the time, and a process that only

@@ -1,4 +1,4 @@
-"""A client that pings without pause, and says how long the longest answer took: the other half of bench.stalls.
+"""Pings without pause, and reports how long the longest answer took: the other half of bench.stalls.
 
 `python -m bench.stalls_pinger HOST:PORT` echoes through the router (a QoS 0 message to itself, then PINGREQ) and
 through a process of its own that does nothing but echo, in turn. Each line on stdin ends an interval: a line of JSON

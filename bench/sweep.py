@@ -1,4 +1,4 @@
-"""Which window keeps every broker's pipe full: `python -m bench.sweep [ours,mosquitto,nats]`.
+"""Finds the window that keeps every broker's pipe full: `python -m bench.sweep [ours,mosquitto,nats]`.
 
 Prints the rate at each window size, for each shape; the sizes in `bench.throughput` were chosen so.
 """

@@ -1,4 +1,4 @@
-"""Deliveries a second at full speed: the shapes, one measured run, and what makes it void."""
+"""Measures deliveries a second at full speed: the shapes, one run, and what makes it void."""
 
 from __future__ import annotations
 

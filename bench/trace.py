@@ -1,4 +1,4 @@
-"""What tracing costs: `python -m bench.trace`.
+"""Measures what tracing costs: `python -m bench.trace`.
 
 Measured in processor time: the recorder and sampler as they are and as compiled by mypyc in a
 temporary directory, the writer with files on a real disk, and the making of spans for a collector

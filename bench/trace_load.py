@@ -1,4 +1,4 @@
-"""The load of the trace bench: typed loops, compiled together with the recorder as the core is."""
+"""Makes the load of the trace bench: typed loops, compiled together with the recorder as the core is."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How far publishing may be ahead of what has been received. Compiled; runs plain as well."""
+"""Limits how far publishing may be ahead of what was received. Compiled; runs plain as well."""
 
 from typing import Final, final
 
