@@ -10,10 +10,9 @@ from vpnrouter.core.connection import Connection
 from vpnrouter.core.context import RouterContext
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.explain import explain
-from vpnrouter.explain.mesh import MemoryMesh
+from vpnrouter.explain.mesh import MemoryMesh, take_events
 from vpnrouter.explain.network import ConnectionPair, take_all
 from vpnrouter.explain.probe import Session
-from vpnrouter.explain.recorded import take_events
 from vpnrouter.explain.request import Event, ExplainRequest, UsageError
 from vpnrouter.explain.router import MemoryRouter
 from vpnrouter.trace.events import DISCARD, INGRESS, LINK_UP

@@ -88,10 +88,10 @@ ALL = (
 )
 
 RECEIVERS = {
-    Queue: ("terms", "EndpointSettings"),
-    TopicEndpoint: ("terms", "EndpointSettings"),
-    SessionQueue: ("terms", "EndpointSettings"),
-    ReplayLog: ("terms", "EndpointSettings"),
+    Queue: ("settings", "EndpointSettings"),
+    TopicEndpoint: ("settings", "EndpointSettings"),
+    SessionQueue: ("settings", "EndpointSettings"),
+    ReplayLog: ("settings", "EndpointSettings"),
     ClientProfile: ("profile", "ClientProfile"),
     MsgVpn: ("limits", "bounds"),
 }

@@ -1,3 +1,1 @@
-"""Configuration: YAML files to typed, frozen models, every problem with its file, line and
-column.
-"""
+"""Loads YAML configurations into typed, frozen models; each problem has its file, line and column."""

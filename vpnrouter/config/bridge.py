@@ -1,4 +1,4 @@
-"""Bridges: what `settings/bridge.py` declares, and what OpenSSL has to say of their cipher suites."""
+"""The model of a bridge, with the check of its cipher suites that needs OpenSSL."""
 
 import ssl
 from typing import TYPE_CHECKING

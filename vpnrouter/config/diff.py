@@ -1,4 +1,4 @@
-"""The differences between two configurations of one router, and what is shared where they are equal.
+"""Finds the differences between two configurations of one router, and shares what is equal in both.
 
 Let a new configuration share with an old one what is equal in both.
 

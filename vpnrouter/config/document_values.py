@@ -1,6 +1,4 @@
-"""Plain data by itself: a copy that is checked, equality that is strict, and secrets, masked where it is shown.
-
-Secrets of a plain document: masked where it is shown, put back where it comes back so.
+"""Copies, compares and digests plain documents, and masks the secrets in them.
 
 Which keys hold secrets is read from the models. `{env: NAME}` and `{file: PATH}` say where a secret is
 and not what it is: they stay as they are.

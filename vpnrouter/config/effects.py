@@ -1,4 +1,4 @@
-"""What a change of each key does to a running router: the table that a reload follows.
+"""Says what a change of each key does to a running router.
 
 Every key of the models has a row (a test walks them), so that a new key makes its author decide.
 Where the field takes a bridge down for a change (maxTtl, credentials, deliver-to-one priority,

@@ -1,4 +1,4 @@
-"""Validation errors of the models as problems that a person can act on.
+"""Words the validation errors of the models as problems that a person can act on.
 
 No message repeats a value, except a wrong number, choice or name, which cannot be a secret: those
 stand at keys that take no secret.

@@ -1,4 +1,4 @@
-"""From a file to a `RouterConfig`, or to every problem that it has, all at once."""
+"""Loads a configuration file into a `RouterConfig`, or reports all its problems at once."""
 
 import os
 import pathlib

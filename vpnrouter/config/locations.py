@@ -1,4 +1,4 @@
-"""Where bridges may connect that a user of the API configured who may change only some message VPNs.
+"""Limits where bridges may connect that a user with limited rights configured over the API.
 
 The locations in the router's own file are the operator's. Without this rule a limited user could make the router
 connect to hosts that the user cannot reach: services of the router's machine, or the metadata of its cloud.

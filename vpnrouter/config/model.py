@@ -1,4 +1,4 @@
-"""What all configuration models share, and how a model is made of what is declared in `settings`.
+"""The base of all configuration models, and how a model is made of a class of `settings`.
 
 The models know nothing of YAML, files or positions, and nothing of one another beyond what they
 hold: a rule that spans two of them stands in a check module. Classes are built at import:

@@ -1,4 +1,4 @@
-"""The shape of the models: which keys a place in a document may have and what they take.
+"""Tells which keys a place in a document may have, and what they take.
 
 Read from the models themselves, so that messages and the reference file cannot drift from them.
 """

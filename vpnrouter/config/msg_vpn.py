@@ -1,4 +1,4 @@
-"""Message VPNs: what `settings/message_vpn.py` declares, and the objects in them by name."""
+"""The model of a message VPN: what `settings/message_vpn.py` declares, and its objects by name."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 

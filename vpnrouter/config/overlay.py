@@ -1,4 +1,4 @@
-"""What lies over a configuration file: a merge patch (RFC 7396), and the file that it stands in.
+"""Merges an overlay (RFC 7396) into a configuration file, and reads and writes the overlay's own file.
 
 A merge patch is a mapping. A value of it takes the place of the one below, null removes, a mapping is
 merged; lists are replaced as a whole. Two things are settled here that the RFC leaves to its users:

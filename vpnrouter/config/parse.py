@@ -1,4 +1,4 @@
-"""YAML text to a document: plain data, and where each part of it stands.
+"""Parses YAML text into a document: plain data, and the place of each part.
 
 Works on libyaml's events with a stack of its own, so that no input exhausts the interpreter's
 stack. The values are those of PyYAML's SafeLoader, with four differences: tags are refused, a key

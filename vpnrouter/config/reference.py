@@ -1,4 +1,4 @@
-"""The reference file `configs/reference.yaml`: every key, its default, what it is for.
+"""Writes the reference file `configs/reference.yaml`: every key, its default, what it is for.
 
 `python -m vpnrouter.config.reference` prints it. All of it is read from the models: names,
 defaults, ranges and the strings under the fields.

@@ -1,4 +1,4 @@
-"""The router itself and the whole configuration of one router: its log, and the users of its management API."""
+"""The model of one router's whole configuration, its event log and the users of its management API."""
 
 from __future__ import annotations
 

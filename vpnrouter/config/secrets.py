@@ -1,6 +1,4 @@
-"""Secrets, which are used but never shown; and password hashes, with verifiers for SCRAM.
-
-Secrets: values that are used but never shown.
+"""Secrets, which are used and never shown, and password hashes with verifiers for SCRAM.
 
 A secret is written as text, `{env: NAME}` or `{file: PATH}`. It is resolved while the configuration
 is loaded, so a missing variable or file is a problem at the place where it is named. No message and

@@ -1,4 +1,4 @@
-"""The models of what `settings` declares, for the models that hold them. For mypy they are the declarations."""
+"""The models of the classes in `settings` that other models hold. For mypy they are those classes."""
 
 from typing import TYPE_CHECKING
 

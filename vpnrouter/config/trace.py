@@ -1,4 +1,4 @@
-"""Routing traces: where they are written, how many messages are traced, and where spans go."""
+"""The models of routing traces: where they are written, which messages are traced, where spans go."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a configuration may say already and this version does not do: each row warns where it is
-written.
+"""Warns of keys that are accepted and have no effect in this version.
 
 A row leaves this table in the change that brings the feature.
 """
@@ -18,10 +17,6 @@ def _says_something(value: object) -> bool:
     return value is not None and value is not False and value not in ({}, [])
 
 
-def _written(value: object) -> bool:
-    return value is not None
-
-
 class UnsupportedKey(NamedTuple):
     """One thing that is accepted and not done. `when` looks at the value that is written."""
 
@@ -32,9 +27,6 @@ class UnsupportedKey(NamedTuple):
 
 _VPN: Final[Path] = ("msg_vpns", ANY)
 _PROFILE: Final[Path] = (*_VPN, "client_profiles", ANY)
-_BRIDGE: Final[Path] = (*_VPN, "bridges", ANY)
-_REMOTE: Final[Path] = (*_BRIDGE, "remote_msg_vpns", ANY)
-_NO_SPOOL: Final = "the message spool is not part of this version"
 
 UNSUPPORTED: Final = (
     UnsupportedKey(

@@ -1,4 +1,4 @@
-"""One bridge of the mesh in memory: the machine of the router's own bridge, in a time of its own."""
+"""One bridge of the mesh in memory: the router's own state machine, under the mesh's clock."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where a message goes and why: asked of a mesh in memory, or of the trace of one that really went.
+"""Answers where a message goes and why, from a mesh in memory or from the trace of a real message.
 
-The mesh is made of the router's own objects (twin.py), and the message is really sent through it; what its trace
-tells is the answer. Then each step is annotated with what decided, by asking the same objects.
+The mesh in memory is made of the router's own objects (`mesh.py`). The message is sent through it, its trace events
+give the steps, and the same objects give the reasons.
 """
 
 from __future__ import annotations

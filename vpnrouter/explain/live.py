@@ -1,4 +1,4 @@
-"""What running routers know and no file does: their configuration in force, clients, queues, bridges that are down."""
+"""Reads from running routers what no file has: configurations in force, clients, queues and bridges that are down."""
 
 from __future__ import annotations
 

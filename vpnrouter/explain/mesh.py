@@ -1,4 +1,4 @@
-"""A mesh of routers in memory, made of their configurations: what it does, the real one would do.
+"""A mesh of routers in memory, made of their configurations.
 
 The routers are the real ones without sockets: the same objects as `run` makes of the same configuration,
 their links joined by wires, their stores in memory, under a clock that is turned here.
@@ -6,6 +6,7 @@ their links joined by wires, their stores in memory, under a clock that is turne
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
@@ -13,17 +14,19 @@ from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.bridge import MemoryBridge
 from vpnrouter.explain.network import Network
-from vpnrouter.explain.recorded import take_events
+from vpnrouter.explain.request import Event, path_of
 from vpnrouter.explain.router import MemoryRouter
+from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
+from vpnrouter.trace.recorder import RECORD_BYTES
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpnrouter.config.router import Loaded
     from vpnrouter.explain.network import ConnectionPair
     from vpnrouter.explain.probe import Session
-    from vpnrouter.explain.request import Event
+    from vpnrouter.trace.recorder import Block, Recorder
 
 START_NS: Final = 1_000 * SECOND_NS
 STEP_NS: Final = 100_000_000
@@ -162,3 +165,47 @@ class MemoryMesh:
             for node in self.nodes.values()
             for event in take_events(node.name, node.router.context.recorder)
         ]
+
+
+_RECORD: Final = Struct("<qQQQqqqII")
+
+
+def take_events(router: str, recorder: Recorder) -> list[Event]:
+    """What `recorder` holds of messages, in order; it holds nothing afterwards.
+
+    What is refused before anybody asks whether it is traced has rows without a trace: they count too.
+    """
+    recorder.cut()
+    return [event for block in recorder.take() for event in _events(router, block)]
+
+
+def _events(router: str, block: Block) -> Iterator[Event]:
+    topics = list(block.topics)
+    for index in range(block.count):
+        # The times are those of a clock that is turned by hand.
+        _, high, low, number, size, _, _, where, what = _RECORD.unpack_from(
+            block.data, index * RECORD_BYTES
+        )
+        context = block.contexts[where]
+        if context.event >= FIRST_WITHOUT_MESSAGE:
+            continue
+        yield Event(
+            router,
+            EVENT_NAMES[context.event],
+            context.vpn,
+            topics[what].decode(errors="replace"),
+            MODE_NAMES[context.mode],
+            context.client,
+            context.endpoint,
+            context.bridge,
+            context.peer_router,
+            context.peer_vpn,
+            context.hops,
+            path_of(context.path),
+            context.reason,
+            size=size,
+            message_id=number if high or low else 0,
+            origin_router=context.origin_router,
+            origin_vpn=context.origin_vpn,
+            partition=context.partition,
+        )

@@ -1,4 +1,4 @@
-"""The mesh in memory as those see it who look for reasons: names, rules and their places in the files, words."""
+"""Finds the objects of a mesh in memory by name, and the lines of configuration that decide something."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _deciding(
 
 @final
 class MeshIndex:
-    """What is known of the mesh: all of `twin`, or nothing when that is None.
+    """What is known of the mesh: all of it, or nothing where there is none.
 
     `payload` bytes and user properties `pairs` are those of the message; `all_misses` tells every negative
     answer.

@@ -1,4 +1,4 @@
-"""Connections in memory, and how the bridges of the mesh in memory reach each other."""
+"""Joins connections in memory, and lets bridges of the mesh reach each other's listeners."""
 
 from __future__ import annotations
 

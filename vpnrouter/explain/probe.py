@@ -1,4 +1,4 @@
-"""Send one message through the mesh in memory, as an MQTT 5 client would, and record what happens."""
+"""Sends one message through the mesh in memory as an MQTT 5 client, and records what happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An explanation as a tree for people."""
+"""Shows an explanation as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked and what is answered: who publishes what and where, and the tree of steps that tells where it goes."""
+"""The request and the answer of explain: who publishes what and where, and the steps that the message takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One router in memory, as its configuration describes it: core, spool and doors, without sockets and threads."""
+"""One router in memory: core, spool and logins, without sockets and threads."""
 
 from __future__ import annotations
 

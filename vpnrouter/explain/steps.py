@@ -1,6 +1,4 @@
-"""From the trace events of a message to the steps of the answer: which message VPNs it visited, and why.
-
-Hold what a traced message does against the counters of a mesh in which nothing is traced.
+"""Makes the steps of the answer from the trace events of a message.
 
 A message that is traced has an id from the beginning, by which later copies are known; one that is not gets an id
 only where it leaves over two links. Where that makes a difference, what is not traced is the rule.
@@ -65,7 +63,7 @@ Key = tuple[str, str, str, str]
 
 
 def compare(answer: Explanation, memory_mesh: MemoryMesh, probe: Probe, topic: bytes) -> None:
-    """Send the message through `twin`, and correct the arrivals of `answer` where it comes more or less often."""
+    """Send the message through the mesh, and correct the arrivals of `answer` where it comes more or less often."""
     before = _counted(memory_mesh)
     lost = _lost(memory_mesh)
     probe.send(topic)

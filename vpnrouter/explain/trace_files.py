@@ -1,4 +1,4 @@
-"""Find the rows of one message in trace files: row group by row group, so that memory stays small."""
+"""Finds the rows of one message in trace files, row group by row group, so that memory stays small."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a bridge takes the message across, or does not, and where it never comes."""
+"""Finds the reasons why a bridge takes a message across or does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a queue or topic endpoint gets the message, refuses it, or never hears of it."""
+"""Finds the reasons why a queue or topic endpoint gets a message or does not."""
 
 from __future__ import annotations
 

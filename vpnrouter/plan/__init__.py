@@ -1,1 +1,1 @@
-"""One file for the configurations of several routers: what it would change, and changing it."""
+"""Plans changes of several routers from one mesh file, and makes them."""

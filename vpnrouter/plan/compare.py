@@ -1,4 +1,4 @@
-"""What a mesh file would change at its routers, asked over their management API."""
+"""Compares a mesh file with its routers over their management API."""
 
 from __future__ import annotations
 

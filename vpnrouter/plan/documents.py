@@ -1,4 +1,4 @@
-"""Documents on the way from what a router is to what it shall be. Pure: plain data in, plain data out.
+"""Makes the documents of each step from a router's present configuration to the planned one.
 
 Bridges have two ends, so a change is made in three steps, each at all routers before the next one begins:
 

@@ -1,4 +1,4 @@
-"""Make the changes of a plan, router by router and step by step, or none of them."""
+"""Makes the changes of a plan, router by router and step by step, or none of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

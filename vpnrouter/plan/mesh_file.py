@@ -1,4 +1,4 @@
-"""The mesh file: which routers there are, how to reach them, and what each shall be.
+"""Reads the mesh file: the routers, how to reach them, and the configuration that each is to have.
 
 routers:
   edge:

@@ -1,4 +1,4 @@
-"""What a change would cost: what flaps, who is disconnected, what is lost. Pure."""
+"""Lists what a change would cost: bridges that reconnect, clients that are disconnected, messages that are lost."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

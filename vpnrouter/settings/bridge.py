@@ -1,4 +1,4 @@
-"""Bridges: created in the message VPN that receives; their remote message VPNs, subscriptions and topic mappings."""
+"""Bridges: their remote message VPNs, subscriptions and topic mappings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps messages: queues, topic endpoints, the queues of MQTT sessions, replay logs, and the spool as a whole.
+"""Endpoints: queues, topic endpoints, queues of MQTT sessions and replay logs; and the spool as a whole.
 
 Where the field starts at "off" (ingress, egress, permission), what is written down here starts at
 "on".

@@ -1,4 +1,4 @@
-"""How an attribute is declared: once, with its range, its default, what a change does, and what it is called elsewhere.
+"""Declares attributes once: range, default, effect of a change, and names elsewhere.
 
 A class of `Settings` is an object that can be configured, or a group of attributes in one:
 

@@ -1,4 +1,4 @@
-"""Checks of the bridges of one message VPN, as far as one router's configuration shows them."""
+"""Checks the bridges of one message VPN, as far as one router's configuration shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of listeners: each can be bound, leads somewhere and is as safe as it says; and of the router's files."""
+"""Checks listeners and the files of a router: addresses, TLS, and who may read what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of one message VPN: names refer to something, filters parse, what keeps messages has its bounds."""
+"""Checks one message VPN: references to names, filters, ACL exceptions, endpoints and trace filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks over one configuration that no single model can make."""
+"""Checks what no single model of a configuration can check."""
 
 from __future__ import annotations
 

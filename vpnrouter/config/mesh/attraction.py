@@ -1,4 +1,4 @@
-"""What a bridge asks for and can never get: nobody publishes it, or its subscriptions can attract nothing."""
+"""Finds bridges that ask for messages that never come."""
 
 from __future__ import annotations
 

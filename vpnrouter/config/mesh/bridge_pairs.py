@@ -1,4 +1,4 @@
-"""Does each half of a bridge fit the router that it leads to, and the half that comes back?"""
+"""Checks that each half of a bridge fits the router that it leads to, and the half that comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks over several routers' configurations: does the mesh that they make together hold?
+"""Checks the mesh that the configurations of several routers make together.
 
 Do the halves of each bridge fit, does a topic go round or arrive twice, does anything attracted never
 come? A remote that none of the files describes is noted and left alone. docs/mesh-check.md lists all

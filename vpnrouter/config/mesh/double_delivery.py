@@ -1,4 +1,4 @@
-"""Double delivery: two ways by which one topic reaches a message VPN.
+"""Finds topics that reach a message VPN by two ways.
 
 From each message VPN the search goes back along its bridges, each with a label of its own. Where two
 labels meet on one topic, a message published there arrives by both. At run time a message VPN passes

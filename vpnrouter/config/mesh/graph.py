@@ -1,6 +1,4 @@
-"""The graph of a mesh: message VPNs, the bridges that lead from one to the next, and how far topics get.
-
-Search over a mesh: how far topics get, step by step, within a bound.
+"""The graph of a mesh, and a bounded search for how far topics get in it.
 
 A search keeps, for each message VPN, the sets of topics that get there. A set that another one holds
 is not followed again. So it is paths of sets that are counted, not paths: a full mesh in which all

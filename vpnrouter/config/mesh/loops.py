@@ -1,6 +1,4 @@
-"""Loops: bridges over which one topic travels all the way round; and chains longer than a hop limit allows.
-
-Loops: bridges over which one topic travels all the way round, through three message VPNs or more.
+"""Finds bridges over which a topic travels all the way round, and chains longer than a hop limit.
 
 Two message VPNs with a bridge each way are no loop: that is the usual bi-directional bridge, over which
 nothing goes back.

@@ -1,4 +1,4 @@
-"""Queues that bridges take guaranteed messages from, seen from both sides."""
+"""Checks the queues that bridges take guaranteed messages from, seen from both sides."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The remotes of a mesh: which of the given routers each of them means; and names that are one or two by mistake.
-
-The remotes of a mesh: which router of the given ones does each of them mean?
+"""Finds the router that each remote means, and names that are used twice or misspelt.
 
 A remote means the router that it names, by `router` or by a location `v:ROUTER`; else the router whose
 link listener is bound to its address, letter by letter. No name is looked up.

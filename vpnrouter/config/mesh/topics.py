@@ -1,6 +1,4 @@
-"""Sets of topics: what a filter matches less its exceptions, and what clients and bridges may publish and subscribe.
-
-Sets of topics: what a filter matches, less what some exceptions match.
+"""Sets of topics: what clients and bridges may publish and subscribe to.
 
 What a chain of filters lets through is again what one filter matches, so a set stays small however
 long the chain is. Filters are kept once and known by number; what two of them have in common is
