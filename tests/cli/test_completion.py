@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import vpnrouter
-from vpnrouter.cli import app
+from vpnrouter.cli import _completion, app
+from vpnrouter.cli._show_rows import What
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -69,3 +71,68 @@ def test_in_bash(served: Any, tmp_path: Path) -> None:
     }
     done = subprocess.run([bash, "-c", asks], capture_output=True, text=True, env=found, check=True)
     assert done.stdout == "orders\n"
+
+
+def context(**given: Any) -> Any:
+    """A command line of which these options are there."""
+    return SimpleNamespace(params=given)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine may be busy."""
+    monkeypatch.setattr(_completion, "PATIENCE_S", 120.0)
+
+
+"""A busy machine may take its time: these tests are not about how long anybody waits."""
+
+
+def test_names_of_the_router(served: Any) -> None:
+    """Bridges, queues and message VPNs that begin so."""
+
+    def names(what: What, incomplete: str, url: Any = served.url) -> list[str]:
+        return _completion.names(what, {"url": url}, incomplete)
+
+    assert names(What.BRIDGES, "to-") == ["to-a", "to-b"]
+    assert names(What.QUEUES, "o") == ["orders"]
+    assert names(What.VPNS, "") == ["a/b", "blue", "empty"]
+    assert names(What.BRIDGES, "to-a", [served.url]) == ["to-a"]
+    assert names(What.EVENTS, "") == []
+
+
+def test_each_option_asks_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an option is completed with is of its kind; `show` asks for what it is to show."""
+    asked: list[Any] = []
+    monkeypatch.setattr(_completion, "names", lambda *given: asked.append(given) or [])
+    for ask in (
+        _completion.bridge_names,
+        _completion.client_names,
+        _completion.queue_names,
+    ):
+        ask(context(url="u"), "x")
+    _completion.vpn_names(context(url="u"), "x")
+    _completion.names_to_show(context(what="bridges"), "x")
+    assert _completion.names_to_show(context(url="u"), "") == []
+    assert [given[0] for given in asked] == [
+        *(What.BRIDGES, What.CLIENTS, What.QUEUES, What.VPNS),
+        What.BRIDGES,
+    ]
+    assert {given[2] for given in asked} == {"x"}
+
+
+def test_what_a_shell_would_evaluate(recorded: Any) -> None:
+    """Clients name themselves: what is not harmless in every shell is not offered."""
+    names = ["a$(touch x)", 'a";b', "a b", "a\\", "a`x`", "a-1/é", "a.ok-1"]
+    rows = [{"clientName": name, "msgVpnName": "v"} for name in names]
+    recorded.answers["/vpnrouter/v1/clients"] = rows
+    found = _completion.names(What.CLIENTS, {"url": recorded.url}, "a")
+    assert found == ["a.ok-1"]
+
+
+@pytest.mark.parametrize(
+    "given", [{"url": "http://127.0.0.1:1"}, {"url": "no url"}, {"user": "ann"}]
+)
+def test_silence(given: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an answer, and where a password would be asked for, nothing is offered and nothing said."""
+    assert _completion.bridge_names(context(**given), "") == []
+    assert capsys.readouterr() == ("", "")

@@ -1,12 +1,17 @@
 """`vpnrouter plan`: the differences, and what they cost."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from vpnrouter.cli import _mesh
+from vpnrouter.cli._mesh import print_plans
 from vpnrouter.cli.app import run
+from vpnrouter.errors import ConfigError, OperationError
+from vpnrouter.plan.compare import RouterPlan
 
 
 def test_what_would_change(mesh: Any, capfd: pytest.CaptureFixture[str]) -> None:
@@ -58,3 +63,51 @@ def test_a_file_that_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str
     (tmp_path / "m.yaml").write_text("routers: {edge: {config: {}}}\n")
     assert run(["plan", str(tmp_path / "m.yaml")]) == 2
     assert capfd.readouterr().err.startswith(f"{tmp_path}/m.yaml:1:")
+
+
+def test_what_holds_only_from_the_next_start() -> None:
+    """It is told, and that it is not applied."""
+    plan = RouterPlan(
+        name="edge",
+        digest="d",
+        changes=({"path": ["a"], "text": "a: 1 -> 2 (at once)", "effect": "in-place"},),
+        restart=("router.data_dir: a -> b (needs restart)",),
+        risks=(),
+        problems=(),
+        unnamed=(),
+        steps=(),
+        bridges=(),
+    )
+    out = io.StringIO()
+    print_plans([plan], out, as_json=False)
+    assert out.getvalue().splitlines() == [
+        "edge: 1 change",
+        "  ~ a: 1 -> 2 (at once)",
+        "  * router.data_dir: a -> b (needs restart): not applied",
+    ]
+
+
+def test_a_client_for_each_router(tmp_path: Path) -> None:
+    """By name, at the address that the file says."""
+    path = tmp_path / "mesh.yaml"
+    path.write_text(
+        "routers:\n"
+        "  edge: {url: 'http://127.0.0.1:1', user: ann, password: pw, config: {msg_vpns: {a: {}}}}\n"
+        "  core: {url: 'http://127.0.0.1:2/', config: {msg_vpns: {b: {}}}}\n"
+    )
+    with _mesh.reached(_mesh.read(path)) as clients:
+        assert {name: client.url for name, client in clients.items()} == {
+            "edge": "http://127.0.0.1:1",
+            "core": "http://127.0.0.1:2",
+        }
+        with pytest.raises(OperationError, match="cannot connect"):
+            clients["edge"].config()
+
+
+def test_mesh_access_a_file_that_is_refused(tmp_path: Path) -> None:
+    """All its problems at once."""
+    path = tmp_path / "mesh.yaml"
+    path.write_text("routers: {edge: {url: no, config: {nothing: 1}}}\n")
+    with pytest.raises(ConfigError) as refused:
+        _mesh.read(path)
+    assert len(refused.value.problems) >= 1

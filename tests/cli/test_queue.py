@@ -1,6 +1,15 @@
-import pytest
+"""`vpnrouter queue`: messages are browsed, deleted, copied, moved and replayed."""
 
+import json
+from typing import Any
+
+import pytest
+import typer
+
+from vpnrouter import limits
 from vpnrouter.cli import app
+from vpnrouter.cli.queue import when
+from vpnrouter.errors import SpoolError
 
 
 @pytest.mark.parametrize("verb", ["browse", "purge", "delete-msg", "copy", "move", "replay"])
@@ -14,3 +23,234 @@ def test_each_has_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> Non
 def test_wrong_use(arguments: list[str]) -> None:
     """Exit code 2, before anything is asked."""
     assert app.run(["queue", *arguments]) == 2
+
+
+BROWSE = ["queue", "browse", "orders"]
+
+
+def test_table(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line a message, the oldest first."""
+    assert app.run([*BROWSE, "--count", "2"]) == 0
+    titles, *rows = capsys.readouterr().out.splitlines()
+    assert titles.split()[:2] == ["Message", "Topic"]
+    assert [row.split() for row in rows] == [
+        [str(number), f"t/{number}", "1", "4", "0", "2023-11-14T22:13:20Z", "-", "-"]
+        for number in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ([], range(1, 21)),
+        (["--count", "1000"], range(1, 26)),
+        (["--count", "3", "--after", "20"], range(21, 24)),
+        (["--after", "25"], range(0)),
+    ],
+)
+def test_json(
+    served: Any, options: list[str], ids: range, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many as were asked for, over as many pages as that takes."""
+    assert app.run([*BROWSE, *options, "--json"]) == 0
+    assert [row["msgId"] for row in json.loads(capsys.readouterr().out)] == list(ids)
+
+
+def test_more_than_a_page(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pages are put together without a message twice or left out."""
+    served.still.queues.contents["blue", "orders"] = dict.fromkeys(range(1, 300), b"")
+    assert app.run([*BROWSE, "--count", "250", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["msgId"] for row in rows] == list(range(1, 251))
+
+
+def test_payload(served: Any, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """The bytes alone, whatever they are."""
+    served.still.queues.contents["blue", "orders"][3] = b"\0\xff\n"
+    assert app.run([*BROWSE, "--payload", "3"]) == 0
+    assert capfdbinary.readouterr() == (b"\0\xff\n", b"")
+
+
+def test_payload_of_no_message(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 and the reason."""
+    assert app.run([*BROWSE, "--payload", "99"]) == 1
+    assert capsys.readouterr().err.endswith("Could not find match for msg 99 in queue orders\n")
+
+
+def test_empty_queue(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """That is no error; it is said on stderr."""
+    assert app.run(["queue", "browse", "dead"]) == 0
+    assert capsys.readouterr() == ("", "vpnrouter: no messages in queue dead\n")
+
+
+def test_when() -> None:
+    """Times are UTC, and never is none."""
+    assert (when(0), when(86_399)) == ("-", "1970-01-01T23:59:59Z")
+
+
+def held(served: Any) -> dict[int, bytes]:
+    """What is in the queue orders."""
+    found: dict[int, bytes] = served.still.queues.contents["blue", "orders"]
+    return found
+
+
+def test_purge(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of it goes when nobody has to be asked."""
+    assert app.run(["queue", "purge", "orders", "--yes"]) == 0
+    assert capsys.readouterr().out == "deleted 25 messages\n"
+    assert held(served) == {}
+
+
+def test_purge_asks(
+    served: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """At a terminal somebody is asked; where nobody is, --yes is needed."""
+    assert app.run(["queue", "purge", "orders"]) == 2
+    assert "nobody is there to be asked" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    answers = iter([False, True])
+
+    def confirm(text: str, *, abort: bool, err: bool) -> bool:
+        assert text == "Delete all messages of queue orders in message VPN blue?"
+        assert abort
+        assert err
+        if not next(answers):
+            raise typer.Abort
+        return True
+
+    monkeypatch.setattr(typer, "confirm", confirm)
+    assert app.run(["queue", "purge", "orders"]) == 1
+    assert len(held(served)) == 25
+    assert app.run(["queue", "purge", "orders"]) == 0
+    assert held(served) == {}
+
+
+def test_delete_msg(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Messages by their ids; one that is not there is exit code 1."""
+    assert app.run(["queue", "delete-msg", "orders", "3", "4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"msgCount": 2}
+    assert app.run(["queue", "delete-msg", "orders", "4", "5"]) == 1
+    assert capsys.readouterr().out == "deleted 1 messages\n"
+    assert held(served).keys() == set(range(1, 26)) - {3, 4, 5}
+
+
+def test_more_ids_than_a_request_takes(served: Any) -> None:
+    """They are asked for in parts."""
+    ids = range(1, 2 * limits.MANAGEMENT_MSG_IDS + 2)
+    served.still.queues.contents["blue", "orders"] = dict.fromkeys(ids, b"")
+    assert app.run(["queue", "delete-msg", "orders", *map(str, ids)]) == 0
+    assert held(served) == {}
+
+
+def test_a_store_that_fails(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 and what the store says."""
+    served.still.queues.failure = SpoolError("no space left", "full")
+    assert app.run(["queue", "purge", "orders", "--yes"]) == 1
+    assert capsys.readouterr().err.endswith(": no space left\n")
+
+
+def test_queues_of_one_name(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where two message VPNs have a queue of a name, somebody must say which."""
+    served.still.queues.contents["a/b", "orders"] = {9: b"nine"}
+    assert app.run(["queue", "browse", "orders"]) == 1
+    said = "vpnrouter: message VPNs a/b, blue each have a queue orders; --msg-vpn says which\n"
+    assert capsys.readouterr() == ("", said)
+    assert app.run(["queue", "browse", "orders", "--msg-vpn", "a/b"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[:2] == ["9", "t/9"]
+
+
+@pytest.mark.parametrize("verb", ["browse", "purge", "delete-msg", "copy", "move"])
+def test_no_such_queue(served: Any, verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command names the queues that there are."""
+    more = {"delete-msg": ["1"], "copy": ["dead"], "move": ["dead"]}.get(verb, [])
+    assert app.run(["queue", verb, "ord*", *more]) == 1
+    said = "vpnrouter: there is no queue ord*; there are: x,y, dead, orders\n"
+    assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(("verb", "said", "left"), [("copy", "copied", 25), ("move", "moved", 0)])
+def test_all(
+    served: Any, verb: str, said: str, left: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All messages are in the other queue; after a move in it alone."""
+    assert app.run(["queue", verb, "orders", "dead"]) == 0
+    assert capsys.readouterr().out == f"{said} 25 messages to dead\n"
+    queues = served.still.queues.contents
+    assert (len(queues["blue", "dead"]), len(queues["blue", "orders"])) == (25, left)
+
+
+def test_some(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Messages by their ids; one that is not there is exit code 1."""
+    move = ["queue", "move", "orders", "dead", "--json"]
+    assert app.run([*move, "--msg-id", "1", "--msg-id", "2"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"msgCount": 2}
+    assert app.run([*move, "--msg-id", "2"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"msgCount": 0}
+
+
+def test_a_full_queue(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, with how far it came and why no further."""
+    served.still.queues.refusal = "503 Spool Over Quota"
+    assert app.run(["queue", "move", "orders", "dead"]) == 1
+    assert capsys.readouterr().err.endswith("the next was refused: 503 Spool Over Quota\n")
+
+
+def test_no_queue_to_put_them_into(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """The queue that is missing is named."""
+    assert app.run(["queue", "move", "orders", "nope"]) == 1
+    assert capsys.readouterr().err.endswith("queue nope in msgVpn blue\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], ("", 0, 0)),
+        (["--log", "log", "--from", "2026-01-31T12:00:00Z"], ("log", 1_769_860_800 * 10**9, 0)),
+        (["--from", "1970-01-01"], ("", 10**9, 0)),
+        (["--after", "4711"], ("", 0, 4711)),
+    ],
+)
+def test_replay(
+    served: Any,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    expected: tuple[str, int, int],
+) -> None:
+    """Begun from where it was wanted, and ended."""
+    assert app.run(["queue", "replay", "orders", *options]) == 0
+    assert capsys.readouterr().out == "began a replay to queue orders in message VPN blue\n"
+    assert served.still.queues.replays == {("blue", "orders"): expected}
+    assert app.run(["queue", "replay", "orders", "--cancel", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "msgVpnName": "blue",
+        "queueName": "orders",
+        "cancelled": True,
+    }
+    assert served.still.queues.replays == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--from", "noon"], "noon is no date and time of the form"),
+        (["--from", "2026-01-31", "--after", "1"], "only one of them"),
+        (["--after", "1", "--cancel"], "only one of them"),
+        (["--after", "-1"], "--after"),
+    ],
+)
+def test_wrong_options(
+    served: Any, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    """Exit code 2, before anything is asked of the router."""
+    assert app.run(["queue", "replay", "orders", *options]) == 2
+    assert said in capsys.readouterr().err
+    assert served.still.queues.replays == {}
+
+
+def test_refused(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1 and the field's reason; the same for a replay that is not there."""
+    served.still.queues.refusal = "503 Replay Disabled"
+    assert app.run(["queue", "replay", "orders"]) == 1
+    assert "the replay was refused: 503 Replay Disabled" in capsys.readouterr().err
+    assert app.run(["queue", "replay", "orders", "--cancel"]) == 1
+    assert "no replay to queue orders runs" in capsys.readouterr().err

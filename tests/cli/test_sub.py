@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,22 @@ import pytest
 
 import vpnrouter
 from vpnrouter.cli import app
-from vpnrouter.wire.mqtt.packets import Connack, Suback
+from vpnrouter.cli._mqtt_link import stamped
+from vpnrouter.cli.sub import Format, Subscriber, dump, printed
+from vpnrouter.errors import OperationError
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Packet,
+    Publish,
+    Suback,
+    Subscribe,
+    SubscriptionRequest,
+)
+from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 
 def published(ann: list[str], *arguments: str) -> None:
@@ -228,3 +243,146 @@ def test_mosquitto_sub_takes_what_pub_sends(ann: list[str], broker: int) -> None
         check=True,
     )
     assert done.stdout == "peer/1 hello a:b\n"
+
+
+class Link:
+    """A link that gives what stands in `coming`, and notes what is sent."""
+
+    level = 5
+
+    def __init__(self, *coming: list[Packet]) -> None:
+        self.coming = list(coming)
+        self.sent: list[Packet] = []
+        self.ended = False
+
+    def say(self, packet: Packet) -> None:
+        self.sent.append(packet)
+
+    def send(self, data: bytes) -> None:
+        start = 0
+        while start < len(data):
+            size = frame_at(data, start, len(data), len(data))
+            self.sent.append(decode(data, start, size, 5))
+            start += size
+
+    def receive(self, until_s: float) -> list[Packet]:
+        return self.coming.pop(0)
+
+    def end(self) -> None:
+        self.ended = True
+
+
+def made(link: Any, **given: Any) -> tuple[Subscriber, list[bytes]]:
+    """A subscriber, and the payloads that it writes."""
+    written: list[bytes] = []
+
+    def write(packets: Sequence[Publish], now_ns: int) -> None:
+        # Nothing is acknowledged before it is written.
+        assert not [packet for packet in link.sent if isinstance(packet, Ack)]
+        written.extend(packet.payload for packet in packets)
+
+    return Subscriber(link, [SubscriptionRequest("t", 2)], write, **given), written
+
+
+def message(payload: bytes, qos: int = 0, packet_id: int = 0) -> Publish:
+    """A message on topic t."""
+    return Publish(b"t", payload, qos, packet_id=packet_id)
+
+
+def test_granted() -> None:
+    """SUBACK's codes become lines; what was retained may come before it."""
+    link = Link([message(b"early")], [Suback(1, [2])])
+    subscriber, written = made(link)
+    assert subscriber.subscribe() == ["subscribed to t (QoS 2)"]
+    assert isinstance(link.sent[0], Subscribe)
+    assert written == [b"early"]
+
+
+def test_refused() -> None:
+    """A filter that is refused is named with the reason."""
+    subscriber, _ = made(Link([Suback(1, [0x87])]))
+    with pytest.raises(OperationError, match="refused t: 0x87 Not authorized"):
+        subscriber.subscribe()
+
+
+@pytest.mark.parametrize(("accept", "code"), [(True, 0), (False, 0x83)])
+def test_written_then_answered(accept: bool, code: int) -> None:
+    """QoS 1 is answered by PUBACK, QoS 2 by PUBREC; a rejection has its code."""
+    link = Link([message(b"0"), message(b"1", 1, 4), message(b"2", 2, 5)])
+    subscriber, written = made(link, accept=accept)
+    subscriber.receive(0.0)
+    assert written == [b"0", b"1", b"2"]
+    assert link.sent == [Ack(PUBACK, 4, code), Ack(PUBREC, 5, code)]
+    assert (subscriber.total, subscriber.bytes) == (3, 3)
+
+
+def test_exactly_once() -> None:
+    """A repeated PUBLISH of QoS 2 is answered and not written again, until it is released."""
+    link = Link([message(b"x", 2, 5), message(b"x", 2, 5)], [Ack(PUBREL, 5), Ack(PUBREL, 6)])
+    subscriber, written = made(link)
+    subscriber.receive(0.0)
+    assert written == [b"x"]
+    subscriber.finish()
+    assert link.sent[2:] == [Ack(PUBCOMP, 5), Ack(PUBCOMP, 6, 0x92)]
+    assert link.ended
+
+
+def test_no_more_than_wanted() -> None:
+    """What comes beyond the count is neither written nor acknowledged."""
+    link = Link([message(b"1", 1, 1), message(b"2", 1, 2)])
+    subscriber, written = made(link, count=1)
+    subscriber.receive(0.0)
+    assert subscriber.done
+    assert written == [b"1"]
+    assert link.sent == [Ack(PUBACK, 1)]
+
+
+def test_latency() -> None:
+    """Messages that say when they were published have one."""
+    subscriber, _ = made(Link([message(stamped(b"x", 1)), message(b"x")]))
+    subscriber.receive(0.0)
+    assert len(subscriber.latencies_ns) == 1
+    assert subscriber.latencies_ns[0] > 1_000_000_000
+
+
+NOW_NS = 1_700_000_000_123_000_000
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        (Format.TOPIC, b"a/\xc3\xa9 one\\ntwo\tt\\x1b[31m\\xff\n"),
+        (Format.TEXT, b"one\ntwo\tt\\x1b[31m\\xff\n"),
+        (Format.RAW, b"one\ntwo\tt\x1b[31m\xff"),
+    ],
+)
+def test_nothing_steers_a_terminal(form: Format, expected: bytes) -> None:
+    """Control characters and what is no text are escapes, but for the raw form."""
+    packet = Publish("a/é".encode(), b"one\ntwo\tt\x1b[31m\xff")
+    assert printed(packet, form, NOW_NS) == expected
+
+
+def test_as_json() -> None:
+    """Everything about the message, its properties by the names of MQTT."""
+    properties = Properties(
+        content_type="text/plain",
+        correlation_data=b"\x00",
+        user_properties=[("a", "1"), ("a", "2")],
+    )
+    packet = Publish(b"t", stamped(b"x", NOW_NS - 5_000_000), 1, True, properties=properties)
+    row = json.loads(printed(packet, Format.JSON, NOW_NS))
+    assert row["time"] == "2023-11-14T22:13:20.123Z"
+    assert (row["topic"], row["qos"], row["retain"], row["dup"]) == ("t", 1, True, False)
+    assert row["contentType"] == "text/plain"
+    assert row["correlationData"] == "AA=="
+    assert row["userProperties"] == [["a", "1"], ["a", "2"]]
+    assert row["latencyMs"] == 5.0
+    assert "payloadBase64" in json.loads(printed(Publish(b"t", b"\xff"), Format.JSON, NOW_NS))
+
+
+def test_a_dump() -> None:
+    """Offset, bytes and characters; sixteen a line."""
+    lines = dump(bytes(range(60, 78))).splitlines()
+    assert lines[0].endswith("  <=>?@ABCDEFGHIJK")
+    assert lines[1].split() == ["00000010", "4c", "4d", "LM"]
+    assert printed(Publish(b"t", b""), Format.HEX, 0) == b"t\n"

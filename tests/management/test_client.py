@@ -1,4 +1,8 @@
+"""The client of the management API: requests, pages, and what is said when they fail."""
+
+import json
 import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +13,8 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
-from vpnrouter.management.client import ManagementClient
+from vpnrouter.management.client import ManagementClient, config_path, queue_path
+from vpnrouter.management.client_transport import Transport
 
 USERS = {"ann": {"password": "right"}}
 
@@ -217,3 +222,151 @@ def test_traces_and_subscriptions(noted: Any) -> None:
         "GET /vpnrouter/v1/msgVpns/v/subscriptions?count=100&where=qos%3D%3D1",
     ]
     assert client.bridge("v", "b")["remotes"] == [{}]
+
+
+BRIDGE = "/msgVpns/a%2Fb/bridges/x%2Cy,auto"
+
+
+@pytest.fixture
+def asked() -> list[tuple[str, str, Any]]:
+    """Method, path and body of each request."""
+    return []
+
+
+@pytest.fixture
+def client(asked: list[tuple[str, str, Any]]) -> ManagementClient:
+    """A client whose requests are noted, and answered with their body."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        body = json.loads(request.content) if request.content else None
+        asked.append((request.method, request.url.raw_path.decode(), body))
+        data = [] if request.url.path.endswith("queues") else body or {"digest": "d"}
+        return httpx.Response(200, json={"data": data, "meta": {"responseCode": 200}})
+
+    made = ManagementClient("http://h")
+    made._http = httpx.Client(transport=httpx.MockTransport(answer))
+    return made
+
+
+def test_the_document(client: ManagementClient, asked: list[Any]) -> None:
+    """It is read, examined, replaced where it still is what it was, and returned to."""
+    assert client.config()["digest"] == "d"
+    client.examine({"router": {}})
+    client.replace_config({"router": {}}, "d")
+    client.return_config("e")
+    assert asked == [
+        ("GET", "/vpnrouter/v1/config", None),
+        ("POST", "/vpnrouter/v1/config/examine", {"document": {"router": {}}}),
+        ("PUT", "/vpnrouter/v1/config/replace", {"document": {"router": {}}, "expected": "d"}),
+        ("PUT", "/vpnrouter/v1/config/return", {"digest": "e"}),
+    ]
+
+
+def test_objects(client: ManagementClient, asked: list[Any]) -> None:
+    """Objects are read, created, changed and deleted under the field's paths."""
+    path = config_path("msgVpns", "a/b", "bridges", ("x,y", "auto"))
+    assert path == BRIDGE
+    client.config_object(path)
+    client.config_objects("/msgVpns/v/queues")
+    client.create_config("/msgVpns/v/queues", {"queueName": "q"})
+    client.enable_bridge("a/b", "x,y", enabled=False)
+    client.delete_config(path)
+    assert asked == [
+        ("GET", f"/SEMP/v2/config{BRIDGE}", None),
+        ("GET", "/SEMP/v2/config/msgVpns/v/queues?count=100", None),
+        ("POST", "/SEMP/v2/config/msgVpns/v/queues", {"queueName": "q"}),
+        ("PATCH", f"/SEMP/v2/config{BRIDGE}", {"enabled": False}),
+        ("DELETE", f"/SEMP/v2/config{BRIDGE}", None),
+    ]
+
+
+def test_messages(standing: Any, still: Any) -> None:
+    """They are browsed, read, copied and deleted by the names that a path encodes."""
+    with standing.serving(still) as address, ManagementClient(f"http://{address}") as client:
+        assert [row["msgId"] for row in client.msgs("blue", "orders", 3, 20)] == [21, 22, 23]
+        assert client.payload("a/b", "x,y", 7) == b"seven"
+        assert [row["flowId"] for row in client.tx_flows("blue", "orders")] == [2, 10]
+        assert client.put_msgs("blue", "orders", "dead", [1, 2], move=True) == 2
+        assert client.delete_msgs("blue", "orders", [3, 3, 4]) == 2
+        assert client.delete_msgs("blue", "dead") == 2
+
+
+def test_as_many_as_a_request_may_name(standing: Any, still: Any) -> None:
+    """More messages are named in several requests."""
+    count = limits.MANAGEMENT_MSG_IDS + 1
+    still.queues.contents["blue", "orders"] = dict.fromkeys(range(1, count + 1), b"")
+    with standing.serving(still) as address, ManagementClient(f"http://{address}") as client:
+        assert client.delete_msgs("blue", "orders", range(1, count + 1)) == count
+
+
+def test_path_of_a_queue() -> None:
+    """Each name is encoded by itself."""
+    assert queue_path("a/b", "x,y") == "/msgVpns/a%2Fb/queues/x%2Cy"
+
+
+MOST = limits.MANAGEMENT_PAGE_ROWS
+
+
+def served(standing: Any, count: int) -> Any:
+    """A router with `count` bridges."""
+    names = [f"b{number:03}" for number in range(count)]
+    return standing.Still(["blue"], [standing.bridge_status("blue", name) for name in names])
+
+
+def test_pages(standing: Any) -> None:
+    """A page says how many there are in all, and where the next one begins."""
+    with (
+        standing.serving(served(standing, MOST + 5)) as address,
+        Transport(f"http://{address}/") as transport,
+    ):
+        assert transport.url == f"http://{address}"
+        first = transport.page("/vpnrouter/v1/bridges")
+        assert (len(first.rows), first.total) == (MOST, MOST + 5)
+        rest = transport.page("/vpnrouter/v1/bridges", cursor=first.cursor)
+        assert (rest.rows[0]["bridgeName"], rest.cursor) == (f"b{MOST}", "")
+
+
+def test_rows_are_asked_for_as_they_are_taken(standing: Any) -> None:
+    """Who takes few costs the router few; a condition is the router's to look at."""
+    still = served(standing, 2 * MOST)
+    with standing.serving(still) as address, Transport(f"http://{address}") as transport:
+        rows = transport.rows("/vpnrouter/v1/bridges")
+        next(rows)
+        assert still.looked <= MOST
+        taken = [row["bridgeName"] for row in transport.rows("/vpnrouter/v1/bridges", wanted=3)]
+        assert taken == ["b000", "b001", "b002"]
+        found = transport.rows(
+            "/vpnrouter/v1/bridges", where="bridgeName==b1*", select="bridgeName"
+        )
+        assert {tuple(row) for row in found} == {("bridgeName",)}
+
+
+@contextmanager
+def resetting(answered: list[int]) -> Iterator[str]:
+    """A server that answers so many requests of each connection, then resets it; yields its URL."""
+    body = b'{"data":[],"meta":{"responseCode":200,"count":0}}'
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+    def run(server: socket.socket) -> None:
+        for count in answered:
+            with server.accept()[0] as taken:
+                for _ in range(count):
+                    taken.recv(65_536)
+                    taken.sendall(answer)
+                taken.recv(65_536)
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=run, args=(server,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join(20)
+
+
+def test_a_connection_that_was_closed_meanwhile() -> None:
+    """A request that changes nothing is sent once more over a new connection, and no second time."""
+    with resetting([1, 1, 0]) as url, Transport(url) as transport:
+        for _ in range(2):
+            assert transport.page("/vpnrouter/v1/bridges").rows == []
+        with pytest.raises(OperationError, match="cannot connect"):
+            transport.page("/vpnrouter/v1/bridges")

@@ -1,0 +1,345 @@
+"""Tables of `show`: overview, details, counts and balance of bridges and queues, and how values read."""
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.table import Table
+
+from vpnrouter.cli._format import (
+    RX_RATE,
+    TX_RATE,
+    RenderBuffer,
+    add_rate_columns,
+    console_for,
+    printer_for,
+    rate_cells,
+)
+from vpnrouter.cli._listing import Column, Listing, Spec
+from vpnrouter.cli._tables import (
+    CLIENTS,
+    SUBSCRIPTIONS,
+    VPNS,
+    QueueTables,
+    Tables,
+    age,
+    direction,
+    duration,
+    halves,
+    is_balanced,
+    is_stuck,
+    last_forwarded,
+    megabytes,
+    queue,
+    quota,
+    shown,
+    words,
+)
+from vpnrouter.management.msg_vpns import status_of
+from vpnrouter.management.responses import row_of
+from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
+from vpnrouter.management.status.queues import QueueStatus
+
+COUNTS = {
+    "dataRxMsgCount": 10,
+    "deliveredRxMsgCount": 6,
+    "discardedRx": {"loop-detected": 3},
+    "discardedRxMsgCount": 3,
+    "rxInFlightMsgCount": 1,
+    "offeredTxMsgCount": 9,
+    "dataTxMsgCount": 4,
+    "discardedTx": {},
+    "discardedTxMsgCount": 0,
+    "txInFlightMsgCount": 5,
+}
+
+
+def test_the_balance() -> None:
+    """Each direction is what came minus what went, was discarded and is in flight."""
+    assert [half.difference for half in halves(COUNTS)] == [0, 0]
+    assert is_balanced(COUNTS)
+    assert not is_balanced(COUNTS | {"rxInFlightMsgCount": 0})
+    assert not is_balanced(COUNTS | {"discardedRx": {"loop-detected": 2}}), "a reason is missing"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "00:00:00"), (61, "00:01:01"), (86_399, "23:59:59"), (356_521, "4d 03:02:01")],
+)
+def test_duration(seconds: int, text: str) -> None:
+    """Days only where there are some."""
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("rx", "tx", "text"),
+    [
+        (-1, -1, "never"),
+        (0, -1, "0.0 s ago"),
+        (-1, 2_149, "2.1 s ago"),
+        (59_000, 70_000, "59.0 s ago"),
+        (120_999, 3_600_000, "00:02:00 ago"),
+    ],
+)
+def test_last_forwarded(rx: int, tx: int, text: str) -> None:
+    """The nearer of both directions counts."""
+    assert last_forwarded({"lastRxAgeMs": rx, "lastTxAgeMs": tx}) == text
+
+
+@pytest.mark.parametrize(
+    ("inbound", "outbound", "text"),
+    [
+        ("ready-in-sync", "ready", "bi"),
+        ("ready-in-sync", "not-applicable", "uni"),
+        ("not-applicable", "ready", "uni"),
+        ("not-ready-wait-next", "not-applicable", "uni"),
+    ],
+)
+def test_direction(inbound: str, outbound: str, text: str) -> None:
+    """Both ways where both halves are in use."""
+    assert direction({"inboundState": inbound, "outboundState": outbound}) == text
+
+
+@pytest.mark.parametrize(
+    ("bound", "bindings", "text"),
+    [(True, ["q"], "bound"), (False, ["", "q"], "unbound"), (False, [""], "-"), (False, [], "-")],
+)
+def test_queue(bound: bool, bindings: list[str], text: str) -> None:
+    """A bridge without queue binding is not unbound."""
+    remotes = [{"queueBinding": name} for name in bindings]
+    row = {"boundToQueue": bound, "remotes": remotes, "remoteQueueStandby": False}
+    assert queue(row) == text
+    assert queue(row | {"remoteQueueStandby": True}) == ("standby" if bound else text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(True, "yes"), (False, "no"), (1_234, "1,234"), ({"b": 1, "a": 2}, "a 2, b 1"), ("", "-")],
+)
+def test_values_for_people(value: Any, text: str) -> None:
+    """Truth values, numbers, counts by name and texts, each as people read them."""
+    assert shown(value) == text
+
+
+def test_words() -> None:
+    """Attribute names become words."""
+    assert words("inboundFailureReason") == "inbound failure reason"
+
+
+def test_output_for_programs_is_not_folded() -> None:
+    """Where there is no terminal, a row is one line however long its names are."""
+    file = io.StringIO()
+    row = COUNTS | {"bridgeName": "b" * 150, "msgVpnName": "[bold]v[/bold]:smile:"}
+    Tables(file).balance([row])
+    lines = file.getvalue().splitlines()
+    assert len(lines) == 4
+    assert "b" * 150 in lines[1]
+    assert "[bold]v[/bold]:smile:" in lines[2]
+    assert "\x1b" not in file.getvalue()
+
+
+STATUS = QueueStatus(
+    msg_vpn_name="blue",
+    queue_name="orders[1]",
+    max_msg_spool_usage=5_000,
+    msg_count=1_234,
+    msg_spool_usage=2_500_000,
+    spooled_msg_count=2_000,
+    acked_msg_count=756,
+    moved_msg_count=3,
+    discarded={"max-ttl-expired": 7},
+    refused={"max-msg-size-exceeded": 2},
+    oldest_msg_age_ms=3_725_000,
+)
+
+
+def printed(how: str, **changes: Any) -> str:
+    """What a table says of one queue."""
+    file = io.StringIO()
+    getattr(QueueTables(file), how)([row_of(replace(STATUS, **changes))])
+    return file.getvalue()
+
+
+def test_overview() -> None:
+    """Names are no markup; counts are readable; what was lost and what was refused is one number."""
+    row = printed("overview").splitlines()[1].split()
+    assert row == [
+        *("orders[1]", "blue", "queue", "exclusive", "on", "on"),
+        *("1,234", "2.5", "5,000", "0", "0", "9", "01:02:05"),
+    ]
+
+
+def test_detail() -> None:
+    """Every attribute is there in words."""
+    said = printed("detail")
+    assert said.startswith("Queue orders[1] in message VPN blue: 1,234 messages\n")
+    assert "max redelivery exceeded to dmq msg count" in said
+    assert "max-ttl-expired 7" in said
+
+
+def test_stats() -> None:
+    """What was lost stands apart from what was not taken."""
+    said = {tuple(line.split()) for line in printed("stats").splitlines()}
+    assert ("lost:", "max-ttl-expired", "7") in said
+    assert ("not", "taken:", "max-msg-size-exceeded", "2") in said
+    assert ("moved", "3") in said
+
+
+def test_balance() -> None:
+    """The terms of the balance in one line."""
+    row = printed("balance", imbalance=5).splitlines()[1].split()
+    assert row == ["orders[1]", "blue", "2,000", "756", "7", "3", "0", "1,234", "5"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "stuck"),
+    [
+        ({}, True),
+        ({"bind_count": 1}, False),
+        ({"bind_count": 1, "egress_enabled": False}, True),
+        ({"msg_count": 0}, False),
+    ],
+)
+def test_stuck(changes: dict[str, Any], stuck: bool) -> None:
+    """Messages that nobody takes are to be seen at once."""
+    assert is_stuck(row_of(replace(STATUS, **changes))) is stuck
+
+
+def test_numbers() -> None:
+    """Little is not nothing, a last value queue has no quota, an empty queue no oldest message."""
+    assert [megabytes(size) for size in (0, 1, 60_000, 10_000_000)] == [
+        "0.0",
+        "<0.1",
+        "0.1",
+        "10.0",
+    ]
+    assert quota({"maxMsgSpoolUsage": 0}) == "last"
+    assert [age(ms) for ms in (-1, 1_250, 61_000)] == ["-", "1.2 s", "00:01:01"]
+
+
+SPEC = Spec(
+    title=lambda row: f"Thing {row['name']}",
+    columns=(
+        Column("Name", lambda row: row["name"]),
+        Column("Count", lambda row: str(row["count"]), right=True),
+    ),
+    wide=(Column("More", lambda row: row["more"]),),
+    stats=(("messages", "rx", "tx"), ("waiting", "", "waits"), ("of later", "later", "later")),
+    reasons="discarded",
+)
+
+ROWS = [{"name": "a", "count": 1, "more": "m"}, {"name": "long name", "count": 22, "more": "n"}]
+
+
+def test_blocks_stand_below_each_other() -> None:
+    """Titles once, and columns that do not get narrower."""
+    file = io.StringIO()
+    listing = Listing(file, SPEC)
+    listing.overview(ROWS)
+    listing.overview(ROWS[:1])
+    assert [line.rstrip() for line in file.getvalue().splitlines()] == [
+        "Name       Count",
+        "a              1",
+        "long name     22",
+        "a              1",
+    ]
+
+
+def test_wide() -> None:
+    """More columns."""
+    file = io.StringIO()
+    Listing(file, SPEC).overview(ROWS, wide=True)
+    assert file.getvalue().split()[:3] == ["Name", "Count", "More"]
+
+
+def test_detail_and_stats() -> None:
+    """All attributes; counts both ways, what this router does not tell left out, reasons by name."""
+    file = io.StringIO()
+    listing = Listing(file, SPEC)
+    row = {"name": "a", "rx": 1_000, "tx": 2, "waits": 3, "discarded": {"loop": 4}}
+    listing.detail([row])
+    listing.stats([row])
+    said = [tuple(line.split()) for line in file.getvalue().splitlines()]
+    assert ("Thing", "a") in said
+    assert ("messages", "1,000", "2") in said
+    assert ("waiting", "3") in said
+    assert ("discarded:", "loop", "4") in said
+    assert not [line for line in said if line[:2] == ("of", "later")]
+
+
+def test_names_are_no_markup() -> None:
+    """Brackets and colons of names are printed as they are, on one line however long."""
+    file = io.StringIO()
+    printer_for(file).print("[bold]x[/bold] :smile: " + "y" * 300)
+    assert file.getvalue() == "[bold]x[/bold] :smile: " + "y" * 300 + "\n"
+
+
+def test_collected_and_drawn_later() -> None:
+    """What is collected comes out in its order, empty lines too."""
+    found = RenderBuffer()
+    assert printer_for(found) is found
+    found.print("[one]", style="red")
+    found.print()
+    found.print("two")
+    file = io.StringIO()
+    console_for(file).print(found.drawn())
+    assert file.getvalue() == "[one]\n\ntwo\n"
+
+
+def test_rate_columns_only_while_watching() -> None:
+    """Rows that are not watched have no such columns; an unknown rate is a dash."""
+    table = Table()
+    add_rate_columns(table, [{}])
+    assert (len(table.columns), rate_cells({})) == (0, ())
+    row = {RX_RATE: None, TX_RATE: 1234.4}
+    add_rate_columns(table, [row])
+    assert (len(table.columns), rate_cells(row)) == (2, ("-", "1,234"))
+
+
+CLIENT = ClientStatus("blue", "c[1]", "ann", platform="MQTT 5", uptime=61, tx_msg_count=1_234)
+SUBSCRIPTION = SubscriptionStatus("blue", "a/#", "mqtt", "client", "c[1]", 1, share_name="g")
+
+
+def lines(spec: Spec, row: Any, how: str = "overview", **given: Any) -> list[list[str]]:
+    """Words of what is printed of one row."""
+    file = io.StringIO()
+    getattr(Listing(file, spec), how)([row], **given)
+    return [line.split() for line in file.getvalue().splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "connected"),
+        ({"connected": False}, "away"),
+        ({"slowSubscriber": True}, "slow"),
+    ],
+)
+def test_a_client(changes: dict[str, Any], state: str) -> None:
+    """Name, who it is, and its state."""
+    _, words = lines(CLIENTS, row_of(CLIENT) | changes, wide=True)
+    assert words[:3] == ["c[1]", "blue", "ann"]
+    assert state in words
+
+
+def test_counts_of_a_client() -> None:
+    """Sent messages stand under sent."""
+    assert ["messages", "0", "1,234"] in lines(CLIENTS, row_of(CLIENT), "stats")
+
+
+def test_a_subscription() -> None:
+    """Its topic and who holds it."""
+    _, words = lines(SUBSCRIPTIONS, row_of(SUBSCRIPTION), wide=True)
+    assert words == ["a/#", "client", "c[1]", "blue", "1", "mqtt", "g", "-"]
+
+
+def test_a_msg_vpn(standing: Any) -> None:
+    """Clients and subscriptions with their bounds."""
+    status = status_of(standing.three_bridges().context, "blue")
+    assert status is not None
+    row = row_of(status)
+    _, words = lines(VPNS, row, wide=True)
+    assert words[:3] == ["blue", "enabled", "up"]
+    assert lines(VPNS, row, "detail")[0] == ["Message", "VPN", "blue:", "up"]
+    assert lines(VPNS, row, "stats")
