@@ -1,13 +1,23 @@
+"""One router of the terminal interface: requests, paths, and a connection that comes and goes."""
+
 import asyncio
 import http.server
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from vpnrouter.tui import api
 from vpnrouter.tui import api as module
-from vpnrouter.tui.api import DeniedError, RouterApi, UnreachableError
+from vpnrouter.tui.api import (
+    QUEUES_EVERY_S,
+    Connection,
+    DeniedError,
+    Router,
+    RouterApi,
+    UnreachableError,
+)
 
 
 def asked(url: str, ask: Callable[[RouterApi], Any], user: str = "", password: str = "") -> Any:
@@ -130,3 +140,141 @@ def _answering(body: bytes) -> str:
 
     threading.Thread(target=once, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
+
+
+def test_delays_grow_to_a_bound_and_begin_anew() -> None:
+    """Tries are 1, 2, 4, 8, 8 … seconds apart; an answer ends it."""
+    one, waits = Connection(), []
+    now = 50.0
+    for _ in range(6):
+        one.failed(now, "refused")
+        waits.append(one.next_try - now)
+        assert not one.is_due(one.next_try - 0.01)
+        assert one.is_due(one.next_try)
+        now = one.next_try
+    assert waits == [1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+    assert one.answered(now)
+    assert not one.is_lost
+    one.failed(now, "again")
+    assert one.next_try == now + 1.0
+
+
+def test_since_when_it_is_lost_stays() -> None:
+    """The first failure counts, the last reason is told."""
+    one = Connection()
+    one.failed(10.0, "refused")
+    one.failed(20.0, "no answer in time")
+    assert (one.lost_at, one.why) == (10.0, "no answer in time")
+
+
+def test_a_router_that_answers_is_asked_at_any_time() -> None:
+    """Nothing is put off while all is well."""
+    one = Connection()
+    assert one.is_due(0.0)
+    assert not one.answered(1.0)
+    assert one.is_due(1.0)
+    assert one.why == ""
+
+
+def test_each_name_is_encoded_by_itself() -> None:
+    """A slash or a comma in a name is no part of the path."""
+    assert api.bridge("a/b", "x,y [z]") == "/msgVpns/a%2Fb/bridges/x%2Cy%20%5Bz%5D,auto"
+    assert api.queue("a/b", "q?") == "/msgVpns/a%2Fb/queues/q%3F"
+    assert api.client("v", "#bridge/r/v/b") == "/msgVpns/v/clients/%23bridge%2Fr%2Fv%2Fb"
+    assert api.matches("v") == "/vpnrouter/v1/msgVpns/v/matches"
+
+
+def test_subscriptions_of_all_message_vpns() -> None:
+    """Without a message VPN it is the path of all."""
+    assert api.subscriptions("") == "/vpnrouter/v1/subscriptions"
+    assert api.subscriptions("v") == "/vpnrouter/v1/msgVpns/v/subscriptions"
+
+
+def on(url: str, clock: Any, test: Callable[[Router], Awaitable[None]]) -> None:
+    """Run a test with a router that is served."""
+
+    async def main() -> None:
+        router = Router(RouterApi(url), clock)
+        try:
+            await test(router)
+        finally:
+            await router.api.aclose()
+
+    asyncio.run(main())
+
+
+async def nothing(_: Router) -> None:
+    """A screen that asks for nothing."""
+
+
+def test_name_and_role(served: Any, mesh: Any, clock: Any) -> None:
+    """Asked for once, before anything else; until then it is called by its address."""
+
+    async def test(router: Router) -> None:
+        assert router.label == router.api.url.removeprefix("http://")
+        assert await router.look(nothing)
+        assert (router.label, router.store.role) == ("edge", "admin")
+
+    on(served(mesh.edge()), clock, test)
+
+
+def test_queues_are_not_gone_through_at_each_look(served: Any, mesh: Any, clock: Any) -> None:
+    """The router looks at all of them for it."""
+    router = mesh.edge()
+
+    async def test(one: Router) -> None:
+        await one.see_queues()
+        assert {row["queueName"] for row in one.store.queues} == {"orders", "raw"}
+        router.queues.contents.clear()
+        clock.now += QUEUES_EVERY_S - 0.1
+        await one.see_queues()
+        assert len(one.store.queues) == 2
+        clock.now += 0.1
+        await one.see_queues()
+        assert one.store.queues == []
+
+    on(served(router), clock, test)
+
+
+def test_many_bridges(served: Any, mesh: Any, clock: Any, monkeypatch: Any) -> None:
+    """Beyond the bound the first ones are held, and those that are down."""
+    monkeypatch.setattr("vpnrouter.tui.api.TUI_ROWS", 120)
+    router = mesh.edge()
+    router.bridges = {
+        ("blue", f"b{n:03}"): mesh.standing.bridge_status(
+            "blue", f"b{n:03}", health="down" if n > 247 else "up"
+        )
+        for n in range(250)
+    }
+
+    async def test(one: Router) -> None:
+        await one.see_bridges()
+        names = [row["bridgeName"] for row in one.store.bridges]
+        assert names == [f"b{n:03}" for n in range(120)] + ["b248", "b249"]
+
+    on(served(router), clock, test)
+
+
+def test_it_may_come_back_as_another(served: Any, mesh: Any, clock: Any) -> None:
+    """After a loss the name is asked for anew, and no rate stretches over it."""
+    first, second = served(mesh.edge(), others=True), served(mesh.core(), others=True)
+
+    async def test(router: Router) -> None:
+        await router.look(nothing)
+        router.store.meters.look("x", 0.0, 0)
+        router.store.meters.look("x", 1.0, 5)
+        router.api.url = "http://127.0.0.1:1"
+
+        async def fetch(one: Router) -> None:
+            await one.see_msg_vpns()
+
+        assert not await router.look(fetch)
+        assert router.connection.is_lost
+        assert router.store.meters.rate("x") == 0.0
+        router.api.url = second
+        assert not await router.look(fetch), "its time has not come"
+        clock.now += 1.0
+        assert await router.look(fetch)
+        assert router.label == "core"
+
+    on(first, clock, test)

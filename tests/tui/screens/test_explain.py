@@ -1,6 +1,14 @@
+"""The screen that explains where a message goes, and where its answer comes from."""
+
+import asyncio
 from typing import Any
 
-from vpnrouter.errors import TopicError
+import pytest
+
+from vpnrouter.errors import OperationError, TopicError
+from vpnrouter.management.client import ManagementClient
+from vpnrouter.tui.explainer import explainer_of
+from vpnrouter.tui.screens.explain import Question
 
 
 def test_tree_of_what_is_asked(looking: Any, mesh: Any) -> None:
@@ -36,3 +44,10 @@ def test_without_an_explainer(looking: Any, mesh: Any) -> None:
         assert "vpnrouter explain CONFIG" in await seen.press("9")
 
     looking(test, mesh.edge())
+
+
+def test_a_router_that_is_away_is_told() -> None:
+    """In one line, as commands do."""
+    explained = explainer_of(lambda: [ManagementClient("http://127.0.0.1:1")])
+    with pytest.raises(OperationError, match="cannot connect"):
+        asyncio.run(explained(Question("edge", "blue", "a/b", "direct")))
