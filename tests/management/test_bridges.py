@@ -83,7 +83,7 @@ async def test_all_bridges(still: Any, opened: Any) -> None:
 
 
 BRIDGES = "/SEMP/v2/action/msgVpns/blue/bridges"
-ODD_BRIDGE_ACTIONS = "/SEMP/v2/action/msgVpns/a%2Fb/bridges/x%2Cy%20%5Bz%5D,auto"
+ODD_ACTIONS = "/SEMP/v2/action/msgVpns/a%2Fb/bridges/x%2Cy%20%5Bz%5D,auto"
 TTL = {"eventName": "ttl-exceeded"}
 READER = {"eve": {"password": "right", "role": "read-only"}}
 
@@ -101,7 +101,7 @@ async def test_done(still: Any, opened: Any, action: str, body: Any, done: str) 
     async with opened(still) as client:
         answer = await client.put(f"{BRIDGES}/to-a,auto/{action}", json=body)
         assert answer.status_code == 200, answer.text
-        odd = await client.put(f"{ODD}/clearStats")
+        odd = await client.put(f"{ODD_ACTIONS}/clearStats")
     assert odd.status_code == 200
     assert still.done == [(done, "blue", "to-a"), ("clear", "a/b", "x,y [z]")]
 
@@ -109,7 +109,7 @@ async def test_done(still: Any, opened: Any, action: str, body: Any, done: str) 
 async def test_not_connected(still: Any, opened: Any) -> None:
     """There is no connection to drop."""
     async with opened(still) as client:
-        answer = await client.put(f"{ODD}/disconnect")
+        answer = await client.put(f"{ODD_ACTIONS}/disconnect")
     error = answer.json()["meta"]["error"]
     assert (error["status"], error["description"]) == (
         "NOT_ALLOWED",
