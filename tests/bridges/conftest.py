@@ -44,7 +44,7 @@ class Events(HalfCallbacks):
         self.told: list[tuple[HalfEvent, str]] = []
         self.shy = False
 
-    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
+    def on_half_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         self.told.append((event, reason))
         if event == HalfEvent.WELCOMED and not self.shy:
             half.want(half.terms.filters, half.terms.selectors)

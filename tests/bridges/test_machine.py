@@ -236,7 +236,7 @@ class World(Links):
     def lose(self, number: int, why: str = "broken") -> None:
         """A half ends."""
         del self.halves[number]
-        self.perform(self.machine.link_event(number, HalfEvent.LOST, why, self.now_ns))
+        self.perform(self.machine.on_half_event(number, HalfEvent.LOST, why, self.now_ns))
 
     def hear_of(self, action: RaiseEvent) -> None:
         """People hear of a bridge that is up once, and of a move while it is up alone."""
@@ -336,7 +336,9 @@ class Bridges(RuleBasedStateMachine):
             world.answer(number)
         for number in self.found(hello=True, welcomed=False):
             world.welcome(number, resumed=resumed and world.halves[number].moves_from > 0)
-            world.perform(world.machine.link_event(number, HalfEvent.SUBSCRIBED, "", world.now_ns))
+            world.perform(
+                world.machine.on_half_event(number, HalfEvent.SUBSCRIBED, "", world.now_ns)
+            )
         world.run()
 
     @precondition(lambda self: self.found(hello=True, welcomed=False))
@@ -355,7 +357,7 @@ class Bridges(RuleBasedStateMachine):
         use = world.machine.use
         if use is not None and use.number == number:
             world.refused_ns = world.now_ns
-        world.perform(world.machine.link_event(number, event, "no", world.now_ns))
+        world.perform(world.machine.on_half_event(number, event, "no", world.now_ns))
         world.lose(number, "no")
         world.run()
 
@@ -390,7 +392,9 @@ class Bridges(RuleBasedStateMachine):
     def a_half_tells(self, data: Any, event: HalfEvent, in_sync: bool) -> None:
         world = self.world
         number = self.pick(data, hello=True, welcomed=True)
-        world.perform(world.machine.link_event(number, event, "why", world.now_ns, in_sync=in_sync))
+        world.perform(
+            world.machine.on_half_event(number, event, "why", world.now_ns, in_sync=in_sync)
+        )
         world.run()
 
     @rule(place=st.sampled_from(PLACES), there=st.booleans())
@@ -539,7 +543,7 @@ def let_in(world: World, *up: str, resumed: bool = False) -> None:
                     world.hello(number)
                 world.welcome(number, resumed=resumed and half.moves_from > 0)
                 world.perform(
-                    world.machine.link_event(number, HalfEvent.SUBSCRIBED, "", world.now_ns)
+                    world.machine.on_half_event(number, HalfEvent.SUBSCRIBED, "", world.now_ns)
                 )
         world.run()
     raise AssertionError("it dials again and again, without a pause")
@@ -835,7 +839,7 @@ def test_who_comes_in_is_dialled() -> None:
     assert len(world.dials) == dials + 1
     (number,) = world.halves
     world.hello(number)
-    world.perform(world.machine.link_event(number, HalfEvent.REFUSED, "no", world.now_ns))
+    world.perform(world.machine.on_half_event(number, HalfEvent.REFUSED, "no", world.now_ns))
     world.lose(number, "no")
     world.run()
     world.machine.incoming(world.now_ns)
@@ -852,7 +856,7 @@ def test_a_refusal_is_told_once() -> None:
             world.pass_time(world.machine.wake_ns)
         (number,) = world.halves
         world.hello(number)
-        actions = world.machine.link_event(number, HalfEvent.REFUSED, why, world.now_ns)
+        actions = world.machine.on_half_event(number, HalfEvent.REFUSED, why, world.now_ns)
         texts += [
             one.text.rpartition("rejected: ")[2] for one in actions if isinstance(one, RaiseEvent)
         ]
@@ -870,7 +874,7 @@ def test_stalls_are_told_once_a_minute() -> None:
     machine, record = world.machine, world.machine.record
 
     def texts(event: HalfEvent, why: str) -> list[str]:
-        actions = machine.link_event(number, event, why, world.now_ns, in_sync=True)
+        actions = machine.on_half_event(number, event, why, world.now_ns, in_sync=True)
         return [
             one.text.rpartition(" at one: ")[2] for one in actions if isinstance(one, RaiseEvent)
         ]
@@ -942,7 +946,7 @@ def test_a_bridge_that_was_refused_waits(over: str) -> None:
     else:
         world.machine.resolved(number, world.now_ns)
         world.hello(number)
-    world.perform(world.machine.link_event(number, HalfEvent.REFUSED, "no", world.now_ns))
+    world.perform(world.machine.on_half_event(number, HalfEvent.REFUSED, "no", world.now_ns))
     world.lose(number, "no")
     world.run()
     assert not world.halves

@@ -23,7 +23,7 @@ class Mover(HalfCallbacks):
         self.told: list[str] = []
         self.moved = False
 
-    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
+    def on_half_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         self.told.append(event.value)
 
     def look(self, half: OwnHalf) -> None:

@@ -99,7 +99,7 @@ class BridgeDriver(HalfCallbacks, ABC):
         self.machine.connected(number, ends, self.now_ns())
 
     @override
-    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
+    def on_half_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         number = next((number for number, one in self.halves.items() if one is half), 0)
         if not number:
             return
@@ -109,7 +109,7 @@ class BridgeDriver(HalfCallbacks, ABC):
             else:
                 now_ns, in_sync = self.now_ns(), half.in_sync
                 self.perform(
-                    self.machine.link_event(number, event, reason, now_ns, in_sync=in_sync)
+                    self.machine.on_half_event(number, event, reason, now_ns, in_sync=in_sync)
                 )
         finally:
             self.poke()
@@ -137,7 +137,7 @@ class BridgeDriver(HalfCallbacks, ABC):
             half = self.halves.get(login.number)
             if half is not None and half.over and login.phase is not Phase.OVER:
                 # A fault of the router kept its end from being told.
-                self.link_event(half, HalfEvent.LOST, "the link is over")
+                self.on_half_event(half, HalfEvent.LOST, "the link is over")
         while actions := self.machine.step(self.now_ns(), draw, self.links):
             self.perform(actions)
         used = {login.number for login in self.machine.logins()}
@@ -169,7 +169,7 @@ class BridgeDriver(HalfCallbacks, ABC):
             if half.attracts and not half.over:
                 half.drain()
             else:
-                self.link_event(half, HalfEvent.DRAINED, "")
+                self.on_half_event(half, HalfEvent.DRAINED, "")
         elif isinstance(action, Resume):
             link = self.halves[action.number].link
             if link.paused:
@@ -187,7 +187,7 @@ class BridgeDriver(HalfCallbacks, ABC):
         reason = codes.REASONS[action.code]
         half.leave(action.code, reason)
         # Where it was over before, the machine may not know.
-        self.link_event(half, HalfEvent.LOST, reason)
+        self.on_half_event(half, HalfEvent.LOST, reason)
 
     def _ask(self, number: int) -> None:
         login = self.machine.login(number)

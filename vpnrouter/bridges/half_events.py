@@ -48,7 +48,7 @@ class HalfCallbacks:
 
     __slots__ = ()
 
-    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
+    def on_half_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         """`reason` is for people, "" where nothing is wrong."""
 
     def incoming(self, link: Link) -> None:

@@ -524,7 +524,7 @@ class Link(LinkEnd):
         # The connection that takes over gets the name.
         self._rename(vpn, client)
         self._clock.part(text)
-        own.owner.link_event(own, HalfEvent.PARTED, text)
+        own.owner.on_half_event(own, HalfEvent.PARTED, text)
 
     def _rename(self, vpn: MessageVpn, client: LinkClient) -> None:
         before = after = client.client_name
@@ -550,12 +550,12 @@ class Link(LinkEnd):
             try:
                 self._let_go(step, why)
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                self.faulty_end(error, "the end of the link goes on")
+                self.report_fault(error, "the end of the link goes on")
         if not self.outbox.dirty:
             self.outbox.dirty = True
             self.context.ready.append(self.outbox)
 
-    def faulty_end(self, error: Exception, cost: str) -> None:
+    def report_fault(self, error: Exception, cost: str) -> None:
         """Count and report an error that was raised while the link or a half of it ended. The other steps go on."""
         self.faulty = True
         name, msg_vpn = self.log_identity()

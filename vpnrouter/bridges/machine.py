@@ -360,7 +360,7 @@ class Machine:
             self._up(login, now_ns)
         return self._actions()
 
-    def link_event(
+    def on_half_event(
         self, number: int, event: HalfEvent, reason: str, now_ns: int, *, in_sync: bool = False
     ) -> list[Action]:
         """Note any other event of a half. `in_sync` says that all requests are answered."""

@@ -213,7 +213,7 @@ class OwnFlow(FlowCallbacks):
         self._tell(HalfEvent.RELEASED, "")
 
     def _tell(self, event: HalfEvent, reason: str) -> None:
-        self._half.owner.link_event(self._half, event, reason)
+        self._half.owner.on_half_event(self._half, event, reason)
 
     # -- counting --------------------------------------------------------------------------------
 

@@ -230,7 +230,7 @@ class OwnHalf(Deriver):
         link = self.link
         link.no_more_does(ASKING | PROVING)
         self.traces.link(LINK_REJECTED, why)
-        self.owner.link_event(self, HalfEvent.REFUSED, why)
+        self.owner.on_half_event(self, HalfEvent.REFUSED, why)
         if link.client is None:
             link.end(why)
         else:
@@ -245,7 +245,7 @@ class OwnHalf(Deriver):
         if frame.code == codes.VERSION_MISMATCH:
             event = HalfEvent.VERSION_MISMATCH
         self.traces.link(LINK_REJECTED, frame.reason)
-        self.owner.link_event(self, event, frame.reason)
+        self.owner.on_half_event(self, event, frame.reason)
         if link.client is None:
             link.end(frame.reason)
         else:
@@ -310,7 +310,7 @@ class OwnHalf(Deriver):
         self._take_only()
         self.take(terms)
         self.traces.link(LINK_UP, "")
-        self.owner.link_event(self, HalfEvent.WELCOMED, "")
+        self.owner.on_half_event(self, HalfEvent.WELCOMED, "")
 
     def take(self, terms: RemoteSettings) -> None:
         """Go on under changed terms: hop limit and mapping hold for the next message."""
@@ -407,7 +407,7 @@ class OwnHalf(Deriver):
         if self._draining and self.flow is not None and not self.flow.over:
             return
         event = HalfEvent.DRAINED if self._draining else HalfEvent.SUBSCRIBED
-        self.owner.link_event(self, event, refusal)
+        self.owner.on_half_event(self, event, refusal)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -509,7 +509,7 @@ class OwnHalf(Deriver):
             try:
                 self._let_go(step, why)
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                self.link.faulty_end(error, "the end of the bridge's half goes on")
+                self.link.report_fault(error, "the end of the bridge's half goes on")
 
     def _let_go(self, step: int, why: str) -> None:
         if step == 0:
@@ -521,7 +521,7 @@ class OwnHalf(Deriver):
             if self.welcomed:
                 self.traces.link(LINK_DOWN, why)
         else:
-            self.owner.link_event(self, HalfEvent.LOST, why)
+            self.owner.on_half_event(self, HalfEvent.LOST, why)
 
     def account(self) -> None:
         """After a fault of the router, count as discarded what was received and not delivered."""

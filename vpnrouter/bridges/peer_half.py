@@ -559,7 +559,7 @@ class PeerHalf(Deriver):
             try:
                 self._let_go(step, why)
             except Exception as error:  # noqa: BLE001 - given to the barrier
-                link.faulty_end(error, "the end of the peer's half goes on")
+                link.report_fault(error, "the end of the peer's half goes on")
 
     def _let_go(self, step: int, why: str) -> None:
         link, admission, record = self.link, self.link.admission, self.record

@@ -177,11 +177,11 @@ class MemoryBridge(BridgeDriver):
             self._network.join(half.link, accepted)
 
     @override
-    def link_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
+    def on_half_event(self, half: OwnHalf, event: HalfEvent, reason: str) -> None:
         if event == HalfEvent.SUBSCRIBED:
             self.refused = self.refused or reason
         elif event == HalfEvent.UNBOUND:
             self.unbound = reason
         elif event == HalfEvent.BOUND:
             self.unbound = ""
-        super().link_event(half, event, reason)
+        super().on_half_event(half, event, reason)
