@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vpnrouter.core.discard_reasons import CLIENT_NOT_CONNECTED, NO_SUBSCRIPTION_MATCH
-from vpnrouter.core.message import Message
+from vpnrouter.core.discard_reasons import (
+    CLIENT_NOT_CONNECTED,
+    NO_SUBSCRIPTION_MATCH,
+    TRANSMIT_CONGESTION,
+)
+from vpnrouter.core.message import Message, wants_deliver_to_one
 from vpnrouter.selectors import parse_selector
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish
@@ -16,7 +20,8 @@ from vpnrouter.wire.mqtt.properties import Properties, encode_block
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import FakeLink, MemoryRouter
+    from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.testing.memory import Client, FakeLink, MemoryRouter
 
 RUN = b"".join([encode(Publish(b"some/topic", b"%d" % number), 5) for number in range(9)])
 PAYLOADS = [b"%d" % number for number in range(9)]
@@ -207,3 +212,261 @@ def test_a_group_whose_members_are_away(world: MemoryRouter, others: bool) -> No
     reason = world.vpn().publish(Message(b"t", b"x"))
     assert reason == ("" if others else CLIENT_NOT_CONNECTED)
     assert world.vpn().totals().discards == {CLIENT_NOT_CONNECTED: 1}
+
+
+ONE = encode_block(Properties(user_properties=[("deliver-to-one", "true")]))
+LASTING = Properties(session_expiry_interval=1_000)
+
+
+def one(payload: bytes = b"x", source: Subscriber | None = None, block: bytes = ONE) -> Message:
+    """A deliver-to-one message."""
+    return Message(b"t", payload, block, source=source)
+
+
+def publish(world: MemoryRouter, count: int) -> None:
+    """Publish `count` of them."""
+    for number in range(count):
+        assert world.vpn().publish(one(b"%d" % number)) == ""
+
+
+def link(
+    kit: ModuleType, world: MemoryRouter, peer: str, priority: int = 1, room: int = 1_000
+) -> FakeLink:
+    """A link that attracts everything."""
+    made: FakeLink = kit.FakeLink(world.vpn(), peer, room)
+    made.subscribe(">", priority)
+    return made
+
+
+def fill(outbox_of: Client) -> None:
+    """Leave no room."""
+    outbox = outbox_of.connection.outbox
+    outbox.limit = outbox.size
+
+
+@pytest.mark.parametrize(
+    ("pairs", "wanted"),
+    [
+        ([("deliver-to-one", "true")], True),
+        ([("deliver-to-one", "1")], True),
+        ([("a", "b"), ("deliver-to-one", "false"), ("deliver-to-one", "true")], True),
+        ([("deliver-to-one", "false")], False),
+        ([("deliver-to-one", "True")], False),
+        ([("deliver-to-one", "11")], False),
+        ([("x-deliver-to-one", "true")], False),
+        ([("note", "deliver-to-one")], False),
+        ([("true", "deliver-to-one")], False),
+        ([], False),
+    ],
+)
+def test_who_asks_for_it(pairs: list[tuple[str, str]], wanted: bool) -> None:
+    """Exactly this name with one of exactly two values, anywhere among the properties."""
+    block = encode_block(Properties(content_type="t", user_properties=pairs))
+    assert wants_deliver_to_one(block) == wanted
+    assert Message(b"t", b"x", block).deliver_to_one == wanted
+
+
+def test_bytes_that_look_like_it_are_not_it() -> None:
+    """In correlation data it says nothing, nor in a block that is no good."""
+    assert not wants_deliver_to_one(encode_block(Properties(correlation_data=ONE)))
+    assert not wants_deliver_to_one(b"\x7f" + ONE)
+    assert not wants_deliver_to_one(ONE[:-1])
+
+
+def test_clients_take_turns(world: MemoryRouter) -> None:
+    """Of both levels, special or not, and a group as one of them; each message arrives once."""
+    clients = [
+        world.connect("4", level=4),
+        world.connect("5"),
+        world.connect("alias", properties=Properties(topic_alias_maximum=3)),
+    ]
+    for client in clients:
+        client.subscribe("#")
+    members = [world.connect("m0"), world.connect("m1")]
+    for member in members:
+        member.subscribe("$share/g/t")
+    publish(world, 24)
+    got = [client.payloads() for client in clients + members]
+    assert [len(payloads) for payloads in got] == [6, 6, 6, 3, 3]
+    assert len({payload for payloads in got for payload in payloads}) == 24
+
+
+def test_a_client_publishes_it(world: MemoryRouter) -> None:
+    """It is known by its properties, off the batch path; the property travels on."""
+    first, second, publisher = world.connect("a"), world.connect("b"), world.connect("p")
+    first.subscribe("t")
+    second.subscribe("t")
+    wish = Properties(user_properties=[("deliver-to-one", "true")])
+    for _ in range(4):
+        publisher.publish("t", properties=wish)
+    got = first.messages(), second.messages()
+    assert [len(messages) for messages in got] == [2, 2]
+    assert got[0][0].properties.user_properties == [("deliver-to-one", "true")]
+
+
+def test_a_client_without_room_is_passed_over(kit: ModuleType, world: MemoryRouter) -> None:
+    """Another takes its turn, then a link; where all are full one counts the loss."""
+    slow, fast = world.connect("slow"), world.connect("fast", level=4)
+    slow.subscribe("t")
+    fast.subscribe("t")
+    fill(slow)
+    publish(world, 4)
+    assert len(fast.payloads()) == 4
+    fill(fast)
+    far = link(kit, world, "far/blue")
+    publish(world, 4)
+    assert len(far.taken()) == 4
+    far.outbox.limit = 0
+    publish(world, 4)
+    assert far.taken() == []
+    assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 4}
+
+
+def test_a_full_link_counts_the_loss(kit: ModuleType, world: MemoryRouter) -> None:
+    """When no client is there at all."""
+    far = link(kit, world, "far/blue", room=0)
+    publish(world, 3)
+    assert far.outbox.discarded == 3
+
+
+def test_links_come_after_clients(kit: ModuleType, world: MemoryRouter) -> None:
+    """A link gets nothing while a client can take it, and everything afterwards."""
+    client = world.connect("c")
+    client.subscribe("t")
+    far = link(kit, world, "far/blue")
+    publish(world, 3)
+    assert (len(client.payloads()), far.taken()) == (3, [])
+    client.lose()
+    publish(world, 3)
+    assert len(far.taken()) == 3
+
+
+def test_links_by_priority(kit: ModuleType, world: MemoryRouter) -> None:
+    """The lowest number first, equals in turn; a full one, the source and a visited VPN are passed over."""
+    low = link(kit, world, "low/blue", 4)
+    equal = [link(kit, world, f"equal{number}/blue", 2) for number in range(3)]
+    publish(world, 9)
+    assert [len(far.taken()) for far in equal] == [3, 3, 3]
+    equal[0].outbox.limit = 0
+    message = one(source=equal[1])
+    message.path = ["equal2/blue"]
+    assert world.vpn().publish(message) == ""
+    assert [far.taken() for far in (*equal, low)] == [[], [], [], [b"x"]]
+    message = one(source=equal[1])
+    message.path = ["equal2/blue", "equal0/blue", "low/blue"]
+    assert world.vpn().publish(message) == NO_SUBSCRIPTION_MATCH
+
+
+def test_the_best_priority_of_a_link_counts(kit: ModuleType, world: MemoryRouter) -> None:
+    """Of several subscriptions that match."""
+    far, near = link(kit, world, "far/blue", 3), link(kit, world, "near/blue", 2)
+    publish(world, 1)
+    far.subscribe("t", 1)
+    publish(world, 2)
+    assert (len(far.taken()), len(near.taken())) == (2, 1)
+
+
+def test_who_wants_everything(kit: ModuleType, world: MemoryRouter) -> None:
+    """A link with priority 0 and one with a deliver-always subscription get a copy besides the one."""
+    client = world.connect("c")
+    client.subscribe("t")
+    everything = link(kit, world, "everything/blue", 0)
+    always: FakeLink = kit.FakeLink(world.vpn(), "always/blue")
+    always.subscribe("t", 3, deliver_always=True)
+    far = link(kit, world, "far/blue", 2)
+    publish(world, 2)
+    assert len(client.payloads()) == 2
+    assert len(everything.taken()) == len(always.taken()) == 2
+    assert far.taken() == []
+    client.lose()
+    publish(world, 2)
+    assert len(everything.taken()) == len(always.taken()) == len(far.taken()) == 2
+    message = one(source=everything)
+    assert world.vpn().publish(message) == ""
+    assert everything.taken() == []
+    assert message.message_id
+
+
+def test_a_client_that_wants_everything(world: MemoryRouter) -> None:
+    """Gets each message and takes no turn of the others, also without priorities of links."""
+    greedy, other = world.connect("greedy"), world.connect("other")
+    greedy.subscribe("t")
+    other.subscribe("t")
+    session = world.vpn().clients["greedy"]
+    # No protocol of clients asks for it yet.
+    session.subscriptions["t"].deliver_always = True
+    world.vpn().forget_routes(session)
+    other.connection.outbox.limit = 1_000
+    publish(world, 4)
+    assert (len(greedy.payloads()), len(other.payloads())) == (4, 4)
+
+
+def test_nobody_can_take_it(world: MemoryRouter) -> None:
+    """Nobody there is no match; a group whose members are away is counted as such, but not beside a taker."""
+    assert world.vpn().publish(one()) == NO_SUBSCRIPTION_MATCH
+    member = world.connect("m", properties=LASTING)
+    member.subscribe("$share/g/t")
+    member.lose()
+    assert world.vpn().publish(one()) == CLIENT_NOT_CONNECTED
+    assert world.vpn().totals().discards == {CLIENT_NOT_CONNECTED: 1, NO_SUBSCRIPTION_MATCH: 1}
+    client = world.connect("c")
+    client.subscribe("t")
+    publish(world, 2)
+    assert len(client.payloads()) == 2
+    assert world.vpn().totals().discards[CLIENT_NOT_CONNECTED] == 1
+
+
+def test_no_local_is_passed_over(world: MemoryRouter) -> None:
+    """The publisher that does not want its own is no consumer of it."""
+    own, other = world.connect("own"), world.connect("other")
+    own.subscribe("t", no_local=True)
+    other.subscribe("t")
+    for _ in range(4):
+        own.publish("t", properties=Properties(user_properties=[("deliver-to-one", "1")]))
+    assert len(other.payloads()) == 4
+    other.publish("t")
+    assert own.drain()
+    assert other.drain()
+    other.unsubscribe("t")
+    own.publish("t", properties=Properties(user_properties=[("deliver-to-one", "1")]))
+    assert own.drain() == b""
+    assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 1}
+
+
+def test_selectors_choose_first(kit: ModuleType, world: MemoryRouter) -> None:
+    """Whoever's selector refuses the message is no consumer, and no link for it."""
+    refusing = parse_selector("kind = 'a'")
+    near, far = link(kit, world, "near/blue"), link(kit, world, "far/blue", 4)
+    world.vpn().unsubscribe(near, ">")
+    near.subscribe(">", 1, selector=refusing)
+    client = world.connect("c")
+    client.subscribe("t")
+    session = world.vpn().clients["c"]
+    session.subscriptions["t"].selector = refusing
+    world.vpn().forget_routes(session)
+    publish(world, 2)
+    assert (near.taken(), client.drain(), len(far.taken())) == ([], b"", 2)
+
+
+def test_a_shorter_copy_goes_to_those_alone_who_want_everything(
+    kit: ModuleType, world: MemoryRouter
+) -> None:
+    """Its one consumer was chosen when it first came."""
+    everything, far = link(kit, world, "everything/blue", 0), link(kit, world, "far/blue")
+    assert world.vpn().relay(one())
+    assert (everything.taken(), far.taken()) == ([b"x"], [])
+    world.vpn().drop(everything)
+    assert not world.vpn().relay(one())
+
+
+def test_a_group_without_room_is_passed_over(world: MemoryRouter) -> None:
+    """Its members are full: a client takes all turns; alone, the group counts the loss."""
+    member, client = world.connect("m"), world.connect("c")
+    member.subscribe("$share/g/t")
+    client.subscribe("t")
+    fill(member)
+    publish(world, 4)
+    assert len(client.payloads()) == 4
+    client.lose()
+    publish(world, 2)
+    assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 2}

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import struct
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.forward import FEWEST, MOST, RouteTable, reframe, run_length, scan
+from vpnrouter.core.forward import FEWEST, MOST, RouteTable, reframe, run_length, scan, trace
+from vpnrouter.core.message import Message
 from vpnrouter.core.route import Route
 from vpnrouter.topics.grammar import MQTT
+from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
+from vpnrouter.wire.link.encode import direct, direct_body, direct_x
 from vpnrouter.wire.mqtt.encode import encode, encode_publish, publish_prefix
 from vpnrouter.wire.mqtt.packets import Pingreq, Publish
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.varint import frame_end, messages_from, topic_in
 
 if TYPE_CHECKING:
     from vpnrouter.testing.memory import Client, MemoryRouter
-
 
 PLAIN = encode(Publish(b"some/topic", b"payload"), 5)
 
@@ -261,3 +265,148 @@ def test_topics_that_share_a_place(where: int) -> None:
             table.drop()
             table.put(kept)
     assert sharing > 1
+
+
+@pytest.mark.parametrize("size", [0, 100, 127, 128, 16_383, 16_384, 2_097_200])
+def test_frame_end(size: int) -> None:
+    """The end of a frame over every width of its length, and of one that is cut short."""
+    frame = encode_publish(b"t", bytes(size), 4)
+    assert frame_end(frame + b"\xd0\x00", 0) == len(frame)
+    assert frame_end(frame[:-1], 0) == len(frame) - 1
+    assert frame_end(b"\xd0\x00" + frame, 2) == 2 + len(frame)
+
+
+def test_messages_from() -> None:
+    """PUBLISH, DIRECT and DIRECT_X are messages, other frames are not; half a message counts."""
+    body = direct_body(b"t", b"", b"x")
+    data = direct(body) + b"\xd0\x00" + direct_x(b"\x01\x00", body) + encode_publish(b"t", b"", 4)
+    assert messages_from(data, 0) == 3
+    assert messages_from(data, len(direct(body))) == 2
+    assert messages_from(data[:-1], 0) == 3
+    assert messages_from(b"", 0) == 0
+    assert messages_from(b"\x30\xff\xff\xff\xff\xff", 0) == 1
+
+
+@pytest.mark.parametrize("size", [0, 100, 200, 70_000])
+def test_topic_in(size: int) -> None:
+    """The topic of each form of a Direct frame, whatever the width of its lengths; none where it has an alias."""
+    body = direct_body(b"some/topic", b"", bytes(size))
+    for level in (4, 5):
+        assert (
+            topic_in(encode_publish(b"some/topic", bytes(size), level), link=False) == b"some/topic"
+        )
+    assert topic_in(direct(body), link=True) == b"some/topic"
+    assert topic_in(direct_x(b"\x01\x00", body), link=True) == b"some/topic"
+    assert topic_in(direct_x(b"\x01" * 300, body), link=True) == b"some/topic"
+    # A retained PUBLISH looks like DIRECT_X.
+    retained = b"\x31" + encode_publish(b"some/topic", bytes(size), 4)[1:]
+    assert topic_in(retained, link=False) == b"some/topic"
+    assert topic_in(encode_publish(b"", bytes(size), 4), link=False) == b""
+
+
+def test_topic_in_anything() -> None:
+    """What is cut short has no topic, or what is left of it."""
+    frame = direct_x(b"\x01\x00", direct_body(b"topic", b"", b"x"))
+    for end in range(len(frame)):
+        assert b"topic".startswith(topic_in(frame[:end], link=True))
+
+
+RUN = b"".join(encode_publish(b"some/topic", bytes([number]) * 8, 4) for number in range(10))
+
+
+def recorded(world: MemoryRouter) -> list[tuple[int, str, str, int]]:
+    """(event, client, reason, message id) of all events, in order."""
+    recorder = world.router.context.recorder
+    recorder.cut()
+    found = []
+    for block in recorder.take():
+        for place in range(block.count):
+            fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
+            context = block.contexts[fields[7]]
+            found.append((context.event, context.client, context.reason, fields[3]))
+    return found
+
+
+def messages_of(world: MemoryRouter) -> list[tuple[int, str, str, int]]:
+    """The events that concern messages."""
+    return [event for event in recorded(world) if event[0] in (INGRESS, DELIVER, DISCARD)]
+
+
+@pytest.fixture
+def traced(kit: Any) -> MemoryRouter:
+    """A VPN in which every message is traced."""
+    return kit.MemoryRouter("blue", sample=1.0)
+
+
+def test_each_message_enters_and_is_delivered(traced: MemoryRouter) -> None:
+    """Every message of a run has an id of its own, one ingress, and one delivery per receiver."""
+    first, second = traced.connect("first", level=4), traced.connect("second", level=5)
+    first.subscribe("some/#")
+    second.subscribe("some/topic")
+    publisher = traced.connect("p", level=4)
+    publisher.raw(RUN)
+    assert first.drain() == RUN
+    assert len(second.messages()) == 10
+    events = messages_of(traced)
+    ids = sorted({number for *_, number in events})
+    assert len(ids) == 10
+    for client, event in (("p", INGRESS), ("first", DELIVER), ("second", DELIVER)):
+        assert sorted(n for e, c, _, n in events if (e, c) == (event, client)) == ids
+
+
+def test_what_has_no_room_is_recorded_as_discarded(traced: MemoryRouter) -> None:
+    """Of a run that fits in part, the first messages are delivered and the rest congested."""
+    slow = traced.connect("slow", level=4)
+    slow.subscribe("some/topic")
+    slow.connection.outbox.limit = len(RUN) // 2
+    traced.connect("p", level=4).raw(RUN)
+    events = [
+        (event, reason) for event, client, reason, _ in messages_of(traced) if client == "slow"
+    ]
+    assert events == [(DELIVER, "")] * 5 + [(DISCARD, "transmit-congestion")] * 5
+
+
+def test_what_nobody_wants_is_recorded_as_unmatched(traced: MemoryRouter) -> None:
+    """Each message of the run is discarded for want of a subscription, and counted so."""
+    publisher = traced.connect("p", level=4)
+    publisher.raw(RUN)
+    reasons = [reason for event, _, reason, _ in messages_of(traced) if event == DISCARD]
+    assert reasons == ["no-subscription-match"] * 10
+    assert publisher.connection.publisher is not None
+    assert publisher.connection.publisher.unmatched == 10
+
+
+def test_the_sampler_is_served_across_runs(kit: Any) -> None:
+    """However frames fall into chunks, the same messages are picked as one by one."""
+    picked = []
+    for cut in (len(RUN), len(RUN) // 10, 7):
+        world = kit.MemoryRouter("blue", sample=0.3)
+        world.connect("w", level=4).subscribe("#")
+        publisher = world.connect("p", level=4)
+        for _ in range(20):
+            for at in range(0, len(RUN), cut):
+                publisher.raw(RUN[at : at + cut])
+        picked.append(sum(event == INGRESS for event, *_ in messages_of(world)))
+    assert picked[0] == picked[1] == picked[2]
+    assert 30 <= picked[0] <= 90
+
+
+def test_the_mode_of_an_ingress(traced: MemoryRouter) -> None:
+    """A message that came with QoS 1 is a persistent one from the first event on."""
+    publisher = traced.connect("p", level=4)
+    session = publisher.connection.publisher
+    assert session is not None
+    for qos in (0, 1):
+        message = Message(b"a", b"x")
+        message.qos = qos
+        trace(session, message)
+    recorder = traced.router.context.recorder
+    recorder.cut()
+    modes = []
+    for block in recorder.take():
+        for place in range(block.count):
+            fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
+            context = block.contexts[fields[7]]
+            if context.event == INGRESS:
+                modes.append((context.mode, context.client))
+    assert modes == [(DIRECT, "p"), (PERSISTENT, "p")]

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter import limits
+from vpnrouter.core.context import RouterContext
+from vpnrouter.core.credentials import Credentials
+from vpnrouter.core.guaranteed.recover import recover_retained
+from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.message import Message
-from vpnrouter.core.retained import Retained
-from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.core.retained import Retained, retain
+from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.spool import keys
+from vpnrouter.spool.ledger import Ledger
+from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.topics.oracle import oracle_matches
+from vpnrouter.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from vpnrouter.testing.memory import MemoryRouter
@@ -87,3 +96,142 @@ def test_a_retained_message_holds_no_session(world: MemoryRouter) -> None:
     (message,) = world.vpn().retained.matching(parse_filter("a", MQTT), 0)
     assert message.source is None
     assert message.source_name == "c"
+
+
+SECOND = 1_000_000_000
+
+
+class Kept:
+    """A message VPN with room for two retained messages, over a store in memory."""
+
+    def __init__(self, store: MemoryStore, now_ns: int = 5 * SECOND) -> None:
+        self.store = store
+        self.context = RouterContext("here", 7, Recorder(), 0.0)
+        self.context.now_ns = now_ns
+        self.context.wall_ns = 1_700_000_000 * SECOND + now_ns
+        self.spool = Spool(self.context, Ledger(store))
+        self.context.spool = self.spool
+        self.vpn = MessageVpn(
+            "blue",
+            self.context,
+            Credentials(False, ()),
+            {},
+            {},
+            VpnLimits(max_retained_msg_count=2),
+        )
+
+    def retain(self, topic: str, payload: bytes, expires_ns: int = 0) -> None:
+        """Retain one message and commit."""
+        message = Message(topic.encode(), payload, b"", True)
+        message.expires_ns = expires_ns
+        retain(self.vpn, message)
+        batch = self.spool.end_round()
+        if batch is not None:
+            self.store.commit(batch)
+            self.spool.committed()
+
+    def topics(self) -> set[str]:
+        """Topics of what is in the store."""
+        return {keys.vpn_and_rest(key)[1].decode() for key, _ in self.store.scan(keys.RETAINED)}
+
+
+@pytest.fixture
+def kept() -> Kept:
+    """The first start of a router."""
+    return Kept(MemoryStore(bytes(16)))
+
+
+def test_the_last_one_outlives_a_restart(kept: Kept) -> None:
+    """With its payload, its flag and the time that it has left."""
+    kept.retain("a", b"1")
+    kept.retain("a", b"2", kept.context.now_ns + 10 * SECOND)
+    again = Kept(kept.store, 9 * SECOND)
+    again.context.wall_ns = kept.context.wall_ns + 4 * SECOND
+    assert recover_retained(again.store, {"blue": again.vpn}) == 1
+    (message,) = again.vpn.retained._messages.values()
+    assert (message.payload, message.retain) == (b"2", True)
+    assert message.expires_ns == again.context.now_ns + 6 * SECOND
+
+
+def test_an_empty_payload_forgets(kept: Kept) -> None:
+    """In memory and in the store; one of a topic that has none changes nothing."""
+    kept.retain("a", b"1")
+    kept.retain("b", b"1")
+    kept.retain("a", b"")
+    kept.retain("c", b"")
+    assert kept.topics() == {"b"}
+    assert not kept.vpn.retained.has(b"a")
+
+
+def test_what_there_is_no_room_for(kept: Kept) -> None:
+    """It is in neither; a new message of a topic that is there is in both."""
+    for topic in ("a", "b", "c"):
+        kept.retain(topic, b"1")
+    kept.retain("a", b"2")
+    assert kept.topics() == {"a", "b"}
+    assert kept.vpn.retained.refused == 1
+
+
+def test_without_a_spool(kept: Kept) -> None:
+    """It is in memory alone."""
+    kept.context.spool = None
+    kept.retain("a", b"1")
+    assert kept.vpn.retained.has(b"a")
+    assert kept.topics() == set()
+
+
+def test_bytes_are_bounded_and_counted_towards_the_quotas() -> None:
+    """At any of the three bounds a message is not retained, nor the one before it, and that is counted."""
+    store = MemoryStore(bytes(16))
+    for bounds, most in (
+        (VpnLimits(max_retained_bytes=1_000), 0),
+        (VpnLimits(max_msg_spool_usage=1_000), 0),
+        (VpnLimits(), 1_000),
+    ):
+        kept = Kept(store)
+        kept.vpn.take_bounds(bounds)
+        kept.spool.max_usage = most
+        kept.retain("a", bytes(900))
+        kept.retain("b", bytes(99))
+        assert kept.topics() == {"a"}, bounds
+        assert kept.vpn.retained.refused == 1
+        assert kept.vpn.retained.bytes_ == 901
+        assert kept.spool.taken == kept.vpn.spool_taken == 901
+        # In the place of the first one it has room.
+        kept.retain("a", bytes(950))
+        assert kept.vpn.retained.bytes_ == 951
+        kept.retain("a", bytes(1_000))
+        assert kept.topics() == set()
+        assert kept.vpn.retained.refused == 2
+        kept.retain("b", bytes(9))
+        kept.retain("b", b"")
+        assert kept.vpn.retained.bytes_ == kept.spool.taken == 0
+
+
+def test_the_bound_of_bytes_holds_after_a_restart(kept: Kept) -> None:
+    """What does not fit under the bounds of the new start is not in memory; what does counts again."""
+    kept.retain("a", bytes(600))
+    kept.retain("b", bytes(300))
+    again = Kept(kept.store)
+    again.vpn.take_bounds(VpnLimits(max_retained_bytes=700))
+    recover_retained(again.store, {"blue": again.vpn})
+    assert len(again.vpn.retained) == 1
+    assert again.vpn.retained.bytes_ == again.spool.taken == 601
+
+
+def test_a_message_vpn_without_spool_retains_in_memory_alone(kept: Kept) -> None:
+    """Nothing of it is in the store, and nothing counts."""
+    kept.vpn.take_bounds(VpnLimits(max_msg_spool_usage=0))
+    kept.retain("a", bytes(600))
+    assert kept.topics() == set()
+    assert kept.vpn.retained.bytes_ == 601
+    assert kept.spool.taken == 0
+
+
+def test_what_has_expired_leaves_the_store_when_it_is_found(kept: Kept) -> None:
+    """The bytes of an expired message are free, and its row is deleted with the next message that is retained."""
+    kept.retain("a", bytes(600), kept.context.now_ns + SECOND)
+    assert kept.vpn.retained.message(b"a", 0, kept.context.now_ns + SECOND) is None
+    assert kept.spool.taken == 0
+    kept.retain("b", b"1")
+    assert kept.topics() == {"b"}

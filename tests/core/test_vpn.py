@@ -9,15 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH
+from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.discard_reasons import (
+    MSG_TOO_BIG,
+    NO_SUBSCRIPTION_MATCH,
+    PUBLISH_TOPIC_ACL,
+    TRANSMIT_CONGESTION,
+)
 from vpnrouter.core.message import Message
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.errors import TopicError
+from vpnrouter.topics.grammar import MQTT
 from vpnrouter.trace.events import SUBSCRIBE, UNSUBSCRIBE
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.packets import Publish
+from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from vpnrouter.testing.memory import MemoryRouter
+    from vpnrouter.testing.memory import Client, MemoryRouter
 
 TOPICS = ["a", "a/b", "a/c", "b", "a/b/c", "sensor/0001"]
 FILTERS = ["a", "a/+", "a/#", "#", "+", "sensor/0001", "$share/g/a/+"]
@@ -121,3 +133,90 @@ def test_subscriptions_are_traced(kit: ModuleType) -> None:
     (block,) = recorder.take()
     assert [context.event for context in block.contexts] == [SUBSCRIBE, UNSUBSCRIBE]
     assert block.count == 2
+
+
+batches = st.lists(
+    st.tuples(
+        st.sampled_from(["p4", "p5"]),
+        st.sampled_from(["both", "one", "nobody", "denied"]),
+        st.integers(1, 12),
+        st.sampled_from([1, 8, 30, 31, 60]),
+        st.sampled_from(["", "", "drain", "lose", "return"]),
+    ),
+    max_size=15,
+)
+
+
+@given(batches, st.sampled_from([0.0, 0.3, 1.0]))
+def test_every_message_is_accounted_for(
+    kit: ModuleType,
+    script: list[tuple[str, str, int, int, str]],
+    sample: float,
+) -> None:
+    """Received = denied + too big + unmatched + matched; copies of matched = sent + congested + too big to send.
+
+    `both` matches a 3.1.1 client that may be away and an MQTT 5 client with a small packet limit, `one`
+    the second only. Counts hold while connections live, and after they ended.
+    """
+    world: MemoryRouter = kit.MemoryRouter(sample=sample)
+    vpn = world.add_vpn(
+        "blue",
+        profile=ClientProfile("default", max_outbox_bytes=300),
+        acl=AclProfile("default", publish=TopicRule(True, [("denied/#", MQTT)])),
+        bounds=VpnLimits(max_msg_size=30),
+    )
+    publishers = {"p4": world.connect("p4", level=4), "p5": world.connect("p5")}
+    small = Properties(maximum_packet_size=20)
+    second = world.connect("second", properties=small)
+    second.subscribe("both")
+    second.subscribe("one")
+    first: Client | None = None
+    received = octets = denied = big = unmatched = too_large = 0
+    copies = got = 0
+    for name, topic, times, size, then in script:
+        publisher = publishers[name]
+        text = "denied/x" if topic == "denied" else topic
+        frame = encode(Publish(text.encode(), b"x" * size), publisher.level)
+        publisher.raw(frame * times)
+        received += times
+        octets += times * len(frame)
+        if topic == "denied":
+            denied += times
+        elif size > 30:
+            big += times
+        elif topic == "nobody":
+            unmatched += times
+        else:
+            to_second = encode(Publish(text.encode(), b"x" * size), 5)
+            if len(to_second) > 20:
+                too_large += times
+            else:
+                copies += times
+            if topic == "both" and first is not None:
+                copies += times
+        if then == "drain":
+            got += len(second.messages())
+        elif then == "lose" and first is not None:
+            got += len(first.messages())
+            first.lose()
+            first = None
+        elif then == "return" and first is None:
+            first = world.connect("first", level=4)
+            first.subscribe("both")
+    got += len(second.messages()) + (len(first.messages()) if first is not None else 0)
+    wanted = {
+        NO_SUBSCRIPTION_MATCH: unmatched,
+        PUBLISH_TOPIC_ACL: denied,
+        MSG_TOO_BIG: big + too_large,
+        TRANSMIT_CONGESTION: copies - got,
+    }
+    expected = {reason: count for reason, count in wanted.items() if count}
+    for _ in range(2):
+        counted = vpn.totals()
+        assert (counted.rx_msg_count, counted.rx_byte_count) == (received, octets)
+        assert counted.tx_msg_count == got
+        assert counted.discards == expected
+        for client in (*publishers.values(), second, first):
+            if client is not None and not client.closed:
+                client.lose()
+    assert vpn.publishers == {}

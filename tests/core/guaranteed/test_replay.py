@@ -9,7 +9,7 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import Endpoint
-from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG
+from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS, REPLAY_LOG
 from vpnrouter.core.guaranteed.replay import (
     ACTIVE,
     COMPLETE,
@@ -17,6 +17,8 @@ from vpnrouter.core.guaranteed.replay import (
     INITIALIZING,
     PENDING_COMPLETE,
     ReplayLog,
+    parse_moment,
+    parse_start,
 )
 from vpnrouter.errors import Refused
 from vpnrouter.topics.grammar import SMF, parse_filter
@@ -280,3 +282,141 @@ def test_subscriptions_and_life_times_choose(world: SpoolWorld, spool_kit: Modul
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"kept"]
+
+
+def test_what_is_logged(world: SpoolWorld) -> None:
+    """Every guaranteed or promoted message that was not rejected, also one that nobody wants."""
+    log = logged(world)
+    world.endpoint("q", "a", max_spooled_msg_count=2, reject_behavior=ALWAYS)
+    for number in range(3):
+        world.publish("a", b"%d" % number)
+    world.publish("nobody", b"3")
+    world.direct("nobody", b"4")
+    world.settings(world.endpoints[1], max_spooled_msg_count=3)
+    world.direct("a", b"5")
+    world.direct("a", b"6")
+    world.commit()
+    assert [row.message.payload for row in log.endpoint.browse(0, 9)] == [b"0", b"1", b"3", b"5"]
+    log.endpoint.settings.ingress_enabled = False
+    world.publish("nobody")
+    assert log.endpoint.spooled_count == 4
+
+
+def test_topic_filter(world: SpoolWorld) -> None:
+    """Subscriptions and exceptions choose; a changed filter holds from then on."""
+    log = logged(world, "a/>", "!a/secret/>")
+    for topic in ("a/b", "b/c", "a/secret/d", "a/b"):
+        world.publish(topic, topic.encode())
+    log.take_filters([])
+    world.publish("b/c", b"b/c")
+    world.commit()
+    found = [row.message.payload for row in log.endpoint.browse(0, 9)]
+    assert found == [b"a/b", b"a/b", b"b/c"]
+
+
+def test_the_oldest_is_trimmed(world: SpoolWorld) -> None:
+    """At its quota the log forgets; nobody is refused for it; a restart knows how far."""
+    log = logged(world, max_msg_spool_usage=1_000)
+    for number in range(1_000):
+        world.publish("a", b"%09d" % number)
+        if number % 7 == 0:
+            world.commit()
+            assert log.endpoint.spooled_bytes <= 1_100
+    world.commit()
+    assert 90 <= log.endpoint.spooled_count <= 100
+    assert log.endpoint.counters.discarded.counts == {
+        "replay-log-over-quota": 1_000 - log.endpoint.spooled_count
+    }
+    assert log.trimmed == log.endpoint.browse(0, 1)[0].msg_id - 1
+    world.publish("a", b"x" * 1_001)
+    assert log.endpoint.counters.refused.counts == {"max-msg-spool-usage-exceeded": 1}
+    before = log.trimmed
+    (endpoint,) = world.restart()
+    log = keep(world, endpoint)
+    assert log.trimmed == before
+    # Sizes of what was there before are read back.
+    for number in range(50):
+        world.publish("a", b"%09d" % number)
+        world.commit()
+    assert 90 <= log.endpoint.spooled_count <= 100
+    assert log.trimmed > before
+
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_ns"),
+    [
+        ("1970-01-01T00:00:01Z", SECOND),
+        ("2026-01-31T12:00:00Z", 1_769_860_800 * SECOND),
+        ("2026-01-31t12:00:00z", 1_769_860_800 * SECOND),
+        ("2026-01-31T13:30:00+01:30", 1_769_860_800 * SECOND),
+        ("2026-01-31T12:00:00.25Z", 1_769_860_800 * SECOND + 250_000_000),
+        ("2026-01-31T12:00:00.123456789Z", 1_769_860_800 * SECOND + 123_456_000),
+        ("2026-01-31", 1_769_817_600 * SECOND),
+        ("1970-01-01", 1),
+        ("1811-01-01", 1),
+    ],
+)
+def test_moments(text: str, expected_ns: int) -> None:
+    """RFC 3339, of which the zone is a part; a date is its midnight in UTC."""
+    assert parse_moment(text) == expected_ns
+    assert parse_start(text) == (expected_ns, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "now",
+        "2026-01-31T12:00:00",
+        "2026-02-30",
+        "2026-01-31T25:00:00Z",
+        "2026-01-31 12:00:00Z",
+        "20260131",
+        "2026-01-31T12:00Z",
+        "2026-01-31T12:00:00.Z",
+        "2026-01-31T12:00:00+99:00",
+        "1769860800",
+        "\u0662026-01-31",
+        "2026-01-31\n",
+    ],
+)
+def test_no_moments(text: str) -> None:
+    """A time that could be understood in two ways is none."""
+    with pytest.raises(ValueError, match=r".+"):
+        parse_moment(text)
+    with pytest.raises(ValueError, match=r".+"):
+        parse_start(text)
+
+
+def test_other_starts() -> None:
+    """The beginning, and a message."""
+    assert parse_start("beginning") == (0, 0)
+    assert parse_start("id:17") == (0, 17)
+    assert parse_start(f"id:{(1 << 64) - 1}") == (0, (1 << 64) - 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["id:", "id:0", "id:-1", "id:x", f"id:{1 << 64}", "id:" + "9" * 30]
+)
+def test_no_messages(text: str) -> None:
+    """Ids are numbers of 64 bits."""
+    with pytest.raises(ValueError, match="is no message id"):
+        parse_start(text)
+
+
+def test_the_log_by_its_name(world: SpoolWorld) -> None:
+    """A name that is not that of the log is refused; without a name the log of the message VPN serves."""
+    queue = world.endpoint("q", "a")
+    with pytest.raises(Refused, match=refusals.REPLAY_DISABLED):
+        queue.start_replay(0, 0)
+    log = world.endpoint("log", kind=REPLAY_LOG)
+    world.spool.replay_logs["blue"] = ReplayLog(log)
+    with pytest.raises(Refused, match=refusals.REPLAY_DISABLED):
+        queue.start_replay(0, 0, "other")
+    assert queue.counters.replay_start_count == 0
+    first = queue.start_replay(0, 0, "log")
+    assert queue.start_replay(0, 0) is queue.replay
+    assert first.failure == refusals.REPLAY_STARTED

@@ -58,7 +58,6 @@ def told(world: MemoryRouter) -> tuple[Counter[str], Counter[str]]:
 
 
 TOPICS = ("got", "away", "nobody", "no/way", "self", "got/5", "one", "share")
-
 step = st.tuples(
     st.sampled_from(("run4", "run5", "single", "retained", "big", "drain", "leave", "wait")),
     st.sampled_from(TOPICS),

@@ -1,5 +1,7 @@
 """vpnrouter.core.guaranteed.waiting_list."""
 
+from __future__ import annotations
+
 from array import array
 
 import pytest
