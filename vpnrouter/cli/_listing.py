@@ -1,4 +1,4 @@
-"""A table of many rows, printed block by block; details and counts of single ones."""
+"""Prints a table of many rows block by block, and details and counts of single rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How commands read a mesh file and reach its routers, and plans as people read them."""
+"""Reads a mesh file, connects to its routers, and prints plans."""
 
 from __future__ import annotations
 

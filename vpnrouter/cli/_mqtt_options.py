@@ -1,4 +1,4 @@
-"""Where a broker is and who comes to it: the options that `pub` and `sub` share."""
+"""Declares the options of `pub` and `sub` that say where the broker is and who connects."""
 
 import os
 import secrets

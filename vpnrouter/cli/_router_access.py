@@ -1,4 +1,4 @@
-"""How commands reach a running router: the options that say where it is and who asks."""
+"""Declares the options that say where a router is and who connects, and finds objects by name."""
 
 import sys
 from collections.abc import Sequence

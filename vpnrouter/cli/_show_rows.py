@@ -1,4 +1,4 @@
-"""What `show` can show, and what it asks a router for."""
+"""Declares what `show` can show, and requests its rows from a router."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--watch`: the same thing again and again, with rates between two looks."""
+"""Repeats an output for `--watch`, with rates between two looks."""
 
 import sys
 from collections.abc import Callable, Sequence

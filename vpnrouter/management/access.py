@@ -1,4 +1,4 @@
-"""Who may use the management API, and what of the router they see."""
+"""Checks who may use the management API, and holds which message VPNs each user sees."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""The running router that the management API tells of, and the editor of its configuration."""
+"""Holds the running router that the API shows, and the interface that edits its configuration."""
 
 from __future__ import annotations
 

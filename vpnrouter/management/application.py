@@ -1,4 +1,4 @@
-"""The application: paths, the gate before them, and what errors look like."""
+"""Builds the ASGI application of the management API: its paths, middleware and error answers."""
 
 from functools import partial
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What every handler gets: the router it tells of, and who asks."""
+"""Gives handlers the router, the caller, the message VPN of the path, and the body of a request."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The router itself, and who asks: `/vpnrouter/v1/router`; and `/health/live` and `/health/ready`."""
+"""Serves `/vpnrouter/v1/router`, which shows the router and the caller, and `/health/live` and `/health/ready`."""
 
 from __future__ import annotations
 

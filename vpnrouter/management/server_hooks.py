@@ -1,4 +1,4 @@
-"""The few things that the API needs of the edge of a router: its sockets, links and threads."""
+"""Declares what the API needs of sockets, links and threads of the server."""
 
 from __future__ import annotations
 

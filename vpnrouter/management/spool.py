@@ -1,4 +1,4 @@
-"""The spool as a whole: a backup of it while the router runs."""
+"""Backs up the spool while the router runs."""
 
 import posixpath
 from pathlib import Path

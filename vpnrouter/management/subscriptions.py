@@ -1,4 +1,4 @@
-"""Subscriptions of everybody: those of a message VPN or of all, and who gets a topic now."""
+"""Lists the subscriptions of one or all message VPNs, and who gets a topic now."""
 
 from collections.abc import Sequence
 from functools import partial

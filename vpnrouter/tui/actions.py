@@ -1,4 +1,4 @@
-"""What an operator does to a bridge or a client."""
+"""Carries out what an operator does to a bridge or a client."""
 
 from __future__ import annotations
 

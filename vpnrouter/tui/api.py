@@ -1,4 +1,4 @@
-"""One router that is looked at: its management API, asked beside the keys, whether it answers, and what was seen."""
+"""Requests the management API of one router, and keeps whether it answers and what was seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers of the explain screen: the routers' live configurations, and the router's own code over them."""
+"""Answers the explain screen from the routers' live configurations."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

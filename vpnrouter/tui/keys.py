@@ -1,4 +1,4 @@
-"""Keys as one table: what they do becomes bindings, the line at the foot of a screen, and the help."""
+"""Declares keys once for bindings, the line at the foot of a screen, and the help."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple

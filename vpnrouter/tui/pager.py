@@ -1,4 +1,4 @@
-"""Where one is in a list that is longer than a page: a page costs the router what it shows. Pure."""
+"""Keeps the position in a list that is longer than a page."""
 
 from typing import Final, final
 

@@ -1,4 +1,4 @@
-"""What needs an operator, the worst first: what is down, what stalls, what backs up, what is lost, and why.
+"""Lists what needs an operator, the worst first.
 
 Pure: rules over the rows of one router's API and the growth of its counters.
 """

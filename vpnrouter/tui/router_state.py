@@ -1,4 +1,4 @@
-"""What is kept of the routers between two looks: rates from differences, and the other end of a bridge.
+"""Keeps what was seen of a router between two looks: rates from differences, and peers of bridges.
 
 Pure: times are arguments, in seconds of a clock that does not jump.
 """

@@ -1,4 +1,4 @@
-"""What client libraries ask first: which API this is, who they are, what the router is."""
+"""Serves what client libraries request first: the API, the user and the router."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""One attribute of a kind of object: its name in SEMP, where its value stands, what it may be."""
+"""Declares one attribute of an object type: its name in SEMP, its place in the document, its values."""
 
 from dataclasses import dataclass
 from typing import Any, Final

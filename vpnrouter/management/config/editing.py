@@ -1,4 +1,4 @@
-"""What every handler here needs: the editor, who may do what, and why a configuration was refused, in SEMP's words.
+"""Gives handlers of the configuration API the editor, checks rights, and words refusals in SEMP terms.
 
 Why a configuration was refused, in the words of whoever sent attributes.
 

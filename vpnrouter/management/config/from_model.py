@@ -1,4 +1,4 @@
-"""Makes the attributes of a kind from the settings and the model that declare it."""
+"""Makes the attributes of an object type from the model that holds it."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

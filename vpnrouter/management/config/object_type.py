@@ -1,4 +1,4 @@
-"""A kind of object: where it is in the paths, what it is known by, its attributes, and its rows."""
+"""Declares object types of the configuration API: paths, keys, attributes, and the rows made of them."""
 
 from __future__ import annotations
 

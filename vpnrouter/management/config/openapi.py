@@ -1,4 +1,4 @@
-"""The description of the paths for OpenAPI: what each takes and answers, attribute by attribute."""
+"""Describes the paths of the configuration API for OpenAPI, attribute by attribute."""
 
 from dataclasses import dataclass
 from functools import cache

@@ -1,4 +1,4 @@
-"""The paths of all kinds, made from the table: list, create, get, update, replace, delete."""
+"""Makes the paths of all object types: list, create, get, update, replace, delete."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial

@@ -1,4 +1,4 @@
-"""The page that a scrape gets, made in portions between which the router goes on."""
+"""Writes the page of metrics in portions, between which the router goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GET /metrics`: what Prometheus asks every few seconds."""
+"""Serves `GET /metrics`."""
 
 import ipaddress
 import zlib

@@ -1,4 +1,4 @@
-"""The numbers of a running router for metrics."""
+"""Collects the figures of a running router for metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bridges of a router as monitoring asks for them: its own, and those of others that log in here."""
+"""Makes the status of a router's own bridges and of those that log in here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clients of a running router as the management API sees them."""
+"""Makes the status of clients, MQTT sessions and subscriptions."""
 
 from __future__ import annotations
 

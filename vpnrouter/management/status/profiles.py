@@ -1,4 +1,4 @@
-"""Client usernames, client profiles and ACL profiles as monitoring shows them, with who uses them."""
+"""Makes the status of client usernames, client profiles and ACL profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoints of a running router as the management API sees them."""
+"""Makes the status of endpoints, flows and messages, and carries out actions on queues."""
 
 from __future__ import annotations
 

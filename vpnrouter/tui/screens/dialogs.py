@@ -1,4 +1,4 @@
-"""Questions that are answered by a text, or by yes or no."""
+"""Asks for a text, or for yes or no."""
 
 from __future__ import annotations
 

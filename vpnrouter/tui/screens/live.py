@@ -1,4 +1,4 @@
-"""What goes on, the newest at the bottom: the event log of a router, and live traces."""
+"""Shows the event log and live traces, the newest at the bottom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terminal: routers that are looked at twice a second, and the screens over each other."""
+"""Runs the terminal interface: looks at the routers twice a second and keeps the stack of screens."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Lines of text of which only those are painted anew that changed."""
+"""Draws lines of text; only those that changed are painted anew."""
 
 from collections.abc import Sequence
 from functools import cache

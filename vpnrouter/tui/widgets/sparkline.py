@@ -1,4 +1,4 @@
-"""A history of rates in one line of blocks."""
+"""Draws a history of rates in one line of blocks."""
 
 from collections.abc import Sequence
 from typing import Final

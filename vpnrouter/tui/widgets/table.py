@@ -1,4 +1,4 @@
-"""A table with a cursor: fixed columns, one line a row, painted line by line where something changed."""
+"""Draws a table with a cursor; only rows that changed are painted anew."""
 
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
