@@ -368,4 +368,4 @@ def test_the_page_lists_the_metadata() -> None:
 def test_the_page_lists_the_reasons() -> None:
     """docs/traces.md has each reason for which the writer drops events."""
     reasons = {BUFFER_FULL, DISK_FULL, PERMISSION, IO_ERROR, INTERNAL_ERROR}
-    assert {reason for reason, _ in rows_under("What tracing may cost")} == reasons
+    assert {reason for reason, _ in rows_under("Costs of tracing")} == reasons
