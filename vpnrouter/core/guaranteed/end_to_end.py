@@ -134,12 +134,12 @@ class EndToEndAnswers(CompletionCallback):
 
     def answer(self, token: int, outcome: int, reason: str) -> None:
         """Answer after the answers before it, without waiting for a bridge."""
-        self._spool.unit.tell(self, self._next, outcome, reason)
+        self._spool.unit.call_when_synced(self, self._next, outcome, reason)
         self._add(token)
 
     def again(self, vpn: MessageVpn, spool_id: int, token: int) -> None:
         """Answer a message of an earlier connection when it is across; one that has left the queues counts as such."""
-        self._spool.unit.tell(self, self._next, SPOOLED, "")
+        self._spool.unit.call_when_synced(self, self._next, SPOOLED, "")
         due = self._add(token)
         places = self._spool.destinations_of(spool_id)
         if not places:

@@ -289,7 +289,7 @@ class Spool(SpoolPort):
         return self._taken(callback, token, UNMATCHED)
 
     def _taken(self, callback: CompletionCallback, token: int, outcome: int) -> int:
-        self.unit.tell(callback, token, outcome, "")
+        self.unit.call_when_synced(callback, token, outcome, "")
         if self.fault is not None:
             self.fault("publish-accepted")
         return outcome
@@ -328,10 +328,10 @@ class Spool(SpoolPort):
         vpn.rejected += 1
         trace_kept_lost(vpn, REJECT, message, where, reason)
         unit = self.unit
-        if self.down and not unit.owes(callback, self.syncing):
+        if self.down and not unit.has_callback(callback, self.syncing):
             # Who waits for nothing that is to be synced need not wait for the store to work again.
             unit = self._refused
-        unit.tell(callback, token, REJECTED, reason)
+        unit.call_when_synced(callback, token, REJECTED, reason)
         return REJECTED
 
     @override
@@ -441,7 +441,7 @@ class Spool(SpoolPort):
 
     def when_synced(self, callback: CompletionCallback, token: int) -> None:
         """Call `callback` with SYNCED when everything given to the ledger up to now is synced."""
-        self.unit.tell(callback, token, SYNCED, "")
+        self.unit.call_when_synced(callback, token, SYNCED, "")
 
     def when_room(self, callback: CompletionCallback, token: int) -> None:
         """Call `callback` with SYNCED, once, when an endpoint has more room than now."""
@@ -603,10 +603,10 @@ class Spool(SpoolPort):
         if self._refused.callbacks:
             refused, self._refused = self._refused, UnitOfWork()
             try:
-                refused.answer(barrier)
+                refused.run_callbacks(barrier)
             except Exception as error:  # noqa: BLE001 - given to the barrier
                 barrier.caught(error, SPOOL, "", "", "told in the next round")
-                self._refused.answers_for(refused)
+                self._refused.take_callbacks(refused)
         if self.syncing is not None or (self.unit.empty and not self.ledger.pending):
             return None
         return self._seal()
@@ -624,7 +624,7 @@ class Spool(SpoolPort):
             self._mark_ahead()
             if not ledger.pending:
                 self.unit = fresh
-                unit.answer(context.barrier)
+                unit.run_callbacks(context.barrier)
                 self._deliver()
                 return None
             batch = ledger.seal()
@@ -632,7 +632,7 @@ class Spool(SpoolPort):
             fault = context.barrier.caught(error, SPOOL, "", "", "the unit is tried again")
             if self.unit is fresh:
                 # There was nothing to write, and telling the receipts raised.
-                fresh.answers_for(unit)
+                fresh.take_callbacks(unit)
                 return None
             # The unit may have been sealed before the exception.
             batch = ledger.sealed
@@ -696,7 +696,7 @@ class Spool(SpoolPort):
             unit.arrived += 1
             unit.placed = 0
         self.syncing = None
-        unit.answer(self.context.barrier)
+        unit.run_callbacks(self.context.barrier)
         self.finishing = None
         self._deliver()
 
@@ -753,7 +753,7 @@ class Spool(SpoolPort):
 
     def when_purged(self, callback: CompletionCallback, token: int) -> None:
         """Call `callback` with SYNCED when all that was purged up to now has left the store."""
-        self._purging.tell(callback, token)
+        self._purging.call_when_done(callback, token)
 
     @property
     def busy(self) -> bool:

@@ -106,11 +106,11 @@ class UnitOfWork:
                 size += self.messages[index].size
         return size
 
-    def owes(self, callback: CompletionCallback, before: UnitOfWork | None) -> bool:
+    def has_callback(self, callback: CompletionCallback, before: UnitOfWork | None) -> bool:
         """Return whether `callback` waits for this unit or the one before it. Looks at all callbacks."""
         return callback in self.callbacks or (before is not None and callback in before.callbacks)
 
-    def answer(self, barrier: FaultBarrier) -> None:
+    def run_callbacks(self, barrier: FaultBarrier) -> None:
         """Call all callbacks. An exception is given to the barrier, and the others are called all the same."""
         while self.answered < len(self.callbacks):
             index = self.answered
@@ -121,7 +121,7 @@ class UnitOfWork:
             except Exception as error:  # noqa: BLE001 - given to the barrier
                 barrier.of(callback.owning_connection(), error)
 
-    def answers_for(self, other: UnitOfWork) -> None:
+    def take_callbacks(self, other: UnitOfWork) -> None:
         """Take over the callbacks that `other` has not called; they are called first."""
         left = other.answered
         told = self.answered
@@ -131,7 +131,7 @@ class UnitOfWork:
         self.reasons[told:told] = other.reasons[left:]
 
     def cut(self, messages: int, callbacks: int) -> None:
-        """Keep the first `messages` and `receipts`, and forget the rest."""
+        """Keep the first `messages` and `callbacks`, and forget the rest."""
         del self.ids[messages:]
         del self.messages[messages:]
         del self.destinations[messages:]
@@ -140,7 +140,9 @@ class UnitOfWork:
         del self.outcomes[callbacks:]
         del self.reasons[callbacks:]
 
-    def tell(self, callback: CompletionCallback, token: int, outcome: int, reason: str) -> None:
+    def call_when_synced(
+        self, callback: CompletionCallback, token: int, outcome: int, reason: str
+    ) -> None:
         """Call `callback` when the unit is synced."""
         self.callbacks.append(callback)
         self.tokens.append(token)
@@ -172,7 +174,7 @@ class PurgeQueue:
         """Delete all of these."""
         self._doomed.append((number, waiting))
 
-    def tell(self, callback: CompletionCallback, token: int) -> None:
+    def call_when_done(self, callback: CompletionCallback, token: int) -> None:
         """Call `callback` when all ids that are here now have left."""
         self._callbacks.append(callback)
         self._tokens.append(token)
@@ -195,7 +197,7 @@ class PurgeQueue:
                 self._doomed.pop()
         if not self._doomed:
             for index in range(len(self._callbacks)):
-                unit.tell(self._callbacks[index], self._tokens[index], SYNCED, "")
+                unit.call_when_synced(self._callbacks[index], self._tokens[index], SYNCED, "")
             self._callbacks = []
             self._tokens = []
         return trouble

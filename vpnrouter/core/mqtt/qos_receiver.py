@@ -216,7 +216,7 @@ class QosReceiver(EndToEndCallback):
         if self.end_to_end is not None:
             self.end_to_end.answer(token, outcome, reason)
         else:
-            self.spool.unit.tell(self, token, outcome, reason)
+            self.spool.unit.call_when_synced(self, token, outcome, reason)
 
     def hold_back(self) -> None:
         """Read no further where too much waits for the spool."""
