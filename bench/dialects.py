@@ -43,6 +43,9 @@ class Dialect(Protocol):
     def topic(self, number: int) -> str:
         """Topic `number`; all topics have the same length in both dialects."""
 
+    def everything(self) -> str:
+        """A subscription that matches all topics."""
+
     def greet(self, sock: socket.socket, client: str) -> None:
         """Logs in on a connected blocking socket and waits for the acceptance."""
 
@@ -72,6 +75,10 @@ class Mqtt(Dialect):
     @override
     def topic(self, number: int) -> str:
         return f"bench/t{number:04d}"
+
+    @override
+    def everything(self) -> str:
+        return "bench/#"
 
     @override
     def greet(self, sock: socket.socket, client: str) -> None:
@@ -120,6 +127,10 @@ class Nats(Dialect):
     @override
     def topic(self, number: int) -> str:
         return f"bench.t{number:04d}"
+
+    @override
+    def everything(self) -> str:
+        return "bench.>"
 
     @override
     def greet(self, sock: socket.socket, client: str) -> None:

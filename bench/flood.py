@@ -6,10 +6,11 @@ bounded buffers need not drop. Only bytes that have arrived count as delivered.
 
 import select
 import time
+from collections.abc import Sequence
 from typing import Final, final
 
 from bench.publisher import Publisher
-from bench.receiver import BUFFER_BYTES, Receiver
+from bench.receiver import BUFFER_BYTES, Taker
 from bench.window import Window
 
 LITTLE: Final = 2_048
@@ -30,14 +31,14 @@ class Flood:
     __slots__ = ("buffer", "by_fd", "epoll", "first", "publishers", "receivers", "stalls", "window")
 
     def __init__(
-        self, publishers: list[Publisher], receivers: list[Receiver], window: Window
+        self, publishers: list[Publisher], receivers: Sequence[Taker], window: Window
     ) -> None:
         self.publishers = publishers
         self.receivers = receivers
         self.window = window
         self.buffer = bytearray(BUFFER_BYTES)
         self.epoll = select.epoll()
-        self.by_fd: dict[int, Receiver] = {}
+        self.by_fd: dict[int, Taker] = {}
         self.first = 0
         self.stalls = 0
         for receiver in receivers:
@@ -63,10 +64,12 @@ class Flood:
         """Messages of which at least one byte was handed to the kernel."""
         total = 0
         for publisher in self.publishers:
-            total += -(-publisher.sent_bytes // publisher.size)
+            total += publisher.published()
         return total
 
     def _slowest(self) -> int:
+        if not self.window.share:
+            return self.delivered()
         slowest = self.receivers[0].received
         for receiver in self.receivers:
             slowest = min(slowest, receiver.received)

@@ -1,6 +1,7 @@
 """Publishes at full speed: one burst, sent over and over. Compiled; runs plain as well."""
 
 import socket
+from bisect import bisect_left
 from typing import final
 
 from bench.layout import CYCLE
@@ -14,6 +15,7 @@ class Publisher:
         "burst",
         "columns",
         "cycle_at",
+        "ends",
         "offset",
         "round",
         "sent_bytes",
@@ -34,6 +36,7 @@ class Publisher:
         self.size = size
         self.cycle_at = cycle_at
         self.columns: list[bytearray] = []
+        self.ends: list[int] = []
         if cycle_at >= 0:
             frames = len(burst) // size
             self.columns = [bytearray([cycle]) * frames for cycle in range(CYCLE)]
@@ -61,9 +64,24 @@ class Publisher:
         self.sent_bytes += taken
         return taken
 
+    def varied(self, ends: list[int]) -> None:
+        """Make the burst one of frames of several sizes: `ends` says where each ends, `size` is their mean."""
+        self.ends = ends
+
+    def published(self) -> int:
+        """Messages of which at least one byte was handed to the kernel."""
+        if not self.ends:
+            return -(-self.sent_bytes // self.size)
+        begun = bisect_left(self.ends, self.offset) + 1 if self.offset else 0
+        return self.round * len(self.ends) + begun
+
     def missing(self) -> int:
         """Bytes that complete the frame which is on the wire in part."""
-        return -self.sent_bytes % self.size
+        if not self.ends:
+            return -self.sent_bytes % self.size
+        if not self.offset:
+            return 0
+        return self.ends[bisect_left(self.ends, self.offset)] - self.offset
 
     def _next_round(self) -> None:
         self.round += 1

@@ -1,7 +1,13 @@
-"""Receives at full speed: counts frames by bytes, checks each by columns. Compiled; runs plain as well."""
+"""Receives at full speed: counts frames of one size by bytes and checks them by columns, or parses every frame.
+Compiled; runs plain as well.
+"""
 
 import socket
+import ssl
 from typing import Final, final
+
+from mypy_extensions import i64
+from typing_extensions import override
 
 from bench.layout import CYCLE, column_count, column_start
 
@@ -13,8 +19,38 @@ SAMPLE: Final = 16
 _PATTERN: Final = bytes(place % CYCLE for place in range(CYCLE + BUFFER_BYTES // 16))
 
 
+class Taker:
+    """What takes the messages of one subscriber, counts and checks them."""
+
+    __slots__ = ("audited", "closed", "gaps", "keep", "received", "sock", "strangers")
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.received = 0
+        self.gaps = 0
+        self.strangers = 0
+        self.closed = False
+        self.keep = False
+        self.audited: list[bytes] = []
+
+    def take(self, buffer: bytearray) -> int:
+        """One receive call; returns how many frames it completed."""
+        try:
+            count = self.sock.recv_into(buffer)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return 0
+        if count == 0:
+            self.closed = True
+            return 0
+        return self.absorb(buffer, count)
+
+    def absorb(self, buffer: bytearray, count: int) -> int:
+        """Counts and checks the first `count` bytes of `buffer`, the next of the stream."""
+        raise NotImplementedError
+
+
 @final
-class Receiver:
+class Receiver(Taker):
     """Counts frames of one size by their bytes, and checks every one of them by columns.
 
     The first byte of each frame must be the protocol's; either the cycle column must run on without
@@ -25,23 +61,16 @@ class Receiver:
 
     __slots__ = (
         "answer",
-        "audited",
         "chunks",
-        "closed",
         "cycle_at",
         "cycle_shift",
         "destination",
         "destination_at",
         "expected",
-        "gaps",
         "head",
         "intruder",
-        "keep",
-        "received",
         "size",
         "skip",
-        "sock",
-        "strangers",
         "total",
     )
 
@@ -62,7 +91,7 @@ class Receiver:
         first cycle; or nothing. `intruder` is the control line which the broker may put between
         frames, `answer` what it wants back.
         """
-        self.sock = sock
+        super().__init__(sock)
         self.size = size
         self.head = head
         self.cycle_at = cycle_at
@@ -73,28 +102,11 @@ class Receiver:
         self.intruder = intruder
         self.answer = answer
         self.total = 0
-        self.received = 0
         self.chunks = 0
         self.skip = 0
-        self.gaps = 0
-        self.strangers = 0
-        self.closed = False
-        self.keep = False
-        self.audited: list[bytes] = []
 
-    def take(self, buffer: bytearray) -> int:
-        """One receive call; returns how many frames it completed."""
-        try:
-            count = self.sock.recv_into(buffer)
-        except BlockingIOError:
-            return 0
-        if count == 0:
-            self.closed = True
-            return 0
-        return self.absorb(buffer, count)
-
+    @override
     def absorb(self, buffer: bytearray, count: int) -> int:
-        """Counts and checks the first `count` bytes of `buffer`, the next of the stream."""
         if self.skip:
             count = self._drop(buffer, 0, count)
         before = self.total
@@ -159,3 +171,102 @@ class Receiver:
         rest = buffer[place + gone : count]
         buffer[place : place + len(rest)] = rest
         return count - gone
+
+
+@final
+class Parser(Taker):
+    """Parses every frame: it must be meant for this subscriber, and follow the one before of the same publisher.
+
+    `after[publisher][number]` is the number of the message that the subscriber gets next of that publisher;
+    `following[publisher]` is the one that it waits for, -1 before the first. `text` says that frames are NATS's,
+    not MQTT's; `extra` is how many bytes of properties stand between topic and payload (MQTT 5).
+    """
+
+    __slots__ = ("after", "answer", "destination", "extra", "following", "intruder", "rest", "text")
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        destination: int,
+        after: list[list[int]],
+        intruder: bytes,
+        answer: bytes,
+        *,
+        text: bool,
+        extra: int,
+    ) -> None:
+        super().__init__(sock)
+        self.destination = destination
+        self.after = after
+        self.following = [-1] * len(after)
+        self.intruder = intruder
+        self.answer = answer
+        self.text = text
+        self.extra = extra
+        self.rest = b""
+
+    @override
+    def absorb(self, buffer: bytearray, count: int) -> int:
+        data = self.rest + buffer[:count]
+        before = self.received
+        used = self._lines(data) if self.text else self._packets(data)
+        self.rest = data[used:]
+        return self.received - before
+
+    def _packets(self, data: bytes) -> int:
+        at: i64 = 0
+        end: i64 = len(data)
+        while at + 5 <= end:
+            if data[at] != 0x30:
+                raise ValueError(f"not a PUBLISH: {data[at : at + 32]!r}")
+            length: i64 = data[at + 1]
+            body: i64 = at + 2
+            if length > 127:
+                length = (length & 127) | (data[at + 2] & 127) << 7
+                body = at + 3
+                if data[at + 2] > 127:
+                    length |= (data[at + 3] & 127) << 14
+                    body = at + 4
+                    if data[at + 3] > 127:
+                        raise ValueError("a longer frame than any that was sent")
+            if body + length > end:
+                break
+            self._check(data, body + 2 + (data[body] << 8 | data[body + 1]) + self.extra)
+            at = body + length
+        return at
+
+    def _lines(self, data: bytes) -> int:
+        at: i64 = 0
+        end: i64 = len(data)
+        while True:
+            stop: i64 = data.find(b"\r\n", at, at + 512)
+            if stop < 0:
+                return at
+            if data[at] != 0x4D:
+                if data[at : stop + 2] != self.intruder:
+                    raise ValueError(f"not a message: {data[at : stop + 2]!r}")
+                self.sock.send(self.answer)
+                at = stop + 2
+                continue
+            size: i64 = 0
+            unit: i64 = 1
+            place: i64 = stop - 1
+            while data[place] != 0x20:
+                size += (data[place] - 48) * unit
+                unit *= 10
+                place -= 1
+            if stop + size + 4 > end:
+                return at
+            self._check(data, stop + 2)
+            at = stop + size + 4
+
+    def _check(self, data: bytes, at: i64) -> None:
+        """Check the message whose payload begins at `at`, and count it."""
+        self.received += 1
+        if data[at + 1] != self.destination:
+            self.strangers += 1
+        publisher: i64 = data[at + 2] << 8 | data[at + 3]
+        number: i64 = data[at + 4] << 24 | data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
+        if self.following[publisher] != number and self.following[publisher] >= 0:
+            self.gaps += 1
+        self.following[publisher] = self.after[publisher][number]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from bench import idle, latency, throughput
+from bench import idle, latency, throughput, varied
 from bench.ours import Vpnrouter
 from bench.products import Product
 
@@ -57,13 +57,28 @@ def _flood(
     def measure(product: Product, core: int | None, seconds: float) -> Row:
         start = product.bridged if bridged else product.single
         with start(core) as site:
-            run = throughput.run(site, shape, seconds)
-        row = dict(vars(run))
-        # What a whole core would have done: comparable when others use the broker's core meanwhile.
-        row["rate_per_core"] = run.rate / run.broker_busy if run.broker_busy > 0 else 0.0
-        return row
+            return _per_core(throughput.run(site, shape, seconds))
 
     return measure
+
+
+def _varied(
+    load: varied.Load, *, bridged: bool = False
+) -> Callable[[Product, int | None, float], Row]:
+    def measure(product: Product, core: int | None, seconds: float) -> Row:
+        start = product.bridged if bridged else product.single
+        with start(core) as site:
+            return _per_core(varied.run(site, load, seconds))
+
+    return measure
+
+
+def _per_core(run: throughput.Run) -> Row:
+    row: Row = dict(vars(run))
+    # What a whole core would have done: comparable when others use the broker's core meanwhile.
+    row["rate_per_core"] = run.rate / run.broker_busy if run.broker_busy > 0 else 0.0
+    row["cpu_seconds_per_million"] = run.broker_busy / run.rate * 1e6 if run.rate else 0.0
+    return row
 
 
 def _wide_latency(product: Product, core: int | None, seconds: float) -> Row:
@@ -98,6 +113,7 @@ def _traced(router: Vpnrouter) -> list[Vpnrouter]:
 _RATE = (
     ("rate", "M msg/s", 1e6),
     ("rate_per_core", "M per CPU s", 1e6),
+    ("cpu_seconds_per_million", "CPU s per M", 1.0),
     ("broker_busy", "broker busy", 1.0),
     ("others_busy", "others on its core", 1.0),
     ("generator_busy", "generator busy", 1.0),
@@ -123,6 +139,48 @@ SCENARIOS = (
         "fanout",
         "1 publisher → 50 subscribers of one topic, 64 B",
         _flood(throughput.FANOUT),
+        _RATE,
+        (Goal("rate", at_least=3, versus="nats"),),
+    ),
+    Scenario(
+        "in-turn",
+        "1 → 1, 1,000 topics in turn, 64 B, a wildcard",
+        _varied(varied.IN_TURN),
+        _RATE,
+        (Goal("rate_per_core", at_least=6, versus="nats"),),
+    ),
+    Scenario(
+        "at-random",
+        "1 → 1, 1,000 topics at random, 64 to 512 B, a wildcard",
+        _varied(varied.AT_RANDOM),
+        _RATE,
+        (
+            Goal("rate", at_least=3.5, versus="nats"),
+            Goal("rate_per_core", at_least=4, versus="nats"),
+        ),
+    ),
+    Scenario(
+        "many-at-random",
+        "100 → 100, 1,000 topics at random, 64 to 512 B",
+        _varied(varied.MANY_AT_RANDOM),
+        _RATE,
+        (Goal("rate_per_core", at_least=4, versus="nats"),),
+    ),
+    Scenario(
+        "16-kib",
+        "1 → 1, 16 KiB",
+        _varied(varied.LARGE),
+        _RATE,
+        (
+            Goal("rate", at_least=1.2, versus="nats"),
+            Goal("rate_per_core", at_least=1.2, versus="nats"),
+        ),
+    ),
+    Scenario("256-kib", "1 → 1, 256 KiB", _varied(varied.HUGE), _RATE),
+    Scenario(
+        "bridge-in-turn",
+        "two bridged brokers on one core, 1 → 1, 1,000 topics in turn, 64 B",
+        _varied(varied.IN_TURN, bridged=True),
         _RATE,
         (Goal("rate", at_least=3, versus="nats"),),
     ),

@@ -121,17 +121,18 @@ class Link:
 
 
 class Client:
-    """An MQTT 5 client of one VPN, without a socket."""
+    """An MQTT client of one VPN, without a socket."""
 
-    def __init__(self, world: "World", connection: MqttConnection) -> None:
+    def __init__(self, world: "World", connection: MqttConnection, level: int) -> None:
         self._world = world
+        self.level = level
         self.connection = connection
         self._rest = b""
         self.packets: list[Packet] = []
 
     def send(self, packet: Packet) -> None:
         """Feed one packet to the router and let the world settle."""
-        self.connection.feed(mqtt_encode(packet, 5))
+        self.connection.feed(mqtt_encode(packet, self.level))
         self._world.settle()
 
     def subscribe(self, *filters: str, no_local: bool = False, as_published: bool = False) -> None:
@@ -170,7 +171,7 @@ class Client:
         outbox.dirty = False
         pos = 0
         while length := frame_at(data, pos, len(data), 1 << 28):
-            self.packets.append(mqtt_decode.decode(data, pos, length, 5))
+            self.packets.append(mqtt_decode.decode(data, pos, length, self.level))
             pos += length
         self._rest = data[pos:]
 
@@ -294,12 +295,12 @@ class World:
             self.settle()
         return link
 
-    def client(self, vpn: MessageVpn, name: str, router: str = "") -> Client:
-        """An MQTT 5 client of `vpn`, logged in."""
+    def client(self, vpn: MessageVpn, name: str, router: str = "", level: int = 5) -> Client:
+        """An MQTT client of `vpn`, logged in."""
         owner = self.routers[router or vpn.context.router_name]
-        client = Client(self, MqttConnection(owner, "192.0.2.1", vpn.name))
+        client = Client(self, MqttConnection(owner, "192.0.2.1", vpn.name), level)
         self.clients.append(client)
-        client.send(Connect(name))
+        client.send(Connect(name, protocol_level=level))
         return client
 
     def settle(self) -> None:

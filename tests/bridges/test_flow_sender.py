@@ -684,7 +684,7 @@ def test_a_router_without_spool_agrees_on_no_flows(world: Any) -> None:
 def test_much_that_waits_is_not_added_to(raw: Raw) -> None:
     """A slow link gets no more messages than half of its outbox holds, and one in any case."""
     raw.bind()
-    raw.link.accepted.outbox.limit = 400_000
+    raw.link.accepted.outbox.set_limit(400_000)
     for _ in range(10):
         raw.sea.publish(raw.blue, "t/a", bytes(100_000))
 

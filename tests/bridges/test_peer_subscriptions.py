@@ -1,6 +1,7 @@
 """What a peer's bridge asks for: exceptions, selectors, share groups, deliver-always, renamed topics."""
 
 import importlib.util
+import random
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from vpnrouter.server.apply.changes import judge_all
 from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, parse_rule, strip_prefix
 from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
+from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 
@@ -290,6 +293,32 @@ def test_long_selectors_are_read_in_turns(world: Any) -> None:
     assert turns > 50
     world.settle()
     assert link.up
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("seed", range(5))
+def test_frames_of_any_topics_and_sizes_cross_in_one_piece(
+    world: Any, level: int, seed: int
+) -> None:
+    """Clients of both protocol levels get all of them beyond the link, as they were and in order."""
+    print(f"seed {seed}")
+    generator = random.Random(seed)
+    link, _, subscriber = bridged(world, ">")
+    older = world.client(world.routers["core"].vpns["yellow"], "s4", level=4)
+    older.subscribe("#")
+    publisher = world.client(world.routers["edge"].vpns["blue"], "p4", level=level)
+    sizes = (0, 1, 7, 8, 110, 120, 127, 128, 505, 520, 16_370, 17_000)
+    sent = [
+        Publish(b"t/%d" % generator.choice((1, 22, 333_333)), bytes(generator.choice(sizes)))
+        for _ in range(60)
+    ]
+    publisher.connection.feed(b"".join(mqtt_encode(packet, level) for packet in sent))
+    assert len(link.accepted.outbox.chunks) == 1
+    world.settle()
+    wanted = [(packet.topic, packet.payload) for packet in sent]
+    for client in (subscriber, older):
+        assert [(packet.topic, packet.payload) for packet in client.take()] == wanted
+    assert link.accepted.client.offered == len(sent)
 
 
 # -- wanted ----------------------------------------------------------------------------------------

@@ -1,5 +1,9 @@
 """vpnrouter.core.connection: bytes in pieces, pauses, and what the edge hears."""
 
+import random
+
+import pytest
+
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.outbox import Channel
@@ -17,9 +21,8 @@ class Framed(Connection):
     def _needed(self) -> int:
         return 1 + self._parts[0][0]
 
-    def consume(self, data: bytes) -> int:
+    def consume(self, data: bytes, pos: int) -> int:
         self.calls += 1
-        pos = 0
         while pos < len(data) and pos + 1 + data[pos] <= len(data) and not self.paused:
             frame = data[pos + 1 : pos + 1 + data[pos]]
             pos += 1 + len(frame)
@@ -79,3 +82,25 @@ def test_hearing_is_dated() -> None:
     connection.context.now_ns = 77
     connection.feed(b"\x05a")
     assert connection.heard_ns == 77
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_large_pieces(seed: int) -> None:
+    """However large the pieces are and wherever they are cut, every frame is handled once and in order."""
+    print(f"seed {seed}")
+    generator = random.Random(seed)
+    frames = [generator.randbytes(generator.randrange(2, 120)) for _ in range(2_000)]
+    for place in generator.sample(range(2_000), 20):
+        frames[place] = b"p"
+    stream = b"".join(bytes((len(frame),)) + frame for frame in frames)
+    connection = Framed()
+    at = 0
+    while at < len(stream):
+        size = generator.choice((1, 100, 5_000, 40_000))
+        connection.feed(stream[at : at + size])
+        at += size
+        if connection.paused and generator.random() < 0.5:
+            connection.resume()
+    while connection.paused:
+        connection.resume()
+    assert connection.frames == frames

@@ -241,7 +241,7 @@ def link(
 def fill(outbox_of: Client) -> None:
     """Leave no room."""
     outbox = outbox_of.connection.outbox
-    outbox.limit = outbox.size
+    outbox.set_limit(outbox.size)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +316,7 @@ def test_a_client_without_room_is_passed_over(kit: ModuleType, world: MemoryRout
     far = link(kit, world, "far/blue")
     publish(world, 4)
     assert len(far.taken()) == 4
-    far.outbox.limit = 0
+    far.outbox.set_limit(0)
     publish(world, 4)
     assert far.taken() == []
     assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 4}
@@ -347,7 +347,7 @@ def test_links_by_priority(kit: ModuleType, world: MemoryRouter) -> None:
     equal = [link(kit, world, f"equal{number}/blue", 2) for number in range(3)]
     publish(world, 9)
     assert [len(far.taken()) for far in equal] == [3, 3, 3]
-    equal[0].outbox.limit = 0
+    equal[0].outbox.set_limit(0)
     message = one(source=equal[1])
     message.path = ["equal2/blue"]
     assert world.vpn().publish(message) == ""
@@ -396,7 +396,7 @@ def test_a_client_that_wants_everything(world: MemoryRouter) -> None:
     # No protocol of clients asks for it yet.
     session.subscriptions["t"].deliver_always = True
     world.vpn().forget_routes(session)
-    other.connection.outbox.limit = 1_000
+    other.connection.outbox.set_limit(1_000)
     publish(world, 4)
     assert (len(greedy.payloads()), len(other.payloads())) == (4, 4)
 

@@ -358,7 +358,7 @@ def test_what_has_no_room_is_recorded_as_discarded(traced: MemoryRouter) -> None
     """Of a run that fits in part, the first messages are delivered and the rest congested."""
     slow = traced.connect("slow", level=4)
     slow.subscribe("some/topic")
-    slow.connection.outbox.limit = len(RUN) // 2
+    slow.connection.outbox.set_limit(len(RUN) // 2)
     traced.connect("p", level=4).raw(RUN)
     events = [
         (event, reason) for event, client, reason, _ in messages_of(traced) if client == "slow"

@@ -91,27 +91,39 @@ def test_a_closed_outbox_takes_nothing() -> None:
 @given(
     frames=st.lists(st.binary(min_size=1, max_size=9), max_size=20),
     at_most=st.integers(1, 30),
-    written=st.lists(st.integers(0, 9), max_size=40),
+    written=st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=40),
 )
 def test_order_survives_partial_writes(
-    frames: list[bytes], at_most: int, written: list[int]
+    frames: list[bytes], at_most: int, written: list[tuple[int, bool]]
 ) -> None:
     """Taking, writing a part and putting back the rest, over and over, sends every byte once and in order."""
     outbox = Outbox([], 1_000)
     for frame in frames:
         outbox.offer(frame, 1)
     sent = b""
-    for count in written:
+    for count, chunks in written:
         if not outbox.chunks:
             break
-        data = outbox.take(at_most)
+        data = write(outbox, at_most, count, chunks=chunks)
         assert len(data) <= max(at_most, 18)
-        sent += data[:count]
-        if data[count:]:
-            outbox.put_back(data, count)
+        sent += data
     rest = b"".join(drained(outbox, at_most))
     assert sent + rest == b"".join(frames)
     assert outbox.size == 0
+
+
+def write(outbox: Outbox, at_most: int, most: int, *, chunks: bool) -> bytes:
+    """Take, write `most` bytes of it at most, and put the rest back; the bytes written."""
+    if chunks:
+        taken = outbox.take_chunks(at_most)
+        data = b"".join(taken)
+        if data[most:]:
+            outbox.put_back_chunks(taken, most)
+    else:
+        data = outbox.take(at_most)
+        if data[most:]:
+            outbox.put_back(data, most)
+    return data[:most]
 
 
 def test_a_slow_consumer_affects_no_other(world: MemoryRouter) -> None:
@@ -150,10 +162,10 @@ def test_the_default_bound(world: MemoryRouter) -> None:
 
 @given(
     st.lists(st.tuples(st.booleans(), st.integers(0, 200)), max_size=12),
-    st.lists(st.tuples(st.integers(1, 600), st.integers(0, 600)), max_size=8),
+    st.lists(st.tuples(st.integers(1, 600), st.integers(0, 600), st.booleans()), max_size=8),
 )
 def test_what_goes_down_with_the_outbox_is_counted(
-    parts: list[tuple[bool, int]], writes: list[tuple[int, int]]
+    parts: list[tuple[bool, int]], writes: list[tuple[int, int, bool]]
 ) -> None:
     """Closing tells how many messages had not left whole, wherever writes were cut; answers do not count."""
     outbox = Outbox([], 1_000_000)
@@ -168,13 +180,10 @@ def test_what_goes_down_with_the_outbox_is_counted(
         else:
             outbox.control(frame)
     sent = 0
-    for at_most, count in writes:
+    for at_most, count, chunks in writes:
         if not outbox.chunks:
             break
-        data = outbox.take(at_most)
-        sent += len(data[:count])
-        if data[count:]:
-            outbox.put_back(data, count)
+        sent += len(write(outbox, at_most, count, chunks=chunks))
     assert outbox.waiting() == sum(end > sent for end in ends)
     assert outbox.close() == sum(end > sent for end in ends)
     assert outbox.close() == outbox.waiting() == 0
@@ -338,3 +347,18 @@ def test_a_lost_client_s_messages_are_counted(world: MemoryRouter) -> None:
     counted = world.vpn("blue").totals()
     assert counted.discards == {"client-not-connected": 7}
     assert counted.tx_msg_count == 0
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=30), st.integers(0, 2_000), st.booleans())
+def test_frames_of_any_sizes_share_a_bound(sizes: list[int], limit: int, closed: bool) -> None:
+    """Of frames of several sizes the first are taken, as many as fit; the others are counted, each once."""
+    run = [encode_publish(b"topic", bytes(size), 4) for size in sizes]
+    outbox = Outbox([], limit)
+    if closed:
+        outbox.close()
+    fit = 0
+    while not closed and fit < len(run) and sum(map(len, run[: fit + 1])) <= limit:
+        fit += 1
+    assert outbox.offer_mixed(b"".join(run), len(run)) == fit
+    assert (outbox.messages, outbox.discarded) == (fit, len(run) - fit)
+    assert b"".join(outbox.chunks) == b"".join(run[:fit])

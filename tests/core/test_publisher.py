@@ -103,7 +103,7 @@ def busy(kit: ModuleType, sample: float) -> MemoryRouter:
     one.subscribe("picky", selector=parse_selector("wanted = 'yes'"))
     one.subscribe("links")
     other.subscribe("links")
-    four.connection.outbox.limit = 300
+    four.connection.outbox.set_limit(300)
     return world
 
 

@@ -168,7 +168,7 @@ class End(Connection):
         self.heard = b""
         self.gone: list[str] = []
 
-    def consume(self, data: bytes) -> int:
+    def consume(self, data: bytes, pos: int) -> int:
         """Keep the bytes."""
         self.heard += data
         return len(data)

@@ -283,10 +283,10 @@ class Heard(Connection):
         self.heard = b""
         self.reason = ""
 
-    def consume(self, data: bytes) -> int:
+    def consume(self, data: bytes, pos: int) -> int:
         """Send the bytes back."""
-        self.heard += data
-        self.outbox.control(data)
+        self.heard += data[pos:]
+        self.outbox.control(data[pos:])
         return len(data)
 
     def lost(self, reason: str) -> None:

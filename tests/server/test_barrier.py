@@ -58,7 +58,7 @@ class Bad(Connection):
         self.left = ends_badly
         self.told: list[str] = []
 
-    def consume(self, data: bytes) -> int:
+    def consume(self, data: bytes, pos: int) -> int:
         raise Planted("in feed")
 
     def lost(self, reason: str) -> None:

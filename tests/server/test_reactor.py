@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import select
 import socket
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.access import AclProfile
+from vpnrouter.core.backpressure import HOLD_NS
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -206,7 +208,7 @@ def test_partial_writes(stage: Stage) -> None:
 def test_a_slow_consumer_loses_its_own_messages(stage: Stage) -> None:
     """Beyond the outbox's bound messages for the slow one are dropped; another gets them all."""
     slow = stage.client("slow", "#", buffer_bytes=1)
-    stage.vpn.clients["slow"].outbox.limit = 50_000
+    stage.vpn.clients["slow"].outbox.set_limit(50_000)
     quick = stage.client("quick", "#")
     publisher = stage.client("p")
     for _ in range(100):
@@ -221,6 +223,46 @@ def test_a_slow_consumer_loses_its_own_messages(stage: Stage) -> None:
         got += len(slow.packets())
         stage.run()
     assert got + outbox.discarded == 100
+
+
+def test_a_publisher_waits_for_a_receiver_that_reads(stage: Stage) -> None:
+    """A receiver that takes less in a round than a publisher sends loses nothing: the publisher is left unread."""
+    subscriber = stage.client("s", "#", buffer_bytes=50_000)
+    outbox = stage.vpn.clients["s"].outbox
+    outbox.set_limit(2_000_000)
+    publisher = stage.client("p")
+    frame = encode(Publish(b"a/b", bytes(16_384)), 5)
+    stream = memoryview(frame * 500)
+    sent = got = 0
+    while got < len(stream):
+        with contextlib.suppress(BlockingIOError):
+            sent += publisher.sock.send(stream[sent:])
+        stage.reactor.round()
+        with contextlib.suppress(BlockingIOError):
+            got += len(subscriber.sock.recv(40_000))
+        assert outbox.discarded == 0
+    assert got == len(stream)
+    assert stage.router.context.backpressure.holds > 10
+
+
+def test_a_receiver_that_does_not_read_holds_a_publisher_up_once(stage: Stage) -> None:
+    """Its publisher is read again after HOLD_NS; after that its messages are discarded, and nobody waits."""
+    stage.client("slow", "#", buffer_bytes=1)
+    outbox = stage.vpn.clients["slow"].outbox
+    outbox.set_limit(400_000)
+    publisher = stage.client("p")
+    frame = encode(Publish(b"a/b", bytes(16_384)), 5)
+    sent = 0
+    backpressure = stage.router.context.backpressure
+    while sent < 100 * len(frame):
+        with contextlib.suppress(BlockingIOError):
+            sent += publisher.sock.send(frame[sent % len(frame) :])
+        stage.reactor.round(1.0)
+    stage.run()
+    assert backpressure.holds == 1
+    assert backpressure.held_ns >= HOLD_NS
+    assert outbox.discarded > 50
+    assert outbox.discarded + outbox.messages == 100
 
 
 def test_a_peer_that_vanishes(stage: Stage) -> None:
@@ -423,7 +465,7 @@ class Busy(Connection):
         self.cost_ns = cost_ns
         self.spent_ns = 0
 
-    def consume(self, data: bytes) -> int:
+    def consume(self, data: bytes, pos: int) -> int:
         self.stage.clock.now_ns += self.cost_ns
         self.spent_ns += self.cost_ns
         return len(data)

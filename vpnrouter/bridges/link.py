@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from typing_extensions import override
+
 from vpnrouter import limits
 from vpnrouter.bridges.counters import ControlTally
 from vpnrouter.bridges.half_events import HalfEvent
@@ -276,10 +278,14 @@ class Link(LinkEnd):
 
     # -- input -----------------------------------------------------------------------------------
 
-    def consume(self, data: bytes) -> int:
-        """Handle the frames in `data`. Returns where the unfinished rest begins, -1 when the link is closed."""
+    @override
+    def largest(self) -> int:
+        return self.max_frame
+
+    @override
+    def consume(self, data: bytes, pos: int) -> int:
         try:
-            pos = self._consume(data)
+            pos = self._handle(data, pos)
         except ProtocolError as error:
             if error.reason_code == codes.NOT_A_LINK and data[0] == TLS_HANDSHAKE:
                 self.book.log.tls_met(self.peer)
@@ -291,8 +297,7 @@ class Link(LinkEnd):
             own.flow.taker.flush()
         return pos
 
-    def _consume(self, data: bytes) -> int:
-        pos = 0
+    def _handle(self, data: bytes, pos: int) -> int:
         end = len(data)
         context = self.context
         while pos < end and not self.paused:
@@ -338,7 +343,7 @@ class Link(LinkEnd):
 
     def _within(self, data: bytes) -> None:
         """Handle the frames within a COMPRESSED frame. Those behind a pause wait until it is over."""
-        pos = self._consume(data)
+        pos = self._handle(data, 0)
         if self.paused and 0 <= pos < len(data):
             self._left = data[pos:]
 

@@ -408,7 +408,7 @@ class PeerHalf(Deriver):
         first = link.client is None
         client = link.join(vpn, name, hello.router, hello.local_vpn)
         client.peer_bridge = hello.bridge
-        link.outbox.limit = admission.profile.max_outbox_bytes
+        link.outbox.set_limit(admission.profile.max_outbox_bytes)
         vpn.occupy(admission.username.name)
         self.mapping = book.out_mapping(vpn.name, hello.router, hello.local_vpn)
         client.rename(self.mapping)

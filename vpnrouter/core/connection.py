@@ -6,7 +6,7 @@ socket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.pre_login_limits import BufferedBytes, PendingConnections, PendingLogin
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.turn import TurnContext
+
+
+APART_BYTES: Final = 4_096
+"""Bytes behind the rest of an incomplete frame from which on they are not copied to stand behind it."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -68,7 +72,7 @@ class Connection(TimerTarget):
     def __init__(self, context: TurnContext, peer: str, limit: int) -> None:
         self.context = context
         self.peer = peer
-        self.outbox = Outbox(context.ready, limit)
+        self.outbox = Outbox(context.ready, limit, context.backpressure.outboxes())
         self.certificate: PeerCertificate | None = None
         self.binding = b""
         self.closing = False
@@ -174,27 +178,52 @@ class Connection(TimerTarget):
         context = self.context
         self.heard_ns = context.now_ns
         context.work = 0
+        start = 0
         if self._parts:
-            self._have += len(data)
-            self._parts.append(data)
-            if self._have < self._needed():
-                if self._have > self._spare:
-                    self._count()
-                return
-            data = b"".join(self._parts)
-            self._parts.clear()
-            # A microsecond for each KB: a long frame is joined in one turn and handled in another.
-            context.work = len(data) >> 10
-            if self._counted:
-                self._count()
+            needed = self._needed()
+            start = needed - self._have
+            if 0 < start <= len(data) - APART_BYTES:
+                # The frame at the front is completed by itself: what follows it need not be copied.
+                front = b"".join([*self._parts, data[:start]])
+                self._empty_parts()
+                rest = 0 if self.paused else self.consume(front, 0)
+                if rest < 0:
+                    return
+                if self.paused or rest < len(front):
+                    data = front[rest:] + data[start:]
+                    start = 0
+            else:
+                self._have += len(data)
+                self._parts.append(data)
+                if self._have < needed:
+                    if self._have > self._spare:
+                        self._count()
+                    return
+                data = b"".join(self._parts)
+                start = 0
+                self._empty_parts()
+                # A microsecond for each KB: a long frame is joined in one turn and handled in another.
+                context.work = len(data) >> 10
+        self._consume(data, start)
+
+    def _empty_parts(self) -> None:
+        self._parts.clear()
+        if self._counted:
+            self._count()
+
+    def _consume(self, data: bytes, pos: int) -> None:
+        """Handle what has arrived, from `pos` on; keep what is not complete, and all while the connection is paused."""
         if self.paused:
-            self._keep(data)
+            self._keep(data[pos:])
             return
-        rest = self.consume(data)
+        rest = self.consume(data, pos)
         if rest >= 0 and rest < len(data):
             self._keep(data[rest:])
         if self.outbox.size > self.outbox.limit:
             self._choke()
+        backpressure = self.context.backpressure
+        if backpressure.crowded:
+            backpressure.hold(self, self.context.now_ns)
 
     def _keep(self, data: bytes) -> None:
         self._parts.append(data)
@@ -254,25 +283,38 @@ class Connection(TimerTarget):
         self.paused = False
         if self._parts:
             data = b"".join(self._parts)
-            self._parts.clear()
-            if self._counted:
-                self._count()
-            rest = self.consume(data)
-            if rest >= 0 and rest < len(data):
-                self._keep(data[rest:])
-            if self.outbox.size > self.outbox.limit:
-                self._choke()
+            self._empty_parts()
+            self._consume(data, 0)
         channel = self.outbox.channel
         if channel is not None:
             channel.wake()
 
     def _needed(self) -> int:
-        """Return the length of the frame at the front, so that a long one is joined once."""
+        """Return the length of the frame at the front, so that a long one is joined once; 0 if that is unknown.
+
+        MQTT and links frame alike (varint.py).
+        """
+        first = self._parts[0]
+        if len(first) < 5:
+            return 0
+        length = 0
+        shift = 0
+        for index in range(1, 5):
+            byte = first[index]
+            length |= (byte & 127) << shift
+            if byte < 128:
+                # A length beyond the bound is for `consume` to refuse.
+                return min(length, self.largest()) + index + 1
+            shift += 7
         return 0
 
-    def consume(self, data: bytes) -> int:
-        """Handle whole frames; return where the first incomplete one begins, -1 when closed."""
-        raise AssertionError(data)
+    def largest(self) -> int:
+        """Bytes of the largest frame that the peer may send."""
+        raise AssertionError(self)
+
+    def consume(self, data: bytes, pos: int) -> int:
+        """Handle whole frames from `pos` on; return where the first incomplete one begins, -1 when closed."""
+        raise AssertionError(data, pos)
 
     @property
     def stranger(self) -> bool:

@@ -1,9 +1,10 @@
 """Forwards Direct messages in batches: from a received chunk to outboxes, without an object for each message.
 
 A QoS 0 PUBLISH is a topic slice, a look-up in the message VPN's route cache, and an append of the received frame to
-each receiver's outbox. Consecutive frames with the same topic and size form a run and cross as one slice. Rarer ones
-(properties, retain, a bad topic, a sampled message with unusual receivers) are left to the caller, frame by frame.
-For messages of a run that are picked for tracing, one ingress event is added each, and one event for each receiver.
+each receiver's outbox. Consecutive frames that go to the same receivers, whatever their topics and sizes, cross as one
+slice. Rarer ones (properties, retain, a bad topic, a sampled message with unusual receivers) are left to the caller,
+frame by frame. For messages of a run that are picked for tracing, one ingress event is added each, and one event for
+each receiver.
 
 The frame form is MQTT's: type byte, variable length, topic length, topic, [property length,] payload.
 A link's DIRECT frame has the form of MQTT 5, so that the same code serves bridges.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast, final
 
-from librt.strings import read_i64_le
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
 
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
@@ -27,15 +28,23 @@ from vpnrouter.limits import TURN_OFFERS
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.trace.recorder import Context
 from vpnrouter.wire.mqtt.encode import publish_prefix
+from vpnrouter.wire.varint import frame_end
 
 if TYPE_CHECKING:
+    from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.tracing import TraceParent
     from vpnrouter.trace.sampler import Sampler
 
 
+PUBLISH_QOS0: Final = 0x30
+"""PUBLISH, QoS 0, neither duplicate nor retained (MQTT 3.1.1, 3.3.1); and the link's DIRECT."""
+
 WORD: Final = 8
+
+SLICE_BYTES: Final = 512
+"""More bytes than these are copied by a slice, fewer word by word: that costs less than an object."""
 
 COMPILED: Final = not __file__.endswith(".py")
 """Whether this module is the compiled one: only there do eight-byte loads cost less than a call."""
@@ -172,6 +181,49 @@ def reframe(run: bytes, count: i64, size: i64, start: i64, topic: bytes, level: 
     return b"".join(parts)
 
 
+def reframe_mixed(run: bytes, level: int) -> bytes:
+    """Whole frames of any sizes in the other protocol level's form."""
+    out = BytesWriter()
+    at: i64 = 0
+    end: i64 = len(run)
+    while at < end:
+        following = frame_end(run, at)
+        body: i64 = at + 2
+        while run[body - 1] > 127:
+            body += 1
+        high: i64 = run[body]
+        low: i64 = run[body + 1]
+        topic_end: i64 = body + 2 + (high << 8 | low)
+        out.append(PUBLISH_QOS0)
+        left: i64 = following - body - 1
+        if level == 5:
+            left += 2
+        while left > 127:
+            out.append(left & 127 | 128)
+            left >>= 7
+        out.append(left)
+        _copy(out, run, body, topic_end)
+        if level == 5:
+            out.append(0)
+            _copy(out, run, topic_end, following)
+        else:
+            _copy(out, run, topic_end + 1, following)
+        at = following
+    return out.getvalue()
+
+
+def _copy(out: BytesWriter, buf: bytes, at: i64, end: i64) -> None:
+    if not COMPILED or end - at > SLICE_BYTES:
+        out.write(buf[at:end])
+        return
+    while end - at >= WORD:
+        write_i64_le(out, read_i64_le(buf, at))
+        at += WORD
+    while at < end:
+        out.append(buf[at])
+        at += 1
+
+
 def trace(publisher: Publisher, message: Message, parent: TraceParent | None = None) -> None:
     """Make `message` a traced one and record its ingress: in a trace of its own, or in that of `parent`."""
     router_context = publisher.vpn.context
@@ -299,31 +351,36 @@ def _record(
     )
 
 
-PUBLISH_QOS0: Final = 0x30
-"""PUBLISH, QoS 0, neither duplicate nor retained (MQTT 3.1.1, 3.3.1); and the link's DIRECT."""
-
-
 def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     """Forward the plain Direct frames that begin at `pos`; return the position of the first other byte. Raises nothing.
 
     Stops at an incomplete frame, at any other packet, at frames that need the careful path or are wrong, and when this
     turn has done enough.
+
+    Frames wait until one comes that goes to other receivers, and are then forwarded in one piece: `held` of them, from
+    `held_at` to `pos`, for the receivers of `waiting`.
     """
     vpn = publisher.vpn
     routes = vpn.cache.entries
     table = vpn.route_table
     rule = publisher.rule
     router_context = vpn.context
-    losses = router_context.discard_rows
     emits = router_context.emits
     picking = publisher.picking
     sampler = publisher.sampler
+    # What comes over a link leaves over another one only by the careful path.
+    over_links = not publisher.subscriber.is_link
     extra: i64 = publisher.extra
     max_frame: i64 = publisher.max_frame
     offers: i64 = 0
+    waiting: Route | None = None
+    held: i64 = 0
+    held_at: i64 = 0
+    held_size: i64 = 0
+    held_start: i64 = 0
     while end - pos > 4:
         if buf[pos] != PUBLISH_QOS0:
-            return pos
+            break
         length: i64 = buf[pos + 1]
         body: i64 = pos + 2
         if length > 127:
@@ -331,23 +388,23 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
             length = (length & 127) | (second & 127) << 7
             body = pos + 3
             if second == 0:
-                return pos
+                break
             if second > 127:
                 third: i64 = buf[pos + 3]
                 if third > 127 or third == 0:
-                    return pos
+                    break
                 length |= third << 14
                 body = pos + 4
         following: i64 = body + length
         size: i64 = following - pos
         if following > end or size > max_frame or length < 2:
-            return pos
+            break
         high: i64 = buf[body]
         low: i64 = buf[body + 1]
         topic_end: i64 = body + 2 + (high << 8 | low)
         start: i64 = topic_end + extra
         if start > following or (extra == 1 and buf[topic_end] != 0):
-            return pos
+            break
         topic_size: i64 = topic_end - body - 2
         near = table.find(buf, body + 2, topic_size) if COMPILED and topic_size >= WORD else None
         if near is not None:
@@ -361,16 +418,16 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                     table.put(route)
             else:
                 if router_context.work > router_context.allowance:
-                    return pos
+                    break
                 try:
                     route = vpn.resolve(topic)
                 except TopicError:
-                    return pos
+                    break
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
-            return pos
+            break
         plain = route.plain
         if not plain and route.guard is not None and not route.may_put(publisher.username, rule):
-            return pos
+            break
         if picking is not None:
             sampler = publisher.sampler_for(route)
         left: i64 = sampler.left
@@ -384,53 +441,109 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
             if most > 1:
                 count = run_length(buf, pos, start - pos, size, most)
                 following = pos + count * size
-        run = buf[pos:following]
         publisher.messages += count
         publisher.bytes_ += following - pos
-        if left <= count:
-            if plain and not emits:
-                forward_sampled(publisher, sampler, route, run, count, size, start - pos)
-            else:
-                sampler.next()
-                _traced(publisher, route, run, start - pos)
-        else:
+        if left > count and waiting is not None and _same_receivers(waiting, route):
             sampler.left = left - count
-            if not plain:
-                _everyone(publisher, route, run, count, size, start - pos)
-            elif extra:
-                for outbox in route.plain5:
-                    outbox.offer(run, count)
-                if route.plain4:
-                    other = reframe(run, count, size, start - pos, route.raw, 4)
-                    for outbox in route.plain4:
-                        outbox.offer(other, count)
-                    publisher.delivered += count
-                elif route.plain5:
-                    publisher.delivered += count
+            held += count
+            held_size = 0
+        else:
+            if waiting is not None:
+                _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
+                waiting = None
+            if left <= count:
+                if plain and not emits:
+                    run = buf[pos:following]
+                    forward_sampled(publisher, sampler, route, run, count, size, start - pos)
                 else:
-                    publisher.unmatched += count
-                    if losses is not None:
-                        losses.unmatched(publisher, route, count)
+                    sampler.next()
+                    _traced(publisher, route, buf[pos:following], start - pos)
             else:
-                for outbox in route.plain4:
-                    outbox.offer(run, count)
-                if route.plain5:
-                    other = reframe(run, count, size, start - pos, route.raw, 5)
-                    for outbox in route.plain5:
-                        outbox.offer(other, count)
-                    publisher.delivered += count
-                elif route.plain4:
-                    publisher.delivered += count
+                sampler.left = left - count
+                if route.uniform and (plain or over_links):
+                    waiting = route
+                    held = count
+                    held_at = pos
+                    held_size = size
+                    held_start = start - pos
+                elif plain:
+                    _forward(publisher, route, b"", count, size, start - pos)
                 else:
-                    publisher.unmatched += count
-                    if losses is not None:
-                        losses.unmatched(publisher, route, count)
+                    _everyone(publisher, route, buf[pos:following], count, size, start - pos)
         pos = following
         offers += len(route.plain4) + len(route.plain5)
         if offers > TURN_OFFERS:
             router_context.work += router_context.allowance + 1
-            return pos
+            break
+    if waiting is not None:
+        _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
     return pos
+
+
+def _same_receivers(one: Route, other: Route) -> bool:
+    """True when frames of both routes go to the same outboxes, and to nobody else."""
+    if one is other:
+        return True
+    if not other.uniform or one.one_link is not other.one_link:
+        return False
+    return _same_outboxes(one.plain4, other.plain4) and _same_outboxes(one.plain5, other.plain5)
+
+
+def _same_outboxes(one: list[Outbox], other: list[Outbox]) -> bool:
+    if one is other:
+        return True
+    count: i64 = len(one)
+    if len(other) != count:
+        return False
+    at: i64 = 0
+    while at < count:
+        if one[at] is not other[at]:
+            return False
+        at += 1
+    return True
+
+
+def _forward(
+    publisher: Publisher, route: Route, run: bytes, count: i64, size: i64, start: i64
+) -> None:
+    """Forward `count` frames to the plain receivers of `route`, and to the link, if it has one.
+
+    They are of `size` bytes each and have the topic of `route`, or are mixed and `size` is 0.
+    """
+    if route.empty:
+        publisher.unmatched += count
+        losses = publisher.vpn.context.discard_rows
+        if losses is not None:
+            losses.unmatched(publisher, route, count)
+        return
+    publisher.delivered += count
+    link = route.one_link
+    form4 = form5 = run
+    if publisher.extra:
+        if route.plain4:
+            form4 = _other_form(run, count, size, start, route, 4)
+    elif route.plain5 or link is not None:
+        form5 = _other_form(run, count, size, start, route, 5)
+    if size:
+        for outbox in route.plain4:
+            outbox.offer(form4, count)
+        for outbox in route.plain5:
+            outbox.offer(form5, count)
+        if link is not None:
+            link.outbox.offer(form5, count)
+    else:
+        for outbox in route.plain4:
+            outbox.offer_mixed(form4, count)
+        for outbox in route.plain5:
+            outbox.offer_mixed(form5, count)
+        if link is not None:
+            link.outbox.offer_mixed(form5, count)
+    if link is not None:
+        link.offered += count
+
+
+def _other_form(run: bytes, count: i64, size: i64, start: i64, route: Route, level: int) -> bytes:
+    return reframe(run, count, size, start, route.raw, level) if size else reframe_mixed(run, level)
 
 
 def _traced(publisher: Publisher, route: Route, frame: bytes, start: i64) -> None:

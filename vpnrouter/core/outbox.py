@@ -7,14 +7,22 @@ are always taken: they are few, and the protocol needs them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter.wire.varint import DIRECT_MASK, MESSAGE, frame_end, messages_from
 
 if TYPE_CHECKING:
     from vpnrouter.wire.link.compressed import LinkPacker
+
+
+PAUSE_AFTER_BYTES: Final = 131_072
+"""Bytes that a receiver has to take before its publishers are left unread for it once more."""
+
+COARSE_BYTES: Final = 4_096
+COARSE_MOST: Final = 64
+"""Chunks that have so many bytes on average are written as they are, so many at most."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -58,12 +66,18 @@ class Outbox:
 
     `ready` is the router's list of outboxes to flush at the end of the round. `messages` and `bytes_` count accepted
     Direct messages and bytes, `discarded` those without room, which `losses` reports in traces unless it is None.
+    `pressed`: publishers are left unread until no more than `high` bytes wait here (backpressure.py); the outbox put
+    itself on `crowded`, another list of the whole router, or None where nobody looks at it.
     With a `packer`, set once and never taken away, content is packed at the moment it is taken.
     """
 
     __slots__ = (
+        "_backpressure",
+        "_crowded",
         "_cut",
+        "_left",
         "_packed_sent",
+        "_pause_after",
         "_skip",
         "_taken_cut",
         "_taken_packed_sent",
@@ -74,17 +88,28 @@ class Outbox:
         "closed",
         "dirty",
         "discarded",
+        "high",
         "limit",
         "losses",
         "messages",
         "packer",
+        "pressed",
         "ready",
         "size",
     )
 
-    def __init__(self, ready: list[Outbox], limit: int) -> None:
+    def __init__(
+        self, ready: list[Outbox], limit: int, crowded: list[Outbox] | None = None
+    ) -> None:
         self.ready = ready
-        self.limit = limit
+        self._crowded = crowded
+        self.pressed = False
+        self.limit = 0
+        self.high = 0
+        # Bytes that have left since publishers were last left unread, and how many must before they are again.
+        self._left = 0
+        self._pause_after = 0
+        self.set_limit(limit)
         self.chunks: list[bytes] = []
         self.size = 0
         self.dirty = False
@@ -106,17 +131,37 @@ class Outbox:
         self._taken_packed_sent = -1
         self.channel: Channel | None = None
 
+    def set_limit(self, limit: int) -> None:
+        """Bound what waits here to `limit` bytes; beyond a quarter of that publishers are left unread for a moment."""
+        self.limit = limit
+        self.high = limit // 4
+        self._pause_after = min(PAUSE_AFTER_BYTES, self.high)
+        self._left = self._pause_after
+
+    def has_left(self, count: int) -> None:
+        """Note that `count` bytes have left, and that there is room again where no more than `high` wait."""
+        self._left += count
+        if self.pressed and self.size <= self.high:
+            self.pressed = False
+
     def offer(self, data: bytes, count: int) -> int:
         """Append `count` Direct frames of equal size, as many as fit; count the rest as discarded.
 
         Returns how many were taken, the first ones.
         """
         length = len(data)
-        if self.size + length > self.limit or self.closed:
-            data, count = self._fitting(data, count)
-            if count == 0:
-                return 0
-            length = len(data)
+        if self.size + length > self.high or self.closed:
+            if self._left >= self._pause_after and not self.closed:
+                crowded = self._crowded
+                if crowded is not None:
+                    self._left = 0
+                    self.pressed = True
+                    crowded.append(self)
+            if self.size + length > self.limit or self.closed:
+                data, count = self._fitting(data, count)
+                if count == 0:
+                    return 0
+                length = len(data)
         self.chunks.append(data)
         self.size += length
         self.messages += count
@@ -134,6 +179,31 @@ class Outbox:
         if losses is not None and count > fit:
             losses.add(data, fit * unit, unit, count - fit)
         return data[: fit * unit], fit
+
+    def offer_mixed(self, data: bytes, count: int) -> int:
+        """Append `count` Direct frames of any sizes, as many as fit; count the rest as discarded.
+
+        Returns how many were taken, the first ones.
+        """
+        room = self.limit - self.size
+        if len(data) <= room and not self.closed:
+            return self.offer(data, count)
+        at: i64 = 0
+        taken = 0
+        if not self.closed:
+            while (following := frame_end(data, at)) <= room:
+                taken += 1
+                at = following
+        self.discarded += count - taken
+        losses = self.losses
+        if losses is not None:
+            end = len(data)
+            rest = at
+            while rest < end:
+                following = frame_end(data, rest)
+                losses.add(data, rest, following - rest, 1)
+                rest = following
+        return self.offer(data[:at], taken) if taken else 0
 
     def control(self, data: bytes) -> None:
         """Append a control frame; never discarded."""
@@ -210,6 +280,46 @@ class Outbox:
             at = end
         self._skip = at - sent
         self._cut = cut
+
+    def is_coarse(self) -> bool:
+        """Whether to write the chunks as they are: to join so few large ones would cost more."""
+        count = len(self.chunks)
+        return (
+            1 < count <= COARSE_MOST and self.size >= count * COARSE_BYTES and self.packer is None
+        )
+
+    def take_chunks(self, at_most: int) -> list[bytes]:
+        """Remove and return the oldest chunks, about `at_most` bytes (one chunk may be more). Not with a packer."""
+        self._taken_skip = self._skip
+        self._taken_cut = self._cut
+        self._skip = 0
+        self._cut = False
+        taken = self.chunks
+        total = 0
+        count = 0
+        for chunk in taken:
+            if total and total + len(chunk) > at_most:
+                break
+            total += len(chunk)
+            count += 1
+        self.chunks = taken[count:]
+        self.size -= total
+        del taken[count:]
+        return taken
+
+    def put_back_chunks(self, chunks: list[bytes], sent: int) -> None:
+        """Return to the front what a write did not take of `chunks`, as `take_chunks` gave them, from `sent` on."""
+        index = 0
+        while sent >= len(chunks[index]):
+            sent -= len(chunks[index])
+            index += 1
+            self._taken_skip = 0
+            self._taken_cut = False
+        rest = chunks[index + 1 :]
+        for chunk in rest:
+            self.size += len(chunk)
+        self.chunks = rest + self.chunks
+        self.put_back(chunks[index], sent)
 
     def waiting(self) -> int:
         """How many messages wait here, those of which only a part has left among them."""

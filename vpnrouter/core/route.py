@@ -14,6 +14,7 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import (
     FRAME_MQTT4,
     FRAME_MQTT5,
+    FRAME_OWN,
     EndpointSubscriber,
     Subscriber,
     Subscription,
@@ -185,9 +186,11 @@ class Route:
     guaranteed message goes as Direct. `missing_queue`: the topic names a queue that does not exist;
     `guard` is the queue that it names; publishers need a permission for it (refusals.py). `guarded`:
     one of these two is set.
-    `plain` is True when only `plain4` and `plain5` matter. `raw` is the topic's bytes, `stamp` is forward.py's,
-    `allowed_by` the last publish rule that let its publisher through. `lost` messages of `lost_of` that nobody
-    wanted are in no row yet (discard_rows.py). `sampler` is what `picking` (a TopicSamplers) chose for the topic.
+    `plain` is True when only `plain4` and `plain5` matter. `uniform`: there are receivers, and besides those two only
+    `one_link`, which takes any frame; frames of such routes that have the same receivers cross together.
+    `raw` is the topic's bytes, `stamp` is forward.py's, `allowed_by` the last publish rule that let its publisher
+    through. `lost` messages of `lost_of` that nobody wanted are in no row yet (discard_rows.py). `sampler` is what
+    `picking` (a TopicSamplers) chose for the topic.
     """
 
     __slots__ = (
@@ -222,6 +225,7 @@ class Route:
         "stamp",
         "topic",
         "turn",
+        "uniform",
     )
 
     def __init__(self, topic: str, raw: bytes) -> None:
@@ -256,6 +260,7 @@ class Route:
         self.turn = 0
         self.link_turn = 0
         self.plain = True
+        self.uniform = False
 
     @property
     def empty(self) -> bool:
@@ -418,6 +423,10 @@ def build(
         route.many_links = True
     elif route.links and not route.links[0].selective:
         route.one_link = route.links[0].subscriber
+    if route.plain:
+        route.uniform = not route.empty
+    elif route.one_link is not None and route.one_link.frame != FRAME_OWN:
+        route.uniform = not (route.special or route.groups or route.endpoints)
     return route
 
 

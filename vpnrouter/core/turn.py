@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter import limits
+from vpnrouter.core.backpressure import Backpressure
 from vpnrouter.core.fault_barrier import FaultBarrier
 from vpnrouter.core.pre_login_limits import BufferedBytes
 from vpnrouter.core.timers import Jobs, Timers
@@ -49,6 +50,7 @@ class TurnContext:
     __slots__ = (
         "_offset_ns",
         "allowance",
+        "backpressure",
         "barrier",
         "committing",
         "events",
@@ -83,6 +85,7 @@ class TurnContext:
         self.partials = BufferedBytes(limits.PARTIAL_BYTES_ALL)
         self.outboxes = BufferedBytes(limits.UNREAD_BYTES, unread=True)
         self.ready: list[Outbox] = []
+        self.backpressure = Backpressure()
         # Outboxes that hold much; the edge flushes them last.
         self.large: deque[Outbox] = deque()
         self.streams = 0

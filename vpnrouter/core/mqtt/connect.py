@@ -194,7 +194,7 @@ class ConnectHandler:
                 session = None
             else:
                 present = True
-        connection.outbox.limit = admission.profile.max_outbox_bytes
+        connection.outbox.set_limit(admission.profile.max_outbox_bytes)
         if session is None:
             session = MqttSession(vpn, client_id, connection.outbox, owner)
             vpn.clients[client_id] = session

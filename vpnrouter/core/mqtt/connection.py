@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast, final
 
 from mypy_extensions import i64
+from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.connection import Connection
@@ -147,11 +148,10 @@ class MqttConnection(Connection):
 
     # -- input -----------------------------------------------------------------------------------
 
-    def consume(self, data: bytes) -> int:
-        """Handle the packets in `data`. Returns where the unfinished rest begins, -1 when the connection has ended."""
+    @override
+    def consume(self, data: bytes, pos: int) -> int:
         if self.state == ENDED:
             return -1
-        pos = 0
         end = len(data)
         context = self.context
         try:
@@ -189,20 +189,9 @@ class MqttConnection(Connection):
             return -1
         return pos
 
-    def _needed(self) -> int:
-        first = self._parts[0]
-        if len(first) < 5:
-            return 0
-        length = 0
-        shift = 0
-        for index in range(1, 5):
-            byte = first[index]
-            length |= (byte & 127) << shift
-            if byte < 128:
-                # A length beyond the bound is for frame_at to refuse.
-                return min(length, self.max_packet) + index + 1
-            shift += 7
-        return 0
+    @override
+    def largest(self) -> int:
+        return self.max_packet
 
     def _handle(self, data: bytes, pos: int, length: int) -> None:
         kind = data[pos] >> 4

@@ -19,6 +19,7 @@ from vpnrouter.core.fault_barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
 from vpnrouter.limits import TURN_WORK
 from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,8 +91,9 @@ def flush_ready(context: TurnContext) -> None:
             context.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
     ready = context.ready
     large = context.large
+    backpressure = context.backpressure
     until_ns = 0
-    while ready or large:
+    while ready or large or backpressure.step(context.now_ns):
         batch = ready[:]
         ready.clear()
         for outbox in batch:
@@ -199,16 +201,12 @@ class SocketChannel(Channel):
     def _write(self) -> None:
         outbox = self.connection.outbox
         while outbox.size:
-            data = outbox.take(SEND_BYTES)
             try:
-                sent = self.sock.send(data)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
+                sent = self._send(outbox)
             except OSError as error:
                 self.reactor.lose(self, error.strerror or str(error))
                 return
-            if sent < len(data):
-                outbox.put_back(data, sent)
+            if sent >= 0:
                 connection = self.connection
                 connection.stuck_with(outbox.size)
                 if sent and connection.choked:
@@ -232,6 +230,25 @@ class SocketChannel(Channel):
             self.reactor.epoll.modify(self.fd, self._interest())
         if connection.choked:
             connection.eased()
+
+    def _send(self, outbox: Outbox) -> int:
+        """Write once from the front of `outbox`. Returns -1 when all of that left, else how many bytes did."""
+        coarse = outbox.is_coarse()
+        chunks = outbox.take_chunks(SEND_BYTES) if coarse else [outbox.take(SEND_BYTES)]
+        total = 0
+        for chunk in chunks:
+            total += len(chunk)
+        try:
+            sent = self.sock.sendmsg(chunks) if coarse else self.sock.send(chunks[0])
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent < total:
+            if coarse:
+                outbox.put_back_chunks(chunks, sent)
+            else:
+                outbox.put_back(chunks[0], sent)
+        outbox.has_left(sent)
+        return -1 if sent == total else sent
 
     def _interest(self) -> int:
         if self.connection.paused:
@@ -275,6 +292,7 @@ class Reactor:
         self.context = router.context
         self.pre_login_limits = router.pre_login_limits
         self.spare = SpareDescriptor()
+        self.context.backpressure.active = True
         self.epoll = select.epoll()
         self.accept_errors = 0
         self.accepts_refused = 0
@@ -367,9 +385,14 @@ class Reactor:
         """
         self.wanted = False
         context = self.context
-        events = self.epoll.poll(0.0 if context.large else wait_s, ROUND_EVENTS)
+        held_ns = context.backpressure.next_ns()
+        if context.large:
+            wait_s = 0.0
+        elif held_ns:
+            wait_s = min(wait_s, max(0.0, (held_ns - time.monotonic_ns()) / SECOND_NS))
+        events = self.epoll.poll(wait_s, ROUND_EVENTS)
         if not events:
-            if not context.large:
+            if not context.large and not held_ns:
                 return False
             self.set_clocks()
             flush_ready(context)

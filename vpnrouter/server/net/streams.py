@@ -319,6 +319,7 @@ async def _write(context: RouterContext, connection: Connection, channel: Stream
                     channel.cut("closed")
                     return
                 channel.sending = None
+                outbox.has_left(len(data))
                 if connection.stuck:
                     connection.stuck_with(outbox.size)
                 if connection.choked:
