@@ -28,6 +28,13 @@ MESSAGE_BYTES: Final = 10_000_000
 OUTBOX_BYTES: Final = 4_194_304
 """Bytes waiting for one slow client. Beyond: Direct messages for it are discarded and counted."""
 
+PUBLISHER_HELD_NS: Final = 10_000_000
+"""Nanoseconds for which a publisher of Direct messages is left unread at most, while a quarter of what may wait for one
+of its receivers does. Beyond: it is read again, and what has no room is discarded and counted."""
+
+PAUSE_AFTER_BYTES: Final = 131_072
+"""Bytes that a receiver has to take before its publishers are left unread for it once more. Until then they are not."""
+
 FAULT_PLACES: Final = 1_000
 """Places in the code whose contained faults are told apart, so that one that repeats does not hide the others.
 Beyond: the one that came longest ago is told at once when it comes again."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.core.access import AclProfile
-from vpnrouter.core.backpressure import HOLD_NS
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
@@ -246,7 +246,7 @@ def test_a_publisher_waits_for_a_receiver_that_reads(stage: Stage) -> None:
 
 
 def test_a_receiver_that_does_not_read_holds_a_publisher_up_once(stage: Stage) -> None:
-    """Its publisher is read again after HOLD_NS; after that its messages are discarded, and nobody waits."""
+    """Its publisher is read again after PUBLISHER_HELD_NS; after that its messages are discarded, and nobody waits."""
     stage.client("slow", "#", buffer_bytes=1)
     outbox = stage.vpn.clients["slow"].outbox
     outbox.set_limit(400_000)
@@ -260,7 +260,7 @@ def test_a_receiver_that_does_not_read_holds_a_publisher_up_once(stage: Stage) -
         stage.reactor.round(1.0)
     stage.run()
     assert backpressure.holds == 1
-    assert backpressure.held_ns >= HOLD_NS
+    assert backpressure.held_ns >= limits.PUBLISHER_HELD_NS
     assert outbox.discarded > 50
     assert outbox.discarded + outbox.messages == 100
 

@@ -1,21 +1,20 @@
 """Leaves publishers unread for a moment while a receiver of their Direct messages has little room left.
 
 A receiver that reads as fast as it can then loses nothing to a publisher that is faster. One that reads slowly, or not
-at all, must hold nobody up (promise DIRECT): an outbox stops its publishers for HOLD_NS at most, and not again until
-its receiver has taken some more.
+at all, must hold nobody up (promise DIRECT): an outbox stops its publishers for PUBLISHER_HELD_NS at most, and not
+again until its receiver has taken some more.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from vpnrouter import limits
 
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.outbox import Outbox
-
-HOLD_NS: Final = 10_000_000
-"""Nanoseconds for which a publisher is left unread at most."""
 
 
 class _Hold(NamedTuple):
@@ -56,7 +55,7 @@ class Backpressure:
             return
         connection.hold()
         self.holds += 1
-        self._holds.append(_Hold(connection, outboxes, now_ns + HOLD_NS))
+        self._holds.append(_Hold(connection, outboxes, now_ns + limits.PUBLISHER_HELD_NS))
 
     def next_ns(self) -> int:
         """When the first hold ends at the latest, 0 where there is none."""
@@ -76,7 +75,7 @@ class Backpressure:
                 continue
             for outbox in waits:
                 outbox.pressed = False
-            self.held_ns += now_ns - (hold.until_ns - HOLD_NS)
+            self.held_ns += now_ns - (hold.until_ns - limits.PUBLISHER_HELD_NS)
             ended = True
             hold.connection.release()
         return ended

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from vpnrouter import limits
 from vpnrouter.wire.varint import DIRECT_MASK, MESSAGE, frame_end, messages_from
 
 if TYPE_CHECKING:
     from vpnrouter.wire.link.compressed import LinkPacker
 
-
-PAUSE_AFTER_BYTES: Final = 131_072
-"""Bytes that a receiver has to take before its publishers are left unread for it once more."""
 
 COARSE_BYTES: Final = 4_096
 COARSE_MOST: Final = 64
@@ -135,7 +133,7 @@ class Outbox:
         """Bound what waits here to `limit` bytes; beyond a quarter of that publishers are left unread for a moment."""
         self.limit = limit
         self.high = limit // 4
-        self._pause_after = min(PAUSE_AFTER_BYTES, self.high)
+        self._pause_after = min(limits.PAUSE_AFTER_BYTES, self.high)
         self._left = self._pause_after
 
     def has_left(self, count: int) -> None:

@@ -233,6 +233,20 @@ class RouterFigures(NamedTuple):
             "reason",
         ),
     ]
+    publishers_held: Annotated[
+        int,
+        _counter(
+            "vpnrouter_publishers_held_total",
+            "Times that a publisher was left unread for a moment, because much waited for a receiver of its messages.",
+        ),
+    ]
+    publishers_held_time: Annotated[
+        float,
+        _counter(
+            "vpnrouter_publishers_held_seconds_total",
+            "Time for which publishers were left unread, summed up over all of them.",
+        ),
+    ]
     loop_lag: Annotated[
         Histogram,
         _histogram(

@@ -28,6 +28,7 @@ from vpnrouter.management.metrics.families import (
     TraceFigures,
 )
 from vpnrouter.management.status.queues import SHOWN, QueueNumbers, by_reason
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -163,6 +164,8 @@ class Figures:
             router.pre_login_limits.strangers,
             len(router.verifications),
             dict(router.pre_login_limits.refused),
+            router.context.backpressure.holds,
+            router.context.backpressure.held_ns / SECOND_NS,
             self._lag.histogram(),
         )
 
