@@ -83,6 +83,22 @@ def test_every_listed_module_is_of_the_build() -> None:
     assert {path.endswith(".py") for path in found} == {build_kind() == "pure"}
 
 
+def test_each_module_can_be_the_first_one() -> None:
+    """No compiled module needs another to have been imported before it."""
+    program = (
+        "import importlib, os, sys\n"
+        "import vpnrouter, asyncio, ctypes, dataclasses, enum, json, logging, socket, ssl, struct, typing\n"
+        "for name in sys.argv[1:]:\n"
+        "    if not (child := os.fork()):\n"
+        "        importlib.import_module(name)\n"
+        "        os._exit(0)\n"
+        "    if os.waitpid(child, 0)[1]: print(name)"
+    )
+    modules = [name.removesuffix(".py").replace("/", ".") for name in LISTED]
+    command = [sys.executable, "-c", program, *modules]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+
+
 @pytest.mark.parametrize("pattern", HOOK["include"] + HOOK["exclude"])
 def test_each_pattern_names_files(pattern: str) -> None:
     """Whatever is compiled, or left out of it, is there."""

@@ -8,7 +8,7 @@ again until its receiver has taken some more.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
 
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from vpnrouter.core.outbox import Outbox
 
 
-class _Hold(NamedTuple):
-    connection: Connection
-    outboxes: list[Outbox]
-    until_ns: int
+@final
+class _Hold:
+    __slots__ = ("connection", "outboxes", "until_ns")
+
+    def __init__(self, connection: Connection, outboxes: list[Outbox], until_ns: int) -> None:
+        self.connection = connection
+        self.outboxes = outboxes
+        self.until_ns = until_ns
 
 
 @final
