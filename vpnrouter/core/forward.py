@@ -374,6 +374,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     max_frame: i64 = publisher.max_frame
     offers: i64 = 0
     waiting: Route | None = None
+    waiting_sole: Outbox | None = None
     held: i64 = 0
     held_at: i64 = 0
     held_size: i64 = 0
@@ -443,13 +444,25 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                 following = pos + count * size
         publisher.messages += count
         publisher.bytes_ += following - pos
-        if left > count and waiting is not None and _same_receivers(waiting, route):
+        sole = route.sole5 if extra else route.sole4
+        if (
+            left > count
+            and waiting is not None
+            and (sole is waiting_sole if sole is not None else _same_receivers(waiting, route))
+        ):
             sampler.left = left - count
             held += count
             held_size = 0
         else:
             if waiting is not None:
-                _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
+                if waiting_sole is None:
+                    _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
+                else:
+                    publisher.delivered += held
+                    if held_size:
+                        waiting_sole.offer(buf[held_at:pos], held)
+                    else:
+                        waiting_sole.offer_mixed(buf[held_at:pos], held)
                 waiting = None
             if left <= count:
                 if plain and not emits:
@@ -462,6 +475,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                 sampler.left = left - count
                 if route.uniform and (plain or over_links):
                     waiting = route
+                    waiting_sole = sole
                     held = count
                     held_at = pos
                     held_size = size

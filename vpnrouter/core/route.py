@@ -187,7 +187,8 @@ class Route:
     `guard` is the queue that it names; publishers need a permission for it (refusals.py). `guarded`:
     one of these two is set.
     `plain` is True when only `plain4` and `plain5` matter. `uniform`: there are receivers, and besides those two only
-    `one_link`, which takes any frame; frames of such routes that have the same receivers cross together.
+    `one_link`, which takes any frame; frames of such routes that have the same receivers cross together. `sole4` or
+    `sole5` is the only receiver, if there is only one and it is plain.
     `raw` is the topic's bytes, `stamp` is forward.py's, `allowed_by` the last publish rule that let its publisher
     through. `lost` messages of `lost_of` that nobody wanted are in no row yet (discard_rows.py). `sampler` is what
     `picking` (a TopicSamplers) chose for the topic.
@@ -221,6 +222,8 @@ class Route:
         "receivers5",
         "sampler",
         "sessions",
+        "sole4",
+        "sole5",
         "special",
         "stamp",
         "topic",
@@ -261,6 +264,8 @@ class Route:
         self.link_turn = 0
         self.plain = True
         self.uniform = False
+        self.sole4: Outbox | None = None
+        self.sole5: Outbox | None = None
 
     @property
     def empty(self) -> bool:
@@ -425,6 +430,9 @@ def build(
         route.one_link = route.links[0].subscriber
     if route.plain:
         route.uniform = not route.empty
+        if len(route.plain4) + len(route.plain5) == 1:
+            route.sole4 = route.plain4[0] if route.plain4 else None
+            route.sole5 = route.plain5[0] if route.plain5 else None
     elif route.one_link is not None and route.one_link.frame != FRAME_OWN:
         route.uniform = not (route.special or route.groups or route.endpoints)
     return route
