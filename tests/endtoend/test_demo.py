@@ -29,7 +29,7 @@ SABOTAGED = f"""
 import functools
 import vpnrouter.demo.run as module
 from vpnrouter.demo.scenario import REMOTE_SUBSCRIPTIONS as ALL
-module.play = functools.partial(module.play, remote_subscriptions=ALL[1:], with_report=False)
+module.run_demo = functools.partial(module.run_demo, remote_subscriptions=ALL[1:], with_report=False)
 {COMMAND}
 """
 
