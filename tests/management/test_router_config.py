@@ -12,7 +12,8 @@ from vpnrouter.config.effects import Change
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Position, Problem
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management.api_context import ApiContext, Edited, Examined
+from vpnrouter.management.api_context import ApiContext
+from vpnrouter.management.config.editor import Edited, Examined
 from vpnrouter.settings.schema import Effect
 
 PATH = "/vpnrouter/v1/config"

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,9 @@ import trio
 
 from vpnrouter.config.load import load
 from vpnrouter.config.parse import Plain
-from vpnrouter.server.apply.editor import RouterEditor
-from vpnrouter.server.run import Node, serve
+from vpnrouter.events.log import Event
+from vpnrouter.management.config.editor import ConfigEditor
+from vpnrouter.server.run import Node, StartFiles, serve
 
 BASE = """# mine
 listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}]
@@ -30,7 +30,8 @@ class Edited:
     def __init__(self, node: Node, path: Path, folder: Path) -> None:
         assert node.editor is not None
         self.node = node
-        self.editor: RouterEditor = node.editor
+        self.editor: ConfigEditor = node.editor
+        self._seen = 0
         self.path = path
         self.overlay = folder / "data" / "overlay.yaml"
 
@@ -51,6 +52,14 @@ class Edited:
         """That number as a router would have it that starts now."""
         config = load(self.path, **more).config
         return config.msg_vpns["blue"].max_subscription_count
+
+    def events_raised(self) -> list[Event]:
+        """The events of changed configurations since the last call."""
+        log = self.node.router.context.events
+        assert log is not None
+        found = log.after(self._seen, 1_000)
+        self._seen = log.last_event_id
+        return [each for each in found if "CONFIG_CHANGE" in each.kind.name]
 
     def files(self) -> list[str]:
         """What lies in the data directory besides the spool."""
@@ -73,8 +82,7 @@ async def edited_router(
         up.set()
 
     async with trio.open_nursery() as nursery:
-        start = partial(serve, overlaid=overlaid)
-        nursery.start_soon(start, loaded.config, ready, str(path), loaded)
+        nursery.start_soon(serve, loaded.config, ready, StartFiles(str(path), loaded, overlaid))
         with trio.fail_after(20):
             await up.wait()
         yield Edited(nodes[0], path, folder)

@@ -12,21 +12,21 @@ import pytest
 import trio
 
 from vpnrouter import limits
+from vpnrouter.config.candidate import candidate, pack_document
 from vpnrouter.config.document_values import copy_plain, digest_of
 from vpnrouter.config.load import load, read
+from vpnrouter.config.overlay_disk import OverlayDisk
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import Loaded
 from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.management.api_context import Editor
-from vpnrouter.server.apply.overlay_disk import OverlayDisk
-from vpnrouter.server.apply.reload import candidate, pack_document
+from vpnrouter.management.config.editor import ConfigEditor
 
 
 async def test_a_change_holds_and_stays(edited: Any, capfd: Any) -> None:
     """It is in force when the editor answers, told, and there for a router that starts from the file."""
     async with edited() as one:
         before = one.path.read_bytes()
-        told: Editor = one.editor
+        told: ConfigEditor = one.editor
         assert told.overlay() == {}
         found = await one.set(7)
         line = "msg_vpns.blue.max_subscription_count: 500000 -> 7 (at once)"
@@ -281,13 +281,8 @@ async def test_without_the_overlay(edited: Any) -> None:
         assert one.overlay.read_text() == text
 
 
-async def test_changes_are_told_where_they_belong(edited: Any, monkeypatch: Any) -> None:
+async def test_changes_are_told_where_they_belong(edited: Any) -> None:
     """Each line is an event with its message VPN and who did it; a change that is refused is one too."""
-    told: list[tuple[str, str, str, str]] = []
-    monkeypatch.setattr(
-        "vpnrouter.server.apply.editor.raise_event",
-        lambda kind, text, msg_vpn="", name="": told.append((kind.name, text, msg_vpn, name)),
-    )
 
     def several(document: Plain) -> None:
         document["msg_vpns"]["blue"]["max_subscription_count"] = 7
@@ -300,23 +295,25 @@ async def test_changes_are_told_where_they_belong(edited: Any, monkeypatch: Any)
 
     async with edited() as one:
         before = one.editor.digest()
+        raised = one.events_raised
+        raised()
         await one.editor.edit(several, "ann")
-        assert {each[2] for each in told} == {"blue", "red", ""}
-        assert all(each[0] == "SYSTEM_CONFIG_CHANGE" and each[3] == "ann" for each in told)
-        assert ("SYSTEM_CONFIG_CHANGE", "ann: msg_vpns.red: added", "red", "ann") in told
-        told.clear()
+        events = raised()
+        assert {each.msg_vpn for each in events} == {"blue", "red", ""}
+        assert {(each.kind.name, each.name) for each in events} == {("SYSTEM_CONFIG_CHANGE", "ann")}
+        assert ("red", "ann: msg_vpns.red: added") in {(each.msg_vpn, each.text) for each in events}
         with pytest.raises(ConfigError):
             await one.editor.edit(bad, "bob")
         with pytest.raises(OperationError):
             await one.set(8, expected="0")
         with pytest.raises(OperationError):
             await one.editor.return_to("0", "bob")
-        assert [each[0] for each in told] == ["SYSTEM_CONFIG_CHANGE_REFUSED"] * 3
-        assert [each[3] for each in told] == ["bob", "ann", "bob"]
-        assert told[0][1].endswith("(and 1 more)")
-        told.clear()
+        events = raised()
+        assert [each.kind.name for each in events] == ["SYSTEM_CONFIG_CHANGE_REFUSED"] * 3
+        assert [each.name for each in events] == ["bob", "ann", "bob"]
+        assert events[0].text.endswith("(and 1 more)")
         await one.editor.return_to(before, "bob")
-        assert {each[3] for each in told} == {"bob"}
+        assert {each.name for each in raised()} == {"bob"}
 
 
 # -- editor faults ---------------------------------------------------------------------------------

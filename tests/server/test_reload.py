@@ -1,7 +1,5 @@
 """Reloads as a whole: what is told, what is refused, and files read again on SIGHUP."""
 
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,7 +9,7 @@ import trio.testing
 
 from vpnrouter.config.effects import TABLE
 from vpnrouter.errors import OperationError
-from vpnrouter.server.apply.reload import FIXED, reload_file
+from vpnrouter.server.apply.reload import FIXED
 from vpnrouter.server.run import SighupHandler
 from vpnrouter.settings.schema import Effect
 
@@ -71,31 +69,31 @@ async def test_nothing_is_touched_by_a_reload_that_fails(running: Any, configure
         assert list(node.router.vpns) == ["blue"]
 
 
-async def test_a_file(running: Any, tmp_path: Path, capfd: Any) -> None:
+async def test_a_file(edited: Any, capfd: Any) -> None:
     """Each difference is one line on stderr, and a last one counts them; so is each problem."""
-    path = tmp_path / "here.yaml"
-    async with running(PLAIN) as node:
+    async with edited(PLAIN) as one:
+        node, path, reread = one.node, one.path, one.editor.reread
         capfd.readouterr()
-        await reload_file(str(path), node.reload)
+        await reread()
         assert capfd.readouterr().err == f"vpnrouter: SIGHUP: reloaded {path}: 0 changes\n"
         text = path.read_text()
         path.write_text(text.replace("blue: {", "blue: {max_subscription_count: 7, ", 1))
-        await reload_file(str(path), node.reload)
+        await reread()
         lines = capfd.readouterr().err.splitlines()
         assert lines[0].startswith("vpnrouter: SIGHUP: msg_vpns.blue.max_subscription_count: ")
         assert lines[1:] == [f"vpnrouter: SIGHUP: reloaded {path}: 1 change"]
         path.write_text(text.replace("blue: {", "blue: {max_ttl: 7, no_such: 1, ", 1))
-        await reload_file(str(path), node.reload)
+        await reread()
         lines = capfd.readouterr().err.splitlines()
         assert len(lines) == 3
         assert all(line.startswith(f"vpnrouter: SIGHUP: {path}:4:") for line in lines[:2])
         assert lines[2] == f"vpnrouter: SIGHUP: {path} is refused; everything stays as it was"
         assert node.router.vpns["blue"].limits.max_subscription_count == 7
         path.unlink()
-        await reload_file(str(path), node.reload)
+        await reread()
         assert "cannot read: No such file or directory" in capfd.readouterr().err
         path.write_text(text.replace("127.0.0.1:0", "192.0.2.1:5"))
-        await reload_file(str(path), node.reload)
+        await reread()
         (line,) = capfd.readouterr().err.splitlines()
         assert line.startswith("vpnrouter: SIGHUP: cannot listen on 192.0.2.1:5: ")
         assert line.endswith("; everything stays as it was")
@@ -108,16 +106,16 @@ async def test_prepared_and_abandoned(running: Any, configured: Any, client_of: 
         before, addresses = node.config, node.addresses
         prepared = node.reload.prepare(configured(two))
         assert node.addresses == addresses
-        node.reload.abandon(prepared)
+        prepared.abandon()
         assert node.config is before
         assert node.addresses == addresses
         client = await client_of(node)
         await client.connect()
-        lines = node.reload.commit(node.reload.prepare(configured(two)))
+        lines = node.reload.prepare(configured(two)).commit()
         assert lines == ["listeners[link 127.0.0.1:0]: added"]
         assert len(node.addresses) == 2
         moved = configured(PLAIN.replace("mqtt, bind", "mqtt, max_connection_count: 7, bind"))
-        node.reload.abandon(node.reload.prepare(moved))
+        node.reload.prepare(moved).abandon()
         assert len(node.addresses) == 2
 
 
@@ -143,11 +141,11 @@ async def test_users_of_the_management_api(running: Any, configured: Any) -> Non
         assert await asked(node) == 200
 
 
-async def test_hangups_in_a_row(running: Any, tmp_path: Path) -> None:
+async def test_hangups_in_a_row(edited: Any) -> None:
     """Whatever number of SIGHUPs comes, the file as it is after the last one is in force in the end."""
-    path = tmp_path / "here.yaml"
-    async with running(PLAIN) as node, trio.open_nursery() as tasks:
-        hangups = SighupHandler(partial(reload_file, str(path), node.reload))
+    async with edited(PLAIN) as one, trio.open_nursery() as tasks:
+        node, path = one.node, one.path
+        hangups = SighupHandler(one.editor)
         tasks.start_soon(hangups.answer)
         text = path.read_text()
         for number in range(1, 30):

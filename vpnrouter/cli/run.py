@@ -30,6 +30,6 @@ def command(
     loaded = load(str(config), overlay=not no_overlay)
     for warning in loaded.warnings:
         print_notes(warning)
-    from vpnrouter.server.run import run
+    from vpnrouter.server.run import StartFiles, run
 
-    run(loaded.config, str(config), loaded, overlaid=not no_overlay)
+    run(StartFiles(str(config), loaded, not no_overlay))

@@ -61,6 +61,10 @@ class Change:
         return f"Change({describe(self)})"
 
 
+NEEDS_RESTART: Final = "needs restart: "
+"""Begins a line about a difference that was not applied."""
+
+
 def describe(change: Change) -> str:
     """One line for people, without secrets: `msg_vpns.blue.max_msg_size: 8 -> 4 (at once)`."""
     where = show_change_path(change.path)

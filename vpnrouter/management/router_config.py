@@ -24,7 +24,7 @@ from vpnrouter.config.problem import Problem
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES
 from vpnrouter.management.access import Caller
-from vpnrouter.management.api_context import Edited, Editor
+from vpnrouter.management.config.editor import ConfigEditor, Edited
 from vpnrouter.management.dependencies import ERRORS, CallerDep, context_of
 from vpnrouter.management.errors import busy, forbidden, invalid, not_allowed
 from vpnrouter.management.responses import Row, long_reply
@@ -55,7 +55,7 @@ async def _all(caller: CallerDep) -> Caller:
     return caller
 
 
-async def _editor(request: Request) -> Editor:
+async def _editor(request: Request) -> ConfigEditor:
     editor = context_of(request).editor
     if editor is None:
         raise not_allowed(
@@ -65,7 +65,7 @@ async def _editor(request: Request) -> Editor:
 
 
 AdministratorDep = Annotated[Caller, Depends(_all)]
-EditorDep = Annotated[Editor, Depends(_editor)]
+EditorDep = Annotated[ConfigEditor, Depends(_editor)]
 
 
 @ours.get("", summary="Get the configuration", responses=_MANY, response_model=None)

@@ -15,14 +15,15 @@ import trio
 
 from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.checks.listeners import close_to_others
+from vpnrouter.config.locations import Locations
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.api_context import ApiContext
+from vpnrouter.management.config.editor import ConfigEditor
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.bridges import keep_rates
 from vpnrouter.server.apply.assemble import build_router, read_authorities, take_authorities
-from vpnrouter.server.apply.editor import RouterEditor
-from vpnrouter.server.apply.reload import Reload, reload_file
+from vpnrouter.server.apply.reload import Reload
 from vpnrouter.server.events.event_context import PeerLog, raise_event, raise_named
 from vpnrouter.server.events.log import RouterEvents
 from vpnrouter.server.net.descriptors import raise_limit
@@ -70,13 +71,13 @@ async def watch_signals(
 
 @final
 class SighupHandler:
-    """Answers each SIGHUP by one `reread`; those received during one are answered together by one more.
+    """Reads the files again after each SIGHUP; those received meanwhile are answered together by one more reading.
 
-    `reread` is None for a router that was not started from a file.
+    `editor` is None for a router that was not started from a file.
     """
 
-    def __init__(self, reread: Callable[[], Awaitable[object]] | None) -> None:
-        self._reread = reread
+    def __init__(self, editor: ConfigEditor | None) -> None:
+        self._editor = editor
         self._noted = trio.Event()
 
     def note(self) -> None:
@@ -88,8 +89,8 @@ class SighupHandler:
         while True:
             await self._noted.wait()
             self._noted = trio.Event()
-            if self._reread is not None:
-                await self._reread()
+            if self._editor is not None:
+                await self._editor.reread()
             else:
                 raise_named("SIGHUP", "this router was not started from a file")
 
@@ -121,7 +122,6 @@ LATE: Final = (
     "vpnrouter.config.error_messages",
     "vpnrouter.selectors",
     "vpnrouter.topics.mapping",
-    "vpnrouter.topics.mapping",
 )
 """What reloads and changes through the API need beyond what has read the configuration."""
 
@@ -142,7 +142,7 @@ class Node:
         bridges: list[BridgeRunner],
         answering: ListenerSet,
         reload: Reload,
-        editor: RouterEditor | None = None,
+        editor: ConfigEditor | None = None,
     ) -> None:
         self.editor = editor
         self.book = book
@@ -189,12 +189,12 @@ def _host(
     return reactor, reactor
 
 
-class _StartFiles(NamedTuple):
-    """What a router was started from; see `serve`."""
+class StartFiles(NamedTuple):
+    """What a router was started from: the file `path` as `loaded`, with its overlay unless `overlaid` is False."""
 
     path: str
-    loaded: Loaded | None
-    overlaid: bool
+    loaded: Loaded
+    overlaid: bool = True
 
 
 CODECS: Final = ("ascii", "idna", "latin-1", "punycode", "unicode_escape", "utf-8")
@@ -216,16 +216,13 @@ def load_rest() -> None:
 async def serve(
     config: RouterConfig,
     ready: Callable[[Node], None],
-    path: str = "",
-    loaded: Loaded | None = None,
+    files: StartFiles | None = None,
     *,
-    overlaid: bool = True,
     alone: bool = False,
 ) -> None:
     """Run the router of `config` until cancelled or signalled; `ready` is called once all is bound.
 
-    `path` is the file to read again on SIGHUP. With `loaded`, what was read from it, the configuration can be
-    changed by the management API; `overlaid` False says that it was read without its overlay (editor.py).
+    With `files`, SIGHUP reads them again, and the management API can change the configuration.
     `alone` says that no other router runs in this event loop, which makes waiting cheaper (loop.py).
 
     Raises OperationError when an address cannot be bound or a certificate not be used; then nothing
@@ -247,7 +244,6 @@ async def serve(
             spool_service.close()
         raise
     try:
-        files = _StartFiles(path, loaded, overlaid)
         await _serve(
             config, router, events, bound, spool_service, secret, ready, files, alone=alone
         )
@@ -264,7 +260,7 @@ async def _serve(
     spool_service: SpoolService | None,
     secret: bytes,
     ready: Callable[[Node], None],
-    files: _StartFiles,
+    files: StartFiles | None,
     *,
     alone: bool,
 ) -> None:
@@ -317,19 +313,22 @@ async def _serve(
             begin("rates of message VPNs", context.meters.keep)
             begin("events", partial(events.run, host, context.bridges.items, context.meters))
             stopping = trio.Event()
-            editor: RouterEditor | None = None
-            reread: Callable[[], Awaitable[object]] | None = None
-            if files.loaded is not None:
-                editor = RouterEditor(files.path, files.loaded, reload, overlaid=files.overlaid)
-                context.editor, reread = editor, editor.reread
-            elif files.path:
-                reread = partial(reload_file, files.path, reload)
-            hangups = SighupHandler(reread)
+            if files is not None:
+                connector.locations = Locations(files.loaded)
+                context.editor = ConfigEditor(
+                    files.path,
+                    files.loaded,
+                    reload.prepare,
+                    lambda: reload.config,
+                    context.log,
+                    overlaid=files.overlaid,
+                )
+            hangups = SighupHandler(context.editor)
             begin("reloads", hangups.answer)
             # Before anybody is told that it is ready: a signal that comes then is heard.
             await nursery.start(watch_signals, stopping.set, hangups.note)
             settle()
-            ready(Node(book, runners, answering, reload, editor))
+            ready(Node(book, runners, answering, reload, context.editor))
             if config.trace is not None and config.trace.enabled:
                 begin("traces", partial(keep_traces, config.trace, router, context.traces))
             try:
@@ -348,18 +347,14 @@ def _links(book: LinkRegistry, runners: list[BridgeRunner]) -> list[Link]:
     return [*book.serving.values(), *own]
 
 
-def run(
-    config: RouterConfig, path: str = "", loaded: Loaded | None = None, *, overlaid: bool = True
-) -> None:
-    """Serve `config` in the foreground: one ready line on stdout, a clean stop on SIGTERM and SIGINT.
-
-    SIGHUP reads the file `path` again; `loaded` and `overlaid` are as for `serve`.
-    """
+def run(files: StartFiles) -> None:
+    """Serve their configuration in the foreground: one ready line on stdout, a clean stop on SIGTERM and SIGINT."""
     started = time.monotonic()
+    config = files.loaded.config
     close_to_others(config)
 
     def ready(node: Node) -> None:
         print(node.ready_line(), flush=True)
         raise_event(STARTUP, f"up after {time.monotonic() - started:.2f} s")
 
-    trio.run(partial(serve, overlaid=overlaid, alone=True), config, ready, path, loaded)
+    trio.run(partial(serve, alone=True), config, ready, files)

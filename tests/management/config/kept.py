@@ -19,8 +19,8 @@ from vpnrouter.config.router import Management
 from vpnrouter.core.router import Router
 from vpnrouter.errors import ConfigError, OperationError
 from vpnrouter.management.access import Access
-from vpnrouter.management.api_context import Edited, Examined
 from vpnrouter.management.application import build_app
+from vpnrouter.management.config.editor import Edited, Examined
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.trace.recorder import Recorder
 

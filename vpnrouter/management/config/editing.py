@@ -22,8 +22,8 @@ from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path, show_path
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.api_context import Editor
 from vpnrouter.management.config.document_changes import Given, passwords_in, place_of
+from vpnrouter.management.config.editor import ConfigEditor
 from vpnrouter.management.config.object_type import Keys, ObjectType
 from vpnrouter.management.dependencies import CallerDep, context_of, json_object_of
 from vpnrouter.management.errors import (
@@ -113,7 +113,7 @@ _NOBODY: Final = "localhost"
 """Who changes things where no users are configured."""
 
 
-async def _editor(request: Request) -> Editor:
+async def _editor(request: Request) -> ConfigEditor:
     editor = context_of(request).editor
     if editor is None:
         raise not_allowed(
@@ -138,7 +138,7 @@ async def _no_opaque_password(
         raise not_supported_here("opaquePassword: secrets are never shown here, not even encrypted")
 
 
-EditorDep = Annotated[Editor, Depends(_editor)]
+EditorDep = Annotated[ConfigEditor, Depends(_editor)]
 ChangerDep = Annotated[Caller, Depends(_changer)]
 """Who asks, and may change things."""
 
@@ -152,7 +152,7 @@ def keys_of(request: Request, kind: ObjectType | None) -> Keys:
     return tuple(tuple(unquote(params[name]) for name in each.key_names) for each in chain)
 
 
-def look(caller: Caller, editor: Editor, keys: Keys) -> None:
+def look(caller: Caller, editor: ConfigEditor, keys: Keys) -> None:
     """Raise RequestError if the message VPN of these keys is missing or hidden, alike for both."""
     if not keys:
         return
@@ -207,7 +207,7 @@ def _is_good_hash(text: str) -> bool:
 
 
 async def edit(
-    editor: Editor,
+    editor: ConfigEditor,
     caller: Caller,
     kind: ObjectType,
     keys: Keys,

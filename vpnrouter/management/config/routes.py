@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.management.access import Caller
-from vpnrouter.management.api_context import Editor
 from vpnrouter.management.config import document_changes, openapi
 from vpnrouter.management.config.document_changes import (
     Given,
@@ -30,6 +29,7 @@ from vpnrouter.management.config.editing import (
     keys_of,
     look,
 )
+from vpnrouter.management.config.editor import ConfigEditor
 from vpnrouter.management.config.kinds import KINDS, MSG_VPN, children_of
 from vpnrouter.management.config.object_type import Keys, ObjectType, keys_in, row_at
 from vpnrouter.management.dependencies import CallerDep
@@ -95,7 +95,7 @@ def _links(request: Request, kind: ObjectType, keys: Keys) -> Links:
 
 
 def _object(
-    request: Request, editor: Editor, kind: ObjectType, keys: Keys, select: str
+    request: Request, editor: ConfigEditor, kind: ObjectType, keys: Keys, select: str
 ) -> Response:
     row = row_at(editor.config(), kind, keys)
     if row is None:
@@ -124,7 +124,7 @@ def _lister(kind: ObjectType) -> Handler:
 async def _page(
     request: Request,
     caller: Caller,
-    editor: Editor,
+    editor: ConfigEditor,
     kind: ObjectType,
     above: Keys,
     query: ListQuery,
@@ -231,7 +231,7 @@ def _deleter(kind: ObjectType) -> Handler:
 async def _apply(
     request: Request,
     caller: Caller,
-    editor: Editor,
+    editor: ConfigEditor,
     kind: ObjectType,
     keys: Keys,
     given: Given,

@@ -1,4 +1,4 @@
-"""Change the configuration of a running router so that it outlives a restart, for the management API.
+"""Changes the configuration of a running router so that the change outlives a restart.
 
 The person's file is never written. The configuration wanted is compared with it, and the difference is
 the overlay (config/overlay.py). A change is: make the document, validate it beside the router, stage the
@@ -9,59 +9,98 @@ the way leaves everything as it was; a change that was answered survives a power
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, final
 
 import trio
 
 from vpnrouter import limits
 from vpnrouter.beside import beside
-from vpnrouter.config.diff import reuse
-from vpnrouter.config.effects import describe
-from vpnrouter.config.load import read
-from vpnrouter.config.locations import Locations
-from vpnrouter.config.overlay import overlay_of
-from vpnrouter.errors import ConfigError, OperationError
-from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
-from vpnrouter.management.api_context import Edited, Examined
-from vpnrouter.server.apply.overlay_disk import OverlayDisk
-from vpnrouter.server.apply.reload import (
+from vpnrouter.config.candidate import (
     Candidate,
     PackedDocument,
     base_of,
     candidate,
     pack_document,
-    reload_file,
 )
-from vpnrouter.server.events.event_context import raise_event
+from vpnrouter.config.diff import reuse
+from vpnrouter.config.document_values import copy_plain
+from vpnrouter.config.effects import NEEDS_RESTART, describe
+from vpnrouter.config.load import read
+from vpnrouter.config.locations import Locations
+from vpnrouter.config.overlay import overlay_of
+from vpnrouter.config.overlay_disk import OverlayDisk
+from vpnrouter.errors import ConfigError, OperationError
+from vpnrouter.events import table
+from vpnrouter.events.table import CONFIG_CHANGE, CONFIG_REFUSED
 from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpnrouter.config.effects import Change, ChangePath
     from vpnrouter.config.load import Reading
     from vpnrouter.config.parse import Plain
-    from vpnrouter.config.problem import Path, Position
+    from vpnrouter.config.problem import Path, Position, Problem
     from vpnrouter.config.router import Loaded, RouterConfig
-    from vpnrouter.server.apply.reload import Reload
+    from vpnrouter.events.log import EventLog
 
 
 _R = TypeVar("_R")
 
 
-@final
-class RouterEditor:
-    """The configuration of the router that `reload` changes, started from the file `path` as `loaded`.
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What a document would do to the router. `changes` is empty where `problems` has an error."""
 
+    problems: tuple[Problem, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What a change did: a line for each difference, and the digest of what is in force now."""
+
+    lines: tuple[str, ...]
+    digest: str
+
+
+class PreparedChange(NamedTuple):
+    """A change of the router that cannot fail any more. One of the two is called, before the next one is prepared."""
+
+    commit: Callable[[], list[str]]
+    """Puts it into force; returns a line for each difference."""
+    abandon: Callable[[], None]
+    """Leaves everything as it was."""
+
+
+@final
+class ConfigEditor:
+    """The configuration of a router that was started from the file `path` as `loaded`.
+
+    `prepare` does what can fail of a change of that router; it raises OperationError. `in_force` is the
+    configuration that the router follows now: what needs a restart is still as it was in it.
     `overlaid` False is a router that was started without its overlay: nothing is written over that one.
     Methods are called in the router's thread; what takes long runs beside it.
     """
 
-    def __init__(self, path: str, loaded: Loaded, reload: Reload, *, overlaid: bool = True) -> None:
+    def __init__(
+        self,
+        path: str,
+        loaded: Loaded,
+        prepare: Callable[[RouterConfig, Locations], PreparedChange],
+        in_force: Callable[[], RouterConfig],
+        log: EventLog,
+        *,
+        overlaid: bool = True,
+    ) -> None:
         self._path = path
-        self._reload = reload
+        self._prepare = prepare
+        self._in_force = in_force
+        self._log = log
         self._overlaid = overlaid
         self._loaded = loaded
         file = overlay_of(base_of(loaded))
@@ -72,7 +111,6 @@ class RouterEditor:
         if overlaid:
             self._disk.note()
         self._packed = pack_document(loaded.positions.data)
-        reload.allow(Locations(loaded))
         self._earlier: OrderedDict[str, PackedDocument] = OrderedDict()
         # One change at a time, and one thread: the data plane shares the interpreter with it.
         self._turn = trio.Lock()
@@ -80,7 +118,7 @@ class RouterEditor:
 
     def config(self) -> RouterConfig:
         """The configuration in force."""
-        return self._reload.config
+        return self._in_force()
 
     def document(self) -> Plain:
         """The document in force as plain data, secrets included; it must not be changed."""
@@ -122,12 +160,12 @@ class RouterEditor:
             OperationError: the result cannot be applied or written, or `expected` is not in force.
         """
         async with self._turn:
-            with _telling(who):
+            with self._refusals_raised(who):
                 if expected and expected != self.digest():
                     raise OperationError(
                         f"the configuration is another one by now: {self.digest()} and not {expected}"
                     )
-                document = await self._beside(partial(_copied, self.document()))
+                document = await self._beside(partial(copy_plain, self.document()))
                 change(document)
                 return await self._put(document, who)
 
@@ -141,7 +179,7 @@ class RouterEditor:
         async with self._turn:
             if digest == self.digest():
                 return Edited((), digest)
-            with _telling(who):
+            with self._refusals_raised(who):
                 packed = self._earlier.get(digest)
                 if packed is None:
                     raise OperationError(
@@ -150,27 +188,54 @@ class RouterEditor:
                 return await self._put(await self._beside(packed.unpacked), who)
 
     async def reread(self) -> None:
-        """Read file and overlay again and put them into force, as for SIGHUP; report on stderr."""
-        packed: list[PackedDocument] = []
-
-        def reading() -> Reading:
-            if self._overlaid:
-                self._disk.note()
-            found = read(self._path, overlay=self._file if self._overlaid else False)
-            if found.loaded is None:
-                return found
-            packed.append(pack_document(found.loaded.positions.data))
-            config = reuse(self._loaded.config, found.loaded.config)
-            return found._replace(loaded=found.loaded._replace(config=config))
-
+        """Read file and overlay again and put them into force, as for SIGHUP; events say what became of it."""
         async with self._turn:
             look = self._disk.look
-            loaded = await reload_file(self._path, self._reload, reading)
-            if loaded is None:
+            read_again = await self._reread()
+            if read_again is None:
                 # What could not be used is still there for whoever wants to change something.
                 self._disk.look = look
             else:
-                self._take(loaded, packed[0])
+                self._take(*read_again)
+
+    async def _reread(self) -> tuple[Loaded, PackedDocument] | None:
+        """What is in force now, None where all stays as it was."""
+        try:
+            found, packed = await self._beside(self._read_files)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the router goes on
+            self._raise_sighup(f"{self._path}: {error!r}; {_STAYS}")
+            return None
+        for problem in found.problems:
+            self._raise_sighup(str(problem))
+        if found.loaded is None:
+            self._raise_sighup(f"{self._path} is refused; {_STAYS}")
+            return None
+        try:
+            lines = self._prepare(found.loaded.config, Locations(found.loaded)).commit()
+        except OperationError as error:
+            self._raise_sighup(f"{error}; {_STAYS}")
+            return None
+        for line in lines:
+            self._raise_sighup(line)
+        count = sum(1 for line in lines if not line.startswith(NEEDS_RESTART))
+        over = "" if found.overlay_file is None else f" and {found.overlay_file}"
+        plural = "" if count == 1 else "s"
+        self._raise_sighup(f"reloaded {self._path}{over}: {count} change{plural}")
+        return found.loaded, packed
+
+    def _read_files(self) -> tuple[Reading, PackedDocument]:
+        """Read file and overlay as they are now; the document is empty where they are refused."""
+        if self._overlaid:
+            self._disk.note()
+        found = read(self._path, overlay=self._file if self._overlaid else False)
+        if found.loaded is None:
+            return found, PackedDocument("", b"")
+        packed = pack_document(found.loaded.positions.data)
+        config = reuse(self._loaded.config, found.loaded.config)
+        return found._replace(loaded=found.loaded._replace(config=config)), packed
+
+    def _raise_sighup(self, text: str) -> None:
+        self._log.raise_event(table.named("SIGHUP"), "", "", text)
 
     async def _put(self, document: Plain, who: str) -> Edited:
         """Put a document into force. The caller holds the lock."""
@@ -190,27 +255,26 @@ class RouterEditor:
         with trio.CancelScope(shield=True):
             lines = await self._apply(found, found.loaded)
         self._take(found.loaded, found.packed)
-        _tell(who, found.changes)
+        self._raise_changes(who, found.changes)
         return Edited(tuple(lines), self.digest())
 
     async def _apply(self, found: Candidate, loaded: Loaded) -> list[str]:
         await self._beside(partial(self._disk.stage, found.text))
         try:
-            prepared = self._reload.prepare(loaded.config)
+            prepared = self._prepare(loaded.config, Locations(loaded))
         except BaseException:
             await self._beside(self._disk.drop)
             raise
         try:
             await self._beside(self._disk.swap)
         except BaseException:
-            self._reload.abandon(prepared)
+            prepared.abandon()
             raise
-        return self._reload.commit(prepared)
+        return prepared.commit()
 
     def _take(self, loaded: Loaded, packed: PackedDocument) -> None:
         """Note what is in force now, and keep what was."""
         before, self._packed, self._loaded = self._packed, packed, loaded
-        self._reload.allow(Locations(loaded))
         if before.digest == packed.digest:
             return
         self._earlier[before.digest] = before
@@ -225,35 +289,32 @@ class RouterEditor:
     async def _beside(self, work: Callable[[], _R]) -> _R:
         return await beside(work, self._threads)
 
+    def _raise_changes(self, who: str, changes: Sequence[Change]) -> None:
+        """Raise an event for each change, in the message VPN that it is about, so that its users read it."""
+        raise_event = self._log.raise_event
+        for change in changes[: limits.EDITOR_LINES_TOLD]:
+            vpn = _msg_vpn_of(change.path)
+            raise_event(CONFIG_CHANGE, vpn, who, f"{who}: {describe(change)}")
+        if len(changes) > limits.EDITOR_LINES_TOLD:
+            more = len(changes) - limits.EDITOR_LINES_TOLD
+            raise_event(CONFIG_CHANGE, "", who, f"{who}: {more} more changes")
 
-def _copied(document: Plain) -> Plain:
-    from vpnrouter.config.document_values import copy_plain
+    @contextmanager
+    def _refusals_raised(self, who: str) -> Iterator[None]:
+        """Raise an event for a refused change, with the first reason; the caller gets all of them."""
+        try:
+            yield
+        except ConfigError as error:
+            more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
+            self._log.raise_event(CONFIG_REFUSED, "", who, f"{who}: {error.problems[0]}{more}")
+            raise
+        except OperationError as error:
+            self._log.raise_event(CONFIG_REFUSED, "", who, f"{who}: {error}")
+            raise
 
-    return copy_plain(document)
 
-
-def _tell(who: str, changes: Sequence[Change]) -> None:
-    """Raise an event for each change, in the message VPN that it is about, so that its users read it."""
-    for change in changes[: limits.EDITOR_LINES_TOLD]:
-        raise_event(CONFIG_CHANGE, f"{who}: {describe(change)}", _msg_vpn_of(change.path), who)
-    if len(changes) > limits.EDITOR_LINES_TOLD:
-        more = len(changes) - limits.EDITOR_LINES_TOLD
-        raise_event(CONFIG_CHANGE, f"{who}: {more} more changes", name=who)
+_STAYS: Final = "everything stays as it was"
 
 
 def _msg_vpn_of(path: ChangePath) -> str:
     return str(path[1]) if len(path) > 1 and path[0] == "msg_vpns" else ""
-
-
-@contextmanager
-def _telling(who: str) -> Iterator[None]:
-    """Raise an event for a refused change, with the first reason; the caller gets all of them."""
-    try:
-        yield
-    except ConfigError as error:
-        more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-        raise_event(CONFIG_REFUSED, f"{who}: {error.problems[0]}{more}", name=who)
-        raise
-    except OperationError as error:
-        raise_event(CONFIG_REFUSED, f"{who}: {error}", name=who)
-        raise
