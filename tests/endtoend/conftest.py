@@ -20,6 +20,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 import vpnrouter
 from vpnrouter.management.client import ManagementClient
+from vpnrouter.testing.network import FaultyNetwork
 from vpnrouter.testing.prefork import Prefork
 
 PATIENCE_S = 180.0
@@ -42,6 +43,29 @@ def command() -> list[str]:
 def vpnrouter_command() -> list[str]:
     """How to call `vpnrouter` from this interpreter."""
     return command()
+
+
+@pytest.fixture(scope="session")
+def tool() -> Callable[..., "subprocess.CompletedProcess[str]"]:
+    """`tool("check", "edge.yaml", cwd=…)` runs a command to its end, which exits with `code`, None for any."""
+
+    def run(
+        *words: str, code: int | None = 0, timeout: float = 60.0, **options: Any
+    ) -> "subprocess.CompletedProcess[str]":
+        env = environment() | options.pop("env", {})
+        done = subprocess.run(
+            [*command(), *words],
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=timeout,
+            env=env,
+            **options,
+        )
+        assert code in {None, done.returncode}, done.stdout + done.stderr
+        return done
+
+    return run
 
 
 def environment() -> dict[str, str]:
@@ -171,11 +195,15 @@ class RouterProcess:
         """Lines of stderr that hold all `texts`."""
         return [line for line in list(self.err) if all(text in line for text in texts)]
 
-    def bridges(self) -> list[dict[str, Any]]:
-        """The bridges of all VPNs as the management API shows them; needs an http listener."""
+    def api(self) -> ManagementClient:
+        """A client of the management API, which ends with the router; needs an http listener."""
         if self._management is None:
             self._management = ManagementClient(f"http://127.0.0.1:{self.port('http')}")
-        return self._management.bridges()
+        return self._management
+
+    def bridges(self) -> list[dict[str, Any]]:
+        """The bridges of all VPNs as the management API shows them."""
+        return self.api().bridges()
 
     def bridge(self, name: str, **attributes: Any) -> dict[str, Any]:
         """The bridge of this name, once its attributes are these."""
@@ -187,6 +215,21 @@ class RouterProcess:
 
         until(is_so, f"{name} with {attributes} in {found}")
         return found[0]
+
+    def queue(self, msg_vpn: str, name: str) -> dict[str, Any]:
+        """A queue as the management API shows it; needs an http listener."""
+        return self.api().queue(msg_vpn, name)
+
+    def holds(self, msg_vpn: str, name: str, count: int) -> dict[str, Any]:
+        """The queue, once so many messages wait in it."""
+        found: dict[str, Any] = {}
+
+        def is_so() -> bool:
+            found.update(self.queue(msg_vpn, name))
+            return bool(found["msgCount"] == count)
+
+        until(is_so, f"{count} messages in {name}")
+        return found
 
     def bridges_up(self, count: int = 1) -> None:
         """Wait until stderr told `count` times that a bridge of this router is up.
@@ -232,6 +275,13 @@ class RouterProcess:
 def router_process() -> type[RouterProcess]:
     """For routers that several tests share; who starts one kills it."""
     return RouterProcess
+
+
+@pytest.fixture
+def network() -> Iterator[FaultyNetwork]:
+    """A network that can be broken; it ends with the test."""
+    with FaultyNetwork() as made:
+        yield made
 
 
 Start = Callable[..., RouterProcess]

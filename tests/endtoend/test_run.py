@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import trustme
 
+import vpnrouter
+
 BLUE = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
 PLAIN = 'listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}]\n' + BLUE
 
@@ -177,3 +179,11 @@ msg_vpns:
     assert green.next() == ("end", b"")
     assert blue.arrived.empty()
     assert green.arrived.empty()
+
+
+def test_the_build_under_test_runs(start: Any) -> None:
+    """The processes run the package that these tests import."""
+    router = start(PLAIN, "edge")
+    command = Path(f"/proc/{router.process.pid}/environ").read_bytes().split(b"\0")
+    wanted = f"PYTHONPATH={Path(vpnrouter.__file__).parents[1]}"
+    assert wanted.encode() in command

@@ -14,8 +14,7 @@ Exactly once at QoS 2, and neither a storm of repeated packets nor a forgotten P
     test_reconnects.py; at each step of the exchange and over a crash ../../core/mqtt/test_exchange.py,
     ../../core/mqtt/test_outbound.py, ../crash/test_crash_router.py.
 Retained messages keep their flag, are cleared, are not sent again and do not come back:
-    test_retained.py for guaranteed and Direct messages by QoS;
-    ../faults/test_faults_siblings.py::test_retained_messages_and_reconnects for bridges of Direct messages.
+    test_retained.py for guaranteed and Direct messages by QoS.
 The dead message queue says why and keeps the topic, once for each message, without loops:
     test_dead_letters.py; ../../core/guaranteed/test_dead_letters.py.
 Bounds: what goes when there is no room, and messages wait on disk and not in memory:
@@ -24,7 +23,7 @@ Bounds: what goes when there is no room, and messages wait on disk and not in me
 The remote's limits hold, and one message that cannot pass stops no other:
     test_poison.py; the window: ../test_guaranteed_bridges.py::test_changed_while_it_runs,
     ../../bridges/test_flow_sender.py::test_the_window_and_its_changes;
-    Direct messages: ../faults/test_faults_traffic.py::test_a_message_too_long_for_the_other_side.
+    Direct messages: ../bridges/test_traffic.py::test_a_message_too_long_for_the_other_side.
 A full queue is felt by the publisher, over several bridges:
     test_backpressure.py; over one bridge ../crash/test_hold.py.
 Acknowledged is on disk, also when the power goes:

@@ -1,20 +1,13 @@
 """Bridges whose TLS fails: each side says why, and bridges beside them carry messages."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trustme
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-
-import vpnrouter
 
 NOW: Final = datetime.now(UTC)
 DAY: Final = timedelta(days=1)
@@ -23,58 +16,32 @@ DAY: Final = timedelta(days=1)
 class Certificates:
     """Two authorities in folders `ours` and `theirs`, and what they issued."""
 
-    def __init__(self, folder: Path, command: list[str]) -> None:
+    def __init__(self, folder: Path, tool: Any) -> None:
         self.folder = folder
-        self._command = command
-        self._certs("ours", "--name", "edge", "--name", "gone", "--client", "core")
-        self._certs("ours", "--client", "stranger")
-        self._certs("ours", "--revoke", str(folder / "ours" / "gone.pem"))
-        self._certs("ours", "--name", "elsewhere", "--host", "elsewhere.example")
-        self._certs("theirs", "--name", "edge", "--client", "core")
+
+        def certs(name: str, *options: str) -> None:
+            tool("certs", "--output", str(folder / name), *options)
+
+        certs("ours", "--name", "edge", "--name", "gone", "--client", "core")
+        certs("ours", "--client", "stranger")
+        certs("ours", "--revoke", str(folder / "ours" / "gone.pem"))
+        certs("ours", "--name", "elsewhere", "--host", "elsewhere.example")
+        certs("theirs", "--name", "edge", "--client", "core")
         self._dated("old", NOW - 2 * DAY, NOW - DAY)
         self._dated("early", NOW + DAY, NOW + 2 * DAY)
         self._dated("core-old", NOW - 2 * DAY, NOW - DAY, "core")
 
-    def _certs(self, folder: str, *options: str) -> None:
-        subprocess.run(
-            [*self._command, "certs", "--output", str(self.folder / folder), *options],
-            check=True,
-            capture_output=True,
-            env=os.environ | {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1])},
-        )
-
     def _dated(self, name: str, begins: datetime, ends: datetime, subject: str = "edge") -> None:
         """A certificate of ours with these dates."""
         folder = self.folder / "ours"
-        authority = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
-        signing: Any = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
-        key = ec.generate_private_key(ec.SECP256R1())
-        usage = x509.oid.ExtendedKeyUsageOID
-        made = (
-            x509.CertificateBuilder()
-            .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject)]))
-            .issuer_name(authority.subject)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(begins)
-            .not_valid_after(ends)
-            .add_extension(
-                x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), False
-            )
-            .add_extension(x509.ExtendedKeyUsage([usage.SERVER_AUTH, usage.CLIENT_AUTH]), False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key()), False
-            )
-            .sign(signing, hashes.SHA256())
+        authority = trustme.CA.from_pem(
+            (folder / "ca.pem").read_bytes(), (folder / "ca.key").read_bytes()
         )
-        (folder / f"{name}.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-        (folder / f"{name}.key").write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
+        made = authority.issue_cert(
+            "127.0.0.1", common_name=subject, not_before=begins, not_after=ends
         )
+        made.cert_chain_pems[0].write_to_path(folder / f"{name}.pem")
+        made.private_key_pem.write_to_path(folder / f"{name}.key")
 
     def pair(self, name: str) -> dict[str, str]:
         """A certificate and its key, as configurations name them."""
@@ -125,11 +92,20 @@ REFUSED: Final = {
 }
 """Each is a VPN of core with one bridge."""
 
+LISTENER: Final = "the listener's"
+"""The certificate of the router's first `links` listener, which a bridge shows that has none of its own."""
+
+ACCEPTED: Final = {"good": "", "by-certificate": "ours/core", "by-listener": LISTENER}
+"""Further VPNs of core with one bridge each, which is let in, and the certificate that it shows."""
+
 
 def edge_text(certificates: Certificates) -> str:
     """Edge: a links listener for each certificate, and one without TLS."""
     trusts = {"client_ca": str(certificates.folder / "ours" / "ca.pem")}
-    listeners: list[dict[str, Any]] = [{"protocol": "mqtt", "msg_vpn": "blue"}]
+    listeners: list[dict[str, Any]] = [
+        {"protocol": "mqtt", "msg_vpn": "blue"},
+        {"protocol": "http"},
+    ]
     for name in LISTENERS.values():
         tls = certificates.pair(name) | (trusts if name == "ours/edge" else {})
         listeners.append({"protocol": "links", "tls": tls})
@@ -151,7 +127,7 @@ def edge_text(certificates: Certificates) -> str:
 def core_text(certificates: Certificates, ports: dict[str, int]) -> str:
     """Core: a VPN for each refused bridge, and two whose bridges are let in."""
     rows = {name: row[:2] for name, row in REFUSED.items()}
-    rows |= {"good": ("good", ""), "by-certificate": ("good", "ours/core")}
+    rows |= {name: ("good", shown) for name, shown in ACCEPTED.items()}
     ours = certificates.folder / "ours"
     vpns = {}
     for name, (listener, shown) in rows.items():
@@ -162,7 +138,9 @@ def core_text(certificates: Certificates, ports: dict[str, int]) -> str:
         }
         login: dict[str, Any] = {"basic": {"client_username": "core", "password": "core"}}
         if shown:
-            login = {"scheme": "client-certificate", "client_cert": certificates.pair(shown)}
+            login = {"scheme": "client-certificate"}
+        if shown not in {"", LISTENER}:
+            login["client_cert"] = certificates.pair(shown)
         server_cert = {"ca": str(ours / "ca.pem")}
         if name == "revoked":
             server_cert["crl"] = str(ours / "crl.pem")
@@ -178,11 +156,11 @@ def core_text(certificates: Certificates, ports: dict[str, int]) -> str:
                 }
             },
         }
-    listeners = [{"protocol": "http", "bind": "127.0.0.1:0"}]
-    listeners += [
-        {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": name}
-        for name in ("good", "by-certificate")
+    listeners: list[dict[str, Any]] = [
+        {"protocol": "http", "bind": "127.0.0.1:0"},
+        {"protocol": "links", "bind": "127.0.0.1:0", "tls": certificates.pair("ours/core")},
     ]
+    listeners += [{"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": name} for name in ACCEPTED]
     return yaml.safe_dump(
         {
             "router": {"name": "core", "data_dir": "data-core"},
@@ -195,11 +173,11 @@ def core_text(certificates: Certificates, ports: dict[str, int]) -> str:
 
 @pytest.fixture(scope="module")
 def routers(
-    router_process: Any, vpnrouter_command: Any, tmp_path_factory: pytest.TempPathFactory
+    router_process: Any, tool: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Any]:
     """Edge and core, started once for all tests here."""
     folder = tmp_path_factory.mktemp("tls")
-    certificates = Certificates(folder, vpnrouter_command)
+    certificates = Certificates(folder, tool)
     (folder / "edge.yaml").write_text(edge_text(certificates), encoding="utf-8")
     edge = router_process(folder / "edge.yaml")
     ports = {name: edge.port("links", index) for index, name in enumerate(LISTENERS)}
@@ -228,12 +206,13 @@ def test_a_refusal(routers: Any, patiently: Any, name: str) -> None:
 
 
 def test_others_work(routers: Any, paho: Any) -> None:
-    """Beside all these the bridges by password and by certificate are up, and carry."""
+    """Beside all these the bridges by password and by certificate are up, encrypted at both ends, and carry."""
     edge, core, _ = routers
     near = paho(edge.port("mqtt"), "near", login=("app", "app"))
-    for index, name in enumerate(("good", "by-certificate")):
+    for index, name in enumerate(ACCEPTED):
         row = core.bridge(name, inboundState="ready-in-sync")
         assert row["encrypted"]
+        assert edge.bridge(f"#bridge/core/{name}/{name}")["encrypted"]
         far = paho(core.port("mqtt", index), "far")
         far.subscribe("#")
         near.publish("out/x", name.encode())

@@ -42,17 +42,19 @@ REFUSED = {
     "address-not-allowed": ("far", "far", "blue", "403 Forbidden"),
     "unknown-vpn": ("good", "good", "brown", "403 Forbidden"),
     "vpn-disabled": ("good", "good", "shut", "503 Message VPN Unavailable"),
+    "another-router": ("good", "good", "blue", "404 Router Name Mismatch: this is edge"),
 }
 """Client username, password and remote VPN of each bridge, and why it is refused."""
 
 
-def bridge(location: str, user: str, password: str, vpn: str) -> dict[str, Any]:
+def written(location: str, name: str, user: str, password: str, vpn: str) -> dict[str, Any]:
     """One bridge of core."""
+    router = {"router": "elsewhere"} if name == "another-router" else {}
     basic = {"client_username": user} | ({"password": password} if password else {})
     return {
         "topic_syntax": "mqtt",
         "remote_authentication": {"basic": basic},
-        "remote_msg_vpns": [{"name": vpn, "location": location}],
+        "remote_msg_vpns": [{"name": vpn, "location": location, **router}],
         "remote_subscriptions": ["out/#"],
     }
 
@@ -64,7 +66,7 @@ def core(location: str) -> str:
     for name, (user, password, vpn, _) in (REFUSED | rows).items():
         vpns[name] = {
             "authentication": {"basic": {"enabled": False}},
-            "bridges": {name: bridge(location, user, password, vpn)},
+            "bridges": {name: written(location, name, user, password, vpn)},
         }
     vpns["some"]["bridges"]["some"]["remote_subscriptions"] = ["out/#", "secret/#"]
     listeners = [{"protocol": "http", "bind": "127.0.0.1:0"}] + [

@@ -1,10 +1,13 @@
 """Which bridges share a connection, and how a remote is found."""
 
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+REPOSITORY = Path(__file__).parents[3]
 IN_SYNC = "ready-in-sync"
 
 
@@ -171,3 +174,35 @@ def test_ipv6(site: Any, bridge: Any, listener: Any, heard: Any) -> None:
     there.publish("a", b"x")
     there.publish("end")
     assert heard(here) == [("a", b"x")]
+
+
+def moved(name: str, changes: dict[str, str], directory: Path) -> str:
+    """A configuration of the repository with its addresses changed, without its `router` block."""
+    text = (REPOSITORY / "configs" / name).read_text(encoding="utf-8")
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    document = yaml.safe_load(text)
+    del document["router"]
+    document["trace"]["directory"] = str(directory / "traces")
+    return yaml.safe_dump(document)
+
+
+def test_the_configurations_of_the_repository(start: Any, paho: Any, tmp_path: Path) -> None:
+    """configs/edge.yaml and configs/core.yaml, on other ports, give a bridge that carries messages."""
+    ports = {"127.0.0.1:1883": "127.0.0.1:0", "127.0.0.1:55555": "127.0.0.1:0"}
+    one = start(moved("edge.yaml", ports, tmp_path), "edge")
+    ports = {
+        "127.0.0.1:1884": "127.0.0.1:0",
+        "127.0.0.1:55556": "127.0.0.1:0",
+        "127.0.0.1:55555": f"127.0.0.1:{one.port('link')}",
+    }
+    other = start(moved("core.yaml", ports, tmp_path), "core")
+    other.bridges_up()
+    subscriber = paho(other.port("mqtt"), "s")
+    subscriber.subscribe("#")
+    paho(one.port("mqtt"), "p").publish("weather/be/brussels", b"rain")
+    assert subscriber.next() == ("weather/be/brussels", b"rain")
+    assert (one.stop(), other.stop()) == (0, 0)
+    for router in ("edge", "core"):
+        assert list((tmp_path / "traces").glob(f"date=*/router={router}/part-*.parquet"))
