@@ -4,40 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.errors import OperationError
+from vpnrouter.management.client import ManagementClient
 from vpnrouter.management.responses import Row
 from vpnrouter.plan.documents import Step, steps, unnamed, wanted
 from vpnrouter.plan.mesh_file import PlannedRouter
 from vpnrouter.plan.risks import Risk, RouterState, effect_name, risks_of
 from vpnrouter.settings.schema import Effect
-
-
-class RouterApi(Protocol):
-    """One router. All methods raise OperationError, in one line, when the answer is no or none."""
-
-    def config(self) -> Row:
-        """The document in force, its digest, and the router's name."""
-
-    def examine(self, document: Plain) -> Row:
-        """Problems of a document, and the changes that it would make."""
-
-    def replace_config(self, document: Plain, expected: str) -> Row:
-        """Put a document into force where `expected` is the digest in force."""
-
-    def return_config(self, digest: str) -> Row:
-        """Put an earlier document into force again."""
-
-    def msg_vpns(self) -> list[Row]:
-        """All message VPNs."""
-
-    def bridges(self) -> list[Row]:
-        """All bridges of all message VPNs."""
-
-    def queues(self) -> list[Row]:
-        """All queues of all message VPNs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +57,7 @@ class RouterPlan:
 _ROUTER: Final = "router"
 
 
-def compare(asked: PlannedRouter, api: RouterApi, *, prune: bool) -> RouterPlan:
+def compare(asked: PlannedRouter, api: ManagementClient, *, prune: bool) -> RouterPlan:
     """What `asked` would change at the router that `api` leads to; nothing changes.
 
     Raises OperationError where it does not answer, refuses, or is another router.
@@ -155,7 +131,7 @@ def _to_be_up(asked: PlannedRouter, standing: RouterState) -> list[tuple[str, st
 
 
 def compare_all(
-    routers: Sequence[PlannedRouter], apis: Mapping[str, RouterApi], *, prune: bool
+    routers: Sequence[PlannedRouter], apis: Mapping[str, ManagementClient], *, prune: bool
 ) -> list[RouterPlan]:
     """The plans of all routers of a mesh file, in its order."""
     return [compare(asked, apis[asked.name], prune=prune) for asked in routers]

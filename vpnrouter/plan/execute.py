@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from vpnrouter.errors import OperationError
-from vpnrouter.plan.compare import RouterApi, RouterPlan
+from vpnrouter.management.client import ManagementClient
+from vpnrouter.plan.compare import RouterPlan
 from vpnrouter.plan.risks import is_up
 
 ORDER: Final = ("grow", "bridge", "trim")
@@ -47,7 +48,7 @@ class PlanExecution:
 
     def __init__(
         self,
-        apis: Mapping[str, RouterApi],
+        apis: Mapping[str, ManagementClient],
         told: Callable[[str], None],
         clock: Callable[[], float],
         sleep: Callable[[float], None],

@@ -10,7 +10,7 @@ import math
 import time
 from contextlib import suppress
 from socket import SHUT_WR
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import unquote
 from wsgiref.handlers import format_date_time
 
@@ -23,11 +23,11 @@ from vpnrouter.core.fault_barrier import REQUEST
 
 if TYPE_CHECKING:
     import socket
-    import ssl
 
     from starlette.types import ASGIApp, Message
 
     from vpnrouter.core.fault_barrier import FaultBarrier
+    from vpnrouter.server.net.tls import ServerTls
 
 WRITE_S: Final = 10.0
 """Seconds that a peer has to take what is written to it; the answer is lost then, and the connection."""
@@ -47,16 +47,8 @@ REST_S: Final = 0.1
 READ_BYTES: Final = 65_536
 
 
-class HasContext(Protocol):
-    """The TLS of a listener; its context may be replaced while the listener serves."""
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """The TLS context for a new connection."""
-
-
 async def serve_http(
-    sock: socket.socket, tls: HasContext | None, most: int, app: ASGIApp, barrier: FaultBarrier
+    sock: socket.socket, tls: ServerTls | None, most: int, app: ASGIApp, barrier: FaultBarrier
 ) -> None:
     """Answer HTTP on a bound, listening, non-blocking socket until cancelled.
 
@@ -123,7 +115,7 @@ class HttpConnection:
     def __init__(
         self,
         accepted: trio.SocketStream,
-        tls: HasContext | None,
+        tls: ServerTls | None,
         app: ASGIApp,
         barrier: FaultBarrier,
     ) -> None:
