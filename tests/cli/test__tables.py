@@ -1,43 +1,39 @@
 """Tables of `show`: overview, details, counts and balance of bridges and queues, and how values read."""
 
 import io
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 from rich.table import Table
 
+from vpnrouter.bridges.status import BridgeStatus
 from vpnrouter.cli._format import (
     RX_RATE,
     TX_RATE,
     RenderBuffer,
     add_rate_columns,
+    cell,
     console_for,
     printer_for,
     rate_cells,
 )
-from vpnrouter.cli._listing import Column, Listing, Spec
+from vpnrouter.cli._listing import Listing, Spec
 from vpnrouter.cli._tables import (
+    BRIDGES,
     CLIENTS,
+    QUEUES,
     SUBSCRIPTIONS,
     VPNS,
+    BridgeTables,
     QueueTables,
-    Tables,
-    age,
-    direction,
-    duration,
     halves,
     is_balanced,
     is_stuck,
-    last_forwarded,
-    megabytes,
-    queue,
-    quota,
-    shown,
-    words,
 )
-from vpnrouter.management.msg_vpns import status_of
-from vpnrouter.management.responses import row_of
+from vpnrouter.management.display import BRIDGE, CLIENT, MSG_VPN, QUEUE, Display, Form
+from vpnrouter.management.msg_vpns import MsgVpnStatus, status_of
+from vpnrouter.management.responses import camel, row_of
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 from vpnrouter.management.status.queues import QueueStatus
 
@@ -64,74 +60,62 @@ def test_the_balance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "00:00:00"), (61, "00:01:01"), (86_399, "23:59:59"), (356_521, "4d 03:02:01")],
+    ("spec", "kind"),
+    [(VPNS, MsgVpnStatus), (CLIENTS, ClientStatus), (BRIDGES, BridgeStatus), (QUEUES, QueueStatus)],
+    ids=["message VPN", "client", "bridge", "queue"],
 )
-def test_duration(seconds: int, text: str) -> None:
-    """Days only where there are some."""
-    assert duration(seconds) == text
+def test_every_count_of_show_stats_is_one_of_the_status(spec: Spec, kind: Any) -> None:
+    """What a line of `show --stats` counts is an attribute of the status class."""
+    counted = {name for _, *both in spec.stats for name in both} | {spec.reasons}
+    assert counted - {""} <= {camel(field.name) for field in fields(kind)}
 
 
 @pytest.mark.parametrize(
-    ("rx", "tx", "text"),
+    ("display", "row", "text"),
     [
-        (-1, -1, "never"),
-        (0, -1, "0.0 s ago"),
-        (-1, 2_149, "2.1 s ago"),
-        (59_000, 70_000, "59.0 s ago"),
-        (120_999, 3_600_000, "00:02:00 ago"),
+        *(
+            (CLIENT["uptime"], {"connected": True, "uptime": seconds}, text)
+            for seconds, text in [
+                (0, "00:00:00"),
+                (61, "00:01:01"),
+                (86_399, "23:59:59"),
+                (356_521, "4d 03:02:01"),
+            ]
+        ),
+        (CLIENT["uptime"], {"connected": False, "uptime": 61}, "-"),
+        *(
+            (BRIDGE["lastForwarded"], {"lastRxAgeMs": rx, "lastTxAgeMs": tx}, text)
+            for rx, tx, text in [
+                (-1, -1, "never"),
+                (0, -1, "0.0 s ago"),
+                (-1, 2_149, "2.1 s ago"),
+                (59_000, 70_000, "59.0 s ago"),
+                (120_999, 3_600_000, "00:02:00 ago"),
+            ]
+        ),
+        *(
+            (QUEUE["msgSpoolUsage"], {"msgSpoolUsage": size}, text)
+            for size, text in [(0, "0.0"), (1, "<0.1"), (60_000, "0.1"), (10_000_000, "10.0")]
+        ),
+        *(
+            (QUEUE["oldestMsgAgeMs"], {"oldestMsgAgeMs": age}, text)
+            for age, text in [(-1, "-"), (1_250, "1.2 s"), (61_000, "00:01:01")]
+        ),
+        (QUEUE["maxMsgSpoolUsage"], {"maxMsgSpoolUsage": 0}, "last"),
+        (MSG_VPN["maxConnectionCount"], {"maxConnectionCount": 0}, "any"),
+        (MSG_VPN["bridgeCount"], {}, "0"),
     ],
 )
-def test_last_forwarded(rx: int, tx: int, text: str) -> None:
-    """The nearer of both directions counts."""
-    assert last_forwarded({"lastRxAgeMs": rx, "lastTxAgeMs": tx}) == text
-
-
-@pytest.mark.parametrize(
-    ("inbound", "outbound", "text"),
-    [
-        ("ready-in-sync", "ready", "bi"),
-        ("ready-in-sync", "not-applicable", "uni"),
-        ("not-applicable", "ready", "uni"),
-        ("not-ready-wait-next", "not-applicable", "uni"),
-    ],
-)
-def test_direction(inbound: str, outbound: str, text: str) -> None:
-    """Both ways where both halves are in use."""
-    assert direction({"inboundState": inbound, "outboundState": outbound}) == text
-
-
-@pytest.mark.parametrize(
-    ("bound", "bindings", "text"),
-    [(True, ["q"], "bound"), (False, ["", "q"], "unbound"), (False, [""], "-"), (False, [], "-")],
-)
-def test_queue(bound: bool, bindings: list[str], text: str) -> None:
-    """A bridge without queue binding is not unbound."""
-    remotes = [{"queueBinding": name} for name in bindings]
-    row = {"boundToQueue": bound, "remotes": remotes, "remoteQueueStandby": False}
-    assert queue(row) == text
-    assert queue(row | {"remoteQueueStandby": True}) == ("standby" if bound else text)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "yes"), (False, "no"), (1_234, "1,234"), ({"b": 1, "a": 2}, "a 2, b 1"), ("", "-")],
-)
-def test_values_for_people(value: Any, text: str) -> None:
-    """Truth values, numbers, counts by name and texts, each as people read them."""
-    assert shown(value) == text
-
-
-def test_words() -> None:
-    """Attribute names become words."""
-    assert words("inboundFailureReason") == "inbound failure reason"
+def test_how_values_are_written(display: Display, row: dict[str, int], text: str) -> None:
+    """Durations, ages, sizes and bounds; what an earlier router does not report counts as 0."""
+    assert cell(display, row) == text
 
 
 def test_output_for_programs_is_not_folded() -> None:
     """Where there is no terminal, a row is one line however long its names are."""
     file = io.StringIO()
     row = COUNTS | {"bridgeName": "b" * 150, "msgVpnName": "[bold]v[/bold]:smile:"}
-    Tables(file).balance([row])
+    BridgeTables(file).balance([row])
     lines = file.getvalue().splitlines()
     assert len(lines) == 4
     assert "b" * 150 in lines[1]
@@ -206,25 +190,13 @@ def test_stuck(changes: dict[str, Any], stuck: bool) -> None:
     assert is_stuck(row_of(replace(STATUS, **changes))) is stuck
 
 
-def test_numbers() -> None:
-    """Little is not nothing, a last value queue has no quota, an empty queue no oldest message."""
-    assert [megabytes(size) for size in (0, 1, 60_000, 10_000_000)] == [
-        "0.0",
-        "<0.1",
-        "0.1",
-        "10.0",
-    ]
-    assert quota({"maxMsgSpoolUsage": 0}) == "last"
-    assert [age(ms) for ms in (-1, 1_250, 61_000)] == ["-", "1.2 s", "00:01:01"]
-
-
 SPEC = Spec(
     title=lambda row: f"Thing {row['name']}",
     columns=(
-        Column("Name", lambda row: row["name"]),
-        Column("Count", lambda row: str(row["count"]), right=True),
+        Display("Name", of=("name",)),
+        Display("Count", Form.NUMBER, of=("count",)),
     ),
-    wide=(Column("More", lambda row: row["more"]),),
+    wide=(Display("More", of=("more",)),),
     stats=(("messages", "rx", "tx"), ("waiting", "", "waits"), ("of later", "later", "later")),
     reasons="discarded",
 )

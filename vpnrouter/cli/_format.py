@@ -1,6 +1,5 @@
 """What all tables of `show` have in common: where they are printed, how values read, rates while one watches."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TextIO, final
 
@@ -9,7 +8,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from vpnrouter.management.display import NONE, RATE_TITLES, Display, Form, shown
 from vpnrouter.text import printable, printable_lines
+from vpnrouter.units import MEGABYTE
 
 Row = Mapping[str, Any]
 
@@ -19,10 +20,6 @@ WIDE: Final = 1_000
 RX_RATE: Final = "watchedRxMsgRate"
 TX_RATE: Final = "watchedTxMsgRate"
 """Attributes that `--watch` adds to rows: messages a second since the redraw before, None at the first."""
-
-RATE_TITLES: Final = ("Rx/s", "Tx/s")
-
-_NONE: Final = "-"
 
 
 class Printer(Protocol):
@@ -109,7 +106,7 @@ def rate_cells(row: Row) -> tuple[str, ...]:
     """The cells of a row in the columns that `add_rate_columns` adds."""
     if RX_RATE not in row:
         return ()
-    return tuple(_NONE if row[name] is None else f"{row[name]:,.0f}" for name in (RX_RATE, TX_RATE))
+    return tuple(NONE if row[name] is None else f"{row[name]:,.0f}" for name in (RX_RATE, TX_RATE))
 
 
 def duration(seconds: int) -> str:
@@ -121,19 +118,39 @@ def duration(seconds: int) -> str:
     return f"{days}d {clock}" if days else clock
 
 
-def words(name: str) -> str:
-    """`inboundFailureReason` → `inbound failure reason`."""
-    return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
+def age(milliseconds: int) -> str:
+    """`1.2 s`, or hours, minutes and seconds; `-` for a negative age."""
+    if milliseconds < 0:
+        return NONE
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1_000:.1f} s"
+    return duration(milliseconds // 1_000)
 
 
-def shown(value: object) -> str:
-    """A value for people."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case dict():
-            return ", ".join(f"{key} {count:,}" for key, count in sorted(value.items())) or _NONE
+def megabytes(size: int) -> str:
+    """Bytes as megabytes; `<0.1` for a size that would round to 0.0 and is not 0."""
+    return f"{size / MEGABYTE:,.1f}" if not 0 < size < MEGABYTE // 20 else "<0.1"
+
+
+def cell(display: Display, row: Row) -> str:
+    """An attribute of a row as the tables of `show` write it."""
+    value = display.value(row)
+    match display.form:
+        case Form.NUMBER | Form.LOSS:
+            return f"{value or 0:,}"
+        case Form.BOUND:
+            return f"{value:,}" if value else display.none
+        case Form.QUOTA:
+            return megabytes(value)
+        case Form.SECONDS:
+            return NONE if value is None else duration(value)
+        case Form.AGE:
+            return age(value)
+        case Form.AGO:
+            return "never" if value < 0 else f"{age(value)} ago"
+        case Form.ENABLED:
+            return "enabled" if value else "disabled"
+        case Form.SWITCH:
+            return "on" if value else "off"
         case _:
-            return str(value) or _NONE
+            return shown(value)

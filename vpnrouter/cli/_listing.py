@@ -2,45 +2,38 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TextIO
+from typing import Final, TextIO
 
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
 from vpnrouter.cli._format import (
-    RATE_TITLES,
     RX_RATE,
+    TX_RATE,
     RenderBuffer,
     Row,
+    add_rate_columns,
+    cell,
     printer_for,
     rate_cells,
-    shown,
-    words,
 )
+from vpnrouter.management.display import RATE_TITLES, Display, shown, words
 from vpnrouter.text import printable
 
 _MOST_KEPT: Final = 60
 """Columns are not kept wider than this for the sake of one long name."""
 
 
-class Column(NamedTuple):
-    """One column: its title, what stands in it, whether numbers stand in it."""
-
-    title: str
-    cell: Callable[[Row], str]
-    right: bool = False
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spec:
-    """How a kind of object is listed. `title` begins its details; `stats` are labels and the attributes of
-    what was received and sent ("" for neither); `reasons` is the attribute with counts by reason.
+    """How a kind of object is listed. `title` begins its details; `stats` are labels and the
+    attributes of what was received and sent ("" for neither); `reasons` is the attribute with counts by reason.
     """
 
     title: Callable[[Row], str]
-    columns: tuple[Column, ...]
-    wide: tuple[Column, ...] = ()
+    columns: tuple[Display, ...]
+    wide: tuple[Display, ...] = ()
     stats: tuple[tuple[str, str, str], ...] = ()
     reasons: str = ""
     style: Callable[[Row], str | None] = lambda _: None
@@ -61,9 +54,10 @@ class Listing:
         columns = self._spec.columns + (self._spec.wide if wide else ())
         rated = RX_RATE in rows[0] if rows else False
         titles = [column.title for column in columns] + [*RATE_TITLES] * rated
-        right = [column.right for column in columns] + [True, True] * rated
+        right = [column.form.right for column in columns] + [True, True] * rated
         cells = [
-            [*(printable(column.cell(row)) for column in columns), *rate_cells(row)] for row in rows
+            [*(printable(cell(column, row)) for column in columns), *rate_cells(row)]
+            for row in rows
         ]
         first = not self._widths
         if first:
@@ -76,29 +70,42 @@ class Listing:
             lines.append(Text(self._line(line, right), style=self._spec.style(row) or ""))
         self._console.print(Text("\n", no_wrap=True, overflow="ignore").join(lines))
 
+    def title(self, row: Row) -> None:
+        """What begins the details and counts of one."""
+        self._console.print(self._spec.title(row), style=self._spec.style(row))
+
+    def attributes(self, row: Row, indent: str = "  ") -> None:
+        """All attributes of a row, one line each; lists of further objects are left out."""
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for name, value in row.items():
+            if name not in {RX_RATE, TX_RATE} and not isinstance(value, list):
+                table.add_row(f"{indent}{words(name)}", shown(value))
+        self._console.print(table)
+
+    def add_reasons(self, table: Table, row: Row) -> None:
+        """Discards by reason, below the counts of one."""
+        for reason, count in sorted(row.get(self._spec.reasons, {}).items()):
+            table.add_row(f"  discarded: {reason}", f"{count:,}")
+
     def _line(self, cells: Sequence[str], right: Sequence[bool]) -> str:
         """Cells below each other. A table of rich takes a second for a thousand rows."""
         padded = []
-        for cell, width, to_the_right in zip(cells, self._widths, right, strict=True):
-            blank = " " * (width - cell_len(cell))
-            padded.append(blank + cell if to_the_right else cell + blank)
+        for text, width, to_the_right in zip(cells, self._widths, right, strict=True):
+            blank = " " * (width - cell_len(text))
+            padded.append(blank + text if to_the_right else text + blank)
         return "  ".join(padded).rstrip()
 
     def detail(self, rows: Sequence[Row]) -> None:
         """All attributes of each."""
         for row in rows:
-            self._console.print(self._spec.title(row), style=self._spec.style(row))
-            table = Table(box=None, show_header=False, pad_edge=False)
-            for name, value in row.items():
-                if name != RX_RATE:
-                    table.add_row(f"  {words(name)}", shown(value))
-            self._console.print(table)
+            self.title(row)
+            self.attributes(row)
             self._console.print()
 
     def stats(self, rows: Sequence[Row]) -> None:
         """Counts, rates, and discards by reason."""
         for row in rows:
-            self._console.print(self._spec.title(row), style=self._spec.style(row))
+            self.title(row)
             table = Table("", "received", "sent", box=None, pad_edge=False)
             for column in table.columns[1:]:
                 column.justify = "right"
@@ -106,10 +113,30 @@ class Listing:
                 # A router of an earlier version does not tell all of them.
                 if received in row or sent in row:
                     table.add_row(f"  {label}", _number(row, received), _number(row, sent))
-            for reason, count in sorted(row.get(self._spec.reasons, {}).items()):
-                table.add_row(f"  discarded: {reason}", f"{count:,}")
+            self.add_reasons(table, row)
             self._console.print(table)
             self._console.print()
+
+
+class FoldedListing(Listing):
+    """Prints rows of a kind that has few: all of them at once, in columns that are folded on a terminal."""
+
+    def overview(self, rows: Sequence[Row], *, wide: bool = False) -> None:
+        """One line each."""
+        table = Table(box=None, pad_edge=False)
+        for column in self._spec.columns:
+            if column.form.right:
+                table.add_column(column.title, justify="right")
+            else:
+                table.add_column(column.title, overflow="fold")
+        more = self._spec.wide if wide else ()
+        for column in more:
+            table.add_column(column.title, overflow="fold")
+        add_rate_columns(table, rows)
+        for row in rows:
+            cells = [cell(column, row) for column in (*self._spec.columns, *more)]
+            table.add_row(*cells, *rate_cells(row), style=self._spec.style(row))
+        self._console.print(table)
 
 
 def _number(row: Row, name: str) -> str:

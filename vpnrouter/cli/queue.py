@@ -83,7 +83,7 @@ def browse(
 def _show(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
-    from vpnrouter.cli._tables import console_for
+    from vpnrouter.cli._format import console_for
 
     table = Table(box=None, pad_edge=False)
     table.add_column("Message", justify="right")

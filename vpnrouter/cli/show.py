@@ -158,9 +158,9 @@ def _tables(what: What, out: "TextIO | RenderBuffer") -> _Tables:
 
             return QueueTables(out)
         case What.BRIDGES:
-            from vpnrouter.cli._tables import Tables
+            from vpnrouter.cli._tables import BridgeTables
 
-            return Tables(out)
+            return BridgeTables(out)
     from vpnrouter.cli._listing import Listing
     from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
 
