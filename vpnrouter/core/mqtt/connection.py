@@ -420,45 +420,7 @@ class MqttConnection(Connection):
             return
         publisher.messages += 1
         publisher.bytes_ += length
-        denied = "" if publisher.allowed(route) else refusals.ACL_DENIED
-        if not denied and not route.may_put(publisher.username, publisher.rule):
-            denied = refusals.PERMISSION_DENIED
-        why = denied
-        if route.missing_queue and qos and not denied and not publisher.may_learn(route):
-            denied = refusals.PERMISSION_DENIED
-            why = refusals.QUEUE_NOT_FOUND
-        if denied:
-            if not publisher.told & PUBLISH_DENIED:
-                text = f"{why}: topic {route.topic}"
-                publisher.report_once(PUBLISH_DENIED, text)
-            if why == denied:
-                publisher.acl_denied += 1
-                publisher.report_lost(DISCARD, topic, qos, PUBLISH_TOPIC_ACL)
-            else:
-                publisher.refused += 1
-                vpn.rejected += 1
-                publisher.report_lost(REJECT, topic, qos, why)
-            if ingress is not None and qos:
-                ingress.refuse(packet_id, qos, denied)
-            return
-        if ingress is not None and qos and not ingress.session.sends:
-            # The client profile let it send guaranteed messages when it logged in.
-            publisher.refused += 1
-            vpn.rejected += 1
-            ingress.refuse(packet_id, qos, refusals.PERMISSION_DENIED)
-            return
-        # What held at the login: that is what the client was told.
-        if end - start > publisher.max_size:
-            vpn.discards.add(MSG_TOO_BIG)
-            if not publisher.told & TOO_BIG:
-                text = (
-                    f"a message of {end - start:,} bytes; at most {publisher.max_size:,} are taken"
-                )
-                publisher.report_once(TOO_BIG, text)
-            publisher.refused += 1
-            publisher.report_lost(DISCARD, topic, qos, MSG_TOO_BIG)
-            if ingress is not None and qos:
-                ingress.refuse(packet_id, qos, refusals.TOO_LARGE)
+        if self._refused(publisher, route, topic, qos, packet_id, end - start):
             return
         large = vpn.limits.large_msg_size
         if large and end - start > large and not publisher.told & LARGE:
@@ -482,6 +444,61 @@ class MqttConnection(Connection):
             ingress.publish(message, packet_id)
         else:
             publisher.publish(message)
+
+    def _refused(
+        self,
+        publisher: Publisher,
+        route: Route,
+        topic: bytes,
+        qos: int,
+        packet_id: int,
+        size: int,
+    ) -> bool:
+        """Refuse a PUBLISH of `size` bytes that the publisher may not send, count it and answer it.
+
+        Returns False for a PUBLISH that goes on.
+        """
+        vpn = publisher.vpn
+        ingress = self.ingress
+        denied = "" if publisher.allowed(route) else refusals.ACL_DENIED
+        if not denied and not route.may_put(publisher.username, publisher.rule):
+            denied = refusals.PERMISSION_DENIED
+        why = denied
+        if route.missing_queue and qos and not denied and not publisher.may_learn(route):
+            denied = refusals.PERMISSION_DENIED
+            why = refusals.QUEUE_NOT_FOUND
+        if denied:
+            if not publisher.told & PUBLISH_DENIED:
+                text = f"{why}: topic {route.topic}"
+                publisher.report_once(PUBLISH_DENIED, text)
+            if why == denied:
+                publisher.acl_denied += 1
+                publisher.report_lost(DISCARD, topic, qos, PUBLISH_TOPIC_ACL)
+            else:
+                publisher.refused += 1
+                vpn.rejected += 1
+                publisher.report_lost(REJECT, topic, qos, why)
+            if ingress is not None and qos:
+                ingress.refuse(packet_id, qos, denied)
+            return True
+        if ingress is not None and qos and not ingress.session.sends:
+            # The client profile let it send guaranteed messages when it logged in.
+            publisher.refused += 1
+            vpn.rejected += 1
+            ingress.refuse(packet_id, qos, refusals.PERMISSION_DENIED)
+            return True
+        # What held at the login: that is what the client was told.
+        if size > publisher.max_size:
+            vpn.discards.add(MSG_TOO_BIG)
+            if not publisher.told & TOO_BIG:
+                text = f"a message of {size:,} bytes; at most {publisher.max_size:,} are taken"
+                publisher.report_once(TOO_BIG, text)
+            publisher.refused += 1
+            publisher.report_lost(DISCARD, topic, qos, MSG_TOO_BIG)
+            if ingress is not None and qos:
+                ingress.refuse(packet_id, qos, refusals.TOO_LARGE)
+            return True
+        return False
 
     def _topic_of_alias(self, alias: int, topic: bytes) -> bytes:
         """Return the topic of a PUBLISH, from its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
