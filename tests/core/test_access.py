@@ -37,21 +37,6 @@ def test_connect_exceptions(default: bool, address: str, inside: bool) -> None:
     assert acl.allows_connect(address) == (default != inside)
 
 
-def test_the_built_in_profile_allows_everything() -> None:
-    """Without rules nothing is restricted, and nothing is asked per message."""
-    acl = AclProfile("default")
-    assert acl.allows_connect("192.0.2.1")
-    for rule in (acl.publish, acl.subscribe, acl.share_name):
-        assert rule.unrestricted
-
-
-def test_what_is_unrestricted() -> None:
-    """A default of deny, a filter or a template is a restriction."""
-    assert not TopicRule(False).unrestricted
-    assert not TopicRule(True, [("a", MQTT)]).unrestricted
-    assert not TopicRule(True, [("$client-id", MQTT)]).unrestricted
-
-
 @pytest.mark.parametrize("default", [True, False])
 def test_publish_exceptions_in_both_dialects(default: bool) -> None:
     """Each exception is read in its own dialect."""

@@ -63,19 +63,6 @@ def test_over_two_links_messages_have_ids(kit: ModuleType, world: MemoryRouter) 
     assert one.offered == other.offered == 9
 
 
-def test_a_message_keeps_its_id(kit: ModuleType, world: MemoryRouter) -> None:
-    """An id given elsewhere is not changed, one that is missing is given."""
-    one, other = links(kit, world, 2)
-    message = Message(b"some/topic", b"x")
-    message.message_id = 77
-    assert world.vpn().publish(message) == ""
-    assert world.vpn().publish(Message(b"some/topic", b"x", of_kind("a"), True)) == ""
-    first, second = (message.message_id for message in one.singles)
-    assert first == 77
-    assert second not in (0, 77)
-    assert [message.message_id for message in other.singles] == [first, second]
-
-
 def test_over_a_link_and_a_group_with_a_link_messages_have_ids(
     kit: ModuleType, world: MemoryRouter
 ) -> None:
@@ -291,19 +278,6 @@ def test_clients_take_turns(world: MemoryRouter) -> None:
     assert len({payload for payloads in got for payload in payloads}) == 24
 
 
-def test_a_client_publishes_it(world: MemoryRouter) -> None:
-    """It is known by its properties, off the batch path; the property travels on."""
-    first, second, publisher = world.connect("a"), world.connect("b"), world.connect("p")
-    first.subscribe("t")
-    second.subscribe("t")
-    wish = Properties(user_properties=[("deliver-to-one", "true")])
-    for _ in range(4):
-        publisher.publish("t", properties=wish)
-    got = first.messages(), second.messages()
-    assert [len(messages) for messages in got] == [2, 2]
-    assert got[0][0].properties.user_properties == [("deliver-to-one", "true")]
-
-
 def test_a_client_without_room_is_passed_over(kit: ModuleType, world: MemoryRouter) -> None:
     """Another takes its turn, then a link; where all are full one counts the loss."""
     slow, fast = world.connect("slow"), world.connect("fast", level=4)
@@ -320,13 +294,6 @@ def test_a_client_without_room_is_passed_over(kit: ModuleType, world: MemoryRout
     publish(world, 4)
     assert far.taken() == []
     assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 4}
-
-
-def test_a_full_link_counts_the_loss(kit: ModuleType, world: MemoryRouter) -> None:
-    """When no client is there at all."""
-    far = link(kit, world, "far/blue", room=0)
-    publish(world, 3)
-    assert far.outbox.discarded == 3
 
 
 def test_links_come_after_clients(kit: ModuleType, world: MemoryRouter) -> None:

@@ -19,7 +19,7 @@ from vpnrouter.wire.link.encode import direct, direct_body, direct_x
 from vpnrouter.wire.mqtt.encode import encode, encode_publish, publish_prefix
 from vpnrouter.wire.mqtt.packets import Pingreq, Publish
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.varint import frame_end, messages_from, topic_in
+from vpnrouter.wire.varint import messages_from, topic_in
 
 if TYPE_CHECKING:
     from vpnrouter.testing.memory import Client, MemoryRouter
@@ -65,15 +65,6 @@ def test_it_stops_before_what_needs_care(world: MemoryRouter, stop: bytes) -> No
     assert publisher.messages == 3
 
 
-def test_it_stops_before_half_a_frame(world: MemoryRouter) -> None:
-    """Wherever the chunk ends, whole frames are forwarded and the rest is left."""
-    client = world.connect("c")
-    data = PLAIN + encode(Publish(b"other/topic", b"x" * 200), 5)
-    for end in range(len(PLAIN), len(data)):
-        assert scanned(client, data[:end]) == len(PLAIN)
-    assert scanned(client, data) == len(data)
-
-
 @pytest.mark.parametrize("size", [0, 1, 50, 100, 127, 128, 200, 16_370, 16_384, 20_000, 2_097_152])
 @pytest.mark.parametrize("level", [4, 5])
 def test_every_length_of_the_length_field(world: MemoryRouter, size: int, level: int) -> None:
@@ -86,17 +77,6 @@ def test_every_length_of_the_length_field(world: MemoryRouter, size: int, level:
     world.connect("p", level=level).raw(frame * times)
     for client in clients:
         assert client.messages() == [Publish(b"some/topic", b"y" * size)] * times
-
-
-@pytest.mark.parametrize("level", [4, 5])
-def test_a_run_leaves_as_one_slice(world: MemoryRouter, level: int) -> None:
-    """Like frames cross as one piece to receivers of the publisher's level."""
-    watcher = world.connect("w", level=level)
-    watcher.subscribe("#")
-    frame = encode(Publish(b"some/topic", b"payload"), level)
-    world.connect("p", level=level).raw(frame * 100)
-    assert len(watcher.connection.outbox.chunks) == 1
-    assert watcher.drain() == frame * 100
 
 
 def test_payloads_that_look_like_frames(world: MemoryRouter) -> None:
@@ -152,17 +132,6 @@ def test_run_length(
     assert run_length(buf, before, head, head + tail, most) == expected
 
 
-@given(head=st.integers(1, 30))
-def test_every_byte_of_the_head_counts(head: int) -> None:
-    """One byte that differs anywhere ends the run."""
-    begin = bytes(range(65, 65 + head))
-    for index in range(head):
-        other = bytearray(begin)
-        other[index] ^= 1
-        buf = begin + b"tail" + begin + b"TAIL" + bytes(other) + b"tail"
-        assert run_length(buf, 0, head, head + 4, 3) == 2
-
-
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize(("level", "other"), [(4, 5), (5, 4)])
 @pytest.mark.parametrize("size", [0, 1, 110, 111, 112, 300, 16_380])
@@ -210,19 +179,6 @@ def test_what_is_found_is_right(topics: list[bytes], data: st.DataObject) -> Non
                 assert found is newest[other]
 
 
-def test_one_byte_anywhere_makes_another_topic() -> None:
-    """Topics of one size that differ in a single byte are never taken for each other."""
-    base = bytes(range(40, 69))
-    table = RouteTable()
-    table.put(route_of(base))
-    for index in range(len(base)):
-        other = bytearray(base)
-        other[index] ^= 1
-        assert find(table, bytes(other)) is None
-    assert find(table, base[:-1]) is None
-    assert find(table, base) is not None
-
-
 def test_the_table_grows_to_its_bound() -> None:
     """More topics than places make the table larger, up to MOST places and no further."""
     table = RouteTable()
@@ -265,15 +221,6 @@ def test_topics_that_share_a_place(where: int) -> None:
             table.drop()
             table.put(kept)
     assert sharing > 1
-
-
-@pytest.mark.parametrize("size", [0, 100, 127, 128, 16_383, 16_384, 2_097_200])
-def test_frame_end(size: int) -> None:
-    """The end of a frame over every width of its length, and of one that is cut short."""
-    frame = encode_publish(b"t", bytes(size), 4)
-    assert frame_end(frame + b"\xd0\x00", 0) == len(frame)
-    assert frame_end(frame[:-1], 0) == len(frame) - 1
-    assert frame_end(b"\xd0\x00" + frame, 2) == 2 + len(frame)
 
 
 def test_messages_from() -> None:
@@ -352,28 +299,6 @@ def test_each_message_enters_and_is_delivered(traced: MemoryRouter) -> None:
     assert len(ids) == 10
     for client, event in (("p", INGRESS), ("first", DELIVER), ("second", DELIVER)):
         assert sorted(n for e, c, _, n in events if (e, c) == (event, client)) == ids
-
-
-def test_what_has_no_room_is_recorded_as_discarded(traced: MemoryRouter) -> None:
-    """Of a run that fits in part, the first messages are delivered and the rest congested."""
-    slow = traced.connect("slow", level=4)
-    slow.subscribe("some/topic")
-    slow.connection.outbox.set_limit(len(RUN) // 2)
-    traced.connect("p", level=4).raw(RUN)
-    events = [
-        (event, reason) for event, client, reason, _ in messages_of(traced) if client == "slow"
-    ]
-    assert events == [(DELIVER, "")] * 5 + [(DISCARD, "transmit-congestion")] * 5
-
-
-def test_what_nobody_wants_is_recorded_as_unmatched(traced: MemoryRouter) -> None:
-    """Each message of the run is discarded for want of a subscription, and counted so."""
-    publisher = traced.connect("p", level=4)
-    publisher.raw(RUN)
-    reasons = [reason for event, _, reason, _ in messages_of(traced) if event == DISCARD]
-    assert reasons == ["no-subscription-match"] * 10
-    assert publisher.connection.publisher is not None
-    assert publisher.connection.publisher.unmatched == 10
 
 
 def test_the_sampler_is_served_across_runs(kit: Any) -> None:

@@ -25,20 +25,6 @@ def test_choose_vpn(world: MemoryRouter) -> None:
     assert choose_vpn(world.router, "", "@blue") == (blue, None)
 
 
-@pytest.mark.parametrize(("listener", "username"), [("", None), ("", "me"), ("green", "me")])
-def test_no_such_vpn(world: MemoryRouter, listener: str, username: str | None) -> None:
-    """A login that names none, and the listener's own one that is gone, are told so."""
-    with pytest.raises(Refused, match="403 Message VPN Not Allowed"):
-        choose_vpn(world.router, listener, username)
-
-
-def test_a_vpn_that_is_down(world: MemoryRouter) -> None:
-    """Known but disabled."""
-    world.vpn().enabled = False
-    with pytest.raises(Refused, match="503 Message VPN Unavailable"):
-        choose_vpn(world.router, "blue", None)
-
-
 def test_connect_exceptions_are_asked(world: MemoryRouter) -> None:
     """The ACL of the client username decides by address."""
     acl = AclProfile("default", False, ["192.0.2.0/24"])
@@ -46,16 +32,6 @@ def test_connect_exceptions_are_asked(world: MemoryRouter) -> None:
     assert admit(vpn, "u", None, "192.0.2.9").acl is acl
     with pytest.raises(Refused, match="403 Forbidden"):
         admit(vpn, "u", None, "198.51.100.1")
-
-
-def test_a_remembered_password_needs_no_verification(world: MemoryRouter) -> None:
-    """The same login again goes straight in."""
-    user = ClientUsername("u", "pw")
-    vpn = world.add_vpn("blue", (user,), basic=True)
-    assert admit(vpn, "u", b"pw", "192.0.2.1").needs_password
-    vpn.credentials.remember(user, b"pw")
-    assert not admit(vpn, "u", b"pw", "192.0.2.1").needs_password
-    assert admit(vpn, "u", None, "192.0.2.1").needs_password
 
 
 PEER = "192.0.2.1"
@@ -142,13 +118,3 @@ def test_certificates_are_not_above_the_rules(world: MemoryRouter) -> None:
     vpn = world.add_vpn("blue", USERS, acl=acl, client_cert=ClientCertRules())
     with pytest.raises(Refused, match="403 Forbidden"):
         admit(vpn, None, None, "198.51.100.1", None, SHOWN)
-
-
-@pytest.mark.parametrize("name", ["nobody", "default", "app"])
-def test_unknown_usernames_are_refused_no_sooner(world: MemoryRouter, name: str) -> None:
-    """A name without password waits for a verification as the others do; it never succeeds."""
-    vpn = world.add_vpn("blue", USERS, basic=True)
-    admission = admit(vpn, name, b"pw", "192.0.2.1")
-    assert admission.needs_password
-    assert admission.username.name == name
-    assert admission.username.password not in (None, "", "pw")

@@ -69,13 +69,6 @@ def test_an_outbox_is_ready_once() -> None:
     assert ready == [outbox]
 
 
-def test_a_refused_frame_makes_nobody_ready() -> None:
-    """An outbox that took nothing has nothing to flush."""
-    ready: list[Outbox] = []
-    Outbox(ready, 1).offer(b"aa", 1)
-    assert ready == []
-
-
 def test_a_closed_outbox_takes_nothing() -> None:
     """What waited is gone; messages are counted as discarded, control frames ignored."""
     ready: list[Outbox] = []

@@ -11,7 +11,6 @@ from vpnrouter.core.outbox import Channel
 from vpnrouter.core.pre_login_limits import (
     MADE_ROOM,
     NO_DESCRIPTOR,
-    PERIOD_NS,
     PRETEND,
     REFUSE,
     VERIFY,
@@ -416,17 +415,6 @@ def fresh() -> Attempts:
     return Attempts(MOST, KEYS)
 
 
-def test_the_bound() -> None:
-    """After ten attempts without success an address waits for the rest of its minute, and no other does."""
-    attempts = fresh()
-    for number in range(MOST):
-        assert attempts.begin("a", number) == 0
-    assert attempts.begin("a", 1_000) == PERIOD_NS - 1_000
-    assert attempts.begin("b", 1_000) == 0
-    assert attempts.begin("a", PERIOD_NS - 1) == 1
-    assert attempts.begin("a", PERIOD_NS) == 0
-
-
 def test_success_does_not_count() -> None:
     """A login that succeeds is taken back, and does not forgive those that failed."""
     attempts = fresh()
@@ -450,18 +438,6 @@ def test_memory_is_bounded() -> None:
     assert attempts.count("0", KEYS) == 0
     assert attempts.count("1", KEYS) == 1
     attempts.take_back("0")
-
-
-def test_a_user_at_an_address() -> None:
-    """After its failures a username is refused from that address, and still verified from another one."""
-    throttle = LoginThrottle()
-    for _ in range(limits.LOGIN_FAILURES):
-        assert throttle.begin("a", "blue", "u", known=True, now_ns=0) == VERIFY
-    assert throttle.begin("a", "blue", "u", known=True, now_ns=1) == REFUSE
-    assert throttle.begin("a", "red", "u", known=True, now_ns=1) == VERIFY
-    assert throttle.begin("b", "blue", "u", known=True, now_ns=1) == VERIFY
-    assert throttle.begin("a", "blue", "u", known=True, now_ns=PERIOD_NS) == VERIFY
-    assert throttle.refused == 1
 
 
 def test_an_address_with_many_names() -> None:

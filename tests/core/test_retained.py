@@ -153,16 +153,6 @@ def test_the_last_one_outlives_a_restart(kept: Kept) -> None:
     assert message.expires_ns == again.context.now_ns + 6 * SECOND
 
 
-def test_an_empty_payload_forgets(kept: Kept) -> None:
-    """In memory and in the store; one of a topic that has none changes nothing."""
-    kept.retain("a", b"1")
-    kept.retain("b", b"1")
-    kept.retain("a", b"")
-    kept.retain("c", b"")
-    assert kept.topics() == {"b"}
-    assert not kept.vpn.retained.has(b"a")
-
-
 def test_what_there_is_no_room_for(kept: Kept) -> None:
     """It is in neither; a new message of a topic that is there is in both."""
     for topic in ("a", "b", "c"):
@@ -170,14 +160,6 @@ def test_what_there_is_no_room_for(kept: Kept) -> None:
     kept.retain("a", b"2")
     assert kept.topics() == {"a", "b"}
     assert kept.vpn.retained.refused == 1
-
-
-def test_without_a_spool(kept: Kept) -> None:
-    """It is in memory alone."""
-    kept.context.spool = None
-    kept.retain("a", b"1")
-    assert kept.vpn.retained.has(b"a")
-    assert kept.topics() == set()
 
 
 def test_bytes_are_bounded_and_counted_towards_the_quotas() -> None:

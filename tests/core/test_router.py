@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vpnrouter.core.context import RouterContext
-from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.mqtt.packets import Will
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -93,14 +91,6 @@ def test_message_vpns_share_nothing(
         assert not client.closed
 
 
-def test_tick_sets_the_clocks_before_timers_fire(world: MemoryRouter) -> None:
-    """What fires sees the time of its round; `now` drives timers, `wall` goes into traces."""
-    world.connect("w", keep_alive_s=1)
-    world.router.tick(world.now_ns + 10, 42)
-    assert world.router.context.now_ns == world.now_ns + 10
-    assert world.router.context.wall_ns == 42
-
-
 def test_tracing_follows_the_rate(kit: ModuleType) -> None:
     """With a rate of 0 nothing is recorded, with 1 every message and its deliveries are."""
     for sample, expected in ((0.0, 0), (1.0, 20)):
@@ -114,12 +104,3 @@ def test_tracing_follows_the_rate(kit: ModuleType) -> None:
             client.publish("some/topic", b"%d" % number, retain=number % 2 == 0)
         assert len(watcher.payloads()) == 10
         assert recorder.recorded - before == expected
-
-
-def test_what_a_router_draws_comes_of_its_seed() -> None:
-    """Equal seeds give equal ids and equal sampling; tracing is on when anything is sampled."""
-    one, two = (RouterContext("here", 99, Recorder(), 0.1) for _ in range(2))
-    assert one.tracing
-    assert one.ids.high == two.ids.high == 99
-    assert one.sampler.left == two.sampler.left
-    assert not RouterContext("here", 99, Recorder(), 0.0).tracing

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.message import Message
-from vpnrouter.core.tracing import TraceFilter, TraceSettings, kept_mode, read
+from vpnrouter.core.tracing import TraceFilter, TraceSettings, read
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
-from vpnrouter.trace.events import DIRECT, MODE_NAMES
+from vpnrouter.trace.events import DIRECT
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.trace.span import span_id
 from vpnrouter.wire.mqtt.encode import encode_publish
@@ -154,16 +154,6 @@ def test_a_share(kit: ModuleType) -> None:
     assert 200 < found["c", b"a"] < 300
 
 
-def test_without_filters_nothing_is_chosen(kit: ModuleType) -> None:
-    """Clients have the router's own sampler."""
-    world = kit.MemoryRouter(sample=0.5, terms=TraceSettings())
-    publisher = world.connect("c").connection.publisher
-    assert publisher is not None
-    assert publisher.picking is None
-    assert publisher.sampler is world.router.context.sampler
-    assert not world.router.context.pickings
-
-
 def test_subscriptions_say_their_dialect(kit: ModuleType) -> None:
     """A filter's text alone does not say what it means; both dialects stand in one message VPN."""
     world = kit.MemoryRouter(sample=1.0)
@@ -232,14 +222,6 @@ def test_a_message_that_came_over_a_bridge(kit: ModuleType) -> None:
     assert (context.origin_router, context.origin_vpn, context.mode) == ("far", "red", DIRECT)
 
 
-def test_mode_of_what_is_kept() -> None:
-    """What was published as guaranteed is persistent, what a queue promoted is not."""
-    message = Message(b"a", b"x")
-    assert MODE_NAMES[kept_mode(message)] == "non_persistent"
-    message.persistent = True
-    assert MODE_NAMES[kept_mode(message)] == "persistent"
-
-
 def test_messages_that_may_not_enter(kit: ModuleType) -> None:
     """Too large, or not allowed: told with topic and publisher before anybody asks for a trace."""
     world = kit.MemoryRouter(sample=1.0, terms=TraceSettings(discards=True))
@@ -304,12 +286,6 @@ def test_a_valid_one(text: str, sampled: bool) -> None:
 def test_a_bad_one_is_none(text: str) -> None:
     """Whatever is not of version 00's form says nothing."""
     assert read(block(text)) is None
-
-
-def test_two_are_none() -> None:
-    """Nobody knows which of two would be meant."""
-    assert read(block(SAMPLED, SAMPLED)) is None
-    assert read(block()) is None
 
 
 @given(st.text(alphabet=string.hexdigits + "-", min_size=53, max_size=57))

@@ -21,7 +21,6 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.grammar import MQTT
-from vpnrouter.trace.events import SUBSCRIBE, UNSUBSCRIBE
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
@@ -98,41 +97,6 @@ def test_bad_topics(world: MemoryRouter, topic: bytes) -> None:
     with pytest.raises(TopicError):
         world.vpn().publish(Message(topic, b"x"))
     assert len(world.vpn().cache) == 0
-
-
-def test_a_message_that_matches_nobody_is_counted(world: MemoryRouter) -> None:
-    """By the batch path and by the other, each message once."""
-    client = world.connect("c")
-    client.publish("a")
-    client.publish("a", retain=True)
-    client.raw(b"\x30\x04\x00\x01a\x00" * 5)
-    assert world.vpn().totals().discards == {NO_SUBSCRIPTION_MATCH: 7}
-
-
-def test_occupation_is_counted_by_username(world: MemoryRouter) -> None:
-    """A username without connections is forgotten."""
-    vpn = world.vpn()
-    vpn.occupy("u")
-    vpn.occupy("u")
-    vpn.release("u")
-    assert vpn.connections_of == {"u": 1}
-    vpn.release("u")
-    vpn.release("u")
-    assert vpn.connections_of == {}
-
-
-def test_subscriptions_are_traced(kit: ModuleType) -> None:
-    """While tracing is on, coming and going of subscriptions is recorded, renewing is not."""
-    world: MemoryRouter = kit.MemoryRouter(sample=0.5)
-    client = world.connect("c")
-    client.subscribe("a")
-    client.subscribe("a")
-    client.unsubscribe("a")
-    recorder = world.router.context.recorder
-    recorder.cut()
-    (block,) = recorder.take()
-    assert [context.event for context in block.contexts] == [SUBSCRIBE, UNSUBSCRIBE]
-    assert block.count == 2
 
 
 batches = st.lists(

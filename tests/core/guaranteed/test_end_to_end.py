@@ -98,15 +98,6 @@ def test_only_what_the_bridge_takes(world: SpoolWorld) -> None:
     assert other.watched is None
 
 
-def test_a_publisher_without_it_waits_for_nothing(world: SpoolWorld) -> None:
-    """It costs nothing where nobody wants it."""
-    queue = crossed(world, "q", "a")
-    world.publish("a")
-    world.commit()
-    assert world.told.outcomes() == [SPOOLED]
-    assert queue.watched is None
-
-
 def test_answers_keep_their_order(world: SpoolWorld) -> None:
     """What could be answered waits for what came before it (MQTT-4.6.0-2)."""
     queue = crossed(world, "q", "a")
@@ -218,21 +209,6 @@ def test_purged_while_on_its_way(world: SpoolWorld) -> None:
     world.commit()
     assert queue.spooled_count == 1
     assert one.told.gone == []
-
-
-def test_two_queues_are_both_waited_for(world: SpoolWorld) -> None:
-    """Across means out of all queues from which the bridge takes."""
-    first, second = crossed(world, "q1", "a"), crossed(world, "q2", "a")
-    one = Publisher(world)
-    one.give("a", 1)
-    flows = [world.bind(first), world.bind(second)]
-    world.commit()
-    flows[0].settle_all()
-    world.commit()
-    assert one.told.heard == []
-    flows[1].settle_all()
-    world.commit()
-    assert one.told.heard == [(1, SPOOLED, "")]
 
 
 def test_lost_in_one_of_two_queues_is_lost(world: SpoolWorld) -> None:

@@ -130,19 +130,6 @@ def test_from_a_time(world: SpoolWorld, spool_kit: ModuleType, seconds: float, f
     assert replay.brought_count in {40 - first, 39 - first}
 
 
-def test_from_a_message(world: SpoolWorld) -> None:
-    """Behind it."""
-    log = logged(world)
-    queue = world.endpoint("q", "a")
-    fill(world, 0, 10)
-    start = log.endpoint.browse(0, 5)[4].msg_id
-    queue.purge()
-    log.replay_to(queue, after_id=start)
-    flow = world.bind(queue)
-    world.commit()
-    assert numbers(flow.payloads()) == [5, 6, 7, 8, 9]
-
-
 def refused(log: ReplayLog, queue: Endpoint, **where: int) -> str:
     """Why a replay cannot be started."""
     with pytest.raises(Refused) as caught:
@@ -389,13 +376,6 @@ def test_no_moments(text: str) -> None:
         parse_moment(text)
     with pytest.raises(ValueError, match=r".+"):
         parse_start(text)
-
-
-def test_other_starts() -> None:
-    """The beginning, and a message."""
-    assert parse_start("beginning") == (0, 0)
-    assert parse_start("id:17") == (0, 17)
-    assert parse_start(f"id:{(1 << 64) - 1}") == (0, (1 << 64) - 1)
 
 
 @pytest.mark.parametrize(

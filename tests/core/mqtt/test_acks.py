@@ -13,29 +13,10 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld
 
-FOREVER = 0xFFFF_FFFF
-
 
 def publisher(router: SpooledWorld) -> SpooledClient:
     """A client that publishes; its answers are not looked at."""
     return router.join("publisher")
-
-
-def test_puback_takes_the_message_out(router: SpooledWorld) -> None:
-    """A message leaves the endpoint with its PUBACK, and the spool with it."""
-    client = router.join("c")
-    assert client.sub("a") == 1
-    endpoint = router.vpn().clients["c"].endpoint
-    assert endpoint is not None
-    publisher(router).pub("a")
-    (message,) = client.messages()
-    assert endpoint.spooled_count == 1
-    client.puback(message)
-    router.settle()
-    assert endpoint.spooled_count == 0
-    assert router.vpn().spooled_bytes == 0
-    assert endpoint.counters.imbalance(0) == 0
-    assert list(router.store.scan(keys.BODIES)) == []
 
 
 @pytest.mark.parametrize("kind", [PUBACK, PUBREC])

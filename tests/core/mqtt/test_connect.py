@@ -27,12 +27,6 @@ def lasting(seconds: int = HOUR, **more: Any) -> Properties:
     return Properties(session_expiry_interval=seconds, **more)
 
 
-@pytest.mark.parametrize("level", [4, 5])
-def test_a_new_client_has_no_session(world: MemoryRouter, level: int) -> None:
-    """The first CONNACK says that no session is present."""
-    assert not world.connect("c", level=level).connack.session_present
-
-
 def test_connack_says_what_the_router_offers(world: MemoryRouter) -> None:
     """MQTT 5 clients learn of maximum QoS 0, the topic aliases and the largest packet."""
     properties = world.connect("c").connack.properties
@@ -69,31 +63,6 @@ def test_response_information_on_request(world: MemoryRouter) -> None:
 def test_client_ids_of_the_router_are_refused(world: MemoryRouter) -> None:
     """A client may not take a name that begins with #."""
     assert world.refused("#bridge/x").reason_code == 0x85
-
-
-@pytest.mark.parametrize("level", [4, 5])
-def test_a_lasting_session_is_present(world: MemoryRouter, level: int) -> None:
-    """Whoever comes back to a session that lasts finds its subscriptions."""
-    first = world.connect("c", level=level, clean_start=False, properties=lasting())
-    first.subscribe("a")
-    first.lose()
-    second = world.connect("c", level=level, clean_start=False, properties=lasting())
-    assert second.connack.session_present
-    world.connect("p").publish("a", b"1")
-    assert second.payloads() == [b"1"]
-
-
-@pytest.mark.parametrize("level", [4, 5])
-def test_clean_start_forgets(world: MemoryRouter, level: int) -> None:
-    """A clean start ends the old session with its subscriptions."""
-    first = world.connect("c", level=level, clean_start=False, properties=lasting())
-    first.subscribe("a")
-    first.lose()
-    second = world.connect("c", level=level, properties=lasting())
-    assert not second.connack.session_present
-    world.connect("p").publish("a", b"1")
-    assert second.received() == []
-    assert world.vpn().subscription_count == 0
 
 
 @pytest.mark.parametrize("level", [4, 5])
@@ -136,14 +105,6 @@ def test_takeover_crosses_protocol_levels(world: MemoryRouter) -> None:
     second = world.connect("c", level=5, clean_start=False)
     publisher.publish("a/b", b"2")
     assert second.payloads() == [b"2"]
-
-
-def test_the_same_client_id_in_two_vpns(world: MemoryRouter) -> None:
-    """Client ids are per message VPN: no takeover across."""
-    world.add_vpn("green")
-    first = world.connect("c")
-    world.connect("c", vpn="green")
-    assert not first.closed
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 60), (30, None), (60, None), (61, 60)])

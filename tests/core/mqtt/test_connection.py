@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter import limits
-from vpnrouter.core.mqtt.connection import ALLOWED, ENDED, READY
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.fields import varint
@@ -39,12 +38,6 @@ def watched(world: MemoryRouter) -> Client:
     return watcher
 
 
-def test_nothing_is_allowed_after_the_end() -> None:
-    """The table has no entry for a connection that ended, and acknowledgements only after CONNACK."""
-    assert all(state != ENDED for state, _ in ALLOWED)
-    assert {state for state, kind in ALLOWED if 4 <= kind <= 7} == {READY}
-
-
 def test_a_silent_connection_is_closed(world: MemoryRouter) -> None:
     """Without CONNECT a connection lasts CONNECT_TIMEOUT_S and not longer."""
     client = world.open()
@@ -65,13 +58,6 @@ def test_a_connection_with_half_a_connect_is_closed(world: MemoryRouter) -> None
         client.raw(bytes((byte,)))
     world.advance(limits.CONNECT_TIMEOUT_S / len(frame))
     assert client.closed
-
-
-def test_a_client_that_logged_in_is_not_timed_out(world: MemoryRouter) -> None:
-    """The time to log in ends with CONNACK; keep-alive 0 is for ever."""
-    client = world.connect("c")
-    world.advance(100_000)
-    assert not client.closed
 
 
 def test_keep_alive_is_one_and_a_half(world: MemoryRouter) -> None:

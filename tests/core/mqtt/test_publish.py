@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.core.access import AclProfile, TopicRule
-from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -108,23 +106,6 @@ def test_the_default_largest_message(world: MemoryRouter) -> None:
     assert not client.closed
 
 
-@pytest.mark.parametrize("retain", [False, True])
-def test_what_the_acl_denies_is_counted(world: MemoryRouter, retain: bool) -> None:
-    """A denied Direct message is discarded, counted and not retained; the sender stays."""
-    publish = TopicRule(False, [("$client-username/#", MQTT)])
-    world.add_vpn("blue", acl=AclProfile("default", publish=publish))
-    watcher = world.connect("w")
-    watcher.subscribe("#")
-    client = world.connect("c", username="me")
-    client.publish("me/x", b"1", retain=retain)
-    client.publish("you/x", b"2", retain=retain)
-    client.publish("me", b"3", retain=retain)
-    assert watcher.payloads() == [b"1", b"3"]
-    assert world.vpn().totals().discards == {PUBLISH_TOPIC_ACL: 1}
-    assert len(world.vpn().retained) == (2 if retain else 0)
-    assert not client.closed
-
-
 def test_properties_travel_unaltered(world: MemoryRouter) -> None:
     """All a message's properties reach MQTT 5 clients, user properties in order; 3.1.1 clients get the rest."""
     new = world.connect("new")
@@ -161,18 +142,3 @@ def test_an_alias_never_given(world: MemoryRouter) -> None:
     client = world.connect("c")
     client.publish("", properties=Properties(topic_alias=1))
     assert client.reason() == 0x82
-
-
-@pytest.mark.parametrize("level", [4, 5])
-def test_every_message_is_counted_once(world: MemoryRouter, level: int) -> None:
-    """Messages and bytes received count every whole PUBLISH, by whichever path it goes."""
-    client = world.connect("c", level=level)
-    frames = 0
-    for retain in (False, True):
-        for times in (1, 5):
-            for _ in range(times):
-                client.publish("some/topic", b"payload", retain=retain)
-                frames += 1
-    size = 2 + 2 + 10 + 7 + (1 if level == 5 else 0)
-    assert world.vpn().totals().rx_msg_count == frames
-    assert world.vpn().totals().rx_byte_count == frames * size

@@ -127,29 +127,6 @@ def test_direct_receivers_get_guaranteed_messages(router: SpooledWorld) -> None:
     assert router.vpn().publishers["p"].delivered == 1
 
 
-@pytest.mark.parametrize("level", [4, 5])
-@pytest.mark.parametrize("lasts", [False, True])
-def test_qos_2_is_taken_once(router: SpooledWorld, level: int, lasts: bool) -> None:
-    """A PUBLISH that comes again before its PUBREL is answered and not taken again (MQTT-4.3.3-10)."""
-    queue = router.queue("q", "a")
-    client = router.lasting("p", level) if lasts else router.join("p", level)
-    client.pub("a", qos=2, pid=5)
-    client.pub("a", qos=2, pid=5, dup=True)
-    assert client.acks() == [(PUBREC, 5, 0)] * 2
-    if lasts:
-        client.lose()
-        client = router.lasting("p", level)
-        assert client.connack.session_present
-    client.pub("a", qos=2, pid=5, dup=True)
-    assert client.acks() == [(PUBREC, 5, 0)]
-    assert queue.spooled_count == 1
-    client.ack(PUBREL, 5)
-    assert client.acks() == [(PUBCOMP, 5, 0)]
-    client.pub("a", qos=2, pid=5)
-    assert client.acks() == [(PUBREC, 5, 0)]
-    assert queue.spooled_count == 2
-
-
 def test_qos_2_is_taken_once_over_a_crash(router: SpooledWorld) -> None:
     """A lasting session's identifiers survive the router; a PUBREL is answered when that is synced."""
     router.queue("q", "a")
@@ -212,31 +189,6 @@ def test_an_unsynced_message_is_not_answered_and_comes_again(router: SpooledWorl
     back.pub("a", qos=2, pid=5, dup=True)
     assert back.acks() == [(PUBREC, 5, 0)]
     assert queue.spooled_count == 1
-
-
-def test_a_refused_qos_2_message_leaves_no_identifier(router: SpooledWorld) -> None:
-    """PUBREC with a reason from 0x80 on ends the exchange: the same identifier is a new message."""
-    queue = router.queue("q", "a", max_spooled_msg_count=1)
-    client = router.lasting("p")
-    client.pub("a", qos=2, pid=1)
-    client.pub("a", qos=2, pid=2)
-    assert client.acks() == [(PUBREC, 1, 0), (PUBREC, 2, 0x97)]
-    client.ack(PUBREL, 2)
-    assert client.acks() == [(PUBCOMP, 2, 0x92)]
-    queue.settings.max_spooled_msg_count = 0
-    client.pub("a", qos=2, pid=2)
-    assert client.acks() == [(PUBREC, 2, 0)]
-
-
-@pytest.mark.parametrize("qos", [1, 2])
-def test_receive_maximum(router: SpooledWorld, qos: int) -> None:
-    """One more message than announced is a protocol error (MQTT-3.3.4-7)."""
-    client = router.join("p")
-    for pid in range(1, limits.RECEIVE_MAXIMUM + 1):
-        client.pub("a", qos=qos, pid=pid)
-    assert not client.closed
-    client.pub("a", qos=qos, pid=60_000)
-    assert client.reason() == 0x93
 
 
 def test_receive_maximum_begins_anew_with_each_answer(router: SpooledWorld) -> None:
@@ -357,20 +309,6 @@ def test_a_publisher_that_went_is_not_answered(router: SpooledWorld) -> None:
     router.settle()
     assert client.received() == []
     assert queue.spooled_count == 1
-
-
-@pytest.mark.parametrize(("level", "qos"), [(4, 1), (5, 1), (4, 2), (5, 2)])
-def test_the_profile_may_forbid_it(router: SpooledWorld, level: int, qos: int) -> None:
-    """Without allow_guaranteed_msg_send_enabled the maximum QoS is 0 (MQTT-3.2.2-11)."""
-    router.add_vpn(
-        "blue", profile=ClientProfile("default", allow_guaranteed_msg_send_enabled=False)
-    )
-    client = router.join("p", level)
-    assert client.connack.properties.maximum_qos == (0 if level == 5 else None)
-    client.pub("a", qos=qos)
-    assert client.closed
-    if level == 5:
-        assert client.reason() == 0x9B
 
 
 def test_properties_and_aliases(router: SpooledWorld) -> None:

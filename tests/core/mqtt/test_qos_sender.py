@@ -10,7 +10,7 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.spool import keys
 from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Publish
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.reason import PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld
@@ -58,50 +58,6 @@ def test_identifiers_of_qos_2_are_synced_before_use(router: SpooledWorld) -> Non
     assert isinstance(message, Publish)
     number = router.vpn().clients["c"].number
     assert keys.outbound(number, message.packet_id) in dict(router.store.scan(keys.OUTBOUND))
-
-
-@pytest.mark.parametrize("level", [4, 5])
-@pytest.mark.parametrize("taken_over", [False, True])
-def test_unacknowledged_messages_come_again(
-    router: SpooledWorld, level: int, taken_over: bool
-) -> None:
-    """With DUP, under the same identifiers, in their order, before new ones (MQTT-4.4.0-1, MQTT-4.6.0-1)."""
-    client = router.lasting("c", level)
-    assert client.sub("#", 2) == 2
-    source = publisher(router)
-    for number in range(1, 7):
-        source.pub("a", b"%d" % number, qos=1 + number % 2, pid=number)
-    messages = client.messages()
-    by_payload = {message.payload: message for message in messages}
-    client.puback(by_payload[b"4"])
-    client.ack(PUBREC, by_payload[b"3"].packet_id)
-    router.settle()
-    client.ack(PUBCOMP, by_payload[b"3"].packet_id)
-    client.ack(PUBREC, by_payload[b"5"].packet_id)
-    router.settle()
-    client.received()
-    if not taken_over:
-        client.lose()
-        source.pub("a", b"7", pid=7)
-        router.settle()
-    back = router.lasting("c", level)
-    assert back.connack.session_present
-    first, *rest = back.rest
-    assert first == Ack(PUBREL, by_payload[b"5"].packet_id)
-    again = [packet for packet in rest if isinstance(packet, Publish)]
-    assert [(packet.payload, packet.dup) for packet in again[:3]] == [
-        (b"1", True),
-        (b"2", True),
-        (b"6", True),
-    ]
-    for packet in again[:3]:
-        assert packet.packet_id == by_payload[packet.payload].packet_id
-        assert packet.qos == by_payload[packet.payload].qos
-    if not taken_over:
-        (last,) = again[3:]
-        assert (last.payload, last.dup) == (b"7", False)
-        used = {message.packet_id for message in [*again[:3], by_payload[b"5"]]}
-        assert last.packet_id not in used
 
 
 def test_qos_2_over_a_crash(router: SpooledWorld) -> None:
@@ -180,38 +136,6 @@ def test_pubrel_waits_for_the_sync(router: SpooledWorld, again: bool) -> None:
     assert [type(packet) for packet in back.received()] == [Connack]
     router.spool.committed()
     assert back.received() == [Ack(PUBREL, message.packet_id)]
-
-
-@pytest.mark.parametrize("qos", [1, 2])
-@pytest.mark.parametrize("window", [1, 3])
-def test_the_clients_receive_maximum_holds(router: SpooledWorld, qos: int, window: int) -> None:
-    """No more unacknowledged messages than it said, over all its flows (MQTT-3.3.4-9, MQTT 5, 4.9)."""
-    router.queue("q", "b")
-    client = router.join(
-        "c", properties=Properties(receive_maximum=window, session_expiry_interval=NEVER_S)
-    )
-    assert client.sub("a", 2) == 2
-    assert client.sub("$queue/q", 2) == 2
-    source = publisher(router)
-    for number in range(1, 6):
-        source.pub("a", b"a%d" % number, qos=qos, pid=number)
-        source.pub("b", b"b%d" % number, qos=qos, pid=100 + number)
-    seen: list[bytes] = []
-    messages = client.messages()
-    while messages:
-        assert len(messages) <= window
-        for message in messages:
-            seen.append(message.payload)
-            client.ack(PUBREC if qos == 2 else PUBACK, message.packet_id)
-        messages = []
-        for packet in client.got():
-            if isinstance(packet, Publish):
-                messages.append(packet)
-            elif isinstance(packet, Ack):
-                client.ack(PUBCOMP, packet.packet_id)
-        messages += client.messages()
-    assert [item for item in seen if item[:1] == b"a"] == [b"a%d" % n for n in range(1, 6)]
-    assert [item for item in seen if item[:1] == b"b"] == [b"b%d" % n for n in range(1, 6)]
 
 
 def test_a_slow_client_is_waited_for(router: SpooledWorld) -> None:

@@ -68,19 +68,6 @@ def test_sessions_that_come_and_go_leave_no_timers(world: MemoryRouter) -> None:
     assert len(world.router.context.timers) < 200
 
 
-def test_a_session_without_connection_gets_nothing_direct(world: MemoryRouter) -> None:
-    """Direct messages are not kept for a client that is away."""
-    client = world.connect("c", properties=lasting(60))
-    client.subscribe("#")
-    client.lose()
-    publisher = world.connect("p")
-    publisher.publish("a", b"1")
-    back = world.connect("c", clean_start=False)
-    assert back.received() == []
-    publisher.publish("a", b"2")
-    assert back.payloads() == [b"2"]
-
-
 def test_a_delayed_will_waits(world: MemoryRouter) -> None:
     """The will is published when its delay has passed, once."""
     watcher = world.connect("w")
@@ -161,19 +148,6 @@ def test_an_alias_that_never_left_is_not_used(world: MemoryRouter) -> None:
     (message,) = client.messages()
     assert message.topic == b"topic/one"
     assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 1}
-
-
-def test_a_new_connection_knows_no_aliases(world: MemoryRouter) -> None:
-    """Topic aliases end with the connection."""
-    properties = Properties(topic_alias_maximum=2, session_expiry_interval=60)
-    client = world.connect("c", properties=properties)
-    client.subscribe("topic/one")
-    publisher = world.connect("p")
-    publisher.publish("topic/one")
-    client.lose()
-    client = world.connect("c", clean_start=False, properties=properties)
-    publisher.publish("topic/one")
-    assert [message.topic for message in client.messages()] == [b"topic/one"]
 
 
 @pytest.mark.parametrize("aliases", [0, 5])
@@ -365,7 +339,6 @@ def test_numbers_are_not_drawn_twice(router: SpooledWorld) -> None:
 
 
 HOUR_NS = 3_600_000_000_000
-SECOND_NS = 1_000_000_000
 DECADES_NS = 40 * 365 * 24 * HOUR_NS
 
 

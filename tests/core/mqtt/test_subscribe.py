@@ -170,72 +170,6 @@ def test_the_default_bound_of_a_vpn() -> None:
     assert VpnLimits().max_subscription_count == limits.VPN_SUBSCRIPTIONS
 
 
-def test_unsubscribe(world: MemoryRouter) -> None:
-    """What is given up is not delivered any more; MQTT 5 says whether it was there."""
-    client = world.connect("c")
-    publisher = world.connect("p")
-    client.subscribe("a/+")
-    client.subscribe("a/#")
-    publisher.publish("a/b", b"1")
-    assert client.payloads() == [b"1"]
-    assert client.unsubscribe("a/+") == 0
-    publisher.publish("a/b", b"2")
-    assert client.payloads() == [b"2"]
-    assert client.unsubscribe("a/#") == 0
-    assert client.unsubscribe("a/#") == 0x11
-    publisher.publish("a/b", b"3")
-    assert client.received() == []
-
-
-def test_renewing_replaces_the_options(world: MemoryRouter) -> None:
-    """The same filter again takes the new options and stays one subscription (MQTT-3.8.4-3)."""
-    client = world.connect("c")
-    client.subscribe("a", 7, no_local=True)
-    client.publish("a", b"1")
-    client.subscribe("a")
-    client.publish("a", b"2")
-    (message,) = client.messages()
-    assert message.payload == b"2"
-    assert message.properties.subscription_identifiers == []
-    assert world.vpn().subscription_count == 1
-
-
-@pytest.mark.parametrize("level", [4, 5])
-def test_retained_messages_come_with_a_new_subscription(world: MemoryRouter, level: int) -> None:
-    """The last retained message of each matching topic, with the retain flag, after the SUBACK."""
-    publisher = world.connect("p")
-    for topic, payload in (
-        ("a/1", b"old"),
-        ("a/1", b"new"),
-        ("a/2", b"two"),
-        ("b", b"b"),
-        ("$a/1", b"s"),
-    ):
-        publisher.publish(topic, payload, retain=True)
-    publisher.publish("a/1", b"not retained")
-    client = world.connect("c", level=level)
-    assert payloads(client.subscribe("a/+")) == [b"new", b"two"]
-    assert payloads(client.subscribe("a/2")) == [b"two"]
-    assert payloads(client.subscribe("#")) == [b"b", b"new", b"two"]
-    assert payloads(client.subscribe("$a/#")) == [b"s"]
-    assert client.subscribe("nothing/here") == []
-
-
-@pytest.mark.parametrize(
-    "properties", [None, Properties(user_properties=[("why", "gone")], content_type="none")]
-)
-def test_an_empty_payload_clears(world: MemoryRouter, properties: Properties | None) -> None:
-    """A retained message without payload is delivered and removes the topic's, properties or not (MQTT-3.3.1-6)."""
-    watcher = world.connect("w")
-    watcher.subscribe("a")
-    publisher = world.connect("p")
-    publisher.publish("a", b"1", retain=True)
-    publisher.publish("a", b"", retain=True, properties=properties)
-    assert watcher.payloads() == [b"1", b""]
-    assert watcher.subscribe("#") == []
-    assert len(world.vpn().retained) == 0
-
-
 @pytest.mark.parametrize(("handling", "new", "again"), [(0, 1, 1), (1, 1, 0), (2, 0, 0)])
 def test_retain_handling(world: MemoryRouter, handling: int, new: int, again: int) -> None:
     """0 sends retained messages always, 1 with a new subscription only, 2 never."""
@@ -251,31 +185,6 @@ def test_shared_subscriptions_get_no_retained_messages(world: MemoryRouter) -> N
     assert world.connect("c").subscribe("$share/g/a") == []
 
 
-@pytest.mark.parametrize(("as_published", "retain"), [(False, False), (True, True)])
-def test_the_retain_flag_of_live_messages(
-    world: MemoryRouter, as_published: bool, retain: bool
-) -> None:
-    """It is cleared unless the subscription wants it as published."""
-    client = world.connect("c")
-    client.subscribe("a", retain_as_published=as_published)
-    old = world.connect("old", level=4)
-    old.subscribe("a")
-    world.connect("p").publish("a", b"1", retain=True)
-    assert [message.retain for message in client.messages()] == [retain]
-    assert [message.retain for message in old.messages()] == [False]
-
-
-def test_retained_messages_carry_identifier_and_respect_no_local(world: MemoryRouter) -> None:
-    """A retained message has the new subscription's identifier; one's own stays away under no-local."""
-    client = world.connect("c")
-    client.publish("a", b"mine", retain=True)
-    world.connect("p").publish("b", b"theirs", retain=True)
-    (message,) = client.subscribe("#", 9, no_local=True)
-    assert isinstance(message, Publish)
-    assert message.payload == b"theirs"
-    assert message.properties.subscription_identifiers == [9]
-
-
 def test_a_client_without_session_expiry_keeps_no_local_for_retained_messages(
     world: MemoryRouter,
 ) -> None:
@@ -284,14 +193,3 @@ def test_a_client_without_session_expiry_keeps_no_local_for_retained_messages(
     first.publish("a", b"mine", retain=True)
     first.disconnect()
     assert world.connect("c").subscribe("a", no_local=True) == []
-
-
-def test_overlapping_subscriptions_give_one_copy_with_all_identifiers(world: MemoryRouter) -> None:
-    """A client gets one copy, whatever number of its filters match (MQTT 5, 3.3.4)."""
-    client = world.connect("c")
-    client.subscribe("a/#", 1)
-    client.subscribe("a/+", 2)
-    client.subscribe("a/b")
-    world.connect("p").publish("a/b")
-    (message,) = client.messages()
-    assert sorted(message.properties.subscription_identifiers) == [1, 2]
