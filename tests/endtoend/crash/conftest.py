@@ -5,12 +5,10 @@ Environment:
     VPNROUTER_CRASH_SEED  draws of an earlier run, which a failing test shows. Moments are not repeated by it.
 """
 
-import json
 import os
 import random
 import signal
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -91,25 +89,6 @@ class Place:
         assert self.router.process.returncode == -signal.SIGKILL, "".join(self.router.err)
         assert not self.router.told("Traceback"), "".join(self.router.err)
 
-    def queue(self, msg_vpn: str, name: str) -> dict[str, Any]:
-        """A queue as the management API shows it."""
-        path = f"/SEMP/v2/monitor/msgVpns/{msg_vpn}/queues/{name}"
-        url = f"http://127.0.0.1:{self.router.port('http')}{path}"
-        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
-            found: dict[str, Any] = json.load(answer)["data"]
-        return found
-
-    def holds(self, msg_vpn: str, name: str, count: int) -> dict[str, Any]:
-        """The queue, once so many messages wait in it."""
-        found: dict[str, Any] = {}
-
-        def is_so() -> bool:
-            found.update(self.queue(msg_vpn, name))
-            return bool(found["msgCount"] == count)
-
-        until(is_so, lambda: f"{count} messages in {name}: {found}")
-        return found
-
     def end(self) -> None:
         """End it whatever it does."""
         self._port = None
@@ -165,6 +144,31 @@ class Traffic:
         if wait:
             until(lambda: made.ready, lambda: f"{name} subscribes: {self.told()}")
         return made
+
+    def read(self, place: Place, cut_chance: float = 0.0) -> None:
+        """Consumers of queue orders and, at QoS 2, of a durable session called twice; both have barriers."""
+        self.consume(
+            place,
+            "reader",
+            endpoint="orders",
+            topic_filter="$queue/orders",
+            durable=False,
+            barrier="barrier/reader",
+            cut_chance=cut_chance,
+        )
+        self.subscribe(place, "twice", 2, cut_chance)
+
+    def subscribe(self, place: Place, name: str, qos: int, cut_chance: float = 0.0) -> None:
+        """A consumer whose durable session has orders/#."""
+        self.consume(
+            place,
+            name,
+            endpoint=name,
+            topic_filter="orders/#",
+            qos=qos,
+            barrier=f"barrier/{name}",
+            cut_chance=cut_chance,
+        )
 
     def _own_draws(self) -> random.Random:
         # Each thread has draws of its own: what one client does not disturb another one's.
@@ -270,15 +274,14 @@ def traffic() -> Iterator[Traffic]:
     made.stop()
 
 
-@pytest.fixture
-def network() -> Iterator[FaultyNetwork]:
-    """A network that can be broken; it ends with the test."""
-    with FaultyNetwork() as made:
-        yield made
-
-
 OPEN: Final = {"authentication": {"basic": {"enabled": False}}}
 """A message VPN that lets everybody in."""
+
+QUEUES: Final = {
+    "orders": {"subscriptions": ["orders/>"]},
+    "barrier": {"subscriptions": ["barrier/>"]},
+}
+"""Queue orders, and the one that the barriers of consumers reach."""
 
 
 def listeners(msg_vpn: str) -> list[dict[str, str]]:
@@ -291,62 +294,41 @@ def listeners(msg_vpn: str) -> list[dict[str, str]]:
     ]
 
 
-Change = Callable[[dict[str, Any]], None]
-
-
 @pytest.fixture
 def alone(place: Callable[..., Place]) -> Place:
     """A router with message VPN blue and queues orders and barrier; not started."""
-    queues = {
-        "orders": {"subscriptions": ["orders/>"]},
-        "barrier": {"subscriptions": ["barrier/>"]},
-    }
-    blue = {**OPEN, "queues": queues}
+    blue = {**OPEN, "queues": QUEUES}
     return place("edge", {"listeners": listeners("blue"), "msg_vpns": {"blue": blue}})
 
 
 @pytest.fixture
-def bridged(
-    place: Callable[..., Place], network: FaultyNetwork
-) -> Callable[..., tuple[Place, Place]]:
-    """`bridged(edge=…, core=…)`: both routers, not started, with changes to their message VPNs.
+def bridged(place: Callable[..., Place], network: FaultyNetwork) -> tuple[Place, Place]:
+    """Routers edge and core, not started.
 
     Queue to-core of VPN blue of edge is what bridge from-blue of VPN yellow of core takes from. `link` of
     edge is what the bridge dials.
     """
-
-    def make(edge: Change | None = None, core: Change | None = None) -> tuple[Place, Place]:
-        link = network.link()
-        blue: dict[str, Any] = {
-            **OPEN,
-            "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
-            "queues": {"to-core": {"subscriptions": ["orders/>"]}},
-        }
-        bridge = {
-            "guaranteed_retry_interval": 50,
-            "remote_connection": {"retry_delay": 0, "heartbeat_interval": 300},
-            "remote_authentication": {"basic": {"client_username": "core"}},
-            "remote_msg_vpns": [
-                {
-                    "name": "blue",
-                    "router": "edge",
-                    "location": link.address,
-                    "queue_binding": "to-core",
-                }
-            ],
-            "remote_subscriptions": ["weather/>"],
-        }
-        queues = {
-            "orders": {"subscriptions": ["orders/>"]},
-            "barrier": {"subscriptions": ["barrier/>"]},
-        }
-        yellow: dict[str, Any] = {**OPEN, "queues": queues, "bridges": {"from-blue": bridge}}
-        for change, vpn in ((edge, blue), (core, yellow)):
-            if change is not None:
-                change(vpn)
-        near = place("edge", {"listeners": listeners("blue"), "msg_vpns": {"blue": blue}})
-        near.link = link
-        far = place("core", {"listeners": listeners("yellow"), "msg_vpns": {"yellow": yellow}})
-        return near, far
-
-    return make
+    link = network.link()
+    blue: dict[str, Any] = {
+        **OPEN,
+        "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
+        "queues": {"to-core": {"subscriptions": ["orders/>"]}},
+    }
+    remote = {
+        "name": "blue",
+        "router": "edge",
+        "location": link.address,
+        "queue_binding": "to-core",
+    }
+    bridge = {
+        "guaranteed_retry_interval": 50,
+        "remote_connection": {"retry_delay": 0, "heartbeat_interval": 300},
+        "remote_authentication": {"basic": {"client_username": "core"}},
+        "remote_msg_vpns": [remote],
+        "remote_subscriptions": ["weather/>"],
+    }
+    yellow: dict[str, Any] = {**OPEN, "queues": QUEUES, "bridges": {"from-blue": bridge}}
+    near = place("edge", {"listeners": listeners("blue"), "msg_vpns": {"blue": blue}})
+    near.link = link
+    far = place("core", {"listeners": listeners("yellow"), "msg_vpns": {"yellow": yellow}})
+    return near, far

@@ -5,7 +5,6 @@ The short form runs always; `VPNROUTER_LONG=1` kills 200 times here.
 
 import os
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
@@ -32,17 +31,7 @@ POINTS: Final[dict[str, tuple[str, int]]] = {
 
 def begin(traffic: Any, edge: Any, core: Any) -> None:
     """Producers at edge, consumers at core."""
-    traffic.consume(
-        core,
-        "reader",
-        endpoint="orders",
-        topic_filter="$queue/orders",
-        durable=False,
-        barrier="barrier/reader",
-    )
-    traffic.consume(
-        core, "twice", endpoint="twice", topic_filter="orders/#", qos=2, barrier="barrier/twice"
-    )
+    traffic.read(core)
     for qos in (1, 2):
         topics = dict.fromkeys((f"orders/{qos}/x", f"orders/{qos}/y"), BOTH)
         traffic.produce(edge, f"p{qos}", topics, qos=qos, burst=2)
@@ -53,21 +42,21 @@ def end(traffic: Any, edge: Any, core: Any) -> None:
     edge.link.heal()
     traffic.stop_producers()
     traffic.drain()
-    edge.holds("blue", "to-core", 0)
+    edge.router.holds("blue", "to-core", 0)
     for each in (edge, core):
         each.kill()
         each.start()
     core.router.bridge("from-blue", inboundState="ready-in-sync")
     traffic.quiet()
-    left = {"orders": core.queue("yellow", "orders")["msgCount"]}
+    left = {"orders": core.router.queue("yellow", "orders")["msgCount"]}
     traffic.judge(waiting=left)
     assert left == {"orders": 0}
-    edge.holds("blue", "to-core", 0)
+    edge.router.holds("blue", "to-core", 0)
 
 
-def started(bridged: Callable[..., Any], traffic: Any) -> tuple[Any, Any]:
+def started(bridged: tuple[Any, Any], traffic: Any) -> tuple[Any, Any]:
     """Both routers with traffic over the bridge."""
-    edge, core = bridged()
+    edge, core = bridged
     edge.start()
     core.start()
     begin(traffic, edge, core)

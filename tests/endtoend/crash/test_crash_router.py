@@ -36,25 +36,8 @@ POINTS: Final[dict[str, int]] = {
 def begin(traffic: Any, alone: Any) -> None:
     """Three endpoints, two producers."""
     chance = 0.005
-    traffic.consume(
-        alone,
-        "reader",
-        endpoint="orders",
-        topic_filter="$queue/orders",
-        durable=False,
-        barrier="barrier/reader",
-        cut_chance=chance,
-    )
-    for name, qos in (("once", 1), ("twice", 2)):
-        traffic.consume(
-            alone,
-            name,
-            endpoint=name,
-            topic_filter="orders/#",
-            qos=qos,
-            barrier=f"barrier/{name}",
-            cut_chance=chance,
-        )
+    traffic.read(alone, chance)
+    traffic.subscribe(alone, "once", 1, chance)
     for qos in (1, 2):
         topics = dict.fromkeys((f"orders/{qos}/x", f"orders/{qos}/y"), ALL)
         traffic.produce(alone, f"p{qos}", topics, qos=qos, burst=2, cut_chance=chance)
@@ -68,7 +51,7 @@ def end(traffic: Any, alone: Any) -> None:
     alone.kill()
     alone.start()
     traffic.quiet()
-    row = alone.queue("blue", "orders")
+    row = alone.router.queue("blue", "orders")
     assert row["imbalance"] == 0, row
     traffic.judge(waiting={"orders": row["msgCount"]})
     assert row["msgCount"] == 0, row

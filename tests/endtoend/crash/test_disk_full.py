@@ -116,17 +116,7 @@ def disk(request: pytest.FixtureRequest) -> Disk:
 
 def begin(traffic: Any, alone: Any) -> None:
     """Two endpoints, two producers."""
-    traffic.consume(
-        alone,
-        "reader",
-        endpoint="orders",
-        topic_filter="$queue/orders",
-        durable=False,
-        barrier="barrier/reader",
-    )
-    traffic.consume(
-        alone, "twice", endpoint="twice", topic_filter="orders/#", qos=2, barrier="barrier/twice"
-    )
+    traffic.read(alone)
     for qos in (1, 2):
         topics = dict.fromkeys((f"orders/{qos}/x", f"orders/{qos}/y"), ("orders", "twice"))
         traffic.produce(alone, f"p{qos}", topics, qos=qos, burst=2, size=SIZE)
@@ -163,7 +153,7 @@ def end(traffic: Any, alone: Any, patiently: Any) -> None:
     alone.kill()
     alone.start()
     traffic.quiet()
-    row = alone.queue("blue", "orders")
+    row = alone.router.queue("blue", "orders")
     assert (row["imbalance"], row["msgCount"]) == (0, 0), row
     traffic.judge(refusing=True)
 

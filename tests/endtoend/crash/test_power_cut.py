@@ -31,17 +31,7 @@ def synced(alone: Any, tmp_path: Path) -> Iterator[SyncedFiles]:
 
 def begin(traffic: Any, alone: Any) -> None:
     """Two endpoints; producers at both levels, with small and large messages."""
-    traffic.consume(
-        alone,
-        "reader",
-        endpoint="orders",
-        topic_filter="$queue/orders",
-        durable=False,
-        barrier="barrier/reader",
-    )
-    traffic.consume(
-        alone, "twice", endpoint="twice", topic_filter="orders/#", qos=2, barrier="barrier/twice"
-    )
+    traffic.read(alone)
     for qos in (1, 2):
         for size in SIZES:
             topics = {f"orders/{qos}/{size}": BOTH}
@@ -65,7 +55,7 @@ def test_power_cuts(traffic: Any, alone: Any, synced: SyncedFiles, tmp_path: Pat
     synced.cut(tmp_path / "edge" / "spool")
     alone.start()
     traffic.quiet()
-    row = alone.queue("blue", "orders")
+    row = alone.router.queue("blue", "orders")
     assert (row["imbalance"], row["msgCount"]) == (0, 0), row
     traffic.judge()
 
@@ -82,5 +72,5 @@ def test_unsynced_log_is_found(
     history: History = traffic.history
     assert synced.cut(tmp_path / "edge" / "spool", unsynced=".log")
     alone.start()
-    assert alone.queue("blue", "orders")["msgCount"] == 0
+    assert alone.router.queue("blue", "orders")["msgCount"] == 0
     assert [each.fault for each in check(history)] == [FaultKind.LOSS] * 20

@@ -3,37 +3,35 @@
 Each demand, and the tests that hold it. Those of this folder are named by their file alone.
 
 No acknowledged message is lost, whatever the link or the remote does:
-    test_bursts.py (a burst over a healthy bridge, bursts while the remote is killed or silent);
-    ../crash/test_crash_bridge.py (SIGKILL of either side at random and at each step);
-    ../test_guaranteed_bridges.py (links that are reset, ended, half open; fail-over and fail-back).
-A publisher is told when its message is not taken:
-    ../crash/test_hold.py, test_backpressure.py.
+    test_flows.py (a burst over a healthy bridge, bursts while the remote is killed or silent, links that are reset,
+    ended, half open; fail-over and fail-back); ../crash/test_crash_bridge.py (SIGKILL of either side at random and
+    at each step).
+A publisher is told when its message is not taken, and when it is at the other side, where it waits for that:
+    test_full_queues.py.
 What waited drains by itself, soon after the remote is back:
-    test_bursts.py (nobody publishes or consumes meanwhile).
+    test_flows.py (nobody publishes or consumes meanwhile).
 Exactly once at QoS 2, and neither a storm of repeated packets nor a forgotten PUBREL:
-    test_reconnects.py; at each step of the exchange and over a crash ../../core/mqtt/test_exchange.py,
+    test_flows.py; at each step of the exchange and over a crash ../../core/mqtt/test_exchange.py,
     ../../core/mqtt/test_outbound.py, ../crash/test_crash_router.py.
 Retained messages keep their flag, are cleared, are not sent again and do not come back:
     test_retained.py for guaranteed and Direct messages by QoS.
 The dead message queue says why and keeps the topic, once for each message, without loops:
     test_dead_letters.py; ../../core/guaranteed/test_dead_letters.py.
 Bounds: what goes when there is no room, and messages wait on disk and not in memory:
-    test_bounds.py; a last value queue: ../../core/guaranteed/test_endpoint.py; the replay log forgets its oldest:
+    test_full_queues.py; a last value queue: ../../core/guaranteed/test_endpoint.py; the replay log forgets its oldest:
     ../../core/guaranteed/test_replay_log.py.
 The remote's limits hold, and one message that cannot pass stops no other:
-    test_poison.py; the window: ../test_guaranteed_bridges.py::test_changed_while_it_runs,
+    test_dead_letters.py; the window: test_flows.py::test_changed_while_it_runs,
     ../../bridges/test_flow_sender.py::test_the_window_and_its_changes;
     Direct messages: ../bridges/test_traffic.py::test_a_message_too_long_for_the_other_side.
-A full queue is felt by the publisher, over several bridges:
-    test_backpressure.py; over one bridge ../crash/test_hold.py.
+A full queue is felt by the publisher, over one bridge and over several:
+    test_full_queues.py.
 Acknowledged is on disk, also when the power goes:
     ../crash/test_power_cut.py::test_power_cuts; that it would tell if the log were not synced:
     ../crash/test_power_cut.py::test_unsynced_log_is_found. A full disk: ../crash/test_disk_full.py.
 """
 
-import json
 import threading
-import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
@@ -130,6 +128,11 @@ class Publisher:
             assert here, f"{len(numbers)} published, {len(self.answers)} answered"
             return [self.answers[number] for number in numbers]
 
+    def accepted(self, topic: str, *numbers: int, **options: Any) -> None:
+        """Publish numbers, and wait until all of them are accepted."""
+        self.publish(topic, *numbers, **options)
+        assert self.answered(*numbers) == [0] * len(numbers)
+
     def stop(self) -> None:
         """Disconnect and end the thread."""
         self._client.disconnect()
@@ -139,14 +142,14 @@ class Publisher:
 
 @final
 class Kit:
-    """Documents, routers and clients of a test. `link` makes a link whose target is set by `routed`."""
+    """Documents, routers and clients of a test."""
 
     vpn = staticmethod(vpn)
     bridge = staticmethod(bridge)
     queue = staticmethod(queue)
 
     def __init__(self, start: Any, paho: Any, patiently: Any, network: FaultyNetwork) -> None:
-        self._start = start
+        self.start = start
         self._paho = paho
         self._patiently = patiently
         self.network = network
@@ -161,7 +164,7 @@ class Kit:
         ]
         listeners = [{**kind, "bind": "127.0.0.1:0"} for kind in kinds]
         document = {"listeners": listeners, "msg_vpns": {msg_vpn: written}}
-        router = self._start(yaml.safe_dump(document), name)
+        router = self.start(yaml.safe_dump(document), name)
         if link is not None:
             link.target = ("127.0.0.1", router.port("link"))
         return router
@@ -180,36 +183,36 @@ class Kit:
         """A client that consumes; subscribe first, and ask for the messages then."""
         return self._paho(router.port("mqtt"), name, **options)
 
-    def row(self, router: Any, msg_vpn: str, name: str) -> dict[str, Any]:
-        """A queue as the management API shows it."""
-        url = f"http://127.0.0.1:{router.port('http')}/SEMP/v2/monitor/msgVpns/{msg_vpn}/queues/{name}"
-        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
-            found: dict[str, Any] = json.load(answer)["data"]
-        return found
+    def consumer(self, router: Any, queue: str, name: str = "consumer", **options: Any) -> Any:
+        """A client that takes from a queue."""
+        client = self._paho(router.port("mqtt"), name, **options)
+        client.client.subscribe(f"$queue/{queue}", 1)
+        return client
 
-    def holds(self, router: Any, msg_vpn: str, name: str, count: int) -> dict[str, Any]:
-        """The queue, once so many messages wait in it."""
-        found: dict[str, Any] = {}
+    def edge(self, link: Any = None, **written: Any) -> Any:
+        """Router edge: message VPN blue with queue to-core, and what else is written."""
+        queues = {"to-core": queue("orders/>"), **written.pop("queues", {})}
+        return self.up("edge", "blue", vpn(queues=queues, **written), link)
 
-        def is_so() -> bool:
-            found.update(self.row(router, msg_vpn, name))
-            return bool(found["msgCount"] == count)
+    def core(self, link: Any, bridge: dict[str, Any] | None = None, **written: Any) -> Any:
+        """Router core: message VPN yellow with queue orders, and bridge from-blue, bound to to-core of blue."""
+        queues = {"orders": queue("orders/>"), **written.pop("queues", {})}
+        from_blue = self.bridge(link.address, "blue", "to-core", **(bridge or {}))
+        bridges = {"from-blue": from_blue, **written.pop("bridges", {})}
+        return self.up("core", "yellow", vpn(queues=queues, bridges=bridges, **written))
 
-        self._patiently(is_so, f"{count} messages in {name}")
-        return found
+    def both(self, bridge: dict[str, Any] | None = None, **written: Any) -> tuple[Any, Any, Any]:
+        """Edge, core once its bridge is bound, and the link between them; `written` is put into core."""
+        link = self.network.link()
+        one, two = self.edge(link), self.core(link, bridge, **written)
+        two.bridge("from-blue", boundToQueue=True)
+        return one, two, link
 
     @property
     def until(self) -> Callable[[Callable[[], bool], str], None]:
         """Wait until something is true."""
         found: Callable[[Callable[[], bool], str], None] = self._patiently
         return found
-
-
-@pytest.fixture
-def network() -> Iterator[FaultyNetwork]:
-    """A network that can be broken; it ends with the test."""
-    with FaultyNetwork() as made:
-        yield made
 
 
 @pytest.fixture
