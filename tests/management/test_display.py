@@ -79,3 +79,8 @@ def test_direction_of_a_bridge(inbound: str, outbound: str, text: str) -> None:
 def test_values_for_people(value: Any, text: str) -> None:
     """Truth values, numbers, counts by name, lists and texts, each as people read them."""
     assert display.shown(value) == text
+
+
+def test_names_of_attributes_as_words() -> None:
+    """Each capital letter begins a word."""
+    assert display.words("inboundFailureReason") == "inbound failure reason"

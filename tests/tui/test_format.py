@@ -82,11 +82,7 @@ def test_texts_are_cut() -> None:
 
 
 def test_values_for_people() -> None:
-    """Values of all kinds that an answer holds."""
-    values = [True, 1_234_567, {"b": 2, "a": 1_000}, {}, [], ["x", 1], "", None]
-    shown = ["yes", "1,234,567", "a 1,000, b 2", "-", "-", "x, 1", "-", "-"]
-    assert [fmt.shown(value) for value in values] == shown
-    assert fmt.words("inboundFailureReason") == "inbound failure reason"
+    """Sizes have their unit."""
     assert fmt.size(1_500) == "1.5kB"
 
 

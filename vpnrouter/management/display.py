@@ -42,6 +42,8 @@ class Form(Enum):
     """Milliseconds since something happened, negative for never."""
     MOMENT = auto()
     """Seconds since 1970, 0 for never."""
+    ID = auto()
+    """A number that names something: its digits are not grouped."""
     FLAG = auto()
     """Written yes or no."""
     ENABLED = auto()
@@ -58,7 +60,7 @@ class Form(Enum):
 
 
 _RIGHT: Final = frozenset(
-    {Form.NUMBER, Form.LOSS, Form.RATE, Form.BYTES, Form.QUOTA, Form.BOUND, Form.AGE}
+    {Form.NUMBER, Form.LOSS, Form.RATE, Form.BYTES, Form.QUOTA, Form.BOUND, Form.AGE, Form.ID}
 )
 
 
@@ -222,7 +224,7 @@ BRIDGE: Final = _named(
     ),
     rxMsgRate=Display(RATE_TITLES[0], Form.RATE),
     txMsgRate=Display(RATE_TITLES[1], Form.RATE),
-    backlogMsgCount=Display("Waiting", Form.LOSS),
+    backlogMsgCount=Display("Waiting", Form.LOSS, narrow="Wait"),
 )
 
 QUEUE: Final = _named(
@@ -255,7 +257,7 @@ QUEUE: Final = _named(
 )
 
 MSG: Final = _named(
-    msgId=Display("Message", of=("msgId",), make=str),
+    msgId=Display("Message", Form.ID),
     topic=Display("Topic"),
     contentSize=Display("Bytes", Form.BYTES),
     spooledTime=Display("Spooled at (UTC)", Form.MOMENT),

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
 from vpnrouter.limits import TUI_TEXT
+from vpnrouter.management.display import NONE
 from vpnrouter.text import printable
-
-NONE: Final = "-"
 
 _STEPS: Final = ("", "k", "M", "G", "T", "P", "E")
 
@@ -82,28 +80,6 @@ def moment(seconds: float) -> str:
         return "beyond 9999"
 
 
-def shown(value: object) -> str:
-    """An attribute's value for people."""
-    match value:
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case Mapping():
-            return ", ".join(f"{key} {shown(each)}" for key, each in sorted(value.items())) or NONE
-        case list() | tuple():
-            return ", ".join(shown(each) for each in value) or NONE
-        case None:
-            return NONE
-        case _:
-            return str(value) or NONE
-
-
-def words(name: str) -> str:
-    """`inboundFailureReason` → `inbound failure reason`."""
-    return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
-
-
 Piece = tuple[str, str]
 """A text and the name of its style, a key of STYLES."""
 
@@ -134,6 +110,9 @@ STATE_STYLES: Final = {
     "disabled": "note",
     "msg-vpn-disabled": "note",
     "active-consumer": "good",
+    "connected": "good",
+    "slow": "warn",
+    "away": "note",
     "error": "bad",
     "warning": "warn",
     "notice": "accent",

@@ -9,10 +9,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 
+from vpnrouter.management.display import BRIDGE, NONE
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.actions import ACTIONS, BridgeAction
 from vpnrouter.tui.api import Router
+from vpnrouter.tui.columns import Columns, attribute, own
 from vpnrouter.tui.format import Line, Piece, folded, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.problems import LOSSES, why_down
@@ -20,7 +22,7 @@ from vpnrouter.tui.router_state import other_end
 from vpnrouter.tui.screens.view import View
 from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.sparkline import sparkline
-from vpnrouter.tui.widgets.table import Column, Entry, Table
+from vpnrouter.tui.widgets.table import Table
 
 LABELS: Final = 13
 """Columns for labels: two ends stand beside each other in 80."""
@@ -118,15 +120,15 @@ def end_lines(router: Router, row: Row, width: int) -> Sequence[Line]:
     for why in (row["inboundFailureReason"], row["outboundFailureReason"]):
         lines += [text((part, "bad")) for part in folded(why, width) if part]
     failed = f"{row['failureCount']:,}, the last {fmt.age(row['lastFailureAgeMs'])} ago"
-    peer = row["remoteMsgVpnName"] or fmt.NONE
+    peer = row["remoteMsgVpnName"] or NONE
     secured = "TLS" if row["encrypted"] else "plain"
     packed = ", compressed" if row["compressed"] else ""
     lines += pairs(
         [
             ("failures", failed if row["failureCount"] else "none"),
             ("remote", f"{row['remoteRouterName'] or '?'}/{peer}"),
-            ("address", row["remoteAddress"] or fmt.NONE),
-            ("connection", f"{secured}{packed}, dialled {row['establisher'] or fmt.NONE}"),
+            ("address", row["remoteAddress"] or NONE),
+            ("connection", f"{secured}{packed}, dialled {row['establisher'] or NONE}"),
             ("bound queue", _bound(row)),
             ("", ""),
         ],
@@ -148,7 +150,7 @@ def _bound(row: Row) -> Piece:
         return (f"{', '.join(wanted)}, stands by", "note")
     if row["boundToQueue"]:
         return (", ".join(wanted) or "yes", "good")
-    return (f"{', '.join(wanted)} NOT BOUND", "bad") if wanted else (fmt.NONE, "")
+    return (f"{', '.join(wanted)} NOT BOUND", "bad") if wanted else (NONE, "")
 
 
 def _direction(router: Router, row: Row, way: str, title: str) -> list[Line]:
@@ -164,7 +166,7 @@ def _direction(router: Router, row: Row, way: str, title: str) -> list[Line]:
         )
     ]
     age = fmt.age(row[f"last{way}AgeMs"])
-    last = f", {age} ago" if age != fmt.NONE else ""
+    last = f", {age} ago" if age != NONE else ""
     rows: list[tuple[str, str | Piece]] = [
         ("messages", f"{row[f'data{way}MsgCount']:,}{last}"),
         ("in flight", (f"{waiting:,}", "warn" if waiting else "")),
@@ -195,17 +197,6 @@ def _remotes(row: Row, width: int) -> list[Line]:
     return [(), text(("remotes, in the order of trying", "head")), *lines] if lines else []
 
 
-COLUMNS: Final = (
-    Column("bridge", 14, share=1),
-    Column("VPN", 8),
-    Column("state", 8),
-    Column("from/to", 15, share=1),
-    Column("in/s", 5, right=True),
-    Column("out/s", 5, right=True),
-    Column("wait", 5, right=True),
-    Column("last failure", 11, share=2),
-)
-
 RANKS: Final = {"down": 0, "stalled": 1, "unbound": 1, "incomplete": 2, "up": 3}
 """The order of healths; disabled bridges come last."""
 
@@ -235,7 +226,7 @@ class Bridges(View):
 
     def body(self) -> ComposeResult:
         """Give the table of bridges."""
-        yield Table(COLUMNS, empty="no bridges", id="body")
+        yield Table(COLUMNS.titles, empty="no bridges", id="body")
 
     async def fetch(self, router: Router) -> None:
         """Ask a router for its bridges."""
@@ -252,7 +243,9 @@ class Bridges(View):
             if not self._down_only or row["health"] != "up"
         ]
         rows.sort(key=lambda each: RANKS.get(each[1]["health"], len(RANKS)))
-        self.query_one("#body", Table).fill([_entry(*each) for each in rows])
+        self.query_one("#body", Table).fill(
+            [COLUMNS.entry(_key(place, row), self.ui.routers[place], row) for place, row in rows]
+        )
 
     def note(self) -> Line:
         """Say why the bridge under the cursor is down, or which bridges are shown."""
@@ -293,24 +286,17 @@ class Bridges(View):
             BridgeAction.of(name).begin(self, router, vpn, bridge)
 
 
-def _entry(place: int, row: Row) -> Entry:
-    waiting = row["backlogMsgCount"]
-    why = why_down(row) if row["health"] in WANTING else ""
-    if not why and row["lastFailureAgeMs"] >= 0:
-        why = f"{fmt.age(row['lastFailureAgeMs'])} ago"
-    return Entry(
-        f"{place}\0{row['msgVpnName']}\0{row['bridgeName']}",
-        (
-            (row["bridgeName"], "title"),
-            (row["msgVpnName"], ""),
-            state(row["health"]),
-            (f"{direction(row)} {far_end(row)}", ""),
-            (fmt.rate(row["rxMsgRate"]), ""),
-            (fmt.rate(row["txMsgRate"]), ""),
-            (fmt.figure(waiting) if waiting else fmt.NONE, "warn" if waiting else "dim"),
-            (why or fmt.NONE, state(row["health"])[1] if row["health"] in WANTING else "dim"),
-        ),
-    )
+def _key(place: int, row: Row) -> str:
+    return f"{place}\0{row['msgVpnName']}\0{row['bridgeName']}"
+
+
+def _last_failure(_: Router, row: Row) -> Piece:
+    """Why the bridge is not up, or how long ago it was last not."""
+    if row["health"] in WANTING and (why := why_down(row)):
+        return (why, state(row["health"])[1])
+    age = row["lastFailureAgeMs"]
+    ago = NONE if age < 0 else f"{fmt.age(age)} ago"
+    return (ago, state(row["health"])[1] if row["health"] in WANTING else "dim")
 
 
 def direction(row: Row) -> str:
@@ -330,3 +316,15 @@ def far_end(row: Row) -> str:
         for each in row.get("remotes", ())
     ]
     return remotes[0] if remotes else "?"
+
+
+COLUMNS: Final = Columns(
+    attribute(BRIDGE["bridgeName"], 14, share=1, style="title"),
+    attribute(BRIDGE["msgVpnName"], 8),
+    attribute(BRIDGE["health"], 8),
+    own("From/to", 15, lambda _, row: (f"{direction(row)} {far_end(row)}", ""), share=1),
+    attribute(BRIDGE["rxMsgRate"], 5),
+    attribute(BRIDGE["txMsgRate"], 5),
+    attribute(BRIDGE["backlogMsgCount"], 5),
+    own("Last failure", 11, _last_failure, share=2),
+)

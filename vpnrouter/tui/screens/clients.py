@@ -7,25 +7,27 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from vpnrouter.management.display import CLIENT, NONE, SUBSCRIPTION, shown
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.actions import disconnect
 from vpnrouter.tui.api import Router
-from vpnrouter.tui.format import Line, Piece, pairs, text
+from vpnrouter.tui.columns import Columns, attribute, rates
+from vpnrouter.tui.format import Line, pairs, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.pager import Pager
 from vpnrouter.tui.screens.view import PagedView, View
 from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.sparkline import sparkline
-from vpnrouter.tui.widgets.table import Column, Entry, Table
+from vpnrouter.tui.widgets.table import Table
 
-SUBSCRIPTIONS: Final = (
-    Column("subscription", 30, share=1),
-    Column("syntax", 6),
-    Column("QoS", 3, right=True),
-    Column("share", 10),
-    Column("selector", 12, share=1),
+SUBSCRIPTIONS: Final = Columns(
+    attribute(SUBSCRIPTION["subscriptionTopic"], 30, share=1, style="title"),
+    attribute(SUBSCRIPTION["syntax"], 6, style="dim"),
+    attribute(SUBSCRIPTION["qos"], 3),
+    attribute(SUBSCRIPTION["shareName"], 10),
+    attribute(SUBSCRIPTION["selector"], 12, share=1),
 )
 
 SPARK: Final = 16
@@ -58,7 +60,7 @@ class Client(View):
         facts = Lines(id="facts")
         facts.styles.height = 11
         yield facts
-        yield Table(SUBSCRIPTIONS, empty="no subscriptions", id="body")
+        yield Table(SUBSCRIPTIONS.titles, empty="no subscriptions", id="body")
 
     async def fetch(self, router: Router) -> None:
         """Ask for the client and one page of its subscriptions."""
@@ -76,7 +78,9 @@ class Client(View):
         """Show the client's facts and the page of its subscriptions."""
         if self._row:
             self.lines("facts").show(_facts(self.router, self._row))
-        self.query_one("#body", Table).fill([_entry(row) for row in self._subscriptions])
+        self.query_one("#body", Table).fill(
+            [SUBSCRIPTIONS.entry(_key(row), self.router, row) for row in self._subscriptions]
+        )
 
     def note(self) -> Line:
         """Tell which subscriptions are shown."""
@@ -106,11 +110,11 @@ def _facts(router: Router, row: Row) -> list[Line]:
         text((up, "good" if row["connected"] else "note"), slow, f", {session}"),
         *pairs(
             [
-                ("address", f"{row['clientAddress'] or fmt.NONE} {row['tlsVersion']}".strip()),
-                ("speaks", f"{row['platform'] or fmt.NONE}, keep-alive {row['keepalive']} s"),
+                ("address", f"{row['clientAddress'] or NONE} {row['tlsVersion']}".strip()),
+                ("speaks", f"{row['platform'] or NONE}, keep-alive {row['keepalive']} s"),
                 (
                     "username",
-                    f"{row['clientUsername'] or fmt.NONE}, client id {row['clientId'] or fmt.NONE}",
+                    f"{row['clientUsername'] or NONE}, client id {row['clientId'] or NONE}",
                 ),
                 ("profiles", f"{row['clientProfileName']}, ACL {row['aclProfileName']}"),
             ],
@@ -130,24 +134,15 @@ def _facts(router: Router, row: Row) -> list[Line]:
     lines += pairs(
         [
             ("waiting", f"{fmt.size(row['outboxBytes'])} to be sent, {row['bindCount']:,} flows"),
-            ("lost", (fmt.shown(lost), "warn" if lost else "dim")),
+            ("lost", (shown(lost), "warn" if lost else "dim")),
         ],
         9,
     )
     return lines
 
 
-def _entry(row: Row) -> Entry:
-    return Entry(
-        f"{row['shareName']}\0{row['subscriptionTopic']}\0{row['syntax']}",
-        (
-            (row["subscriptionTopic"], "title"),
-            (row["syntax"], "dim"),
-            (str(row["qos"]), ""),
-            (row["shareName"] or fmt.NONE, ""),
-            (row["selector"] or fmt.NONE, ""),
-        ),
-    )
+def _key(row: Row) -> str:
+    return "\0".join((row["shareName"], row["subscriptionTopic"], row["syntax"]))
 
 
 DISCONNECT = Key("x", "disconnect", "disconnect", "disconnect the client", changes=True)
@@ -160,15 +155,14 @@ class Clients(PagedView):
     NAME = "clientName"
     KEYS: ClassVar[tuple[Key, ...]] = (*PagedView.KEYS, DISCONNECT)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of([DISCONNECT])
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("client", 18, share=2),
-        Column("VPN", 8),
-        Column("state", 6),
-        Column("address", 15, share=1),
-        Column("in/s", 5, right=True),
-        Column("out/s", 5, right=True),
-        Column("lost", 5, right=True),
-        Column("up", 7, right=True),
+    COLUMNS: ClassVar[Columns] = Columns(
+        attribute(CLIENT["clientName"], 18, share=2, style="title"),
+        attribute(CLIENT["msgVpnName"], 8),
+        attribute(CLIENT["state"], 9),
+        attribute(CLIENT["clientAddress"], 15, share=1, style="dim"),
+        *rates(lambda row: ("client", row["msgVpnName"], row["clientName"]), ("rx", "tx")),
+        attribute(CLIENT["lost"], 5),
+        attribute(CLIENT["uptime"], 7),
     )
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("all", ""),
@@ -188,24 +182,9 @@ class Clients(PagedView):
         """Note the client's message counters, from which its rates come."""
         router.store.saw_client(router.clock(), row)
 
-    def entry(self, router: Router, row: Row) -> Entry:
-        """Give a client's row: name, VPN, state, address, rates, losses and uptime."""
-        vpn, name = row["msgVpnName"], row["clientName"]
-        rate = router.store.meters.rate
-        lost = row["txDiscardedMsgCount"] + row["rxDiscardedMsgCount"]
-        return Entry(
-            f"{vpn}\0{name}",
-            (
-                (name, "title"),
-                (vpn, ""),
-                state_of(row),
-                (row["clientAddress"] or fmt.NONE, "dim"),
-                (fmt.rate(rate(("client", vpn, name, "rx"))), ""),
-                (fmt.rate(rate(("client", vpn, name, "tx"))), ""),
-                (fmt.figure(lost) if lost else fmt.NONE, "warn" if lost else "dim"),
-                (fmt.duration(row["uptime"]) if row["connected"] else fmt.NONE, ""),
-            ),
-        )
+    def key(self, row: Row) -> str:
+        """The client's message VPN and name."""
+        return f"{row['msgVpnName']}\0{row['clientName']}"
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Open the client."""
@@ -215,10 +194,3 @@ class Clients(PagedView):
         """Ask for confirmation, then disconnect the client under the cursor."""
         if self.table.key:
             disconnect(self, self.router, *self.table.key.split("\0"))
-
-
-def state_of(row: Row) -> Piece:
-    """A client's state in one word."""
-    if not row["connected"]:
-        return ("away", "note")
-    return ("slow", "warn") if row["slowSubscriber"] else ("up", "good")

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from vpnrouter.limits import TUI_TAIL, TUI_TAIL_ROWS
+from vpnrouter.management.display import NONE
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
@@ -99,10 +100,10 @@ class Events(LiveView):
     HINT = "a word of the event, the message VPN, the name or the text"
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("UTC", 8),
-        Column("level", 7),
-        Column("message VPN", 11),
-        Column("name", 12, share=1),
-        Column("what", 30, share=3),
+        Column("Level", 7),
+        Column("VPN", 11),
+        Column("Name", 12, share=1),
+        Column("What", 30, share=3),
     )
 
     def __init__(self, router: Router | None = None) -> None:
@@ -137,8 +138,8 @@ class Events(LiveView):
             (
                 (fmt.clock(row["timeNs"] / SECOND_NS), "dim"),
                 state(row["level"]),
-                (row["msgVpnName"] or fmt.NONE, ""),
-                (row["name"] or fmt.NONE, "title"),
+                (row["msgVpnName"] or NONE, ""),
+                (row["name"] or NONE, "title"),
                 (f"{row['event']} {row['text']}".strip(), ""),
             ),
         )
@@ -157,12 +158,12 @@ class Traces(LiveView):
     HINT = "orders/>  or  topic=orders/> event=discard msgVpnName=blue"
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("UTC", 8),
-        Column("event", 14),
+        Column("Event", 14),
         Column("VPN", 8),
-        Column("topic", 16, share=2),
-        Column("to/by", 12, share=1),
-        Column("bytes", 6, right=True),
-        Column("trace", 8),
+        Column("Topic", 16, share=2),
+        Column("To/by", 12, share=1),
+        Column("Bytes", 6, right=True),
+        Column("Trace", 8),
     )
 
     def __init__(self, router: Router | None = None) -> None:
@@ -210,11 +211,11 @@ class Traces(LiveView):
             (
                 (fmt.clock(_number(row, "ts_ns", "tsNs") / SECOND_NS), "dim"),
                 (event, STYLES.get(event, "accent")),
-                (str(row.get("vpn") or row.get("msgVpnName") or fmt.NONE), ""),
-                (str(row.get("topic") or fmt.NONE), "title"),
-                (why or who or fmt.NONE, "warn" if why else ""),
+                (str(row.get("vpn") or row.get("msgVpnName") or NONE), ""),
+                (str(row.get("topic") or NONE), "title"),
+                (why or who or NONE, "warn" if why else ""),
                 (fmt.size(_number(row, "size_bytes", "sizeBytes")), ""),
-                (str(row.get("trace_id") or row.get("traceId") or fmt.NONE), "dim"),
+                (str(row.get("trace_id") or row.get("traceId") or NONE), "dim"),
             ),
         )
 

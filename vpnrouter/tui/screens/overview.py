@@ -8,9 +8,11 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from vpnrouter.management.display import MSG_VPN, NONE
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
+from vpnrouter.tui.columns import Columns, RowColumn, attribute, own, rates
 from vpnrouter.tui.format import Line, Piece, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.problems import DOWN, LOSSES, STALLED, STYLES, Problem, problems_of
@@ -113,23 +115,46 @@ SPARK: Final = 10
 """Columns of a sparkline."""
 
 TROUBLES: Final = (
-    Column("trouble", 9),
-    Column("what", 6),
+    Column("Trouble", 9),
+    Column("What", 6),
     Column("VPN", 8),
-    Column("name", 12),
-    Column("why", 20, share=1),
+    Column("Name", 12),
+    Column("Why", 20, share=1),
 )
 
-MSG_VPNS: Final = (
-    Column("message VPN", 12, share=1),
-    Column("router", 8),
-    Column("state", 8),
-    Column("clients", 7, right=True),
-    Column("in/s", 5, right=True),
-    Column("", SPARK),
-    Column("out/s", 5, right=True),
-    Column("", SPARK),
-    Column("lost", 5, right=True),
+
+def _meter(row: Row) -> tuple[str, ...]:
+    return ("vpn", row["msgVpnName"])
+
+
+def _history(way: str, style: str) -> RowColumn:
+    """The last rates as a sparkline."""
+
+    def cell(router: Router, row: Row) -> Piece:
+        history = router.store.meters.history((*_meter(row), way))
+        return (sparkline(history, SPARK), style)
+
+    return own("", SPARK, cell)
+
+
+def _lost(_: Router, row: Row) -> Piece:
+    lost = sum(count for why, count in row["discarded"].items() if why in LOSSES)
+    return (fmt.figure(lost), "warn") if lost else (NONE, "dim")
+
+
+WAYS: Final = ("rxMsgRate", "txMsgRate")
+RX, TX = rates(_meter, WAYS)
+
+MSG_VPNS: Final = Columns(
+    attribute(MSG_VPN["msgVpnName"], 12, share=1, style="title"),
+    own("Router", 8, lambda router, _: (router.label, "dim")),
+    attribute(MSG_VPN["adminState"], 8),
+    attribute(MSG_VPN["msgVpnConnections"], 7),
+    RX,
+    _history(WAYS[0], "good"),
+    TX,
+    _history(WAYS[1], "accent"),
+    own("Lost", 5, _lost, right=True),
 )
 
 
@@ -152,7 +177,7 @@ class Overview(View):
         gap = Lines(id="gap")
         gap.styles.height = 1
         yield gap
-        yield Table(MSG_VPNS, empty="no message VPN", id="vpns")
+        yield Table(MSG_VPNS.titles, empty="no message VPN", id="vpns")
 
     def on_mount(self) -> None:
         """Focus the message VPNs first, since trouble may come and go."""
@@ -179,7 +204,7 @@ class Overview(View):
         )
         self.query_one("#vpns", Table).fill(
             [
-                _msg_vpn(place, router, row)
+                MSG_VPNS.entry(f"{place}\0msgVpn\0{row['msgVpnName']}\0", router, row)
                 for place, router in enumerate(self.ui.routers)
                 for row in router.store.msg_vpns
             ]
@@ -237,25 +262,5 @@ def _trouble(place: int, router: Router, one: Problem) -> Entry:
             (one.msg_vpn, ""),
             (one.name or router.label, "title"),
             (one.why, style if one.rank <= STALLED else ""),
-        ),
-    )
-
-
-def _msg_vpn(place: int, router: Router, row: Row) -> Entry:
-    meters, name = router.store.meters, row["msgVpnName"]
-    come, gone = ("vpn", name, "rxMsgRate"), ("vpn", name, "txMsgRate")
-    lost = sum(count for why, count in row["discarded"].items() if why in LOSSES)
-    return Entry(
-        "\0".join((str(place), "msgVpn", name, "")),
-        (
-            (name, "title"),
-            (router.label, "dim"),
-            state(row["state"] if row["enabled"] else "disabled"),
-            (fmt.figure(row["msgVpnConnections"]), ""),
-            (fmt.rate(meters.rate(come)), ""),
-            (sparkline(meters.history(come), SPARK), "good"),
-            (fmt.rate(meters.rate(gone)), ""),
-            (sparkline(meters.history(gone), SPARK), "accent"),
-            (fmt.figure(lost) if lost else fmt.NONE, "warn" if lost else "dim"),
         ),
     )

@@ -8,18 +8,20 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from vpnrouter.management.display import MSG, NONE, QUEUE, shown
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
-from vpnrouter.tui.format import Line, fit, text
+from vpnrouter.tui.columns import Columns, attribute, own, rates
+from vpnrouter.tui.format import Line, Piece, fit, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.pager import Pager
 from vpnrouter.tui.problems import FULL, quota
 from vpnrouter.tui.screens.view import PagedView, View
 from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.payload import PayloadView, best_view, payload_lines
-from vpnrouter.tui.widgets.table import Column, Entry, Table
+from vpnrouter.tui.widgets.table import Table
 
 VIEWS: Final = {"t": PayloadView.TEXT, "o": PayloadView.JSON, "x": PayloadView.HEX}
 
@@ -83,7 +85,7 @@ def _message_facts(row: Row) -> list[Line]:
     times = f"spooled {fmt.moment(row['spooledTime'])}, expires {fmt.moment(row['expiryTime'])} UTC"
     told = (
         f"priority {row['priority']}, delivered again {row['redeliveryCount']} times,"
-        f" publisher {row['publisherId'] or fmt.NONE}"
+        f" publisher {row['publisherId'] or NONE}"
     )
     return [
         text((fit(str(row["topic"]), 400).rstrip(), "title")),
@@ -96,14 +98,16 @@ def _message_facts(row: Row) -> list[Line]:
 FLOWS: Final = 3
 """Consumers that are told one by one; the note says how many there are."""
 
-COLUMNS: Final = (
-    Column("message", 10, right=True),
-    Column("topic", 20, share=1),
-    Column("bytes", 6, right=True),
-    Column("spooled at (UTC)", 19),
-    Column("prio", 4, right=True),
-    Column("tries", 5, right=True),
-    Column("", 6),
+MSGS: Final = Columns(
+    attribute(MSG["msgId"], 10, style="title"),
+    attribute(MSG["topic"], 20, share=1),
+    attribute(MSG["contentSize"], 6),
+    attribute(MSG["spooledTime"], 19, style="dim"),
+    attribute(MSG["priority"], 4),
+    attribute(
+        MSG["redeliveryCount"], 5, style=lambda row: "warn" if row["redeliveryCount"] else "dim"
+    ),
+    own("", 6, lambda _, row: ("" if row["undelivered"] else "held", "accent")),
 )
 
 
@@ -140,7 +144,7 @@ class Queue(View):
         facts = Lines(id="facts")
         facts.styles.height = 8
         yield facts
-        yield Table(COLUMNS, empty="no messages", id="body")
+        yield Table(MSGS.titles, empty="no messages", id="body")
 
     @property
     def _path(self) -> str:
@@ -164,7 +168,9 @@ class Queue(View):
         """Show the queue's facts and the page of its messages."""
         if self._row:
             self.lines("facts").show(_facts(self.router, self._row, self._flows, self._flow_count))
-        self.query_one("#body", Table).fill([_message(row) for row in self._msgs])
+        self.query_one("#body", Table).fill(
+            [MSGS.entry(str(row["msgId"]), self.router, row) for row in self._msgs]
+        )
 
     def note(self) -> Line:
         """Tell which messages are shown."""
@@ -266,9 +272,9 @@ def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[L
             *gates[:1],
             ", ",
             *gates[1:],
-            f", dead messages to {row['deadMsgQueue'] or fmt.NONE}",
+            f", dead messages to {row['deadMsgQueue'] or NONE}",
         ),
-        text("lost or not taken: ", (fmt.shown(lost), "warn" if lost else "dim")),
+        text("lost or not taken: ", (shown(lost), "warn" if lost else "dim")),
     ]
     if row["imbalance"]:
         lines.append(text((f"{row['imbalance']:,} messages are not accounted for", "bad")))
@@ -287,20 +293,15 @@ def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[L
     return lines[:8]
 
 
-def _message(row: Row) -> Entry:
-    waits = bool(row["undelivered"])
-    return Entry(
-        str(row["msgId"]),
-        (
-            (str(row["msgId"]), "title"),
-            (row["topic"], ""),
-            (fmt.size(row["contentSize"]), ""),
-            (fmt.moment(row["spooledTime"]), "dim"),
-            (str(row["priority"]), ""),
-            (str(row["redeliveryCount"]), "warn" if row["redeliveryCount"] else "dim"),
-            ("" if waits else "held", "accent"),
-        ),
-    )
+def _alone(row: Row) -> str:
+    """The style of what says that messages wait and no consumer is there to take them."""
+    alone = row["msgCount"] and not row["bindCount"] and row["endpointType"] != "session"
+    return "warn" if alone else ""
+
+
+def _full(_: Router, row: Row) -> Piece:
+    used = quota(row)
+    return (f"{used:.0%}" if used else NONE, "bad" if used >= FULL else "")
 
 
 class Queues(PagedView):
@@ -309,17 +310,16 @@ class Queues(PagedView):
     PLACE = "queues"
     NAME = "queueName"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(())
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("queue", 18, share=1),
-        Column("VPN", 8),
-        Column("depth", 6, right=True),
-        Column("bytes", 6, right=True),
-        Column("full", 4, right=True),
-        Column("readers", 7, right=True),
-        Column("in/s", 5, right=True),
-        Column("out/s", 5, right=True),
-        Column("lost", 5, right=True),
-        Column("oldest", 7, right=True),
+    COLUMNS: ClassVar[Columns] = Columns(
+        attribute(QUEUE["queueName"], 20, share=1, style="title"),
+        attribute(QUEUE["msgVpnName"], 8),
+        attribute(QUEUE["msgCount"], 6, style=_alone),
+        attribute(QUEUE["msgSpoolBytes"], 6),
+        own("Full", 4, _full, right=True),
+        attribute(QUEUE["bindCount"], 5, style=_alone),
+        *rates(lambda row: ("queue", row["msgVpnName"], row["queueName"]), ("in", "out")),
+        attribute(QUEUE["lost"], 5),
+        attribute(QUEUE["oldestMsgAgeMs"], 7),
     )
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("all", ""),
@@ -339,27 +339,9 @@ class Queues(PagedView):
         """Note the queue's counters, from which its rates come."""
         router.store.saw_queue(router.clock(), row)
 
-    def entry(self, router: Router, row: Row) -> Entry:
-        """Give a queue's row: name, VPN, depth, bytes, fill, consumers, rates, losses and age."""
-        vpn, name = row["msgVpnName"], row["queueName"]
-        meters, used = router.store.meters, quota(row)
-        lost = sum(row["discarded"].values()) + sum(row["refused"].values())
-        alone = row["msgCount"] and not row["bindCount"] and row["endpointType"] != "session"
-        return Entry(
-            f"{vpn}\0{name}",
-            (
-                (name, "title"),
-                (vpn, ""),
-                (fmt.figure(row["msgCount"]), "warn" if alone else ""),
-                (fmt.size(row["msgSpoolUsage"]), ""),
-                (f"{used:.0%}" if used else fmt.NONE, "bad" if used >= FULL else ""),
-                (fmt.figure(row["bindCount"]), "warn" if alone else ""),
-                (fmt.rate(meters.rate(("queue", vpn, name, "in"))), ""),
-                (fmt.rate(meters.rate(("queue", vpn, name, "out"))), ""),
-                (fmt.figure(lost) if lost else fmt.NONE, "warn" if lost else "dim"),
-                (fmt.age(row["oldestMsgAgeMs"]), ""),
-            ),
-        )
+    def key(self, row: Row) -> str:
+        """The queue's message VPN and name."""
+        return f"{row['msgVpnName']}\0{row['queueName']}"
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Open the queue."""

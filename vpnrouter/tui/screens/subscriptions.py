@@ -4,16 +4,17 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from vpnrouter.management.display import SUBSCRIPTION
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
-from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
-from vpnrouter.tui.format import Line
+from vpnrouter.tui.columns import Columns, attribute, own
+from vpnrouter.tui.format import Line, Piece
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.screens.clients import Client
 from vpnrouter.tui.screens.queues import Queue
 from vpnrouter.tui.screens.view import PagedView
-from vpnrouter.tui.widgets.table import Column, Entry, Table
+from vpnrouter.tui.widgets.table import Table
 
 OWN_KEYS = (
     Key("w", "topic", "who gets?", "what matches this topic? An empty one shows all again"),
@@ -31,13 +32,13 @@ class Subscriptions(PagedView):
     NAME = "subscriptionTopic"
     KEYS: ClassVar[tuple[Key, ...]] = (PagedView.KEYS[0], *OWN_KEYS, *PagedView.KEYS[1:])
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(OWN_KEYS)
-    COLUMNS: ClassVar[tuple[Column, ...]] = (
-        Column("subscription", 22, share=2),
-        Column("who", 14),
-        Column("name", 18, share=1),
-        Column("VPN", 8),
-        Column("QoS", 3, right=True),
-        Column("share", 8),
+    COLUMNS: ClassVar[Columns] = Columns(
+        attribute(SUBSCRIPTION["subscriptionTopic"], 22, share=2, style="title"),
+        own(SUBSCRIPTION["holder"].title, 14, lambda _, row: _holder(row)),
+        attribute(SUBSCRIPTION["name"], 18, share=1),
+        attribute(SUBSCRIPTION["msgVpnName"], 8),
+        attribute(SUBSCRIPTION["qos"], 3),
+        attribute(SUBSCRIPTION["shareName"], 8),
     )
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("all", ""),
@@ -86,21 +87,10 @@ class Subscriptions(PagedView):
         which = " match" if self._topic else ""
         return (*super().note(), (which, "accent"))
 
-    def entry(self, router: Router, row: Row) -> Entry:
-        """Give a subscription's row: its topic, holder, name, VPN, QoS and share name."""
+    def key(self, row: Row) -> str:
+        """What tells the subscription from others: its message VPN and holder first."""
         names = ("msgVpnName", "holder", "name", "shareName", "subscriptionTopic")
-        away = not row.get("connected", True)
-        return Entry(
-            "\0".join(str(row[name]) for name in names),
-            (
-                (row["subscriptionTopic"], "title"),
-                (f"{row['holder']}{' away' if away else ''}", "note" if away else "accent"),
-                (row["name"], ""),
-                (row["msgVpnName"], ""),
-                (str(row["qos"]), ""),
-                (row["shareName"] or fmt.NONE, ""),
-            ),
-        )
+        return "\0".join(str(row[name]) for name in names)
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
         """Open the client or the queue that holds the subscription."""
@@ -127,3 +117,10 @@ class Subscriptions(PagedView):
         if topic is not None:
             self._topic = topic
             self.restart()
+
+
+def _holder(row: Row) -> Piece:
+    """What holds the subscription, and whether it is away."""
+    if row.get("connected", True):
+        return (row["holder"], "accent")
+    return (f"{row['holder']} away", "note")

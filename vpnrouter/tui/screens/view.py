@@ -13,11 +13,12 @@ from textual.screen import Screen
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import DeniedError, Router, UnreachableError
+from vpnrouter.tui.columns import Columns
 from vpnrouter.tui.format import Line, fit, text, width_of
 from vpnrouter.tui.keys import Key, bindings_of, foot
 from vpnrouter.tui.pager import Pager
 from vpnrouter.tui.widgets.lines import Lines
-from vpnrouter.tui.widgets.table import Column, Entry, Table
+from vpnrouter.tui.widgets.table import Table
 
 if TYPE_CHECKING:
     from vpnrouter.tui.screens.terminal import Terminal
@@ -209,7 +210,7 @@ class PagedView(View):
         Key("p,left", "turn(-1)", "", "page before"),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS[1:])
-    COLUMNS: ClassVar[tuple[Column, ...]] = ()
+    COLUMNS: ClassVar[Columns] = Columns()
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (("all", ""),)
     """What they are called, and the conditions."""
     NAME: ClassVar[str] = ""
@@ -229,9 +230,9 @@ class PagedView(View):
     def seen(self, router: Router, row: Row) -> None:
         """Note what a row tells of its counters."""
 
-    def entry(self, router: Router, row: Row) -> Entry:
-        """A row of the table."""
-        raise AssertionError(router, row)
+    def key(self, row: Row) -> str:
+        """What tells a row from all others."""
+        raise AssertionError(row)
 
     def more(self) -> dict[str, str]:
         """Query parameters to ask with besides."""
@@ -261,7 +262,7 @@ class PagedView(View):
 
     def body(self) -> ComposeResult:
         """Give the table of the rows, in the screen's columns."""
-        yield Table(self.COLUMNS, empty="asking …", id="body")
+        yield Table(self.COLUMNS.titles, empty="asking …", id="body")
 
     async def fetch(self, router: Router) -> None:
         """Ask for the page that is wanted; drop the answer when another one is wanted by then."""
@@ -283,7 +284,7 @@ class PagedView(View):
     def draw(self) -> None:
         """Fill the table with the rows of the page."""
         asked = self.router.connection.answered_at is not None
-        entries = [self.entry(self.router, row) for row in self._rows]
+        entries = [self.COLUMNS.entry(self.key(row), self.router, row) for row in self._rows]
         self.table.fill(entries, self.none() if asked else "asking …")
 
     def note(self) -> Line:
