@@ -36,21 +36,6 @@ def linked(**more: Any) -> Any:
     return pair
 
 
-def test_messages_cross_and_leave_nothing_behind() -> None:
-    """In order, once; the queue is empty in the end and nothing is left to remember."""
-    pair = linked()
-    for _ in range(10):
-        pair.publish()
-    pair.settle()
-    assert pair.received() == list(range(1, 11))
-    assert pair.edge.contents("out") == []
-    assert pair.core.store.get(pair.key) is None
-    assert pair.here.kinds() == ["Bind", "Ack"]
-    assert pair.there.kinds()[:2] == ["Bound", "Guaranteed"]
-    assert pair.there.kinds()[-1] == "Forget"
-    assert (pair.taker.received, pair.taker.taken, pair.taker.duplicates) == (10, 10, 0)
-
-
 def test_nothing_is_acknowledged_before_the_sync() -> None:
     """ACK leaves when the commit is done, not when the message is taken (LINK-42)."""
     pair = linked()
@@ -74,23 +59,6 @@ def test_a_window_in_a_row_is_one_range() -> None:
     pair.core.sync()
     acks = [f for f in pair.here.said if isinstance(f, frames.Ack)]
     assert [ack.ranges for ack in acks] == [[(1, 50)]]
-
-
-def test_what_was_stored_and_not_acknowledged_does_not_come_twice() -> None:
-    """The link is lost with the ACK on it: the next BIND names the position (LINK-49)."""
-    pair = linked()
-    pair.publish()
-    pair.edge.sync()
-    pair.to_core()
-    pair.core.sync()
-    pair.cut()
-    assert pair.core.store.get(pair.key) is not None
-    pair.connect()
-    pair.settle()
-    assert pair.here.said[0].accepted == {b"e" * 16: [(1, 1)]}
-    assert pair.received() == [1]
-    assert pair.edge.contents("out") == []
-    assert pair.core.store.get(pair.key) is None
 
 
 def test_bind_names_only_what_is_synced() -> None:
@@ -226,18 +194,6 @@ def test_outcomes_without_an_endpoint() -> None:
     pair.publish()
     pair.settle()
     assert pair.flow.outcomes == {frames.NO_ELIGIBLE_DESTINATION: 1}
-    assert pair.edge.contents("out") == []
-
-
-def test_what_may_never_enter_is_settled() -> None:
-    """Too many hops: discarded, counted, acknowledged; nothing stands still (LINK-36)."""
-    pair = linked()
-    pair.publish(path=["x/y"] * limits.HOPS, hops=limits.HOPS)
-    pair.publish()
-    pair.settle()
-    assert pair.received() == [2]
-    assert ("discarded", "ttl-exceeded") in pair.here.told
-    assert pair.flow.outcomes == {frames.DISCARDED: 1}
     assert pair.edge.contents("out") == []
 
 
@@ -413,19 +369,6 @@ def test_what_is_given_up_makes_room_in_the_window() -> None:
     answers.came(2)
 
 
-def test_nothing_is_owed_to_a_flow_that_is_over() -> None:
-    """What is stored afterwards is named by the next BIND."""
-    answers, ear = opened()
-    answers.came(1)
-    answers.stored(1, spool.SPOOLED)
-    answers.over()
-    answers.stored(2, spool.SPOOLED)
-    answers.refused(3, "no", held=True)
-    answers.acknowledge()
-    assert ear.said == []
-    assert answers.out == set()
-
-
 # -- flow binding ----------------------------------------------------------------------------------
 
 
@@ -440,15 +383,6 @@ def asked(binding: FlowBinding) -> Bind:
     return frame
 
 
-def test_only_the_last_wish_is_asked_for() -> None:
-    """Two wishes within one sync are one BIND, for the second."""
-    binding = FlowBinding()
-    first, second = binding.want("a", 1), binding.want("b", 2)
-    assert not binding.due(first)
-    assert binding.due(second)
-    assert (asked(binding).queue, binding.window) == ("b", 2)
-
-
 def test_a_sync_that_nobody_was_told_of() -> None:
     """The wish behind it is asked for all the same."""
     binding = FlowBinding()
@@ -458,27 +392,6 @@ def test_a_sync_that_nobody_was_told_of() -> None:
     again = binding.want("a", 1)
     assert binding.due(again)
     assert asked(binding).queue == "a"
-
-
-def test_what_is_not_wanted_any_more_is_not_asked_for() -> None:
-    """A wish that was given up before the sync leaves nothing behind."""
-    binding = FlowBinding()
-    number = binding.want("a", 1)
-    binding.give_up()
-    binding.over()
-    assert not binding.due(number)
-    assert not binding.unwanted(Bound(1, 0, 2, 1, STORE))
-
-
-def test_an_answer_that_comes_too_late() -> None:
-    """It is known, once, as the answer to what was given up."""
-    binding = FlowBinding()
-    assert binding.due(binding.want("a", 1))
-    late = Bound(asked(binding).request_id, 0, 2, 1, STORE)
-    binding.give_up()
-    binding.over()
-    assert binding.unwanted(late)
-    assert not binding.unwanted(late)
 
 
 def test_answers() -> None:
@@ -491,30 +404,6 @@ def test_answers() -> None:
     assert binding.answered(Bound(number, 0, 2, 1, STORE))
     assert not binding.answered(Bound(number, 0xC8, 0, 0, bytes(16)))
     assert binding.queue == ""
-
-
-def test_flows_that_were_left() -> None:
-    """Known until UNBOUND comes, or the link is lost."""
-    binding = FlowBinding()
-    for flow_id in (2, 4):
-        binding.leave(flow_id, 0, "")
-    binding.heard(2)
-    assert not binding.has_left(2)
-    assert binding.has_left(4)
-    binding.cut()
-    assert not binding.has_left(4)
-
-
-def test_what_bind_named_is_settled_once() -> None:
-    """Of the store that answers, the others stay."""
-    binding = FlowBinding()
-    accepted = ReceivedPositions()
-    accepted.of(STORE, "a").add(7)
-    binding.want("a", 1)
-    binding.ask(accepted, FlowSettings())
-    assert binding.settled(Bound(1, 0, 2, 1, b"t" * 16)) == []
-    assert binding.settled(Bound(1, 0, 2, 1, STORE)) == [(7, 1)]
-    assert binding.settled(Bound(1, 0, 2, 1, STORE)) == []
 
 
 def test_what_bound_keeps_is_not_settled() -> None:

@@ -231,16 +231,6 @@ def test_the_queue_bounds_what_a_flow_holds() -> None:
     assert alone.sent() == [1, 2]
 
 
-def test_a_link_that_is_full_gets_one_at_a_time() -> None:
-    """Large messages do not pile up before a slow link; one that is out brings the next look."""
-    alone = Alone()
-    alone.wire.packed = True
-    alone.begin()
-    assert alone.flow.room() > 0
-    alone.publish()
-    assert alone.flow.room() == 0
-
-
 def test_a_lost_link_gives_back_and_says_so_the_next_time() -> None:
     """What was out goes again first, marked as perhaps sent before."""
     alone = Alone()
@@ -656,18 +646,6 @@ def test_both_unbind_at_once(raw: Raw) -> None:
     assert both[0].code == 0x88
     raw.say(encode.unbound(frames.Unbound(flow_id)))
     assert raw.closed == -1
-
-
-def test_what_a_lost_link_had_is_the_queues_again(raw: Raw) -> None:
-    """Nobody else gets what is out, until the link is gone."""
-    raw.bind()
-    for number in range(3):
-        raw.sea.publish(raw.blue, "t/a", b"%d" % number)
-    raw.sea.settle()
-    assert [len(flow.unacked) for flow in raw.queue.flows] == [3]
-    raw.end.lost("cut")
-    assert raw.queue.flows == []
-    assert kit.contents(raw.queue) == [b"0", b"1", b"2"]
 
 
 def test_a_router_without_spool_agrees_on_no_flows(world: Any) -> None:

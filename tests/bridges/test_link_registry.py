@@ -7,11 +7,8 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.bridges.half_events import HalfCallbacks
 from vpnrouter.bridges.link_registry import (
-    LinkLog,
     LinkRegistry,
     ListenAddress,
-    client_name_of,
-    key_of,
 )
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.router import Router
@@ -176,19 +173,3 @@ def test_a_record_outlives_its_connection(world: Any) -> None:
         (record,) = world.book("edge").records.values()
         assert record.counters.data_tx_msg_count == expected
         assert record.outbound_failure_reason == "Bridge Shutdown"
-
-
-def test_keys() -> None:
-    """One bridge that logs in to two VPNs, or as two client usernames, has two keys."""
-    assert key_of("a", "r", "v", "b", "u") != key_of("b", "r", "v", "b", "u")
-    assert key_of("a", "r", "v", "b", "u") != key_of("a", "r", "v", "b", "other")
-    assert client_name_of("r", "v", "b") == "#bridge/r/v/b"
-
-
-def test_the_base_log_is_silent(world: Any) -> None:
-    """A book without a log tells nobody, and nothing breaks."""
-    assert type(world.book("edge").log) is LinkLog
-    into = world.vpn("yellow", "core")
-    world.vpn("blue", "edge")
-    world.link(into, "edge", "blue").dialed.goodbye(0x00, "Bridge Shutdown")
-    world.settle()

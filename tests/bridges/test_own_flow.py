@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from vpnrouter.bridges.remote_settings import FlowSettings
-from vpnrouter.wire.link import frames
 
 SPEC = importlib.util.spec_from_file_location("flow_links", Path(__file__).parent / "flow_links.py")
 assert SPEC is not None
@@ -53,16 +52,6 @@ def test_with_direct_messages_in_between(world: Any, compress: bool) -> None:
     assert kit.balance(two.link).data_rx_msg_count == 20
 
 
-def test_control_frames_are_not_messages(two: Any) -> None:
-    """What a flow needs beside its messages is counted as control."""
-    two.link.dialed.tally()
-    counters = two.half.record.counters
-    before = counters.control_rx_msg_count
-    two.publish()
-    two.crossed()
-    assert counters.control_rx_msg_count - before == len(kit.said(two.link, 1, frames.Forget))
-
-
 def test_the_message_and_its_position_are_in_one_commit(two: Any) -> None:
     """Whatever breaks after the commit, the store knows both or none (LINK-49)."""
     two.publish()
@@ -87,23 +76,6 @@ def test_once_over_lost_connections(two: Any, lost_in: int) -> None:
     assert two.crossed() == [1, 2, 3, 4, 5, 6]
     assert kit.contents(two.out) == []
     assert two.sea.stores["core"].get(b"byellow\0b") is None
-
-
-def test_held_while_a_queue_takes_nothing(two: Any) -> None:
-    """HOLD: the head waits, and all behind it; it is in flight, and goes on as soon as there is room."""
-    two.open(False)
-    for _ in range(3):
-        two.publish()
-    assert two.crossed() == []
-    assert two.told("stalled") == [("stalled", "503 Queue Shutdown")]
-    assert two.half.in_flight == 3
-    assert kit.balance(two.link).data_rx_msg_count == 3
-    assert kit.contents(two.out) == [b"1", b"2", b"3"]
-    two.open(True)
-    two.sea.wait(1.1)
-    assert two.crossed() == [1, 2, 3]
-    assert two.told("stalled", "released")[-1] == ("released", "")
-    assert two.half.in_flight == 0
 
 
 def test_what_is_held_when_the_connection_goes_is_the_queues(two: Any) -> None:

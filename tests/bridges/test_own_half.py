@@ -100,41 +100,6 @@ def test_retained_messages_are_not_replayed_to_a_bridge(world: Any) -> None:
     assert subscriber.take() == []
 
 
-def test_a_trace_travels_with_its_message(world: Any) -> None:
-    """Both routers record one trace id and message id, decided where the message came in."""
-    world.router("edge", sample=1.0)
-    world.router("core", sample=1.0)
-    _, publisher, subscriber = bridged(world)
-    world.traces("edge")
-    world.traces("core")
-    world.now_ns += 5
-    world.routers["edge"].tick(world.now_ns, 1_700_000_000_000_000_000)
-    publisher.publish("a/b", b"x")
-    assert subscriber.payloads() == [b"x"]
-    edge, core = world.traces("edge"), world.traces("core")
-    assert [one["event"] for one in edge] == ["ingress", "bridge_send"]
-    assert [one["event"] for one in core] == ["bridge_receive", "deliver"]
-    assert len({(one["trace"], one["message_id"], one["topic"]) for one in edge + core}) == 1
-    assert edge[0]["trace"] != (0, 0)
-    context = core[0]["context"]
-    assert (context.peer_router, context.peer_vpn, context.bridge) == ("edge", "blue", "b")
-    assert (context.path, context.hops) == ("edge/blue", 1)
-    assert (context.origin_router, context.origin_vpn) == ("edge", "blue")
-    assert {one["origin_ts_ns"] for one in core} == {1_700_000_000_000_000_000}
-
-
-def test_the_sampling_decision_is_made_once(world: Any) -> None:
-    """A router that traces all of its own traces nothing of what a bridge brings untraced."""
-    world.router("edge", sample=0.0)
-    world.router("core", sample=1.0)
-    _, publisher, subscriber = bridged(world)
-    world.traces("core")
-    for properties in (None, Properties(content_type="x")):
-        publisher.publish("a", b"x", properties=properties)
-    assert len(subscriber.take()) == 2
-    assert world.traces("core") == []
-
-
 def test_a_traced_message_keeps_its_trace_over_two_links(world: Any) -> None:
     """The second link tells the first router as origin and the whole path."""
     world.router("edge", sample=1.0)
@@ -155,19 +120,6 @@ def test_a_traced_message_keeps_its_trace_over_two_links(world: Any) -> None:
         2,
         "edge",
     )
-
-
-def test_links_are_traced_up_and_down(world: Any) -> None:
-    """Both routers record when a link comes and goes, with the reason of its end."""
-    world.router("edge", sample=1.0)
-    world.router("core", sample=1.0)
-    link, _, _ = bridged(world)
-    link.dialed.goodbye(0, "Bridge Shutdown")
-    world.settle()
-    for router in ("edge", "core"):
-        events = [one for one in world.traces(router) if one["event"].startswith("link")]
-        assert [one["event"] for one in events] == ["link_up", "link_down"]
-        assert events[1]["context"].reason == "Bridge Shutdown"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from vpnrouter.bridges.parking_lot import BLOCK, PARK, POLICIES, SKIP, LaneActions, LaneOrder
 from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.wire.link import frames
 
 
 class Model(LaneActions):
@@ -100,39 +99,6 @@ def test_order_within_a_lane_and_nothing_lost(policy: int, events: list[tuple[st
     assert policy == SKIP or not model.given_back
 
 
-def test_another_lane_passes_what_is_parked() -> None:
-    """Park: the refused message and what follows in its lane are set aside, the rest enters."""
-    model = Model()
-    model.room = 9
-    model.shut = {1}
-    lanes = LaneOrder(model, PARK)
-    for position, lane in enumerate([1, 2, 1, 2]):
-        model.lane_of[position] = lane
-        lanes.arrive(position, lane)
-    assert model.entered == [1, 3]
-    assert list(model.lot.values()) == [0, 2]
-    model.shut.clear()
-    # The lane has not been tried again: what comes now still waits its turn.
-    model.lane_of[4] = 1
-    lanes.arrive(4, 1)
-    assert list(model.lot.values()) == [0, 2, 4]
-    lanes.retry()
-    assert model.entered == [1, 3, 0, 2, 4]
-
-
-def test_a_full_lot_blocks() -> None:
-    """Park without room: as block, everything behind waits."""
-    model = Model()
-    model.shut = {1}
-    lanes = LaneOrder(model, PARK)
-    for position, lane in enumerate([2, 1, 2]):
-        model.lane_of[position] = lane
-        lanes.arrive(position, lane)
-    assert model.entered == [0]
-    assert lanes.drop() == [1, 2]
-    assert not lanes.waiting
-
-
 def test_what_was_parked_before_a_restart_goes_first() -> None:
     """Found again in the lot, in order; what an operator took away holds nothing up."""
     model = Model()
@@ -170,17 +136,6 @@ def parked(count: int) -> Any:
         pair.publish(retain=True)
     pair.settle()
     return pair
-
-
-def test_the_lot_holds_what_is_parked_in_order() -> None:
-    """All of it is known, and nothing leaves before it can."""
-    pair = parked(3)
-    lot = pair.taker.lot
-    assert lot.ready
-    assert [lot.unacked[n].payload for n in lot.ids.values()] == [b"1", b"2", b"3"]
-    first = next(iter(lot.ids))
-    assert not lot.leave(first)
-    assert not lot.leave(12345)
 
 
 def test_leaving_is_one_commit() -> None:
@@ -238,29 +193,6 @@ def linked(**more: Any) -> Any:
     return pair
 
 
-def test_park_sets_a_lane_aside_and_lets_the_others_pass() -> None:
-    """In the lot's spool, acknowledged as parked; from there, in order, when the lane is free again."""
-    pair = linked(on_reject=PARK, queues={"in": "t/a", "other": "t/b"}, window=2)
-    pair.core.open("in", False)
-    for topic in ("t/a", "t/b", "t/a", "t/b", "t/a"):
-        pair.publish(topic)
-    pair.settle()
-    assert pair.received("other") == [2, 4]
-    assert pair.received("lot") == [1, 3, 5]
-    assert pair.edge.contents("out") == []
-    assert pair.flow.outcomes == {frames.PARKED: 3}
-    assert ("stalled", "503 Queue Shutdown") not in pair.here.told
-    pair.kill(pair.core, synced=True)
-    pair.core.open("in", True)
-    pair.connect()
-    pair.publish("t/a")
-    for _ in range(3):
-        pair.core.wait(1.1)
-        pair.settle()
-    assert pair.received("in") == [1, 3, 5, 6]
-    assert pair.received("lot") == []
-
-
 def test_nothing_enters_before_the_lot_is_known() -> None:
     """After a restart BIND waits until what was parked has come to light: it may hold lanes up."""
     pair = linked(on_reject=PARK)
@@ -298,19 +230,6 @@ def test_a_full_lot_blocks_the_flow() -> None:
     pair.core.wait(1.1)
     pair.settle()
     assert (pair.received("in"), pair.received("other")) == ([1, 2], [3])
-
-
-def test_skip_gives_back_for_good() -> None:
-    """The refused message goes to the dead message queue of the remote queue, the rest goes on."""
-    pair = linked(on_reject=SKIP, queues={"in": "t/a", "other": "t/b"})
-    pair.core.open("in", False)
-    for topic in ("t/a", "t/b"):
-        pair.publish(topic)
-    pair.settle()
-    assert pair.received("other") == [2]
-    assert pair.edge.contents("out") == []
-    assert pair.edge.ends["out"].counters.discarded.counts == {"rejected": 1}
-    assert pair.flow.rejected == 1
 
 
 def test_skip_holds_what_a_broken_spool_refuses() -> None:

@@ -52,20 +52,6 @@ def test_a_login_that_is_in_order(world: Any) -> None:
     assert (link.dialed.peer_router, link.dialed.peer_vpn) == ("edge", "blue")
 
 
-def test_a_login_byte_by_byte(world: Any) -> None:
-    """A handshake that arrives one byte at a time comes to the same."""
-    local = world.vpn("yellow", "core")
-    remote = world.vpn("blue", "edge")
-    link = world.link(local, "edge", "blue", ["a/>", "b"], piece=1)
-    assert link.up
-    assert remote.subscription_count == 2
-    world.client(remote, "p").publish("a/b", b"x" * 300)
-    subscriber = world.client(local, "s")
-    subscriber.subscribe("#")
-    world.client(remote, "p").publish("a/b", b"y" * 300)
-    assert subscriber.payloads() == [b"y" * 300]
-
-
 REFUSALS: list[tuple[str, dict[str, Any], dict[str, Any], int, str]] = [
     ("unknown VPN", {}, {"out_of": "green"}, 0x86, "403 Forbidden"),
     (

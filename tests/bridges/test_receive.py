@@ -62,17 +62,6 @@ def test_milliseconds_count_more_than_seconds(
     assert came(world, frames.Extension([], 1, expiry_ms=expiry_ms), block).expires_ns == due_ns
 
 
-def test_obstacles() -> None:
-    """Too large, visited before, too many hops: never taken (LINK-36)."""
-    message = Message(b"t", b"12345")
-    message.path = ["a/b"]
-    message.hops = 3
-    assert obstacle(message, "c/d", 3, 5) == ""
-    assert obstacle(message, "c/d", 3, 4) == "msg-too-big"
-    assert obstacle(message, "c/d", 2, 5) == "ttl-exceeded"
-    assert obstacle(message, "a/b", 3, 5) == "loop-detected"
-
-
 def test_a_path_that_the_spool_has_no_room_for() -> None:
     """Names at their bound fit up to LINK_PATH_KEPT of them; one more is refused, whatever `max_ttl` says."""
     message = Message(b"t", b"x")
@@ -125,19 +114,6 @@ def cross(world: Any, edge: TraceSettings, core: TraceSettings, *parents: str) -
         pairs = [("traceparent", text)] if text else None
         near.publish("a/b", b"x", properties=Properties(user_properties=pairs))
     return near, far
-
-
-@pytest.mark.parametrize(
-    ("edge", "core", "wanted"), [(1.0, 0.0, True), (0.0, 1.0, False), (1.0, None, True)]
-)
-def test_a_filter_behind_a_bridge_is_not_asked(
-    world: Any, edge: float, core: float | None, wanted: bool
-) -> None:
-    """A traced message stays one where nothing would be traced, and the other way about."""
-    cross(world, terms(edge), terms(core))
-    for name in ("edge", "core"):
-        events = [event["event"] for event in world.traces(name)]
-        assert bool(events) is wanted, events
 
 
 @pytest.mark.parametrize("flag", [0, 1])

@@ -18,45 +18,6 @@ A, B, C, D = (
 )
 
 
-def test_best_first_and_round_the_list() -> None:
-    """Without retries each host is tried once, by connect order, for ever."""
-    remotes = RemoteOrder([C, A, D, B])
-    seen = [remotes.current]
-    seen += [remotes.failed() for _ in range(8)]
-    assert seen == [A, B, C, D, A, B, C, D, A]
-
-
-def test_retries_before_the_next_host() -> None:
-    """A retry count of 2 gives each host three attempts in a row."""
-    remotes = RemoteOrder([A, B], retry_count=2)
-    seen = [remotes.current]
-    seen += [remotes.failed() for _ in range(6)]
-    assert seen == [A, A, A, B, B, B, A]
-
-
-def test_equal_orders_stand_as_configured() -> None:
-    """Remotes of one order are tried in the order of the configuration."""
-    first, second = Remote("v", "x:1"), Remote("v", "y:1")
-    assert RemoteOrder([first, second]).current == first
-    assert RemoteOrder([second, first]).current == second
-
-
-def test_after_a_loss_the_next_best() -> None:
-    """The remote lost comes last in that pass; the next one goes as configured."""
-    remotes = RemoteOrder([A, B, C])
-    assert remotes.lost() == B
-    assert [remotes.failed() for _ in range(4)] == [C, A, A, B]
-    assert remotes.lost() == A
-
-
-def test_a_lone_remote_is_tried_again() -> None:
-    """With one remote every way leads to it."""
-    remotes = RemoteOrder([A])
-    assert remotes.lost() == A
-    assert remotes.failed() == A
-    assert remotes.better() == ()
-
-
 def test_disabled_remotes_do_not_count() -> None:
     """A remote that is switched off is never chosen, and without any there is nothing to dial."""
     off = Remote("v", "off:1", 1, enabled=False)
@@ -111,15 +72,6 @@ def test_every_remote_has_its_turn(orders: list[int], retries: int, events: list
 
 
 MS = 1_000_000
-
-
-def test_the_first_attempt_has_no_delay() -> None:
-    """At start, and after the loss of a stable link, the bridge dials at once."""
-    backoff = Backoff()
-    assert backoff.delay_ns(0, 0.9) == 0
-    backoff.up(0)
-    backoff.down(60 * SECOND_NS)
-    assert backoff.delay_ns(60 * SECOND_NS, 0.9) == 0
 
 
 @settings(max_examples=60, deadline=None)
@@ -177,36 +129,6 @@ def test_the_slow_stage_grows_to_its_cap() -> None:
     backoff.delay_ns(0, 0.0)
     delays = [backoff.delay_ns(0, 0.999_999_999) / SECOND_NS for _ in range(5)]
     assert delays == pytest.approx([3, 9, 20, 20, 20], rel=0.01)
-
-
-def test_a_refusal_ends_the_quick_stage() -> None:
-    """A wrong password is not tried twenty times a second, not even the first time."""
-    backoff = Backoff(3 * SECOND_NS)
-    backoff.delay_ns(0, 0.0)
-    backoff.refused(MS)
-    assert backoff.delay_ns(MS, 0.0) == 3 * SECOND_NS
-    fresh = Backoff(3 * SECOND_NS)
-    fresh.refused(0)
-    assert fresh.delay_ns(0, 0.0) == 3 * SECOND_NS
-
-
-def test_a_link_that_comes_and_goes_slows_down() -> None:
-    """Being up for less than the stable period resets nothing; exactly the period does."""
-    backoff = Backoff(3 * SECOND_NS, stable_ns=10 * SECOND_NS)
-    backoff.delay_ns(0, 0.5)
-    now = 0
-    delays = []
-    for _ in range(6):
-        backoff.up(now)
-        now += 10 * SECOND_NS - 1
-        backoff.down(now)
-        delays.append(backoff.delay_ns(now, 0.5))
-        now += delays[-1]
-    assert delays[0] < SECOND_NS
-    assert all(delay >= 3 * SECOND_NS for delay in delays[1:])
-    backoff.up(now)
-    backoff.down(now + 10 * SECOND_NS)
-    assert backoff.delay_ns(now + 10 * SECOND_NS, 0.5) == 0
 
 
 def test_the_peer_s_wish_counts_up_to_the_cap() -> None:

@@ -12,7 +12,6 @@ from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode, link_frame_at
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
 from vpnrouter.wire.mqtt.packets import Publish
-from vpnrouter.wire.mqtt.properties import Properties
 
 BYE = (0x00, "Bridge Shutdown")
 
@@ -48,31 +47,6 @@ def test_both_directions(pair: Any, compress: bool) -> None:
         assert record.counters.data_tx_msg_count == 3
     for end in (both.link.dialed, both.link.accepted):
         assert (end.client.offered, end.client.discarded.counts) == (3, {})
-
-
-@COMPRESSED
-def test_what_goes_with_a_message(pair: Any, compress: bool) -> None:
-    """Retain flag, properties and payload arrive as they were sent, in both directions."""
-    both = pair(compress=compress)
-    sent = Properties(
-        message_expiry_interval=60,
-        content_type="text/plain",
-        user_properties=[("b", "2"), ("a", "1"), ("b", "2")],
-    )
-    for source, target in ((both.here, both.there), (both.there, both.here)):
-        both.took()
-        source.publish("kept", bytes(range(256)) * 40, retain=True, properties=sent)
-        source.publish("passing", b"")
-        kept, passing = target.take()
-        assert (kept.retain, kept.properties, kept.payload) == (True, sent, bytes(range(256)) * 40)
-        assert (passing.retain, passing.payload) == (False, b"")
-        late = both.world.client(
-            both.yellow if target is both.here else both.blue, f"late-{source is both.here}"
-        )
-        late.subscribe("kept")
-        assert len(late.take()) == 1
-        source.publish("kept", b"", retain=True)
-    both.balance()
 
 
 def test_traces_tell_both_directions(world: Any, pair: Any) -> None:
@@ -182,19 +156,6 @@ def test_the_dialer_detaches(pair: Any) -> None:
     assert both.both_ways() == (0, 3)
     assert both.blue.subscription_count == 1
     assert world_serves(both) == (0, 1)
-    both.balance()
-
-
-def test_the_acceptor_detaches(pair: Any) -> None:
-    """When the half that came later ends, the dialer's goes on."""
-    both = pair()
-    both.back.leave(*BYE)
-    both.world.settle()
-    assert both.told.told[-1] == ("lost", "Bridge Shutdown")
-    assert both.link.up
-    assert both.both_ways() == (3, 0)
-    assert both.yellow.subscription_count == 1
-    assert world_serves(both) == (1, 0)
     both.balance()
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input, Peer
-from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.status import (
     LEAST_GAP_NS,
@@ -68,14 +67,6 @@ def test_counters_and_balance() -> None:
     assert (status.last_rx_age_ms, status.last_tx_age_ms) == (2_000, 1_000)
     counters.discard_rx(LOOP_DETECTED)
     assert status.discarded_rx == {LOOP_DETECTED: 3}, "a status does not change afterwards"
-
-
-def test_counters_of_the_living_connection() -> None:
-    """Counters handed in are shown instead of the record's."""
-    together = Counters()
-    together.data_rx(5, 50, 0)
-    status = status_of(made(), 0, StatusContext(counters=together))
-    assert (status.data_rx_msg_count, status.data_rx_byte_count) == (5, 50)
 
 
 def test_rates() -> None:
@@ -173,16 +164,6 @@ def test_current_and_average() -> None:
     for second, counts in enumerate([(0, 0), (10, 1), (40, 2)]):
         meter.sample(second * SECOND, *counts)
     assert meter.rates() == (Rate(30, 20), Rate(1, 1))
-
-
-def test_four_counts_of_a_bridge() -> None:
-    """Received and sent messages and bytes come back by name."""
-    meter = RateMeter()
-    meter.sample(0, 0, 0, 0, 0)
-    meter.sample(2 * SECOND, 2, 20, 4, 40)
-    rates = meter.bridge_rates()
-    assert (rates.rx_msg.current, rates.rx_byte.current) == (1, 10)
-    assert (rates.tx_msg.average, rates.tx_byte.average) == (2, 20)
 
 
 def test_the_average_is_of_the_last_minute() -> None:
