@@ -202,42 +202,6 @@ def test_place_inside_an_alias() -> None:
     assert document().value_at(("g", "f")) == Position("f", 4, 11)
 
 
-def test_lookups() -> None:
-    """A path can be asked for its value, written or not."""
-    doc = document()
-    assert doc.has(("a", "b", 1, "c"))
-    assert not doc.has(("a", "b", 2))
-    assert doc.value_of(("a", "b", 1)) == {"c": 20}
-    assert doc.value_of(("a", "x")) is None
-
-
-def test_without() -> None:
-    """Dropped parts are gone, lists close their gaps, and what is left keeps its place."""
-    doc = document()
-    less = doc.without([("a", "b", 0), ("a", "d"), ("g", "f")])
-    assert less.data == {"a": {"b": [{"c": 20}]}, "e": {"f": 1}, "g": {}}
-    assert less.value_at(("a", "b", 0, "c")) == doc.value_at(("a", "b", 1, "c"))
-    assert doc.data == {"a": {"b": [10, {"c": 20}], "d": "x"}, "e": {"f": 1}, "g": {"f": 1}}
-
-
-def test_shown_path_keeps_the_indexes_of_the_file() -> None:
-    """After a drop, an item is still called by the index that people count in the file."""
-    less = document().without([("a", "b", 0)])
-    assert less.show(("a", "b", 0, "c")) == "a.b[1].c"
-    assert less.without([("a", "d")]).show(("a", "b", 0)) == "a.b[1]"
-    assert less.show(("a", "x", 3)) == "a.x[3]"
-
-
-def test_what_was_dropped_is_remembered() -> None:
-    """A mapping or list that lost something directly says so, also after another drop."""
-    less = document().without([("a", "b", 0)]).without([("e", "f")])
-    assert not less.is_whole(("a", "b"))
-    assert not less.is_whole(("e",))
-    assert less.is_whole(("a",))
-    assert less.is_whole(("a", "b", 0))
-    assert not less.is_whole(("nowhere",))
-
-
 PLAIN_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),

@@ -10,11 +10,10 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from vpnrouter.config.mesh.double_delivery import DoubleSearch, needs_two_remotes
-from vpnrouter.config.mesh.graph import Budget, Frontier, Step
+from vpnrouter.config.mesh.graph import Budget
 from vpnrouter.config.mesh.loops import report_loops
-from vpnrouter.config.mesh.topics import TopicSet
 from vpnrouter.config.problem_list import MeshProblems
-from vpnrouter.topics.grammar import SMF, parse_filter
+from vpnrouter.topics.grammar import SMF
 from vpnrouter.topics.oracle import oracle_matches
 
 KIT = runpy.run_path(str(Path(__file__).with_name("mesh_kit.py")))
@@ -22,45 +21,6 @@ bridge = KIT["bridge"]
 vpn = KIT["vpn"]
 mesh = KIT["mesh"]
 graph_of = KIT["graph_of"]
-
-
-def test_crossings() -> None:
-    """A bridge leads from the remote message VPN to its own, once for each remote."""
-    queues = {"q": {"subscriptions": ["o/>", "!o/x"]}}
-    both = bridge("a/v", "b/v", filters=["w", "#share/g/s", {"topic": "t", "selector": "n = 1"}])
-    both["remote_msg_vpns"][0]["queue_binding"] = "q"
-    graph = graph_of(mesh({"a/v": vpn(queues=queues), "b/v": vpn(), "c/v": vpn({"in": both})}))
-    assert [each.name for each in graph.vpns] == ["a/v", "b/v", "c/v"]
-    first, second = graph.crossings
-    assert (first.source, first.target, first.preferred) == (0, 2, True)
-    assert (second.source, second.target, second.preferred) == (1, 2, False)
-    assert first.bridge == second.bridge
-    assert (len(first.direct), len(first.queue), len(first.maybe)) == (1, 1, 2)
-    assert graph.carries(first, "w")
-    assert graph.carries(first, "o/y")
-    assert not graph.carries(first, "o/x")
-    assert not graph.carries(second, "o/y")
-    assert not graph.carries(first, "s")
-    assert graph.vpns[2].into == [0, 1]
-    assert graph.route(0, [first]) == "a/v -> c/v"
-
-
-def test_reached() -> None:
-    """How far a topic gets, with the number of bridges, the hop limit and one message VPN left out."""
-    graph = graph_of(
-        mesh(
-            {
-                "a/v": vpn(),
-                "b/v": vpn({"in": bridge("a/v", filters=["w/>"])}),
-                "c/v": vpn({"in": bridge("b/v", filters=["*/x"])}),
-                "d/v": vpn({"in": bridge("c/v", filters=[">"], max_ttl=2)}),
-            }
-        )
-    )
-    assert graph.reached("w/x", 0) == {0: 0, 1: 1, 2: 2}
-    assert graph.reached("w/y", 0) == {0: 0, 1: 1}
-    assert graph.reached("w/x", 0, without=1) == {0: 0}
-    assert graph.reached("w/x", 1) == {1: 0, 2: 1, 3: 2}
 
 
 def test_mapping_both_ways() -> None:
@@ -97,68 +57,6 @@ def test_disabled_message_vpn_is_left_out() -> None:
     """A message VPN that is disabled is no place to go to."""
     graph = graph_of(mesh({"a/v": vpn(), "b/v": vpn(enabled=False)}))
     assert [each.name for each in graph.vpns] == ["a/v"]
-
-
-def world() -> tuple[Any, Any]:
-    """A graph of one message VPN, and sets of topics by filter."""
-    graph = graph_of(mesh({"a/v": vpn()}))
-
-    def topics(text: str) -> TopicSet:
-        return TopicSet(graph.topics.number(parse_filter(text, SMF)))
-
-    return graph, topics
-
-
-def test_two_labels_are_enough() -> None:
-    """A third label tells nothing new of topics that two have told of; nor does a label twice."""
-    graph, topics = world()
-    frontier = Frontier(graph)
-    for label in (1, 2):
-        step = Step(0, topics("w/>"), label, 0, 0, None)
-        assert frontier.is_new(step)
-        frontier.take(step)
-        assert not frontier.is_new(step)
-    assert not frontier.is_new(Step(0, topics("w/x"), 3, 0, 0, None))
-    assert frontier.is_new(Step(0, topics("v"), 3, 0, 0, None))
-    assert frontier.is_new(Step(0, topics("w/x"), 3, -1, 0, None))
-    assert len(frontier.taken(0)) == 2
-    assert frontier.taken(1) == []
-
-
-def test_settled_topics_are_followed_no_further() -> None:
-    """What is settled is neither new nor next."""
-    graph, topics = world()
-    frontier = Frontier(graph)
-    first = Step(0, topics("w/>"), 1, 0, 0, None)
-    second = Step(0, topics("v/>"), 1, 1, 1, first)
-    frontier.take(first)
-    frontier.take(second)
-    frontier.settle(topics("w/>"))
-    assert not frontier.is_new(Step(0, topics("w/x"), 2, 0, 0, None))
-    assert frontier.next() is second
-    assert frontier.next() is None
-    assert second.crossings() == [1, 0]
-
-
-def test_budget_is_shared_out() -> None:
-    """Each search has its share of what the ones before it left, and what was cut is named."""
-    graph, _ = world()
-    start = graph.topics.steps
-    budget = Budget(graph, 100, 2)
-    budget.begin()
-    graph.topics.steps += 50
-    assert not budget.over()
-    graph.topics.steps += 1
-    assert budget.over()
-    budget.end("first", start)
-    start = graph.topics.steps
-    budget.begin()
-    graph.topics.steps += 49
-    assert not budget.over()
-    graph.topics.steps += 1
-    assert budget.over()
-    budget.end("", start)
-    assert budget.cut == ["first"]
 
 
 told = KIT["told"]

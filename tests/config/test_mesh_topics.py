@@ -14,7 +14,6 @@ from vpnrouter.config.mesh.topics import (
     PART_OF_IT,
     Publishers,
     Topics,
-    TopicSet,
     account_of,
     may_subscribe,
     meet,
@@ -116,16 +115,6 @@ def test_nothing_that_mqtt_cannot_publish() -> None:
     topics = Topics()
     assert topics.of(parse_filter("a/+/b", SMF)) is None
     assert topics.of(parse_filter("a/b", SMF)) is not None
-
-
-def test_less_and_steps() -> None:
-    """Taking everything away leaves nothing, and comparisons are counted."""
-    topics = Topics()
-    number = topics.number(parse_filter("a/>", SMF))
-    before = topics.steps
-    assert topics.less(TopicSet(number), [topics.number(parse_filter("a/b", SMF))]) is not None
-    assert topics.less(TopicSet(number), [topics.number(parse_filter(">", SMF))]) is None
-    assert topics.steps > before
 
 
 def vpn(publish: dict[str, Any] | None = None, **account: Any) -> MsgVpn:

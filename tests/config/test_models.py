@@ -8,11 +8,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from vpnrouter import limits
 from vpnrouter.config import model
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Listener, ListenerTls
+from vpnrouter.config.listeners import Listener, ListenerTls
 from vpnrouter.config.model import Many, Model, Named, model_of
-from vpnrouter.config.model_schema import kind_of
 from vpnrouter.config.msg_vpn import GROUPS, MsgVpn, allow_by_default
-from vpnrouter.config.router import AreaLevel, LevelName, Levels, Logging, Management, RouterConfig
+from vpnrouter.config.router import AreaLevel, LevelName, Levels, Management, RouterConfig
 from vpnrouter.config.secrets import REVEAL
 from vpnrouter.config.settings_models import AclProfile, RemoteMsgVpn
 from vpnrouter.config.trace import Otlp, Trace, TraceFilter
@@ -158,13 +157,6 @@ def test_short_and_long_subscriptions() -> None:
     )
 
 
-@pytest.mark.parametrize("interval", [0, 100, 600_000])
-def test_heartbeat_intervals(interval: int) -> None:
-    """No heartbeat, and what routers agree to."""
-    written = RemoteConnection.model_validate({"heartbeat_interval": interval})
-    assert written.heartbeat_interval == interval
-
-
 def test_too_short_heartbeat_intervals() -> None:
     """Below what routers agree to, only none at all is taken."""
     with pytest.raises(ValidationError, match="must be 0 or from 100"):
@@ -188,21 +180,6 @@ def test_cipher_suites(written: str, said: str) -> None:
 
 
 TopicMapping = model_of(bridge.TopicMapping)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        {"from": "a/*", "to": "b/{1}"},
-        {"add_prefix": "a/"},
-        {"strip_prefix": "a/", "direction": "out"},
-        {"strip_prefix": "a/", "direction": "both"},
-    ],
-)
-def test_each_form(written: dict[str, Any]) -> None:
-    """A mapping has one of three forms, and goes in unless it says otherwise."""
-    mapping = TopicMapping.model_validate(written)
-    assert mapping.model_dump(exclude_none=True, by_alias=True) == {"direction": "in", **written}
 
 
 @pytest.mark.parametrize(
@@ -319,16 +296,6 @@ def test_version_is_text() -> None:
             ListenerTls.model_validate({"certificate": "a", "key": "b", "min_version": version})
 
 
-PROTOCOLS = set(kind_of(Listener.model_fields["protocol"].annotation).choices)
-
-
-def test_protocols() -> None:
-    """Each protocol has a form with TLS, whose name ends in s; four lead into a message VPN."""
-    assert {"mqtt", "ws", "link", "http"} == PROTOCOLS - TLS_PROTOCOLS - {"ws" + "s"}
-    assert {f"{plain}s" for plain in PROTOCOLS - TLS_PROTOCOLS} == TLS_PROTOCOLS
-    assert {"mqtt", "mqtts", "ws", "wss"} == CLIENT_PROTOCOLS
-
-
 @pytest.mark.parametrize(
     ("bind", "address"), [("[::1]:0", Address("::1", 0)), ("h:9", Address("h", 9))]
 )
@@ -345,16 +312,6 @@ def test_areas_and_levels_are_those_of_the_events() -> None:
     assert tuple(Levels.model_fields) == AREAS
     assert get_args(LevelName) == NAMES
     assert get_args(AreaLevel) == ("default", *NAMES)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [{"format": "xml"}, {"level": "loud"}, {"levels": {"clients": "info"}}, {"rate_limit": -1}],
-)
-def test_refused(written: dict[str, object]) -> None:
-    """What no version knows."""
-    with pytest.raises(ValidationError):
-        Logging.model_validate(written)
 
 
 def test_user() -> None:
@@ -374,24 +331,6 @@ def test_empty_list_is_not_everything() -> None:
     assert users["a"].msg_vpns == ()
 
 
-def test_smallest_configuration() -> None:
-    """A router needs a name and nothing else."""
-    config = RouterConfig.model_validate({"router": {"name": "r"}})
-    assert config.router.data_dir == "./data"
-    assert config.listeners == ()
-    assert config.trace is None
-    assert config.management.users == {}
-    assert config.msg_vpns == {}
-
-
-def test_name_is_needed() -> None:
-    """A router without a name cannot be told from another one."""
-    nameless: list[dict[str, object]] = [{}, {"router": {}}]
-    for written in nameless:
-        with pytest.raises(ValidationError, match="Field required"):
-            RouterConfig.model_validate(written)
-
-
 def test_message_vpns_are_bounded() -> None:
     """More of them than any router has are refused before the first is looked at."""
     named = {f"v{number}": {"none": 1} for number in range(limits.MSG_VPNS + 1)}
@@ -400,34 +339,11 @@ def test_message_vpns_are_bounded() -> None:
     assert [each["loc"] for each in refused.value.errors()] == [("msg_vpns",)]
 
 
-def test_a_written_block_traces() -> None:
-    """A block with a directory traces one message in a hundred."""
-    trace = Trace(directory="t")
-    assert trace.enabled
-    assert trace.sample == 0.01
-    assert trace.rotation.max_bytes == limits.TRACE_FILE_BYTES
-    assert (trace.retention.max_days, trace.retention.max_bytes) == (0, 0)
-
-
-@pytest.mark.parametrize("sample", [0, 0.0, 1, 1.0, 0.5])
-def test_share(sample: float) -> None:
-    """The share is a number from 0 to 1, with or without a point."""
-    assert Trace.model_validate({"directory": "t", "sample": sample}).sample == sample
-
-
 @pytest.mark.parametrize("sample", [-0.01, 1.01, True, float("inf"), float("nan"), "1"])
 def test_no_share(sample: object) -> None:
     """Everything else is refused."""
     with pytest.raises(ValidationError):
         Trace.model_validate({"directory": "t", "sample": sample})
-
-
-def test_a_name_is_enough() -> None:
-    """What is left out fits everything, and all of it is traced."""
-    one = TraceFilter(trace_filter_name="f")
-    assert (one.enabled, one.sample, one.topic_syntax) == (True, 1.0, "smf")
-    assert one.subscriptions == one.msg_vpns == ()
-    assert one.client_usernames == one.client_names == ()
 
 
 @pytest.mark.parametrize(
@@ -457,14 +373,6 @@ def test_as_many_as_the_bound() -> None:
     assert len(Trace.model_validate({"directory": "t", "filters": filters[:-1]}).filters) == 64
     with pytest.raises(ValidationError):
         Trace.model_validate({"directory": "t", "filters": filters})
-
-
-def test_nothing_is_sent_unless_asked_for() -> None:
-    """Off by default, with the collector's usual address on this machine."""
-    otlp = Otlp()
-    assert not otlp.enabled
-    assert otlp.endpoint == "http://127.0.0.1:4318/v1/traces"
-    assert (otlp.headers, otlp.timeout_s, otlp.max_queue) == ({}, 10, limits.OTLP_QUEUE_ROWS)
 
 
 @pytest.mark.parametrize(

@@ -278,15 +278,6 @@ def test_it_can_be_left_out(laid: Any, tmp_path: Path) -> None:
     assert load(path).overlay is None
 
 
-@pytest.mark.parametrize("text", ["", "# nothing\n", "{}\n", "---\n"])
-def test_an_empty_one(laid: Any, text: str) -> None:
-    """It changes nothing."""
-    path, over = laid("msg_vpns: {blue: {}}\n", text)
-    reading = read(path)
-    assert errors(reading) == []
-    assert reading.overlay_file == str(over)
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -12,7 +12,7 @@ from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.listeners import Listener
 from vpnrouter.config.load import load, read
 from vpnrouter.config.model import Model
-from vpnrouter.config.model_schema import Kind, bounds_of, field_at, grouped_key, kind_of, model_at
+from vpnrouter.config.model_schema import Kind, bounds_of, grouped_key, kind_of, model_at
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.reference import field_docs, reference
 from vpnrouter.config.router import RouterConfig
@@ -110,14 +110,6 @@ def test_model_at() -> None:
     assert model_at(RouterConfig, path[:-1]) is None
     assert model_at(RouterConfig, (*path, "name", "x")) is None
     assert model_at(RouterConfig, ("zzz", "x", "y")) is None
-
-
-def test_field_at() -> None:
-    """A path to a known key leads to its field; a name or an index is none."""
-    assert field_at(RouterConfig, ("router", "name")) is not None
-    assert field_at(RouterConfig, ("msg_vpns", "blue")) is None
-    assert field_at(RouterConfig, ("listeners", 0)) is None
-    assert field_at(RouterConfig, ()) is None
 
 
 @pytest.mark.parametrize(

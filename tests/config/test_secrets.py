@@ -115,12 +115,6 @@ def test_hash_only_where_it_is_compared() -> None:
         secret(HASH)
 
 
-def test_plain_password_verifies() -> None:
-    """A plain password is compared as it stands."""
-    assert Password("hunter2").verify(b"hunter2")
-    assert not Password("hunter2").is_hash
-
-
 def test_never_shown() -> None:
     """Neither repr, str, format nor a dump shows the value."""
     holder = Holder.model_validate({"secret": "hunter2", "password": HASH})

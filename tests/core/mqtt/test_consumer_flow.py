@@ -54,6 +54,19 @@ def test_nothing_is_delivered_before_it_is_synced(router: SpooledWorld) -> None:
     assert isinstance(message, Publish)
 
 
+def test_overlapping_subscriptions_give_one_copy(router: SpooledWorld) -> None:
+    """One copy with the highest QoS and all identifiers (MQTT-3.3.4-2 to -5)."""
+    client = router.join("c")
+    for number, (text, qos) in enumerate([("#", 0), ("a/b", 2), ("a/+", 1), ("x", 2)], 1):
+        client.request([SubscriptionRequest(text, qos)], number)
+    router.settle()
+    client.received()
+    publisher(router).pub("a/b", qos=2)
+    (message,) = client.messages()
+    assert message.qos == 2
+    assert sorted(message.properties.subscription_identifiers or []) == [1, 2, 3]
+
+
 def test_the_endpoints_window_holds(router: SpooledWorld) -> None:
     """At most max_delivered_unacked_msgs_per_flow are out at a time."""
     router.queue("q", "a", max_delivered_unacked_msgs_per_flow=2)
