@@ -10,7 +10,7 @@ from vpnrouter.core.discard_reasons import MSG_TOO_BIG
 from vpnrouter.core.discard_rows import DiscardRows
 from vpnrouter.spool import keys
 from vpnrouter.trace.span import span_id
-from vpnrouter.wire.mqtt.packets import Publish
+from vpnrouter.wire.mqtt.packets import Publish, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
