@@ -416,6 +416,57 @@ def paho() -> Iterator[Callable[..., PahoClient]]:
         client.stop()
 
 
+class Numbered:
+    """Publishes numbers to `topic` from a thread, `rate` a second, until `stop`.
+
+    Number n is the payload of the n-th message; `sent` is how many there are.
+    """
+
+    def __init__(self, client: Any, topic: str, rate: float, size: int) -> None:
+        self.sent = 0
+        self._client = client.client
+        self._topic = topic
+        self._pause_s = 1 / rate
+        self._size = size
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._pause_s):
+            self._client.publish(self._topic, str(self.sent).rjust(self._size))
+            self.sent += 1
+
+    def passes(self, more: int) -> int:
+        """Wait until `more` messages were published from now on; returns how many there are then."""
+        wanted = self.sent + more
+        deadline = time.monotonic() + PATIENCE_S
+        while self.sent < wanted:
+            assert time.monotonic() < deadline, f"not published: {wanted} messages"
+            time.sleep(0.01)
+        return self.sent
+
+    def stop(self) -> int:
+        """Publish no more; returns how many there were."""
+        self._ended.set()
+        self._thread.join(PATIENCE_S)
+        return self.sent
+
+
+@pytest.fixture
+def publishing() -> Iterator[Callable[..., Numbered]]:
+    """`publishing(client, topic, rate=…, size=…)`: numbers on their way, until the test ends."""
+    made: list[Numbered] = []
+
+    def begin(client: Any, topic: str, rate: float = 500, size: int = 1) -> Numbered:
+        made.append(Numbered(client, topic, rate, size))
+        return made[-1]
+
+    yield begin
+    for each in made:
+        each.stop()
+
+
 @pytest.fixture
 def mosquitto() -> Callable[[str], str]:
     """The path of a mosquitto client program; the test is skipped where it is not installed."""

@@ -3,7 +3,6 @@
 import signal
 import socket
 import ssl
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,28 +97,6 @@ def core_text(port: int) -> str:
     return yaml.safe_dump({"listeners": listeners, "msg_vpns": {"yellow": yellow}})
 
 
-class Load:
-    """A client that publishes numbers until it is told to end."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self.sent = 0
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._ended.wait(0.002):
-            self._client.publish("load", b"%d" % self.sent)
-            self.sent += 1
-
-    def end(self) -> int:
-        """Stop; how many were sent."""
-        self._ended.set()
-        self._thread.join(60)
-        return self.sent
-
-
 @pytest.fixture
 def site(start: Callable[..., Any], tmp_path: Path) -> tuple[Files, Any, Any]:
     """The files, edge, and core with its bridge up."""
@@ -151,7 +128,7 @@ def let_in(context: ssl.SSLContext, port: int) -> bool:
 
 
 def test_certificates_rotate_under_load(
-    site: tuple[Files, Any, Any], paho: Any, patiently: Any
+    site: tuple[Files, Any, Any], paho: Any, publishing: Any, patiently: Any
 ) -> None:
     """All kinds of listeners show the new one; nobody is disconnected and no message is missing."""
     files, edge, core = site
@@ -163,19 +140,17 @@ def test_certificates_rotate_under_load(
     with httpx.Client(verify=context, trust_env=False, timeout=60) as api:
         url = f"https://localhost:{edge.port('https')}/health/live"
         assert api.get(url).status_code == 200
-        load = Load(there)
-        try:
-            for _ in range(ROTATIONS):
-                files.rotate()
-                reloaded(edge, patiently)
-                for protocol in ("mqtts", "links", "https"):
-                    assert files.seen(edge.port(protocol)) == files.shown.strip()
-                assert api.get(url).status_code == 200
-                late = paho(edge.port("mqtts"), "late", tls=files.trusting())
-                assert late.code == 0
-                late.client.disconnect()
-        finally:
-            sent = load.end()
+        load = publishing(there, "load")
+        for _ in range(ROTATIONS):
+            files.rotate()
+            reloaded(edge, patiently)
+            for protocol in ("mqtts", "links", "https"):
+                assert files.seen(edge.port(protocol)) == files.shown.strip()
+            assert api.get(url).status_code == 200
+            late = paho(edge.port("mqtts"), "late", tls=files.trusting())
+            assert late.code == 0
+            late.client.disconnect()
+        sent = load.stop()
     assert sent > 50
     assert [here.next() for _ in range(sent)] == [("load", b"%d" % n) for n in range(sent)]
     bridge = core.bridge("from-blue")

@@ -2,18 +2,14 @@
 
 import io
 import json
-import os
 import signal
-import subprocess
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-import vpnrouter
 from vpnrouter.cli import app
-from vpnrouter.management.client import ManagementClient
 
 PATIENCE_S: Final = 60.0
 
@@ -34,12 +30,10 @@ ORDERS: Final = "orders: {subscriptions: [orders/>]}"
 class Site:
     """One router, its file, and its clients."""
 
-    def __init__(
-        self, start: Any, paho: Any, command: list[str], place: Path, patiently: Any
-    ) -> None:
+    def __init__(self, start: Any, paho: Any, tool: Any, place: Path, patiently: Any) -> None:
         self._start = start
         self._paho = paho
-        self._command = command
+        self._tool = tool
         self.place = place
         self.patiently = patiently
         self.file = place / "edge.yaml"
@@ -76,16 +70,7 @@ class Site:
 
     def spool(self, command: str, *words: str, code: int = 0) -> str:
         """Run a command on files, as a process of its own: it must not have what the router has."""
-        done = subprocess.run(
-            [*self._command, "spool", command, *words],
-            capture_output=True,
-            check=False,
-            text=True,
-            cwd=self.place,
-            env=os.environ | {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1])},
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done.stdout
+        return str(self._tool("spool", command, *words, code=code, cwd=self.place).stdout)
 
     def messages(self, queue: str) -> list[dict[str, Any]]:
         """What `queue browse` shows of a queue."""
@@ -94,15 +79,13 @@ class Site:
 
     def payloads(self, queue: str) -> list[str]:
         """The payloads in a queue."""
-        with ManagementClient(f"http://127.0.0.1:{self.router.port('http')}") as client:
-            ids = [row["msgId"] for row in client.msgs("blue", queue, 100)]
-            return [client.payload("blue", queue, number).decode() for number in ids]
+        api = self.router.api()
+        ids = [row["msgId"] for row in api.msgs("blue", queue, 100)]
+        return [api.payload("blue", queue, number).decode() for number in ids]
 
     def count(self, queue: str) -> int:
         """Messages in a queue."""
-        with ManagementClient(f"http://127.0.0.1:{self.router.port('http')}") as client:
-            (row,) = (one for one in client.queues("blue") if one["queueName"] == queue)
-            return int(row["msgCount"])
+        return int(self.router.queue("blue", queue)["msgCount"])
 
     def reload(self, text: str) -> None:
         """Change the file and have it read again."""
@@ -114,9 +97,9 @@ class Site:
 
 
 @pytest.fixture
-def site(start: Any, paho: Any, vpnrouter_command: Any, tmp_path: Path, patiently: Any) -> Site:
+def site(start: Any, paho: Any, tool: Any, tmp_path: Path, patiently: Any) -> Site:
     """A router that is not started yet."""
-    return Site(start, paho, vpnrouter_command, tmp_path, patiently)
+    return Site(start, paho, tool, tmp_path, patiently)
 
 
 def consume(site: Site, queue: str, count: int, level: int = 5) -> list[bytes]:
@@ -124,7 +107,7 @@ def consume(site: Site, queue: str, count: int, level: int = 5) -> list[bytes]:
     client = site.client(level=level)
     client.subscribe(f"$queue/{queue}")
     found = [client.next()[1] for _ in range(count)]
-    site.patiently(lambda: site.count(queue) == 0, f"{queue} is empty")
+    site.router.holds("blue", queue, 0)
     client.stop()
     return found
 

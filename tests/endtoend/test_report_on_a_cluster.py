@@ -14,7 +14,6 @@ from typing import IO, Any
 import pyspark
 import pytest
 
-import vpnrouter
 from vpnrouter.report.spark import find_java, home_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -149,31 +148,20 @@ def tables(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-def report(command: list[str], folder: Path, master: str, **more: str) -> dict[str, Any]:
+def report(tool: Any, folder: Path, master: str, **more: str) -> dict[str, Any]:
     """Report on the traces under `folder` into its directory named after the master; the summary."""
     output = folder / master.partition(":")[0]
-    done = subprocess.run(
-        [
-            *(*command, "report", str(folder / "traces"), "--output", str(output)),
-            *("--master", master, "--json"),
-        ],
-        env={**os.environ, "PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]), **more},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=REPORT_S,
-    )
-    assert done.returncode == 0, done.stderr
-    summary: dict[str, Any] = json.loads(done.stdout)
+    words = (str(folder / "traces"), "--output", str(output), "--master", master, "--json")
+    summary: dict[str, Any] = json.loads(tool("report", *words, timeout=REPORT_S, env=more).stdout)
     return summary
 
 
 def test_a_cluster_gives_the_same_report(
-    cluster: str, tracefiles: ModuleType, vpnrouter_command: list[str], tmp_path: Path
+    cluster: str, tracefiles: ModuleType, tool: Any, tmp_path: Path
 ) -> None:
     """Every table is that of a local run; the executors need no Python."""
     write(tracefiles, tmp_path / "traces")
-    far = report(vpnrouter_command, tmp_path, cluster, PYSPARK_PYTHON="/nowhere/python")
-    near = report(vpnrouter_command, tmp_path, "local")
+    far = report(tool, tmp_path, cluster, PYSPARK_PYTHON="/nowhere/python")
+    near = report(tool, tmp_path, "local")
     assert near["rows"] == far["rows"] > 200
     assert tables(tmp_path / "spark") == tables(tmp_path / "local")

@@ -1,4 +1,4 @@
-"""`vpnrouter run` as a process: ready line, signals, refusals, and clients of other makers."""
+"""`vpnrouter run` as a process: ready line, signals, refusals, spools that it cannot have, clients of other makers."""
 
 import os
 import pty
@@ -29,49 +29,78 @@ def test_a_clean_stop(start: Any, paho: Any, number: int) -> None:
     assert "Traceback" not in "".join(router.err)
 
 
-def test_sighup_is_answered(start: Any, paho: Any) -> None:
-    """SIGHUP is answered with a line on stderr; clients stay."""
-    router = start(PLAIN)
-    client = paho(router.port("mqtt"), "c")
-    router.process.send_signal(signal.SIGHUP)
-    router.says("SIGHUP")
-    client.subscribe("#")
-    client.publish("a", b"x")
-    assert client.next() == ("a", b"x")
-
-
-def test_an_address_in_use_is_one_line(start: Any) -> None:
-    """A router that cannot bind says which address in one line and exits with 1."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        number = taken.getsockname()[1]
-        router = start(PLAIN.replace("127.0.0.1:0", f"127.0.0.1:{number}"), wait=False)
-        assert router.wait() == 1
+def refused(start: Any, text: str) -> str:
+    """What a start says that is to be refused: one line, exit code 1, no ready line."""
+    router = start(text, wait=False)
+    assert router.wait() == 1
     assert router.out == []
     (line,) = router.err
-    assert f"cannot listen on 127.0.0.1:{number}: Address already in use" in line
+    assert line.startswith("vpnrouter: ")
+    return str(line)
 
 
-def test_a_host_that_cannot_be_looked_up(start: Any) -> None:
-    """A listener's host that no look-up takes is one line too."""
+def test_listeners_that_cannot_be(start: Any, tmp_path: Path) -> None:
+    """An address in use, a host that no look-up takes, a certificate that cannot be used: each is named."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        there = f"127.0.0.1:{taken.getsockname()[1]}"
+        said = refused(start, PLAIN.replace("127.0.0.1:0", there))
+    assert f"cannot listen on {there}: Address already in use" in said
     host = "a" * 80
-    router = start(PLAIN.replace("127.0.0.1", host), wait=False)
-    assert router.wait() == 1
-    (line,) = router.err
-    assert f"cannot listen on {host}:0: " in line
-
-
-def test_a_bad_key_is_one_line(start: Any, tmp_path: Path) -> None:
-    """A certificate that cannot be used is named in one line, exit code 1."""
+    assert f"cannot listen on {host}:0: " in refused(start, PLAIN.replace("127.0.0.1", host))
     (tmp_path / "bad.pem").write_text("not a key")
     (tmp_path / "bad.pem").chmod(0o600)
     tls = f"tls: {{certificate: {tmp_path}/bad.pem, key: {tmp_path}/bad.pem}}"
-    router = start(
-        f'listeners: [{{protocol: mqtts, bind: "127.0.0.1:0", msg_vpn: blue, {tls}}}]\n' + BLUE,
-        wait=False,
-    )
-    assert router.wait() == 1
-    (line,) = router.err
-    assert "bad.pem" in line
+    listener = f'{{protocol: mqtts, bind: "127.0.0.1:0", msg_vpn: blue, {tls}}}'
+    assert "bad.pem" in refused(start, f"listeners: [{listener}]\n{BLUE}")
+
+
+@pytest.fixture
+def spool(start: Any, tmp_path: Path) -> Path:
+    """The spool of router edge, which has run and was stopped."""
+    assert start(PLAIN).stop() == 0
+    return tmp_path / "data-edge" / "spool"
+
+
+def test_a_spool_of_another_router(start: Any) -> None:
+    """Two routers cannot have one spool; the first one goes on."""
+    first = start(PLAIN)
+    assert "another process, or another part of this one, has it open" in refused(start, PLAIN)
+    assert first.stop() == 0
+
+
+def test_a_damaged_spool(start: Any, spool: Path) -> None:
+    """A spool that cannot be read in full is refused, and stays as it is."""
+    (manifest,) = spool.glob("MANIFEST-*")
+    manifest.write_bytes(b"nonsense" * 100)
+    assert "its files are damaged" in refused(start, PLAIN)
+    assert manifest.read_bytes() == b"nonsense" * 100
+
+
+def test_a_file_in_the_place_of_the_spool(start: Any, tmp_path: Path) -> None:
+    """What is no directory is no spool."""
+    place = tmp_path / "data-edge" / "spool"
+    place.parent.mkdir()
+    place.write_text("something else", encoding="utf-8")
+    place.parent.chmod(0o700)
+    place.chmod(0o600)
+    assert str(place.name) in refused(start, PLAIN)
+    assert place.read_text(encoding="utf-8") == "something else"
+
+
+def test_restore_that_was_cut_off(start: Any, spool: Path) -> None:
+    """The spool is put aside and nothing in its place: an empty one would lose what was acknowledged."""
+    old = spool.with_name("spool.old")
+    spool.rename(old)
+    assert "a restore was cut off; rename spool.old to spool" in refused(start, PLAIN)
+    assert not spool.exists()
+    old.rename(spool)
+    assert start(PLAIN).stop() == 0
+
+
+def test_restore_that_was_cut_off_later(start: Any, spool: Path) -> None:
+    """With the spool in its place, what was put aside is of no concern."""
+    spool.with_name("spool.old").mkdir()
+    assert start(PLAIN).stop() == 0
 
 
 @pytest.fixture
@@ -122,7 +151,7 @@ def test_paho_over_every_way(start: Any, paho: Any, authority: trustme.CA, tmp_p
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("version", ["311", "5"])
+@pytest.mark.parametrize("version", ["mqttv31", "mqttv311", "mqttv5"])
 def test_mosquitto_s_clients(start: Any, mosquitto: Any, version: str) -> None:
     """What mosquitto_pub publishes mosquitto_sub gets, properties and all."""
     subscriber_program, publisher_program = mosquitto("mosquitto_sub"), mosquitto("mosquitto_pub")
@@ -187,3 +216,58 @@ def test_the_build_under_test_runs(start: Any) -> None:
     command = Path(f"/proc/{router.process.pid}/environ").read_bytes().split(b"\0")
     wanted = f"PYTHONPATH={Path(vpnrouter.__file__).parents[1]}"
     assert wanted.encode() in command
+
+
+LIMITED = """listeners: [{protocol: mqtt, bind: '127.0.0.1:0', msg_vpn: blue}]
+msg_vpns:
+  blue:
+    acl_profiles:
+      narrow:
+        client_connect: {default_action: allow}
+        publish_topic: {default_action: allow}
+        subscribe_topic: {default_action: allow, exceptions: [secret]}
+    client_usernames:
+      old: {password: pw, acl_profile: narrow}
+      open: {password: pw, password_required: false}
+"""
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_mqtt_3_1(start: Any, paho: Any, qos: int) -> None:
+    """A client of MQTT 3.1 with a long id publishes and gets messages at each QoS, as one of 5 does."""
+    port = start(LIMITED).port("mqtt")
+    new = paho(port, "new", level=5, login=("old", "pw"))
+    new.subscribe("to/new", qos)
+    old = paho(port, "an-id-of-more-than-23-characters", level=3, login=("old", "pw"))
+    assert new.code == old.code == 0
+    old.subscribe("to/old", qos)
+    old.client.publish("to/new", b"1", qos)
+    assert new.next() == ("to/new", b"1")
+    new.client.publish("to/old", b"2", qos)
+    assert old.next() == ("to/old", b"2")
+
+
+def test_sessions_and_refusals_of_mqtt_3_1(start: Any, paho: Any) -> None:
+    """A session is kept for a client of MQTT 3.1; a wrong password is code 4, a denied filter granted in vain."""
+    port = start(LIMITED).port("mqtt")
+    old = paho(port, "old", level=3, login=("old", "pw"), clean_session=False)
+    old.subscribe("kept", 1)
+    old.subscribe("secret", 1)
+    old.stop()
+    new = paho(port, "new", login=("open", "pw"))
+    for topic in ("secret", "kept"):
+        new.client.publish(topic, topic.encode(), 1).wait_for_publish(20)
+    again = paho(port, "old", level=3, login=("old", "pw"), clean_session=False)
+    assert again.next() == ("kept", b"kept")
+    assert again.arrived.empty()
+    assert paho(port, "x", level=3, login=("old", "no")).code == 0x86
+
+
+def test_a_login_without_password(start: Any, paho: Any) -> None:
+    """Only a client username that says so comes in by its name alone, and not with a wrong password."""
+    port = start(LIMITED).port("mqtt")
+    for level in (3, 4, 5):
+        assert paho(port, f"a{level}", level=level, login=("open", None)).code == 0
+        assert paho(port, f"b{level}", level=level, login=("old", None)).code == 0x86
+        assert paho(port, f"c{level}", level=level, login=("open", "no")).code == 0x86
+        assert paho(port, f"d{level}", level=level, login=("open", "pw")).code == 0

@@ -4,7 +4,6 @@ import json
 import re
 import signal
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -247,7 +246,7 @@ def reloads(router: Any, patiently: Any) -> None:
         )
 
 
-def commands(router: Any, command: list[str]) -> Iterator[str]:
+def commands(router: Any, tool: Any) -> Iterator[str]:
     """What commands say that look at the router or its file."""
     password = router.folder / "password"
     password.write_text(router.document["management"]["users"]["root"]["password"])
@@ -265,14 +264,7 @@ def commands(router: Any, command: list[str]) -> Iterator[str]:
         ["show", "bridges", "--url", url, *login, "--json"],
         ["events", "--url", url, *login],
     ):
-        done = subprocess.run(
-            [*command, *words],
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            cwd=router.folder,
-        )
+        done = tool(*words, code=None, cwd=router.folder)
         assert "Traceback" not in done.stderr
         yield done.stdout + done.stderr
 
@@ -281,7 +273,7 @@ def test_secrets_stay_where_they_are_written(
     secretive: Any,
     paho: Callable[..., Any],
     patiently: Any,
-    vpnrouter_command: list[str],
+    tool: Any,
 ) -> None:
     """Not in logs, answers, metrics, events, traces, commands, the process list, nor any other file."""
     router = secretive
@@ -307,7 +299,7 @@ def test_secrets_stay_where_they_are_written(
             said += [answer.text, str(answer.headers)]
     assert {200, 400} <= set(statuses)
     assert not any(code >= 500 for code in statuses)
-    said += commands(router, vpnrouter_command)
+    said += commands(router, tool)
     reloads(router, patiently)
     said.append(Path(f"/proc/{process.process.pid}/cmdline").read_text())
     overlay = router.folder / "data" / "overlay.yaml"

@@ -1,8 +1,6 @@
 """Routers with bridges, told by their message VPNs, clients that say what they heard, and a bridge that may fail."""
 
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +10,6 @@ from paho.mqtt.properties import Properties
 
 from vpnrouter.demo.clients import accepted
 from vpnrouter.testing.network import FaultyLink, FaultyNetwork
-
-PATIENCE_S = 60.0
-"""How long a test waits for what it expects; only a failing one waits that long."""
 
 END = "end"
 """The last topic of a test; every bridge that `listener` asks about brings it."""
@@ -130,57 +125,6 @@ def connections() -> Callable[..., int]:
         return found
 
     return count
-
-
-class Numbered:
-    """Publishes numbers to `topic` from a thread, `rate` a second, until `stop`.
-
-    Number n is the payload of the n-th message; `sent` is how many there are.
-    """
-
-    def __init__(self, client: Any, topic: str, rate: float, size: int) -> None:
-        self.sent = 0
-        self._client = client.client
-        self._topic = topic
-        self._pause_s = 1 / rate
-        self._size = size
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._pause_s):
-            self._client.publish(self._topic, str(self.sent).rjust(self._size))
-            self.sent += 1
-
-    def passes(self, more: int) -> int:
-        """Wait until `more` messages were published from now on; returns how many there are then."""
-        wanted = self.sent + more
-        deadline = time.monotonic() + PATIENCE_S
-        while self.sent < wanted:
-            assert time.monotonic() < deadline, f"not published: {wanted} messages"
-            time.sleep(0.01)
-        return self.sent
-
-    def stop(self) -> int:
-        """Publish no more; returns how many there were."""
-        self._ended.set()
-        self._thread.join(PATIENCE_S)
-        return self.sent
-
-
-@pytest.fixture
-def publishing() -> Iterator[Callable[..., Numbered]]:
-    """`publishing(client, topic, rate=…, size=…)`: numbers on their way, until the test ends."""
-    made: list[Numbered] = []
-
-    def begin(client: Any, topic: str, rate: float = 500, size: int = 1) -> Numbered:
-        made.append(Numbered(client, topic, rate, size))
-        return made[-1]
-
-    yield begin
-    for each in made:
-        each.stop()
 
 
 EDGE: dict[str, Any] = {
