@@ -36,7 +36,7 @@ from vpnrouter.selectors.parser import (
     NameOperand,
     NumberOperand,
     TextOperand,
-    shown,
+    excerpt,
     unexpected,
 )
 
@@ -409,8 +409,8 @@ def test_common_mistakes_get_a_hint() -> None:
 
 def test_shown_is_short_and_on_one_line() -> None:
     """Line ends are escaped, long texts are cut."""
-    assert shown("a\n\u2028b") == r"'a\n\u2028b'"
-    assert shown("x" * 99) == f"'{'x' * 24}…'"
+    assert excerpt("a\n\u2028b") == r"'a\n\u2028b'"
+    assert excerpt("x" * 99) == f"'{'x' * 24}…'"
 
 
 def test_kinds_have_names_for_errors() -> None:

@@ -48,15 +48,15 @@ from vpnrouter.selectors.parser import (
     Operand,
     ParsedPart,
     TextOperand,
+    excerpt,
     parse,
-    shown,
 )
 
 _NAME_WITH_MINUS: Final = re.compile(r"[^\W\d]\w*(?:-[^\W\d]\w*)+")
 
 
 def comparison(left: Operand, operator: str, right: Operand) -> Condition:
-    """The condition `left operator right`.
+    """Return the condition `left operator right`.
 
     Raises SelectorError for sides that have no type in common: such a comparison is never true.
     """
@@ -90,7 +90,7 @@ def comparison(left: Operand, operator: str, right: Operand) -> Condition:
 
 
 def condition_of(operand: Operand) -> Condition:
-    """The operand where a condition is due. Raises SelectorError."""
+    """Return the operand as a condition. Raises SelectorError."""
     if isinstance(operand, ConditionOperand):
         return operand.condition
     if isinstance(operand, NameOperand):
@@ -99,7 +99,7 @@ def condition_of(operand: Operand) -> Condition:
 
 
 def term_of(operand: Operand) -> Term:
-    """The operand where a number is due. Raises SelectorError."""
+    """Return the operand as a number. Raises SelectorError."""
     if isinstance(operand, NumberOperand):
         return operand.term
     if isinstance(operand, NameOperand):
@@ -115,23 +115,23 @@ def name_of(operand: Operand, keyword: str) -> str:
 
 
 def _ordered(left: Operand, operator: str, right: Operand) -> Condition:
-    for one, other in ((left, right), (right, left)):
-        if not isinstance(one, NumberOperand | NameOperand):
+    for operand, other in ((left, right), (right, left)):
+        if not isinstance(operand, NumberOperand | NameOperand):
             hint = _hint(other)
             if not hint and operator not in {"=", "<>"}:
                 hint = f"; {operator} compares numbers"
-            raise _not("a number or a property", one, hint)
+            raise _not("a number or a property", operand, hint)
     return NumericComparison(term_of(left), operator, term_of(right))
 
 
-def _not(wanted: str, found: Operand, hint: str = "") -> SelectorError:
+def _not(expected: str, operand: Operand, hint: str = "") -> SelectorError:
     return SelectorError(
-        f"expected {wanted}, not {found.kind()} {shown(found.source)}{hint}", found.at
+        f"expected {expected}, not {operand.kind()} {excerpt(operand.source)}{hint}", operand.at
     )
 
 
 def _hint(operand: Operand) -> str:
-    """Helps where a name with a minus in it was read as a difference."""
+    """Return a hint for a name with a minus in it, which was read as a difference."""
     if isinstance(operand, NumberOperand) and _NAME_WITH_MINUS.fullmatch(operand.source):
         return f'; a property of such a name is written "{operand.source[:64]}"'
     return ""
@@ -142,7 +142,7 @@ Parts: TypeAlias = list[ParsedPart | None]
 Build: TypeAlias = Callable[[int, str, Parts], Operand]
 
 _DEEPER: Final = frozenset({"group", "negation", "signed"})
-"""Rules that can hold themselves without end."""
+"""Rules that can hold themselves at any depth."""
 
 
 def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
@@ -151,8 +151,8 @@ def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
     # Parts are built before the part that holds them, from a list, without recursion: the deepest ones first,
     # equally deep ones from left to right.
     order = [whole]
-    for each in order:
-        inner = each.parts
+    for outer in order:
+        inner = outer.parts
         if inner is not None:
             for index in range(len(inner) - 1, -1, -1):
                 part = inner[index]
@@ -170,9 +170,9 @@ def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
             part.operand = operand
             continue
         depth = 0
-        for each_part in parts:
-            if each_part is not None and each_part.depth > depth:
-                depth = each_part.depth
+        for inner_part in parts:
+            if inner_part is not None and inner_part.depth > depth:
+                depth = inner_part.depth
         if rule in _DEEPER:
             depth += 1
         if depth > SELECTOR_DEPTH:
@@ -187,14 +187,14 @@ def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
 
 
 def _operand(part: ParsedPart | None) -> Operand:
-    """The value of a built part."""
+    """Return the operand of a built part."""
     if part is None or part.operand is None:
         raise AssertionError("no operand")
     return part.operand
 
 
 def _word(part: ParsedPart | None) -> str:
-    """The text of a terminal."""
+    """Return the text of a terminal."""
     if part is None:
         raise AssertionError("no terminal")
     return part.text
@@ -339,11 +339,11 @@ _RULES: Final[dict[str, Build]] = {
     "product": _chain,
     "signed": _signed,
 }
-"""A rule of the grammar, by its name there, and what makes an operand of its parts."""
+"""Rule of the grammar → the function that makes an operand of its parts."""
 
 
-_KNOWN: Final[dict[str, Selector]] = {}
-"""Selectors by their text: they do not change, and many clients ask with the same few."""
+_CACHE: Final[dict[str, Selector]] = {}
+"""Text → selector: selectors do not change, and many clients use the same few."""
 
 
 def parse_selector(text: str) -> Selector:
@@ -353,16 +353,16 @@ def parse_selector(text: str) -> Selector:
     what cannot be equal, names a header that messages do not have here, or exceeds SELECTOR_BYTES, SELECTOR_DEPTH or
     SELECTOR_NUMBER_LENGTH.
     """
-    known = _KNOWN.get(text)
-    if known is not None:
-        return known
+    cached = _CACHE.get(text)
+    if cached is not None:
+        return cached
     _check_size(text)
     names, condition = build(parse(text), text)
     selector = Selector(text, names, condition)
     if len(text) <= SELECTOR_CACHED_LENGTH:
-        if len(_KNOWN) >= SELECTORS_CACHED:
-            _KNOWN.clear()
-        _KNOWN[text] = selector
+        if len(_CACHE) >= SELECTORS_CACHED:
+            _CACHE.clear()
+        _CACHE[text] = selector
     return selector
 
 
@@ -370,6 +370,6 @@ def _check_size(text: str) -> None:
     """Raise SelectorError at the character that goes beyond SELECTOR_BYTES."""
     encoded = text[: SELECTOR_BYTES + 1].encode("utf-8", "surrogatepass")
     if len(encoded) > SELECTOR_BYTES:
-        kept = encoded[:SELECTOR_BYTES].decode("utf-8", "ignore")
+        accepted = encoded[:SELECTOR_BYTES].decode("utf-8", "ignore")
         message = f"expected a selector of at most {SELECTOR_BYTES} bytes, this one is longer"
-        raise SelectorError(message, len(kept) + 1)
+        raise SelectorError(message, len(accepted) + 1)

@@ -15,7 +15,7 @@
     sign         { + | - } operand
     operand      NAME | QUOTED_NAME | STRING | NUMBER | TRUE | FALSE | "(" disjunction ")"
 
-A syntax error says what was found and what was expected. The time is linear in the length of the text. `build` checks
+A syntax error says what is there and what was expected. The time is linear in the length of the text. `build` checks
 which types may be on which side of an operator.
 """
 
@@ -48,7 +48,7 @@ _GROUPS: Final[tuple[tuple[str, str, frozenset[str]], ...]] = (
     ),
     ("MULTIPLY", "arithmetic", frozenset({"ADD", "MULTIPLY"})),
 )
-"""A terminal, the phrase that speaks for it and its like, and which those are."""
+"""A terminal, the phrase for a group of terminals that has it, and that group."""
 
 _PHRASES: Final[dict[str, str]] = {
     "STRING": "a string in single quotes",
@@ -65,34 +65,34 @@ _HINTS: Final[dict[str, str]] = {
     "'": ": a string without its closing quote",
     '"': ": a name without its closing quote",
 }
-"""What helps with a text that is not expected."""
+"""Text that is not expected → a hint."""
 
-_SHOWN: Final = 24
+_EXCERPT_LENGTH: Final = 24
 """Characters of the selector that an error repeats."""
 
 
-def unexpected(found: str, accepted: Collection[str]) -> str:
-    """One line: the names of terminals in `accepted` are expected, the text `found` is there.
+def unexpected(text: str, accepted: Collection[str]) -> str:
+    """Return one line that says that `text` is there, and one of the terminals in `accepted` was expected.
 
-    An empty `found` is the selector's end.
+    An empty `text` is the selector's end.
     """
-    left = set(accepted)
+    remaining = set(accepted)
     phrases = []
     for key, phrase, members in _GROUPS:
-        if key in left:
+        if key in remaining:
             phrases.append(phrase)
-            left -= members
-    phrases.extend([_PHRASES.get(name, name) for name in sorted(left, key=_end_last)])
+            remaining -= members
+    phrases.extend([_PHRASES.get(name, name) for name in sorted(remaining, key=_end_last)])
     listed = phrases[-1] if phrases else "nothing"
     if len(phrases) > 1:
         listed = f"{', '.join(phrases[:-1])} or {listed}"
-    what = shown(found) if found else "the end"
-    return f"expected {listed}, not {what}{_HINTS.get(found.upper(), '')}"
+    actual = excerpt(text) if text else "the end"
+    return f"expected {listed}, not {actual}{_HINTS.get(text.upper(), '')}"
 
 
-def shown(text: str) -> str:
-    """A piece of the selector as an error shows it: short, printable, on one line."""
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+def excerpt(text: str) -> str:
+    """Return a piece of the selector for an error message: short, printable, on one line."""
+    return repr(text if len(text) <= _EXCERPT_LENGTH else text[:_EXCERPT_LENGTH] + "…")
 
 
 def _end_last(name: str) -> tuple[bool, str]:
@@ -103,7 +103,7 @@ def _end_last(name: str) -> tuple[bool, str]:
 class Operand:
     """A part of one of the four kinds below.
 
-    `at` is its position, characters counted from 1; `source` is the part as it was written.
+    `at` is its position, characters counted from 1; `source` is its text in the selector.
     """
 
     __slots__ = ("at", "source")
@@ -113,13 +113,13 @@ class Operand:
         self.source = source
 
     def kind(self) -> str:
-        """How errors call it."""
+        """Return the kind of operand, for error messages."""
         raise AssertionError(self.at)
 
 
 @final
 class NameOperand(Operand):
-    """A property; what stands around it decides how its text is read."""
+    """A property; the operator decides which type it must have."""
 
     __slots__ = ("name",)
 
@@ -128,7 +128,7 @@ class NameOperand(Operand):
         self.name = name
 
     def kind(self) -> str:
-        """How errors call it."""
+        """Return the kind of operand, for error messages."""
         return "a property"
 
 
@@ -143,7 +143,7 @@ class TextOperand(Operand):
         self.text = text
 
     def kind(self) -> str:
-        """How errors call it."""
+        """Return the kind of operand, for error messages."""
         return "a string"
 
 
@@ -158,7 +158,7 @@ class NumberOperand(Operand):
         self.term = term
 
     def kind(self) -> str:
-        """How errors call it."""
+        """Return the kind of operand, for error messages."""
         return "a number"
 
 
@@ -173,14 +173,14 @@ class ConditionOperand(Operand):
         self.condition = condition
 
     def kind(self) -> str:
-        """How errors call it."""
+        """Return the kind of operand, for error messages."""
         return "a condition"
 
 
 KEYWORDS: Final = frozenset(
     {"AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE"}
 )
-"""Words that are no names, in any case of letters."""
+"""Words that cannot be names, in upper or lower case."""
 
 END: Final = "$END"
 """The terminal at the end of the text."""
@@ -213,7 +213,7 @@ LEAVES: Final[dict[str, str]] = {
     "TRUE": "true",
     "FALSE": "false",
 }
-"""Terminals that are operands by themselves, and the rule that makes one of each."""
+"""Terminal that is an operand by itself → the rule that makes an operand of it."""
 
 # States of the parser: what has been read, as far as it decides which terminals may follow.
 _PREDICATE: Final = 0
@@ -259,6 +259,21 @@ ACCEPTED: Final[dict[int, frozenset[str]]] = {
 }
 """State → the terminals that may follow."""
 
+_NUMBER: Final = frozenset({_LEFT, _RIGHT, _LOW})
+"""States after an operand that arithmetic may follow."""
+
+_LIST: Final = frozenset({_IN, _IN_LIST, _IN_ITEM})
+
+_AFTER_WORD: Final[dict[str, int]] = {
+    "IN": _IN,
+    "LIKE": _LIKE,
+    "STRING": _PATTERN,
+    "ESCAPE": _ESCAPE,
+    "IS": _IS,
+    "NOT": _LEFT_NOT,
+}
+"""A terminal in a predicate → the state after it, wherever it is the same."""
+
 
 @final
 class ParsedPart:
@@ -288,21 +303,23 @@ class ParsedPart:
 
 
 @final
-class _OpenBracket:
-    """The parser's positions in its stack and its state when a bracket opened."""
+class _Level:
+    """What is read within one bracket, or outside of all, as indices in the parser's stack.
+
+    The disjunction begins at `start`, the conjunction there or further on, and so on. `rule` is the rule of the
+    predicate, once it is known, and `after` the state that follows the next operand.
+    """
 
     __slots__ = ("after", "conjunction", "predicate", "product", "rule", "start", "sum")
 
-    def __init__(
-        self, start: int, conjunction: int, predicate: int, sum_: int, product: int, after: int
-    ) -> None:
+    def __init__(self, start: int) -> None:
         self.start = start
-        self.conjunction = conjunction
-        self.predicate = predicate
-        self.sum = sum_
-        self.product = product
-        self.after = after
+        self.conjunction = start
+        self.predicate = start
+        self.sum = start
+        self.product = start
         self.rule = ""
+        self.after = _LEFT
 
 
 def parse(text: str) -> ParsedPart:
@@ -310,182 +327,200 @@ def parse(text: str) -> ParsedPart:
 
     Raises SelectorError, with the position and what was expected there, for what the grammar does not allow.
     """
-    # Everything that is read and not yet part of something larger. The disjunction begins at `start`, the
-    # conjunction further on, and so on. Signs and NOT stand before their operands.
-    stack: list[ParsedPart | None] = []
-    outside: list[_OpenBracket] = []
-    start = conjunction = predicate = sum_ = product = 0
-    rule = ""
-    state = _PREDICATE
-    after = _LEFT
-    at = 0
-    size = len(text)
-    while True:
-        while at < size and text[at] in _SPACES:
+    return _Parser(text).parse()
+
+
+@final
+class _Parser:
+    """Reads a selector from left to right.
+
+    `stack` has all that is read and not yet part of something larger; signs and NOT come before their operands.
+    `outside` has the levels of the brackets that are open, the outermost first.
+    """
+
+    __slots__ = ("at", "level", "outside", "stack", "state", "terminal", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.terminal = ""
+        self.state = _PREDICATE
+        self.stack: list[ParsedPart | None] = []
+        self.level = _Level(0)
+        self.outside: list[_Level] = []
+
+    def parse(self) -> ParsedPart:
+        """Return the whole selector. Raises SelectorError."""
+        while True:
+            part = self._read()
+            if self.state <= _OPERAND:
+                self._read_operand(part)
+            elif self.state in _LIST:
+                self._read_list(part)
+            elif self.state in _NUMBER and self._continue_sum(part):
+                continue
+            elif self.terminal in ("AND", "OR"):
+                self._end_predicate()
+                self._join(part)
+            elif self.terminal in _ENDS:
+                self._end_predicate()
+                _chain(self.stack, self.level.conjunction, "conjunction")
+                _chain(self.stack, self.level.start, "disjunction")
+                if self.terminal == END:
+                    whole = self.stack[0]
+                    start = 0 if whole is None else whole.start
+                    return ParsedPart("selector", "", start, len(self.text), [whole])
+                self._close_bracket()
+            else:
+                self._read_test(part)
+
+    def _read(self) -> ParsedPart:
+        """Return the next terminal, and keep its name. Raises SelectorError if it is not accepted here."""
+        text = self.text
+        at = self.at
+        while at < len(text) and text[at] in _SPACES:
             at += 1
         word = text[at : at + 1]
-        end = at + 1
         terminal = _ONE_CHARACTER.get(word, "") if word else END
         if not terminal:
-            found = _TERMINALS.match(text, at)
-            if found is None:
-                raise SelectorError(unexpected(word, _accepted(state, outside)), at + 1)
-            terminal = found.lastgroup or ""
-            word = found.group()
-            end = found.end()
+            match = _TERMINALS.match(text, at)
+            if match is None:
+                raise self._unexpected(word, at)
+            terminal = match.lastgroup or ""
+            word = match.group()
             if terminal == "NAME":
                 # Beyond ASCII, the upper case of some other letters is S.
                 if word.isascii() and word.upper() in KEYWORDS:
                     terminal = word.upper()
             elif terminal == "NUMBER":
                 _check_number(word, at + 1)
-        if terminal not in ACCEPTED[state] or (
-            terminal in _ENDS and state != _IN_ITEM and (terminal == "RPAR") != bool(outside)
+        if terminal not in ACCEPTED[self.state] or (
+            terminal in _ENDS
+            and self.state != _IN_ITEM
+            and (terminal == "RPAR") != bool(self.outside)
         ):
-            raise SelectorError(unexpected(word, _accepted(state, outside)), at + 1)
-        part = ParsedPart("", word, at, end)
-        at = end
-        if state <= _OPERAND:
-            if terminal == "NOT":
-                stack.append(part)
-                predicate = sum_ = product = len(stack)
-            elif terminal == "ADD":
-                stack.append(part)
-                state = _OPERAND
-            elif terminal == "LPAR":
-                stack.append(part)
-                here = _OpenBracket(start, conjunction, predicate, sum_, product, after)
-                here.rule = rule
-                outside.append(here)
-                start = conjunction = predicate = sum_ = product = len(stack)
-                rule = ""
-                state = _PREDICATE
-                after = _LEFT
-            else:
-                part.rule = LEAVES[terminal]
-                _take(stack, part)
-                state = after
-            continue
-        if state == _IN_ITEM:
-            if terminal == "COMMA":
-                state = _IN_LIST
-            else:
-                _close(stack, predicate, "membership", end)
-                state = _WHOLE
-            continue
-        if terminal == "MULTIPLY":
-            stack.append(part)
-            state = _OPERAND
-            continue
-        if state in (_LEFT, _RIGHT, _LOW):
-            _chain(stack, product, "product")
-            if terminal == "ADD":
-                stack.append(part)
-                product = len(stack)
-                state = _OPERAND
-                continue
-            _chain(stack, sum_, "sum")
-        if state == _LOW:
-            stack.append(part)
-            sum_ = product = len(stack)
-            state = _OPERAND
-            after = _RIGHT
-        elif terminal in ("AND", "OR") or terminal in _ENDS:
-            if state == _PATTERN:
-                stack.append(None)
-                stack.append(None)
-                rule = "like"
-            if rule:
-                _close(stack, predicate, rule, 0)
-                rule = ""
-            _negated(stack, conjunction)
-            if terminal == "AND":
-                stack.append(part)
-            else:
-                _chain(stack, conjunction, "conjunction")
-                if terminal == "OR":
-                    stack.append(part)
-                    conjunction = len(stack)
-                else:
-                    _chain(stack, start, "disjunction")
-                    if terminal == END:
-                        whole = stack[0]
-                        return ParsedPart(
-                            "selector", "", whole.start if whole else 0, size, [whole]
-                        )
-                    inner = stack.pop()
-                    bracket = stack.pop()
-                    begin = bracket.start if bracket else 0
-                    here = outside.pop()
-                    start = here.start
-                    conjunction = here.conjunction
-                    predicate = here.predicate
-                    sum_ = here.sum
-                    product = here.product
-                    after = here.after
-                    rule = here.rule
-                    _take(stack, ParsedPart("group", "", begin, end, [inner]))
-                    state = after
-                    continue
-            predicate = sum_ = product = len(stack)
-            state = _PREDICATE
-            after = _LEFT
-        elif terminal == "COMPARISON":
-            stack.append(part)
-            sum_ = product = len(stack)
-            rule = "comparison"
-            state = _OPERAND
-            after = _RIGHT
-        elif terminal == "IS":
-            stack.append(part)
-            state = _IS
-        elif terminal == "NOT":
-            stack.append(part)
-            state = _IS_NOT if state == _IS else _LEFT_NOT
-        elif terminal == "NULL":
-            if state == _IS:
-                stack.append(None)
-            stack.append(part)
-            _close(stack, predicate, "absence", end)
-            state = _WHOLE
-        elif terminal in _TEST:
-            if state == _LEFT:
-                stack.append(None)
-            stack.append(part)
-            if terminal == "BETWEEN":
-                sum_ = product = len(stack)
-                rule = "between"
-                state = _OPERAND
-                after = _LOW
-            else:
-                state = _IN if terminal == "IN" else _LIKE
-        elif terminal == "STRING":
-            stack.append(part)
-            if state == _IN_LIST:
-                state = _IN_ITEM
-            elif state == _LIKE:
-                state = _PATTERN
-            else:
-                _close(stack, predicate, "like", end)
-                state = _WHOLE
-        elif terminal == "ESCAPE":
-            stack.append(part)
-            state = _ESCAPE
+            raise self._unexpected(word, at)
+        self.terminal = terminal
+        self.at = at + max(1, len(word))
+        return ParsedPart("", word, at, self.at)
+
+    def _unexpected(self, word: str, at: int) -> SelectorError:
+        accepted = ACCEPTED[self.state]
+        if self.state != _IN_ITEM and accepted & _ENDS:
+            accepted -= {END if self.outside else "RPAR"}
+        return SelectorError(unexpected(word, accepted), at + 1)
+
+    def _read_operand(self, part: ParsedPart) -> None:
+        """Take an operand, or what comes before one: NOT, a sign or an opening bracket."""
+        terminal = self.terminal
+        if terminal in LEAVES:
+            part.rule = LEAVES[terminal]
+            _take(self.stack, part)
+            self.state = self.level.after
+            return
+        self.stack.append(part)
+        if terminal == "NOT":
+            self.level.predicate = len(self.stack)
+            self._begin_sum()
+        elif terminal == "ADD":
+            self.state = _OPERAND
         else:
-            # The bracket behind IN.
-            state = _IN_LIST
+            self.outside.append(self.level)
+            self.level = _Level(len(self.stack))
+            self.state = _PREDICATE
 
+    def _begin_sum(self) -> None:
+        self.level.sum = self.level.product = len(self.stack)
 
-def _accepted(state: int, outside: list[_OpenBracket]) -> frozenset[str]:
-    """The terminals that may come in this state, within so many brackets."""
-    accepted = ACCEPTED[state]
-    if state == _IN_ITEM or not accepted & _ENDS:
-        return accepted
-    return accepted - {END if outside else "RPAR"}
+    def _close_bracket(self) -> None:
+        inner = self.stack.pop()
+        bracket = self.stack.pop()
+        start = 0 if bracket is None else bracket.start
+        self.level = self.outside.pop()
+        _take(self.stack, ParsedPart("group", "", start, self.at, [inner]))
+        self.state = self.level.after
+
+    def _read_list(self, part: ParsedPart) -> None:
+        """Take a terminal after IN."""
+        if self.terminal == "STRING":
+            self.stack.append(part)
+            self.state = _IN_ITEM
+        elif self.terminal == "RPAR":
+            self._close_predicate("membership")
+        else:
+            self.state = _IN_LIST
+
+    def _continue_sum(self, part: ParsedPart) -> bool:
+        """Take an operator, or AND between the bounds of BETWEEN. Return False where the sum ends instead."""
+        if self.terminal == "MULTIPLY":
+            self.stack.append(part)
+        else:
+            _chain(self.stack, self.level.product, "product")
+            if self.terminal == "ADD":
+                self.stack.append(part)
+                self.level.product = len(self.stack)
+            else:
+                _chain(self.stack, self.level.sum, "sum")
+                if self.state != _LOW:
+                    return False
+                self.stack.append(part)
+                self._begin_sum()
+                self.level.after = _RIGHT
+        self.state = _OPERAND
+        return True
+
+    def _end_predicate(self) -> None:
+        """Make one part of the predicate that ends here, with the NOTs before it."""
+        level = self.level
+        if self.state == _PATTERN:
+            self.stack.extend((None, None))
+            level.rule = "like"
+        if level.rule:
+            _close(self.stack, level.predicate, level.rule, 0)
+            level.rule = ""
+        _negated(self.stack, level.conjunction)
+
+    def _join(self, part: ParsedPart) -> None:
+        """Take AND or OR between predicates."""
+        level = self.level
+        if self.terminal == "OR":
+            _chain(self.stack, level.conjunction, "conjunction")
+        self.stack.append(part)
+        level.predicate = len(self.stack)
+        if self.terminal == "OR":
+            level.conjunction = level.predicate
+        self._begin_sum()
+        self.state = _PREDICATE
+        level.after = _LEFT
+
+    def _read_test(self, part: ParsedPart) -> None:
+        """Take a terminal of what a predicate tests, after its first sum."""
+        terminal = self.terminal
+        state = self.state
+        # The optional NOT that is missing.
+        if (terminal in _TEST and state == _LEFT) or (terminal == "NULL" and state == _IS):
+            self.stack.append(None)
+        self.stack.append(part)
+        if terminal in ("COMPARISON", "BETWEEN"):
+            self._begin_sum()
+            self.level.rule = terminal.lower()
+            self.level.after = _LOW if terminal == "BETWEEN" else _RIGHT
+            self.state = _OPERAND
+        elif terminal == "NULL":
+            self._close_predicate("absence")
+        elif state == _ESCAPE:
+            self._close_predicate("like")
+        else:
+            self.state = _IS_NOT if state == _IS else _AFTER_WORD[terminal]
+
+    def _close_predicate(self, rule: str) -> None:
+        """Make one part of a predicate that ends with the last terminal."""
+        _close(self.stack, self.level.predicate, rule, self.at)
+        self.state = _WHOLE
 
 
 def _take(stack: list[ParsedPart | None], operand: ParsedPart) -> None:
-    """Put an operand on the stack, with the signs that stand there before it."""
+    """Put an operand on the stack, with the signs before it."""
     while stack:
         sign = stack[-1]
         if sign is None or sign.rule or sign.text not in ("+", "-") or not _is_sign(stack):
@@ -496,7 +531,7 @@ def _take(stack: list[ParsedPart | None], operand: ParsedPart) -> None:
 
 
 def _is_sign(stack: list[ParsedPart | None]) -> bool:
-    """True when the + or - on top of the stack is a sign: no operand stands before it."""
+    """True when the + or - on top of the stack is a sign: no operand is before it."""
     if len(stack) < 2:
         return True
     before = stack[-2]
@@ -504,7 +539,7 @@ def _is_sign(stack: list[ParsedPart | None]) -> bool:
 
 
 def _negated(stack: list[ParsedPart | None], conjunction: int) -> None:
-    """Join the predicate on top of the stack with the NOTs that stand before it."""
+    """Join the predicate on top of the stack with the NOTs before it."""
     predicate = stack.pop()
     while predicate is not None and len(stack) > conjunction:
         word = stack[-1]
