@@ -74,6 +74,7 @@ class MemoryRouter:
                 vpn.credentials.client_cert.authorities = None
         self.router.tick(now_ns, wall_ns)
         self.book = LinkRegistry(self.router, config.router.name.encode())
+        self.store: MemoryStore | None = None
         self.spool: Spool | None = None
         self.flows: BridgeFlows | None = None
         self._verified: dict[tuple[str, bytes], bool] = {}
@@ -95,6 +96,7 @@ class MemoryRouter:
             endpoints.configure(self.router.vpns[name], written)
             have_lots(endpoints, self.router.vpns[name], written)
         context.committing = Commits(spool, store)
+        self.store = store
         self.spool = spool
         self.flows = BridgeFlows(spool, store, endpoints)
 

@@ -39,6 +39,8 @@ class ApiContext:
     store: Store | None = None
     editor: ConfigEditor | None = None
     exposition: Exposition = field(default_factory=Exposition)
+    clock_ns: Callable[[], int] = time.monotonic_ns
+    """The clock of bridges and connections, which does not jump."""
     router: Router = field(init=False)
     bridges: Bridges = field(init=False)
     clients: Clients = field(init=False)
@@ -56,13 +58,13 @@ class ApiContext:
         self.router = router = self.book.router
         cleared = EndpointBaselines()
         self.bridges = bridges = Bridges(self.book, self.edge)
-        self.clients = Clients(self.book, self.edge, cleared)
+        self.clients = Clients(self.book, self.edge, cleared, self.clock_ns)
         self.profiles = Profiles(router)
         self.queues = Queues(router, spool_of(router.context), cleared)
-        self.meters = VpnMeters(router)
+        self.meters = VpnMeters(router, self.clock_ns)
         self.log = router.context.events or EventLog(router.name, time.time_ns)
         self.audit = Audit(self.log)
-        self.traces = LiveTraces(router.name)
+        self.traces = LiveTraces(router.name, self.clock_ns)
         self.figures = Figures(router, bridges, self.meters, self.traces, self.edge)
 
 

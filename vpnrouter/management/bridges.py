@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
@@ -52,7 +51,7 @@ routes: Final = APIRouter()
 def _bridges(context: ApiContext, msg_vpn: str) -> Found:
     def status(name: str) -> BridgeStatus | None:
         found = context.bridges.get((msg_vpn, name))
-        return None if found is None else found.status(time.monotonic_ns())
+        return None if found is None else found.status(context.clock_ns())
 
     return Found(partial(names_of_bridges, context, msg_vpn), status)
 
