@@ -1,79 +1,33 @@
-"""Queues as monitoring shows them, and what an operator does to their messages."""
+"""Messages of queues as monitoring shows them, and what an operator does to them."""
 
 from typing import Any
 
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.errors import SpoolError
 from vpnrouter.management.responses import names_of
-from vpnrouter.management.status.queues import (
-    FlowStatus,
-    MsgStatus,
-    QueueStatus,
-)
+from vpnrouter.management.status.queues import MsgStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/queues"
+ACTION = "/SEMP/v2/action/msgVpns/blue/queues/orders"
 OURS = "/vpnrouter/v1/msgVpns/blue/queues/orders"
-READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
 
 
-async def test_list(still: Any, opened: Any) -> None:
-    """The queues of one message VPN by name, with all attributes."""
-    async with opened(still) as client:
-        answer = (await client.get(BLUE)).json()
-    assert [row["queueName"] for row in answer["data"]] == ["dead", "orders"]
-    assert set(answer["data"][0]) == set(names_of(QueueStatus))
-    assert answer["links"][1]["msgsUri"].endswith(f"{BLUE}/orders/msgs")
+async def test_consumers(here: Any) -> None:
+    """The consumers of a queue come by number, not by text; each has its link."""
+    for number in range(10):
+        here.connect("blue", f"reader-{number}").bind("$queue/orders")
+    async with here.api() as client:
+        answer = (await client.get(f"{BLUE}/orders/txFlows?count=100")).json()
+    assert [row["flowId"] for row in answer["data"]] == list(range(1, 11))
+    assert answer["data"][9]["clientName"] == "reader-9"
+    assert answer["links"][1]["uri"].endswith("/orders/txFlows/2")
 
 
-async def test_where(still: Any, opened: Any) -> None:
-    """Queues with messages in them, as an operator asks every minute."""
-    async with opened(still) as client:
-        answer = (await client.get(f"{BLUE}?where=msgCount>0&select=queueName,msgCount")).json()
-    assert answer["data"] == [{"queueName": "orders", "msgCount": 25}]
-
-
-async def test_one(still: Any, opened: Any) -> None:
-    """One queue by its name, which may hold anything once it is encoded."""
-    async with opened(still) as client:
-        data = (await client.get("/SEMP/v2/monitor/msgVpns/a%2Fb/queues/x%2Cy")).json()["data"]
-    assert (data["queueName"], data["msgCount"], data["msgSpoolUsage"]) == ("x,y", 1, 5)
-
-
-@pytest.mark.parametrize("below", ["", "/msgs", "/txFlows"])
-async def test_no_such_queue(still: Any, opened: Any, below: str) -> None:
-    """One error names what was looked for, and where."""
-    async with opened(still) as client:
-        answer = await client.get(f"{BLUE}/none{below}")
-    said = "Could not find match for queue none in msgVpn blue"
-    assert answer.json()["meta"]["error"]["description"] == said
-
-
-async def test_hidden(still: Any, opened: Any) -> None:
-    """A user sees the queues of the own message VPNs only."""
-    async with opened(still, READER, auth=("rob", "right")) as client:
-        rows = (await client.get("/vpnrouter/v1/queues?count=100")).json()["data"]
-        hidden = await client.get("/SEMP/v2/monitor/msgVpns/a%2Fb/queues")
-    assert [(row["msgVpnName"], row["queueName"]) for row in rows] == [
-        ("blue", "dead"),
-        ("blue", "orders"),
-    ]
-    assert hidden.status_code == 400
-
-
-async def test_consumers(still: Any, opened: Any) -> None:
-    """The consumers by number, not by text; each has its link."""
-    async with opened(still) as client:
-        answer = (await client.get(f"{BLUE}/orders/txFlows")).json()
-    assert [row["flowId"] for row in answer["data"]] == [2, 10]
-    assert answer["links"][1]["uri"].endswith("/orders/txFlows/10")
-
-
-async def test_browse(still: Any, opened: Any) -> None:
-    """Messages come by rising id, page after page, and each once."""
+async def test_browse(here: Any) -> None:
+    """Messages come by rising id, page after page, and each once; they stay."""
     seen: list[int] = []
-    async with opened(still) as client:
+    async with here.api() as client:
         path = f"{BLUE}/orders/msgs?count=10"
         while path:
             answer = (await client.get(path)).json()
@@ -81,8 +35,7 @@ async def test_browse(still: Any, opened: Any) -> None:
             assert set(answer["data"][0]) == set(names_of(MsgStatus))
             seen += [row["msgId"] for row in answer["data"]]
             path = answer["meta"].get("paging", {}).get("nextPageUri", "")
-    assert seen == list(range(1, 26))
-    assert len(still.queues.contents["blue", "orders"]) == 25
+    assert seen == list(range(1, 26)) == here.ids("blue", "orders")
 
 
 @pytest.mark.parametrize(
@@ -95,19 +48,19 @@ async def test_browse(still: Any, opened: Any) -> None:
         ("count=0", "count: "),
     ],
 )
-async def test_browse_by_what_is_no_query(still: Any, opened: Any, query: str, said: str) -> None:
+async def test_browse_by_what_is_no_query(here: Any, query: str, said: str) -> None:
     """Messages on disk are not searched, and a cursor is a message id."""
-    async with opened(still) as client:
+    async with here.api() as client:
         answer = await client.get(f"{BLUE}/orders/msgs?{query}")
     assert answer.status_code == 400
     assert said in answer.json()["meta"]["error"]["description"]
 
 
-async def test_payload(still: Any, opened: Any) -> None:
-    """The bytes as they were published, which no browser may take for a page."""
-    still.queues.contents["blue", "orders"][3] = b"<script>\0\xff"
-    async with opened(still) as client:
-        answer = await client.get(f"{OURS}/msgs/3/payload")
+async def test_payload(here: Any) -> None:
+    """The bytes come as they were published, and no browser may take them for a page."""
+    here.publish("c1", "orders", b"<script>\0\xff")
+    async with here.api() as client:
+        answer = await client.get(f"{OURS}/msgs/{here.ids('blue', 'orders')[-1]}/payload")
         missing = await client.get(f"{OURS}/msgs/99/payload")
         wrong = await client.get(f"{OURS}/msgs/%C2%B2/payload")
     assert answer.content == b"<script>\0\xff"
@@ -117,87 +70,42 @@ async def test_payload(still: Any, opened: Any) -> None:
     assert wrong.json()["meta"]["error"]["code"] == 11
 
 
-QUEUE_NAMES = """
-    accessType bindRequestCount bindSuccessCount deadMsgQueue deletedMsgCount durable egressEnabled
-    disabledDiscardedMsgCount highestMsgId ingressEnabled lastReplayFailureReason lastSpooledMsgId
-    lowPriorityMsgCongestionDiscardedMsgCount lowestMsgId maxBindCount
-    maxBindCountExceededBindFailureCount maxDeliveredUnackedMsgsPerFlow maxMsgSize
-    maxMsgSizeExceededDiscardedMsgCount maxMsgSpoolUsage maxMsgSpoolUsageExceededDiscardedMsgCount
-    maxRedeliveryCount maxRedeliveryExceededDiscardedMsgCount
-    maxRedeliveryExceededToDmqFailedMsgCount maxRedeliveryExceededToDmqMsgCount maxTtl
-    maxTtlExpiredDiscardedMsgCount maxTtlExpiredToDmqFailedMsgCount maxTtlExpiredToDmqMsgCount
-    msgSpoolPeakUsage msgSpoolUsage msgVpnName otherBindFailureCount owner partitionCount permission
-    queueName redeliveredMsgCount rejectMsgToSenderOnDiscardBehavior replayFailureCount
-    replayStartCount replayState replaySuccessCount respectMsgPriorityEnabled respectTtlEnabled
-    spooledByteCount spooledMsgCount txUnackedMsgCount
-"""
-FLOW_NAMES = """
-    activityState clientName flowId unackedMsgCount usedWindowSize windowClosedCount windowSize
-"""
-MSG_NAMES = """
-    contentSize dmqEligible expiryTime msgId partitionKey priority publisherId redeliveryCount
-    spooledTime undelivered
-"""
-
-
 @pytest.mark.parametrize(
-    ("kind", "names"),
-    [(QueueStatus, QUEUE_NAMES), (FlowStatus, FLOW_NAMES), (MsgStatus, MSG_NAMES)],
+    ("ids", "count"),
+    [
+        (None, 25),
+        ([3, 3, 4, 99], 2),
+        (list(range(limits.MANAGEMENT_MSG_IDS)), 25),
+    ],
+    ids=["all", "some, those that are gone not counted", "as many ids as there may be"],
 )
-def test_names_of_the_field(kind: type, names: str) -> None:
-    """Every attribute that scripts know is there under its name."""
-    assert set(names_of(kind)) >= set(names.split())
-
-
-ACTION = "/SEMP/v2/action/msgVpns/blue/queues/orders"
-USERS = {
-    "rob": {"password": "right"},
-    "ann": {"password": "right", "role": "admin", "msg_vpns": ["blue"]},
-}
-ALL = [
-    (f"{ACTION}/deleteMsgs", {}),
-    (f"{ACTION}/msgs/3/delete", {}),
-    (f"{OURS}/copyMsgs", {"toQueueName": "dead"}),
-    (f"{OURS}/moveMsgs", {"toQueueName": "dead"}),
-    (f"{ACTION}/startReplay", {}),
-    (f"{ACTION}/cancelReplay", {}),
-]
-
-
-async def test_delete_all(still: Any, opened: Any) -> None:
-    """Everything goes, and the answer says how much that was."""
-    async with opened(still) as client:
-        answer = (await client.put(f"{ACTION}/deleteMsgs")).json()
-    assert answer["data"] == {"msgCount": 25}
-    assert still.queues.contents["blue", "orders"] == {}
-
-
-async def test_delete_some(still: Any, opened: Any) -> None:
-    """Messages by their ids; those that are gone are not counted."""
-    async with opened(still) as client:
-        body = {"msgIds": [3, 3, 4, 99]}
+async def test_delete(here: Any, ids: list[int] | None, count: int) -> None:
+    """Messages by their ids, or all; the answer says how many went."""
+    async with here.api() as client:
+        body = {} if ids is None else {"msgIds": ids}
         answer = (await client.put(f"{ACTION}/deleteMsgs", json=body)).json()
-    assert answer["data"] == {"msgCount": 2}
-    assert len(still.queues.contents["blue", "orders"]) == 23
+    assert answer["data"] == {"msgCount": count}
+    assert here.ids("blue", "orders") == [n for n in range(1, 26) if ids and n not in ids]
 
 
-async def test_delete_one(still: Any, opened: Any) -> None:
-    """One message; a second time it is not found."""
-    async with opened(still) as client:
+async def test_delete_one(here: Any) -> None:
+    """One message is deleted; a second time it is not found."""
+    async with here.api() as client:
         assert (await client.put(f"{ACTION}/msgs/3/delete", json={})).status_code == 200
         again = await client.put(f"{ACTION}/msgs/3/delete", json={})
     assert again.json()["meta"]["error"]["description"].endswith("msg 3 in queue orders")
+    assert 3 not in here.ids("blue", "orders")
 
 
 @pytest.mark.parametrize(("verb", "left"), [("copyMsgs", 25), ("moveMsgs", 23)])
-async def test_copy_and_move(still: Any, opened: Any, verb: str, left: int) -> None:
+async def test_copy_and_move(here: Any, verb: str, left: int) -> None:
     """A copy leaves the messages where they are, a move does not."""
-    async with opened(still) as client:
+    async with here.api() as client:
         body = {"toQueueName": "dead", "msgIds": [1, 2]}
         answer = (await client.put(f"{OURS}/{verb}", json=body)).json()
     assert answer["data"] == {"msgCount": 2}
-    assert sorted(still.queues.contents["blue", "dead"].values()) == [b"1", b"2"]
-    assert len(still.queues.contents["blue", "orders"]) == left
+    assert here.payloads("blue", "dead") == [b"1", b"2"]
+    assert len(here.ids("blue", "orders")) == left
 
 
 @pytest.mark.parametrize(
@@ -217,129 +125,78 @@ async def test_copy_and_move(still: Any, opened: Any, verb: str, left: int) -> N
         ),
     ],
 )
-async def test_wrong_bodies(
-    still: Any, opened: Any, body: dict[str, Any], code: int, said: str
-) -> None:
+async def test_wrong_bodies(here: Any, body: dict[str, Any], code: int, said: str) -> None:
     """What cannot be done is refused before anything is done."""
-    async with opened(still) as client:
+    async with here.api() as client:
         error = (await client.put(f"{OURS}/moveMsgs", json=body)).json()["meta"]["error"]
     assert (error["code"], error["description"]) == (code, said)
-    assert len(still.queues.contents["blue", "orders"]) == 25
+    assert len(here.ids("blue", "orders")) == 25
 
 
-async def test_as_many_ids_as_there_may_be(still: Any, opened: Any) -> None:
-    """The bound itself is taken."""
-    body = {"msgIds": list(range(limits.MANAGEMENT_MSG_IDS))}
-    async with opened(still) as client:
-        answer = (await client.put(f"{ACTION}/deleteMsgs", json=body)).json()
-    assert answer["data"] == {"msgCount": 25}
-
-
-@pytest.mark.parametrize("room", [0, 3])
-async def test_a_queue_that_takes_no_more(still: Any, opened: Any, room: int) -> None:
+@pytest.mark.parametrize("room", [3, 0])
+async def test_a_queue_that_takes_no_more(here: Any, room: int) -> None:
     """The answer says why it ended, and how far it came."""
-    still.queues.refusal = "503 Spool Over Quota"
-    still.queues.room = room
-    async with opened(still) as client:
-        answer = await client.put(f"{OURS}/moveMsgs", json={"toQueueName": "dead"})
+    async with here.api() as client:
+        if not room:
+            await client.put(f"{OURS}/moveMsgs", json={"toQueueName": "small", "msgIds": [1, 2, 3]})
+        answer = await client.put(f"{OURS}/moveMsgs", json={"toQueueName": "small"})
     error = answer.json()["meta"]["error"]
     assert (error["code"], error["status"]) == (89, "NOT_ALLOWED")
     assert error["description"] == (
-        f"{room} messages moved, the next was refused: 503 Spool Over Quota"
+        f"{room} messages moved, the next was refused: 503 Max message usage exceeded"
     )
-
-
-@pytest.mark.parametrize(("path", "body"), ALL)
-async def test_a_broken_store(still: Any, opened: Any, path: str, body: dict[str, Any]) -> None:
-    """What the store says is passed on."""
-    still.queues.failure = SpoolError("no space left", "full")
-    async with opened(still) as client:
-        answer = await client.put(path, json=body)
-    assert answer.status_code == 503
-    assert answer.json()["meta"]["error"]["description"] == "no space left"
-
-
-@pytest.mark.parametrize(("path", "body"), ALL)
-async def test_who_may(still: Any, opened: Any, path: str, body: dict[str, Any]) -> None:
-    """read-only may not; admin may, in the message VPNs that they see."""
-    still.queues.replays["blue", "orders"] = ("", 0, 0)
-    async with opened(still, USERS, auth=("rob", "right")) as client:
-        refused = await client.put(path, json=body)
-    assert refused.status_code == 403
-    assert len(still.queues.contents["blue", "orders"]) == 25
-    async with opened(still, USERS, auth=("ann", "right")) as client:
-        hidden = await client.put(path.replace("/blue/", "/a%2Fb/"), json=body)
-        assert hidden.json()["meta"]["error"]["description"].endswith("msgVpn a/b")
-        assert (await client.put(path, json=body)).status_code == 200
-
-
-@pytest.mark.parametrize(("path", "body"), ALL)
-async def test_only_put(still: Any, opened: Any, path: str, body: dict[str, Any]) -> None:
-    """A form of a web page sends POST: it does nothing here."""
-    async with opened(still) as client:
-        assert (await client.post(path, json=body)).status_code == 405
-    assert len(still.queues.contents["blue", "orders"]) == 25
+    assert here.payloads("blue", "small") == [b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize(
-    ("body", "expected"),
+    ("body", "brought"),
     [
-        ({}, ("", 0, 0)),
-        ({"replayLogName": "log", "fromTime": 1_700_000_000}, ("log", 1_700_000_000 * 10**9, 0)),
-        ({"fromTime": 0}, ("", 1, 0)),
-        ({"afterMsgId": (1 << 64) - 1}, ("", 0, (1 << 64) - 1)),
+        ({}, 27),
+        ({"replayLogName": "log"}, 27),
+        ({"fromTime": "BETWEEN"}, 2),
+        ({"fromTime": 0}, 27),
+        ({"afterMsgId": 20}, 7),
     ],
 )
-async def test_start_and_cancel_a_replay(
-    still: Any, opened: Any, body: dict[str, Any], expected: tuple[str, int, int]
-) -> None:
-    """From the beginning, a time or a message; ended once, and then there is none."""
-    async with opened(still) as client:
+async def test_start_and_cancel_a_replay(here: Any, body: dict[str, Any], brought: int) -> None:
+    """A replay is from the beginning, a time or a message; it is ended once, and then there is none."""
+    here.mesh.wait(5_000)
+    if body.get("fromTime"):
+        body = {"fromTime": here.wall_ns() // 1_000_000_000 - 1}
+    here.publish("c1", "orders", b"26", b"27")
+    async with here.api() as client:
+        await client.put(f"{ACTION}/deleteMsgs")
         answer = await client.put(f"{ACTION}/startReplay", json=body)
-        assert answer.status_code == 200
-        assert still.queues.replays == {("blue", "orders"): expected}
+        assert answer.status_code == 200, answer.text
+        here.mesh.wait(1_000)
+        every = [b"%d" % number for number in range(1, 28)]
+        assert here.payloads("blue", "orders") == every[len(every) - brought :]
         assert (await client.put(f"{ACTION}/cancelReplay")).status_code == 200
         error = (await client.put(f"{ACTION}/cancelReplay")).json()["meta"]["error"]
     assert (error["code"], error["description"]) == (89, "no replay to queue orders runs")
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "code", "said"),
     [
-        ({"fromTime": 1, "afterMsgId": 1}, "fromTime and afterMsgId: only one of them"),
-        ({"fromTime": -1}, "fromTime: -1 is no time"),
-        ({"fromTime": 253_402_300_800}, "fromTime: 253402300800 is no time"),
-        ({"fromTime": "now"}, "fromTime: 'now' is of the wrong kind"),
-        ({"afterMsgId": 0}, "afterMsgId: 0 is no msgId"),
-        ({"afterMsgId": 1 << 64}, f"afterMsgId: {1 << 64} is no msgId"),
-        ({"from": 1}, "there is no attribute from"),
+        ({"fromTime": 1, "afterMsgId": 1}, 11, "fromTime and afterMsgId: only one of them"),
+        ({"fromTime": -1}, 11, "fromTime: -1 is no time"),
+        ({"fromTime": 253_402_300_800}, 11, "fromTime: 253402300800 is no time"),
+        ({"fromTime": "now"}, 11, "fromTime: 'now' is of the wrong kind"),
+        ({"afterMsgId": 0}, 11, "afterMsgId: 0 is no msgId"),
+        ({"afterMsgId": 1 << 64}, 11, f"afterMsgId: {1 << 64} is no msgId"),
+        ({"from": 1}, 11, "there is no attribute from"),
+        (
+            {"afterMsgId": (1 << 64) - 1},
+            89,
+            "the replay was refused: 503 Replay Message Unavailable",
+        ),
+        ({"replayLogName": "none"}, 89, "the replay was refused: 503 Replay Disabled"),
     ],
 )
-async def test_wrong_replays(still: Any, opened: Any, body: dict[str, Any], said: str) -> None:
-    """Nothing is replayed from where nobody can be."""
-    async with opened(still) as client:
+async def test_wrong_replays(here: Any, body: dict[str, Any], code: int, said: str) -> None:
+    """Nothing is replayed from where nobody can be, or from a log that there is not."""
+    async with here.api() as client:
         error = (await client.put(f"{ACTION}/startReplay", json=body)).json()["meta"]["error"]
-    assert (error["code"], error["description"]) == (11, said)
-    assert still.queues.replays == {}
-
-
-async def test_a_replay_that_is_refused(still: Any, opened: Any) -> None:
-    """The answer has the field's reason."""
-    still.queues.refusal = "503 Replay Disabled"
-    async with opened(still) as client:
-        error = (await client.put(f"{ACTION}/startReplay")).json()["meta"]["error"]
-    assert error["code"] == 89
-    assert error["description"] == "the replay was refused: 503 Replay Disabled"
-
-
-async def test_clear_stats(still: Any, opened: Any) -> None:
-    """The counts of a queue begin anew, for who may change things."""
-    path = "/SEMP/v2/action/msgVpns/blue/queues/orders/clearStats"
-    async with opened(still) as client:
-        assert (await client.put(path)).status_code == 200
-        assert (await client.put(path, json={"a": 1})).status_code == 400
-        assert (await client.put(path.replace("orders", "none"))).status_code == 400
-    reader = {"eve": {"password": "right", "role": "read-only"}}
-    async with opened(still, reader, auth=("eve", "right")) as client:
-        assert (await client.put(path)).status_code == 403
-    assert still.queues.cleared == [("blue", "orders")]
+    assert (error["code"], error["description"]) == (code, said)
+    assert here.context.queues.queue("blue", "orders").replay_start_count == 0

@@ -1,86 +1,78 @@
+"""Subscriptions of all holders, and who gets a topic."""
+
 from typing import Any
 
 import pytest
 
-MATCHES = "/vpnrouter/v1/msgVpns/blue/matches"
+BLUE = "/vpnrouter/v1/msgVpns/blue"
 READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
-BLUE = [("c1", "a"), ("c1", "c/+/d"), ("c2", "a"), ("c2", "b/#")]
+HELD = [("c1", "a"), ("c1", "c/+/d"), ("c2", "a"), ("c2", "b/#"), ("orders", "orders")]
+
+
+async def rows(client: Any, path: str) -> list[tuple[str, str]]:
+    """Holder and topic of all rows, over all pages; each page counts all of them."""
+    seen: list[tuple[str, str]] = []
+    counts = set()
+    while path:
+        answer = (await client.get(path)).json()
+        counts.add(answer["meta"]["count"])
+        seen += [(row["name"], row["subscriptionTopic"]) for row in answer["data"]]
+        path = answer["meta"].get("paging", {}).get("nextPageUri", "")
+    assert counts == {len(seen)}
+    return seen
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 10])
-async def test_all(still: Any, opened: Any, count: int) -> None:
-    """Every subscription once, whatever the pages cut apart."""
-    seen = []
-    async with opened(still) as client:
-        path = f"/vpnrouter/v1/subscriptions?count={count}"
-        while path:
-            answer = (await client.get(path)).json()
-            assert answer["meta"]["count"] == 5
-            assert len(answer["data"]) == len(answer["links"]) <= count
-            seen += [(row["name"], row["subscriptionTopic"]) for row in answer["data"]]
-            path = answer["meta"].get("paging", {}).get("nextPageUri", "")
-    assert seen == [("other", "a"), *BLUE]
+async def test_every_subscription_once(here: Any, count: int) -> None:
+    """Every subscription comes once, whatever the pages cut apart, and a search counts what it finds."""
+    others = [("other", "a"), ("x,y", "seven")]
+    path = f"/vpnrouter/v1/subscriptions?count={count}"
+    async with here.api() as client:
+        assert await rows(client, path) == others + HELD
+        found = await rows(client, f"{path}&where=subscriptionTopic==a")
+        assert found == [("other", "a"), ("c1", "a"), ("c2", "a")]
+        assert await rows(client, f"{BLUE}/subscriptions?count={count}") == HELD
 
 
-async def test_hidden(still: Any, opened: Any) -> None:
-    """A user sees the own message VPNs only, one or all."""
-    async with opened(still, READER, auth=("rob", "right")) as client:
-        both = [
-            (await client.get(path)).json()
-            for path in ("/vpnrouter/v1/subscriptions", "/vpnrouter/v1/msgVpns/blue/subscriptions")
-        ]
-        hidden = [
-            await client.get(f"/vpnrouter/v1/msgVpns/a%2Fb/{path}")
-            for path in ("subscriptions", "matches?topic=t/1")
-        ]
-    for answer in both:
-        assert [(row["name"], row["subscriptionTopic"]) for row in answer["data"]] == BLUE
-        assert answer["meta"]["count"] == 4
-    assert [answer.status_code for answer in hidden] == [400, 400]
+async def test_hidden(here: Any) -> None:
+    """A user gets neither subscriptions nor matches of a message VPN that is hidden."""
+    async with here.api(READER, auth=("rob", "right")) as client:
+        assert await rows(client, "/vpnrouter/v1/subscriptions") == HELD
+        for path in ("subscriptions", "matches?topic=t/1"):
+            answer = await client.get(f"/vpnrouter/v1/msgVpns/a%2Fb/{path}")
+            assert answer.status_code == 400
 
 
-async def test_where(still: Any, opened: Any) -> None:
-    """A search over all of them counts what it finds, over several pages."""
-    seen = []
-    async with opened(still) as client:
-        path = "/vpnrouter/v1/subscriptions?where=subscriptionTopic==a&count=2&select=name"
-        while path:
-            answer = (await client.get(path)).json()
-            assert answer["meta"]["count"] == 3
-            seen += answer["data"]
-            path = answer["meta"].get("paging", {}).get("nextPageUri", "")
-    assert seen == [{"name": "other"}, {"name": "c1"}, {"name": "c2"}]
-
-
-async def test_links(still: Any, opened: Any) -> None:
+async def test_links(here: Any) -> None:
     """A client's subscription has a path; of all, the holder has."""
-    async with opened(still) as client:
-        answer = (await client.get("/vpnrouter/v1/msgVpns/blue/subscriptions")).json()
+    async with here.api() as client:
+        answer = (await client.get(f"{BLUE}/subscriptions")).json()
         one = (await client.get(answer["links"][1]["uri"])).json()
-        holder = (await client.get(answer["links"][1]["holderUri"])).json()
+        holders = [
+            (await client.get(links["holderUri"])).json()["data"]
+            for links in (answer["links"][1], answer["links"][4])
+        ]
     assert one["data"] == answer["data"][1]
-    assert holder["data"]["clientName"] == "c1"
+    assert (holders[0]["clientName"], holders[1]["queueName"]) == ("c1", "orders")
 
 
-async def test_matches(still: Any, opened: Any) -> None:
-    """Who gets a topic, by pages; nobody is no error."""
-    async with opened(still) as client:
-        first = (await client.get(f"{MATCHES}?topic=a&count=1")).json()
-        second = (await client.get(first["meta"]["paging"]["nextPageUri"])).json()
-        nobody = (await client.get(f"{MATCHES}?topic=t/2")).json()
-    rows = first["data"] + second["data"]
-    assert [(row["name"], row["subscriptionTopic"]) for row in rows] == [("c1", "a"), ("c2", "a")]
-    assert first["meta"]["count"] == 2
-    assert "paging" not in second["meta"]
-    assert (nobody["data"], nobody["meta"]["count"]) == ([], 0)
+async def test_matches(here: Any) -> None:
+    """Who gets a topic comes by pages; nobody is no error."""
+    async with here.api() as client:
+        for topic, found in (
+            ("a", [("c1", "a"), ("c2", "a")]),
+            ("c/x/d", [("c1", "c/+/d")]),
+            ("t/2", []),
+        ):
+            assert await rows(client, f"{BLUE}/matches?topic={topic}&count=1") == found
 
 
 @pytest.mark.parametrize(
     "query", ["", "topic=", "topic=a/%23", "topic=a&x=1", "topic=a&cursor=!", "topic=a&count=0"]
 )
-async def test_no_topic(still: Any, opened: Any, query: str) -> None:
+async def test_no_topic(here: Any, query: str) -> None:
     """What is no topic to publish to is an error of the one who asks."""
-    async with opened(still) as client:
-        answer = await client.get(f"{MATCHES}?{query}")
+    async with here.api() as client:
+        answer = await client.get(f"{BLUE}/matches?{query}")
     assert answer.status_code == 400
     assert answer.json()["meta"]["error"]["status"] == "INVALID_PARAMETER"
