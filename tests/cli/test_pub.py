@@ -242,7 +242,7 @@ def test_refusals_are_counted(qos: int) -> None:
     outcome = publisher.outcome
     assert outcome.refused == {"0x97 Quota exceeded (503 X)": 20}
     assert outcome.acknowledged == {"0x10 No matching subscribers": 20}
-    assert len(outcome.told) == 10
+    assert len(outcome.refusals) == 10
     assert not outcome.good
 
 

@@ -255,7 +255,7 @@ class Link:
         self.sent: list[Packet] = []
         self.ended = False
 
-    def say(self, packet: Packet) -> None:
+    def send_packet(self, packet: Packet) -> None:
         self.sent.append(packet)
 
     def send(self, data: bytes) -> None:

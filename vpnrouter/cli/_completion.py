@@ -54,13 +54,13 @@ def names(what: What, given: dict[str, Any], incomplete: str) -> list[str]:
         return []
     # Whatever is wrong, it is no moment to say so: somebody is writing a command.
     try:
-        found = _asked(given, incomplete, what)
+        found = _requested(given, incomplete, what)
     except Exception:  # noqa: BLE001
         return []
     return sorted({name for name in found if _HARMLESS.fullmatch(name)})
 
 
-def _asked(given: dict[str, Any], incomplete: str, what: What) -> list[str]:
+def _requested(given: dict[str, Any], incomplete: str, what: What) -> list[str]:
     from vpnrouter.cli._router_access import DEFAULT_URL
     from vpnrouter.management.client import ManagementClient
 

@@ -48,15 +48,15 @@ def read(path: Path) -> Mesh:
 def reached(mesh: Mesh) -> Iterator[dict[str, ManagementClient]]:
     """A client for each router of a mesh, by name."""
     with ExitStack() as stack:
-        yield {asked.name: stack.enter_context(_client(asked)) for asked in mesh.routers}
+        yield {planned.name: stack.enter_context(_client(planned)) for planned in mesh.routers}
 
 
-def _client(asked: PlannedRouter) -> ManagementClient:
+def _client(planned: PlannedRouter) -> ManagementClient:
     from vpnrouter.management.client import ManagementClient
 
-    entry = asked.entry
+    entry = planned.entry
     password = "" if entry.password is None else entry.password.reveal()
-    return ManagementClient(entry.url, entry.user, password, ca_file=asked.ca_file)
+    return ManagementClient(entry.url, entry.user, password, ca_file=planned.ca_file)
 
 
 _MARKS: Final = {

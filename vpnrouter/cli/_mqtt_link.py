@@ -61,7 +61,7 @@ class MqttLink:
         self._parts: list[bytes] = []
         self._held = 0
         self._need = 0
-        self._asked_s = 0.0
+        self._ping_sent_s = 0.0
         self._answers = 0
         self._early: list[Packet] = []
         """What came right behind the answer to CONNECT: messages of a session that lasts."""
@@ -72,9 +72,9 @@ class MqttLink:
         except BaseException:
             self._socket.close()
             raise
-        asked = self.connack.properties.server_keep_alive
-        if asked is not None:
-            self._keep_alive_s = float(asked)
+        server_keep_alive = self.connack.properties.server_keep_alive
+        if server_keep_alive is not None:
+            self._keep_alive_s = float(server_keep_alive)
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +100,7 @@ class MqttLink:
             raise OperationError(f"lost {self._broker}: {_why(error)}") from None
         self._sent_s = time.monotonic()
 
-    def say(self, packet: Packet) -> None:
+    def send_packet(self, packet: Packet) -> None:
         """Send one packet."""
         self.send(encode(packet, self._level))
 
@@ -119,7 +119,7 @@ class MqttLink:
                 wakes_s = min(wakes_s, self._next_ping_s())
             chunk = self._read(max(0.0, wakes_s - now_s))
             if chunk:
-                self._asked_s = 0.0
+                self._ping_sent_s = 0.0
                 answers = self._answers
                 packets = self._packets(chunk)
                 if packets or self._answers != answers:
@@ -132,19 +132,19 @@ class MqttLink:
         what else came.
         """
         answers = self._answers
-        self.say(Pingreq())
+        self.send_packet(Pingreq())
         end_s = time.monotonic() + patience_s
-        came: list[Packet] = []
+        packets: list[Packet] = []
         while self._answers == answers:
-            came += self.receive(end_s)
+            packets += self.receive(end_s)
             if time.monotonic() >= end_s:
                 raise OperationError(f"{self._broker} does not answer within {patience_s:.0f} s")
-        return came
+        return packets
 
     def end(self) -> None:
         """Say goodbye, and let the broker close: what is on its way is not thrown away."""
         try:
-            self.say(Disconnect())
+            self.send_packet(Disconnect())
             self._socket.settimeout(1.0)
             if not isinstance(self._socket, ssl.SSLSocket):
                 self._socket.shutdown(socket.SHUT_WR)
@@ -170,23 +170,23 @@ class MqttLink:
         if packet.reason_code:
             raise OperationError(
                 f"{self._broker} refused client {self._broker.client_id}:"
-                f" {said(packet.reason_code, packet.properties)}{_hint(self._broker)}"
+                f" {describe_reason(packet.reason_code, packet.properties)}{_hint(self._broker)}"
             )
         return packet
 
     def _next_ping_s(self) -> float:
         """When the next ping is due, or the answer to the one that was sent."""
-        return (self._asked_s or self._sent_s) + self._keep_alive_s
+        return (self._ping_sent_s or self._sent_s) + self._keep_alive_s
 
     def _keep_alive(self, now_s: float) -> None:
         if not self._keep_alive_s or now_s < self._next_ping_s():
             return
-        if self._asked_s:
+        if self._ping_sent_s:
             raise OperationError(
                 f"{self._broker} did not answer a ping within {self._keep_alive_s:.0f} s"
             )
-        self.say(Pingreq())
-        self._asked_s = now_s
+        self.send_packet(Pingreq())
+        self._ping_sent_s = now_s
 
     def _read(self, wait_s: float) -> bytes | None:
         """Bytes that came within `wait_s`, None when none did."""
@@ -223,7 +223,7 @@ class MqttLink:
                 if isinstance(packet, Pingresp):
                     self._answers += 1
                 elif isinstance(packet, Disconnect):
-                    why = said(packet.reason_code, packet.properties)
+                    why = describe_reason(packet.reason_code, packet.properties)
                     raise OperationError(f"{self._broker} ended the connection: {why}")
                 else:
                     found.append(packet)
@@ -246,7 +246,7 @@ class MqttLink:
             self._packets(chunk)
 
 
-def said(reason_code: int, properties: Properties) -> str:
+def describe_reason(reason_code: int, properties: Properties) -> str:
     """`0x97 Quota exceeded (503 Spool Over Quota)`."""
     text = reason_text(reason_code)
     return f"{text} ({properties.reason_string})" if properties.reason_string else text

@@ -122,12 +122,14 @@ def _parts(url: str) -> tuple[str, str, int, str]:
     except ValueError:
         parts, port = urlsplit(""), 0
     if parts.scheme not in {"mqtt", "mqtts"} or not parts.hostname or parts.path not in {"", "/"}:
-        said = f"{url.rpartition('@')[2]} is not of the form mqtt://[USER@]HOST[:PORT] or mqtts://…"
-        raise typer.BadParameter(said, param_hint="--url")
+        message = (
+            f"{url.rpartition('@')[2]} is not of the form mqtt://[USER@]HOST[:PORT] or mqtts://…"
+        )
+        raise typer.BadParameter(message, param_hint="--url")
     if parts.password is not None:
         # The list of processes is for everybody to read.
-        said = "a password has no place on a command line; --password-file or --password-env"
-        raise typer.BadParameter(said, param_hint="--url")
+        message = "a password has no place on a command line; --password-file or --password-env"
+        raise typer.BadParameter(message, param_hint="--url")
     return parts.scheme, parts.hostname, port, unquote(parts.username or "")
 
 
@@ -144,8 +146,8 @@ def _password(file: Path | None, variable: str) -> bytes | None:
     try:
         return file.read_bytes().partition(b"\n")[0].rstrip(b"\r")
     except OSError as error:
-        said = f"cannot read {file}: {error.strerror}"
-        raise typer.BadParameter(said, param_hint="--password-file") from error
+        message = f"cannot read {file}: {error.strerror}"
+        raise typer.BadParameter(message, param_hint="--password-file") from error
 
 
 def _context(ca_file: Path | None, cert: Path | None, key: Path | None) -> ssl.SSLContext:
@@ -158,16 +160,16 @@ def _context(ca_file: Path | None, cert: Path | None, key: Path | None) -> ssl.S
             context.load_cert_chain(cert, key, password="")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        said = f"cannot use {wrong}: {why}"
+        message = f"cannot use {wrong}: {why}"
         hint = "--ca-file" if wrong is ca_file else "--cert"
-        raise typer.BadParameter(said, param_hint=hint) from error
+        raise typer.BadParameter(message, param_hint=hint) from error
     return context
 
 
-def user_properties(written: list[str] | None) -> list[tuple[str, str]]:
+def user_properties(given: list[str] | None) -> list[tuple[str, str]]:
     """`k=v` as pairs, in order. Raises BadParameter for what has no `=`."""
     pairs = []
-    for each in written or ():
+    for each in given or ():
         name, equals, value = each.partition("=")
         if not equals:
             raise typer.BadParameter(f"{each} is not NAME=VALUE", param_hint="--user-property")
@@ -183,5 +185,5 @@ def check_texts(texts: Sequence[str], hint: str) -> None:
         except UnicodeEncodeError:
             raise typer.BadParameter("not UTF-8", param_hint=hint) from None
         if not 0 < size <= _STRING_BYTES or "\0" in text:
-            said = f"wants 1 to {_STRING_BYTES:,} bytes, none of them 0"
-            raise typer.BadParameter(said, param_hint=hint)
+            message = f"wants 1 to {_STRING_BYTES:,} bytes, none of them 0"
+            raise typer.BadParameter(message, param_hint=hint)

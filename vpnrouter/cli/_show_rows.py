@@ -58,65 +58,65 @@ EVENTS: Final = 20
 """Events that are shown without --count."""
 
 
-def rows_of(client: ManagementClient, asked: RowQuery) -> Iterator[Row]:
+def rows_of(client: ManagementClient, query: RowQuery) -> Iterator[Row]:
     """The rows, as they are taken. Raises OperationError where a name was given and nothing has it."""
-    found = _found(client, asked)
-    yield from islice(found, asked.most or None)
+    found = _found(client, query)
+    yield from islice(found, query.most or None)
 
 
-def _found(client: ManagementClient, asked: RowQuery) -> Iterator[Row]:
-    what, name = asked.what, asked.name
-    seen: list[str] = []
-    some = False
-    for row in _rows(client, asked):
+def _found(client: ManagementClient, query: RowQuery) -> Iterator[Row]:
+    what, name = query.what, query.name
+    names: list[str] = []
+    found_any = False
+    for row in _rows(client, query):
         key = row[what.key]
         if not name or matches(name, key):
-            some = True
+            found_any = True
             yield row
         elif what in SMALL:
-            seen.append(key)
-    if name and not some:
-        where = f" in message VPN {asked.msg_vpn}" if asked.msg_vpn and what != What.VPNS else ""
-        have = ", ".join(dict.fromkeys(seen)) or "none"
-        said = f"; there are: {have}" if what in SMALL else ""
+            names.append(key)
+    if name and not found_any:
+        where = f" in message VPN {query.msg_vpn}" if query.msg_vpn and what != What.VPNS else ""
+        have = ", ".join(dict.fromkeys(names)) or "none"
+        known = f"; there are: {have}" if what in SMALL else ""
         kind = "subscription of" if what is What.SUBSCRIPTIONS else what.one
-        raise OperationError(f"there is no {kind} {name}{where}{said}")
+        raise OperationError(f"there is no {kind} {name}{where}{known}")
 
 
-def _rows(client: ManagementClient, asked: RowQuery) -> Iterable[Row]:
-    msg_vpn = asked.msg_vpn
-    match asked.what:
+def _rows(client: ManagementClient, query: RowQuery) -> Iterable[Row]:
+    msg_vpn = query.msg_vpn
+    match query.what:
         case What.VPNS:
             return [row for row in client.msg_vpns() if msg_vpn in {"", row["msgVpnName"]}]
         case What.CLIENTS:
-            return client.clients(msg_vpn, wanted=_wanted(asked), where=_where(asked))
-        case What.SUBSCRIPTIONS if asked.matching:
-            return _matching(client, asked)
+            return client.clients(msg_vpn, wanted=_count(query), where=_where(query))
+        case What.SUBSCRIPTIONS if query.matching:
+            return _matching(client, query)
         case What.SUBSCRIPTIONS:
-            return client.subscriptions(msg_vpn, wanted=_wanted(asked), where=_where(asked))
+            return client.subscriptions(msg_vpn, wanted=_count(query), where=_where(query))
         case What.QUEUES:
             return client.queues(msg_vpn)
         case What.EVENTS:
-            return client.events(asked.most or EVENTS, msg_vpn=msg_vpn)
+            return client.events(query.most or EVENTS, msg_vpn=msg_vpn)
         case _:
             return client.bridges(msg_vpn)
 
 
-def _matching(client: ManagementClient, asked: RowQuery) -> Iterator[Row]:
-    names = [asked.msg_vpn] if asked.msg_vpn else [row["msgVpnName"] for row in client.msg_vpns()]
+def _matching(client: ManagementClient, query: RowQuery) -> Iterator[Row]:
+    names = [query.msg_vpn] if query.msg_vpn else [row["msgVpnName"] for row in client.msg_vpns()]
     for msg_vpn in names:
-        yield from client.matches(msg_vpn, asked.matching)
+        yield from client.matches(msg_vpn, query.matching)
 
 
-def _where(asked: RowQuery) -> str:
+def _where(query: RowQuery) -> str:
     """The name as a condition that the router looks at; "" for what the condition has no form for."""
-    if not asked.name or re.fullmatch(r"\*+", asked.name) or "," in asked.name:
+    if not query.name or re.fullmatch(r"\*+", query.name) or "," in query.name:
         return ""
-    return f"{asked.what.key}=={asked.name}"
+    return f"{query.what.key}=={query.name}"
 
 
-def _wanted(asked: RowQuery) -> int | None:
+def _count(query: RowQuery) -> int | None:
     """How many to ask for; None where some of them may not fit the name."""
-    if asked.name and not _where(asked):
+    if query.name and not _where(query):
         return None
-    return asked.most or None
+    return query.most or None

@@ -157,8 +157,8 @@ class Half(NamedTuple):
     """One direction of a bridge's balance: what came in, and what became of it."""
 
     direction: str
-    came: int
-    went: int
+    incoming: int
+    outgoing: int
     discarded: Mapping[str, int]
     discarded_count: int
     in_flight: int
@@ -166,7 +166,7 @@ class Half(NamedTuple):
     @property
     def difference(self) -> int:
         """Messages not accounted for, 0 for none."""
-        return self.came - self.went - self.discarded_count - self.in_flight
+        return self.incoming - self.outgoing - self.discarded_count - self.in_flight
 
 
 def halves(row: Row) -> tuple[Half, Half]:
@@ -244,8 +244,8 @@ class BridgeTables(FoldedListing):
                     row["bridgeName"],
                     row["msgVpnName"],
                     half.direction,
-                    f"{half.came:,}",
-                    f"{half.went:,}",
+                    f"{half.incoming:,}",
+                    f"{half.outgoing:,}",
                     f"{half.discarded_count:,}",
                     f"{half.in_flight:,}",
                     f"{half.difference:,}",
@@ -254,8 +254,8 @@ class BridgeTables(FoldedListing):
                 )
         self._console.print(table)
         wrong = sum(not is_balanced(row) for row in rows)
-        said = f"{wrong} of {len(rows)} bridges do not" if wrong else f"all {len(rows)} bridges"
-        self._console.print(f"{said} balance")
+        text = f"{wrong} of {len(rows)} bridges do not" if wrong else f"all {len(rows)} bridges"
+        self._console.print(f"{text} balance")
 
 
 class QueueTables(FoldedListing):
@@ -312,8 +312,8 @@ class QueueTables(FoldedListing):
             )
         self._console.print(table)
         wrong = sum(not self.is_balanced(row) for row in rows)
-        said = f"{wrong} of {len(rows)} queues do not" if wrong else f"all {len(rows)} queues"
-        self._console.print(f"{said} balance")
+        text = f"{wrong} of {len(rows)} queues do not" if wrong else f"all {len(rows)} queues"
+        self._console.print(f"{text} balance")
 
 
 def is_stuck(row: Row) -> bool:

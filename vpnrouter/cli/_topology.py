@@ -169,9 +169,9 @@ def draw(out: TextIO | RenderBuffer, routers: Sequence[RouterView]) -> None:
 
 def _msg_vpn(row: Row) -> Text:
     clients, subscriptions = row["msgVpnConnections"], row["subscriptionCount"]
-    said = f"{row['msgVpnName']}  {_counted(clients, 'client')}, {_counted(subscriptions, 'subscription')}"
+    text = f"{row['msgVpnName']}  {_counted(clients, 'client')}, {_counted(subscriptions, 'subscription')}"
     up = row["state"] == "up"
-    return line(said if up else f"{said}, {row['state']}", "" if up else "dim")
+    return line(text if up else f"{text}, {row['state']}", "" if up else "dim")
 
 
 def _counted(number: int, noun: str) -> str:
@@ -192,8 +192,8 @@ def _line(edge: Edge, whole: str, broken: str, other: Place) -> Text:
         parts.append(f"{edge.parked:,} parked")
     if edge.reason:
         parts.append(edge.reason)
-    said = f"{whole if up else broken} {other}  {', '.join(parts)}"
-    return line(said, "" if edge.health == "up" else HEALTH_COLOURS.get(edge.health, ""))
+    text = f"{whole if up else broken} {other}  {', '.join(parts)}"
+    return line(text, "" if edge.health == "up" else HEALTH_COLOURS.get(edge.health, ""))
 
 
 _FAILED: Final = 1

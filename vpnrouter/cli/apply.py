@@ -52,11 +52,11 @@ def command(
         if not yes and not _agreed():
             print_notes("vpnrouter: nothing was changed")
             raise typer.Exit(_FAILED)
-        carry_out = PlanExecution(clients, _told, time.monotonic, time.sleep, settle)
+        carry_out = PlanExecution(clients, _print_step, time.monotonic, time.sleep, settle)
         outcome = carry_out(plans)
     if as_json:
         print_json(outcome.as_dict(), 2)
-    _tell(outcome)
+    _print_outcome(outcome)
     if outcome.failure:
         raise typer.Exit(_FAILED)
 
@@ -67,11 +67,11 @@ def _agreed() -> bool:
     return typer.confirm("Apply this?", err=True)
 
 
-def _told(text: str) -> None:
+def _print_step(text: str) -> None:
     print_notes(text)
 
 
-def _tell(outcome: "Outcome") -> None:
+def _print_outcome(outcome: "Outcome") -> None:
     if not outcome.failure:
         print_notes("applied")
         return

@@ -12,7 +12,7 @@ import ipaddress
 import os
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -39,7 +39,7 @@ _SKEW: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class IssuedFile:
     """One file of the directory: what it is for, and when what is in it ends (ISO 8601)."""
 
     path: str
@@ -69,7 +69,7 @@ class TrialAuthority:
             if self._certificate.not_valid_after_utc <= now:
                 raise OperationError(f"cannot use authority {certificate}: it has expired")
 
-    def save(self) -> list[Written]:
+    def save(self) -> list[IssuedFile]:
         """Write a new authority and its empty revocation list; nothing for one that was there."""
         if not self.is_new:
             return []
@@ -80,7 +80,7 @@ class TrialAuthority:
 
     def server(
         self, name: str, hosts: Sequence[x509.GeneralName], days: int, *, force: bool
-    ) -> list[Written]:
+    ) -> list[IssuedFile]:
         """Issue and write the certificate of a router that is reached under these names and addresses, or, by
         bridges to `v:NAME`, under its own.
         """
@@ -90,11 +90,11 @@ class TrialAuthority:
             name, x509.SubjectAlternativeName(names), ExtendedKeyUsageOID.SERVER_AUTH, days, force
         )
 
-    def client(self, name: str, days: int, *, force: bool) -> list[Written]:
+    def client(self, name: str, days: int, *, force: bool) -> list[IssuedFile]:
         """Issue and write a certificate that names the client username `name`."""
         return self._issue(name, None, ExtendedKeyUsageOID.CLIENT_AUTH, days, force)
 
-    def revoke(self, certificates: Sequence[Path]) -> Written:
+    def revoke(self, certificates: Sequence[Path]) -> IssuedFile:
         """Write the revocation list: what stood in it, and these.
 
         Raises OperationError when one of them cannot be read or is not this authority's.
@@ -122,7 +122,7 @@ class TrialAuthority:
             builder = builder.add_revoked_certificate(one)
         signed = builder.sign(self._key, hashes.SHA256())
         _write(path, signed.public_bytes(serialization.Encoding.PEM), 0o644)
-        return Written(str(path), f"revocation list, {len(revoked)} revoked", _shown(until))
+        return IssuedFile(str(path), f"revocation list, {len(revoked)} revoked", _shown(until))
 
     def _revoked(self, path: Path) -> list[x509.RevokedCertificate]:
         if not path.exists():
@@ -148,7 +148,7 @@ class TrialAuthority:
         usage: x509.ObjectIdentifier,
         days: int,
         force: bool,
-    ) -> list[Written]:
+    ) -> list[IssuedFile]:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
             self._builder(
@@ -206,8 +206,8 @@ class TrialAuthority:
         purpose: str,
         *,
         force: bool,
-    ) -> list[Written]:
-        written = []
+    ) -> list[IssuedFile]:
+        files = []
         private = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -223,8 +223,8 @@ class TrialAuthority:
                 raise OperationError(f"{path} is there already; --force replaces it")
             _write(path, data, mode)
             ends = _shown(certificate.not_valid_after_utc) if suffix == "pem" else ""
-            written.append(Written(str(path), f"{purpose}: {what}", ends))
-        return written
+            files.append(IssuedFile(str(path), f"{purpose}: {what}", ends))
+        return files
 
 
 def _read_authority(
@@ -297,43 +297,51 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_@+-][A-Za-z0-9._@+-]*")
 _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 
 
+Output = Annotated[
+    Path,
+    typer.Option(
+        help="Directory for the files; made when missing.", file_okay=False, show_default=False
+    ),
+]
+Name = Annotated[
+    list[str] | None,
+    typer.Option(help="Issue a router's certificate. May stand several times."),
+]
+Host = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Host name or address that the routers are reached under. May stand several times."
+        f" Without it: {', '.join(_HOSTS)}."
+    ),
+]
+Client = Annotated[
+    list[str] | None,
+    typer.Option(help="Issue a certificate for this client username. May stand several times."),
+]
+Revoke = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Put this certificate of the authority on its revocation list. May stand several"
+        " times.",
+        dir_okay=False,
+    ),
+]
+Days = Annotated[
+    int, typer.Option(min=1, max=3650, help="Days that the certificates are good for.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace certificates that are there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the files as JSON.")]
+
+
 def command(
-    output: Annotated[
-        Path,
-        typer.Option(
-            help="Directory for the files; made when missing.", file_okay=False, show_default=False
-        ),
-    ],
-    name: Annotated[
-        list[str] | None,
-        typer.Option(help="Issue a router's certificate. May stand several times."),
-    ] = None,
-    host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Host name or address that the routers are reached under. May stand several times."
-            f" Without it: {', '.join(_HOSTS)}."
-        ),
-    ] = None,
-    client: Annotated[
-        list[str] | None,
-        typer.Option(help="Issue a certificate for this client username. May stand several times."),
-    ] = None,
-    revoke: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Put this certificate of the authority on its revocation list. May stand several"
-            " times.",
-            dir_okay=False,
-        ),
-    ] = None,
-    days: Annotated[
-        int, typer.Option(min=1, max=3650, help="Days that the certificates are good for.")
-    ] = 365,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace certificates that are there.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the files as JSON.")] = False,
+    output: Output,
+    name: Name = None,
+    host: Host = None,
+    client: Client = None,
+    revoke: Revoke = None,
+    days: Days = 365,
+    force: Force = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make certificates for a trial of TLS.
 
@@ -344,15 +352,11 @@ def command(
     """
     servers, clients = name or [], client or []
     _check_names([*servers, *clients])
-    from datetime import UTC, datetime
-
-    from vpnrouter.cli.certs import TrialAuthority, general_name
-
     hosts = [general_name(one) for one in host or _HOSTS]
     if not force:
         # Told before anything is written.
-        for wanted in (*servers, *clients):
-            for path in (output / f"{wanted}.pem", output / f"{wanted}.key"):
+        for owner in (*servers, *clients):
+            for path in (output / f"{owner}.pem", output / f"{owner}.key"):
                 if path.exists():
                     raise OperationError(f"{path} is there already; --force replaces it")
     try:
@@ -360,37 +364,37 @@ def command(
     except OSError as error:
         raise OperationError(f"cannot make {output}: {error.strerror}") from error
     authority = TrialAuthority(output, datetime.now(UTC).replace(microsecond=0))
-    written = authority.save()
-    for wanted in servers:
-        written += authority.server(wanted, hosts, days, force=force)
-    for wanted in clients:
-        written += authority.client(wanted, days, force=force)
+    files = authority.save()
+    for owner in servers:
+        files += authority.server(owner, hosts, days, force=force)
+    for owner in clients:
+        files += authority.client(owner, days, force=force)
     if revoke or not (output / "crl.pem").exists():
-        written = [one for one in written if not one.path.endswith("crl.pem")]
-        written.append(authority.revoke(revoke or []))
-    _show(written, as_json=as_json)
+        files = [one for one in files if not one.path.endswith("crl.pem")]
+        files.append(authority.revoke(revoke or []))
+    _show(files, as_json=as_json)
 
 
 def _check_names(names: list[str]) -> None:
     """Refuse what cannot be a file and a common name, or would be one file twice."""
-    seen: set[str] = {"ca", "crl"}
+    taken: set[str] = {"ca", "crl"}
     for name in names:
         if not _NAME.fullmatch(name) or len(name) > limits.COMMON_NAME_LENGTH:
             raise typer.BadParameter(
                 f"{name!r}: a name has 1 to {limits.COMMON_NAME_LENGTH} of A-Z a-z 0-9 . _ @ + -"
             )
-        if name.lower() in seen:
+        if name.lower() in taken:
             raise typer.BadParameter(f"{name!r}: the name is taken, and so are its files")
-        seen.add(name.lower())
+        taken.add(name.lower())
 
 
-def _show(written: list[Written], *, as_json: bool) -> None:
+def _show(files: list[IssuedFile], *, as_json: bool) -> None:
     if as_json:
         from dataclasses import asdict
 
-        print_json([asdict(one) for one in written], 2)
+        print_json([asdict(one) for one in files], 2)
         return
-    rows = [("file", "what", "until"), *((one.path, one.purpose, one.ends) for one in written)]
+    rows = [("file", "what", "until"), *((one.path, one.purpose, one.ends) for one in files)]
     # No table of rich's: it would break paths at the width of the terminal.
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for path, what, until in rows:

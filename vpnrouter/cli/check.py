@@ -67,7 +67,7 @@ def _count(problems: Sequence["Problem"], severity: str) -> int:
 
 def _summary(reading: "Reading", problems: Sequence["Problem"]) -> str:
     errors = _count(problems, "error")
-    told = [
+    details = [
         _counted(number, severity)
         for severity in ("error", "warning", "note")
         if (number := _count(problems, severity))
@@ -84,7 +84,7 @@ def _summary(reading: "Reading", problems: Sequence["Problem"]) -> str:
         ]
     if reading.overlay_file is not None:
         parts.append(f"with {reading.overlay_file}")
-    return f"{reading.file}: {'refused' if errors else 'ok'}: {', '.join([*parts, *told])}"
+    return f"{reading.file}: {'refused' if errors else 'ok'}: {', '.join([*parts, *details])}"
 
 
 def _counted(number: int, what: str) -> str:

@@ -29,12 +29,12 @@ def command(
     plans = []
     silent = False
     with _mesh.reached(read) as clients:
-        for asked in read.routers:
+        for planned in read.routers:
             try:
-                plans.append(compare(asked, clients[asked.name], prune=prune))
+                plans.append(compare(planned, clients[planned.name], prune=prune))
             except OperationError as error:
                 # The others are told all the same: a router that is away hides no drift.
-                print_notes(f"vpnrouter: {asked.name}: {error}")
+                print_notes(f"vpnrouter: {planned.name}: {error}")
                 silent = True
     print_plans(plans, sys.stdout, as_json=as_json)
     if silent or not all(plan.is_same and not plan.problems for plan in plans):

@@ -19,54 +19,64 @@ _WIDTH: Final = 10_000
 _YAML: Final = frozenset({".yaml", ".yml"})
 
 
+Sources = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="CONFIG... | TRACES...",
+        help="Routers' YAML files; with --trace, trace files and their directories as well.",
+        show_default=False,
+    ),
+]
+At = Annotated[str, typer.Option(metavar="ROUTER/VPN", help="Where the message is published.")]
+Topic = Annotated[str, typer.Option(metavar="TOPIC", help="Its topic.")]
+Mode = Annotated[str, typer.Option(help="direct or persistent.")]
+ClientUsername = Annotated[
+    str, typer.Option(metavar="NAME", help="Who publishes; else one who may.")
+]
+ClientAddress = Annotated[str, typer.Option(metavar="IP", help="From where, for connect rules.")]
+Size = Annotated[int, typer.Option(metavar="BYTES", help="Bytes of its payload.")]
+Prop = Annotated[
+    list[str] | None,
+    typer.Option("--property", metavar="NAME=VALUE", help="A user property, for selectors."),
+]
+Subscriber = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROUTER/VPN=FILTER[@QOS]", help="A client that subscribes, in MQTT's dialect."
+    ),
+]
+Trace = Annotated[str, typer.Option(metavar="ID", help="A message that really went: its trace id.")]
+ShowAll = Annotated[
+    bool, typer.Option("--all", help="Every place where it does not come, however many.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+NoOverlay = Annotated[
+    bool,
+    typer.Option(
+        "--no-overlay", help="Leave out what was changed by the management API of the routers."
+    ),
+]
+Url = Annotated[
+    list[str] | None,
+    typer.Option(help="A running router's http listener, to ask it; once for each router."),
+]
+
+
 def command(
-    sources: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="CONFIG... | TRACES...",
-            help="Routers' YAML files; with --trace, trace files and their directories as well.",
-            show_default=False,
-        ),
-    ] = None,
-    at: Annotated[
-        str, typer.Option(metavar="ROUTER/VPN", help="Where the message is published.")
-    ] = "",
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Its topic.")] = "",
-    mode: Annotated[str, typer.Option(help="direct or persistent.")] = "direct",
-    client_username: Annotated[
-        str, typer.Option(metavar="NAME", help="Who publishes; else one who may.")
-    ] = "",
-    client_address: Annotated[
-        str, typer.Option(metavar="IP", help="From where, for connect rules.")
-    ] = "",
-    size: Annotated[int, typer.Option(metavar="BYTES", help="Bytes of its payload.")] = 0,
-    prop: Annotated[
-        list[str] | None,
-        typer.Option("--property", metavar="NAME=VALUE", help="A user property, for selectors."),
-    ] = None,
-    subscriber: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROUTER/VPN=FILTER[@QOS]", help="A client that subscribes, in MQTT's dialect."
-        ),
-    ] = None,
-    trace: Annotated[
-        str, typer.Option(metavar="ID", help="A message that really went: its trace id.")
-    ] = "",
-    show_all: Annotated[
-        bool, typer.Option("--all", help="Every place where it does not come, however many.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    no_overlay: Annotated[
-        bool,
-        typer.Option(
-            "--no-overlay", help="Leave out what was changed by the management API of the routers."
-        ),
-    ] = False,
-    url: Annotated[
-        list[str] | None,
-        typer.Option(help="A running router's http listener, to ask it; once for each router."),
-    ] = None,
+    sources: Sources = None,
+    at: At = "",
+    topic: Topic = "",
+    mode: Mode = "direct",
+    client_username: ClientUsername = "",
+    client_address: ClientAddress = "",
+    size: Size = 0,
+    prop: Prop = None,
+    subscriber: Subscriber = None,
+    trace: Trace = "",
+    show_all: ShowAll = False,
+    as_json: AsJson = False,
+    no_overlay: NoOverlay = False,
+    url: Url = None,
     user: User = "",
     password_file: PasswordFile = None,
     ca_file: CaFile = None,
@@ -91,16 +101,16 @@ def command(
         if live is not None:
             mesh = [*mesh, *live.mesh]
         if trace:
-            told = _traced(trace, traces, mesh)
+            explanation = _traced(trace, traces, mesh)
         else:
             question = _question(
                 at, topic, mode, client_username, client_address, size, prop, subscriber
             )
-            told = _explained(mesh, question, live, everything=show_all)
+            explanation = _explained(mesh, question, live, everything=show_all)
     except UsageError as error:
         print_notes(f"vpnrouter: {error}")
         raise typer.Exit(_WRONG_USE) from error
-    _show(told, as_json=as_json)
+    _show(explanation, as_json=as_json)
 
 
 def _loaded(configs: list[Path], *, overlay: bool) -> "list[Loaded]":
@@ -196,17 +206,17 @@ def _traced(trace: str, traces: list[Path], mesh: "list[Loaded]") -> "Explanatio
             f"no row of trace {trace_id} in {found.files:,} trace file{'' if found.files == 1 else 's'};"
             " only messages that were picked for tracing have rows"
         )
-    told = explain_trace(trace_id, found.events, mesh)
-    told.notes += found.notes
-    return told
+    explanation = explain_trace(trace_id, found.events, mesh)
+    explanation.notes += found.notes
+    return explanation
 
 
-def _show(told: "Explanation", *, as_json: bool) -> None:
+def _show(explanation: "Explanation", *, as_json: bool) -> None:
     if as_json:
-        print_json(told.as_dict(), 2)
+        print_json(explanation.as_dict(), 2)
         return
     from vpnrouter.cli._format import console_for
     from vpnrouter.explain.render import tree
 
     # What is read by other programs keeps one line for each step.
-    console_for(sys.stdout, markup=True, width=_WIDTH).print(tree(told))
+    console_for(sys.stdout, markup=True, width=_WIDTH).print(tree(explanation))

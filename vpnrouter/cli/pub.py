@@ -17,7 +17,7 @@ import typer
 
 from vpnrouter import limits
 from vpnrouter.cli import _mqtt_options as options
-from vpnrouter.cli._mqtt_link import STAMP_BYTES, MqttLink, said, stamped
+from vpnrouter.cli._mqtt_link import STAMP_BYTES, MqttLink, describe_reason, stamped
 from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode, encode_publish
@@ -190,7 +190,7 @@ class Outcome:
     refused: Counter[str] = field(default_factory=Counter)
     unanswered: int = 0
     seconds: float = 0.0
-    told: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
     failure: str = ""
 
     @property
@@ -276,9 +276,11 @@ class Publisher:
             wait_s = 0.0 if more else _LOOKS_S
             if self._free:
                 # A moment that is past means a mere look.
-                self._hear(begin_s + self._messages.taken / self._rate if self._rate else 0.0)
+                self._take_answers(
+                    begin_s + self._messages.taken / self._rate if self._rate else 0.0
+                )
             else:
-                self._hear_an_answer()
+                self._wait_for_answer()
 
     def _batch(self, due: int, wait_s: float) -> tuple[list[bytes], bool]:
         """Frames of the next messages, at most `due` and not many bytes; whether there are no more."""
@@ -327,7 +329,7 @@ class Publisher:
             self._last, self._last_frame = message, frame
         return frame
 
-    def _hear(self, until_s: float) -> None:
+    def _take_answers(self, until_s: float) -> None:
         for packet in self._link.receive(until_s):
             if isinstance(packet, Ack):
                 self._answers += 1
@@ -354,7 +356,7 @@ class Publisher:
         self._free.append(packet_id)
 
     def _count(self, number: int, ack: Ack) -> None:
-        reason = said(ack.reason_code, ack.properties)
+        reason = describe_reason(ack.reason_code, ack.properties)
         if ack.reason_code >= FAILED:
             self._refuse(number, reason)
         else:
@@ -362,21 +364,21 @@ class Publisher:
 
     def _refuse(self, number: int, reason: str) -> None:
         self.outcome.refused[reason] += 1
-        if len(self.outcome.told) < limits.MQTT_CLIENT_TOLD:
-            self.outcome.told.append(f"message {number} refused: {reason}")
+        if len(self.outcome.refusals) < limits.MQTT_CLIENT_TOLD:
+            self.outcome.refusals.append(f"message {number} refused: {reason}")
 
     def _await_answers(self) -> None:
         if not self._qos:
             # Nobody answers QoS 0: at least the broker has read it all, and has not said no by closing.
             self._link.settle()
         while self._in_flight:
-            self._hear_an_answer()
+            self._wait_for_answer()
 
-    def _hear_an_answer(self) -> None:
+    def _wait_for_answer(self) -> None:
         end_s = time.monotonic() + self._patience_s
         before = self._answers
         while self._answers == before:
-            self._hear(end_s)
+            self._take_answers(end_s)
             if self._answers == before and time.monotonic() >= end_s:
                 count = len(self._in_flight)
                 raise OperationError(
@@ -388,51 +390,71 @@ _FAILED: Final = 1
 _INTERRUPTED: Final = 130
 
 
+Topic = Annotated[str, typer.Argument(help="Where to; $queue/NAME is one queue.")]
+MessageOption = Annotated[
+    str | None, typer.Argument(help="The payload, as text.", show_default=False)
+]
+File = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The payload is what this file holds.")
+]
+LinesOption = Annotated[
+    bool, typer.Option("--lines", help="Each line of stdin is a message, as it comes.")
+]
+Size = Annotated[
+    int | None,
+    typer.Option(min=0, max=268_435_455, metavar="BYTES", help="Random payloads of this size."),
+]
+Qos = Annotated[int, typer.Option("--qos", "-q", min=0, max=2, help="0, 1 or 2.")]
+Retain = Annotated[bool, typer.Option("--retain", "-r", help="The topic keeps it.")]
+Count = Annotated[
+    int | None,
+    typer.Option(min=0, help="Messages, 0 for no end; 1 without it, and of stdin all lines."),
+]
+Rate = Annotated[
+    float, typer.Option(min=0.0, help="Messages a second; as fast as possible without it.")
+]
+Template = Annotated[
+    bool,
+    typer.Option("--template", help="Fill {seq}, {time} and {time_ns} into topic and payload."),
+]
+Stamp = Annotated[
+    bool,
+    typer.Option("--stamp", help="Put the time before the payload; sub shows the latency."),
+]
+UserProperty = Annotated[
+    list[str] | None, typer.Option("--user-property", "-D", metavar="NAME=VALUE")
+]
+ContentType = Annotated[str | None, typer.Option(metavar="TYPE")]
+ResponseTopic = Annotated[str | None, typer.Option(metavar="TOPIC")]
+Correlation = Annotated[str | None, typer.Option(metavar="DATA")]
+Expiry = Annotated[
+    int | None, typer.Option(min=0, max=4_294_967_295, help="Seconds that it is good for.")
+]
+Wait = Annotated[
+    float, typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for an answer.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")]
+
+
 def command(
-    topic: Annotated[str, typer.Argument(help="Where to; $queue/NAME is one queue.")],
-    message: Annotated[
-        str | None, typer.Argument(help="The payload, as text.", show_default=False)
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The payload is what this file holds.")
-    ] = None,
-    lines: Annotated[
-        bool, typer.Option("--lines", help="Each line of stdin is a message, as it comes.")
-    ] = False,
-    size: Annotated[
-        int | None,
-        typer.Option(min=0, max=268_435_455, metavar="BYTES", help="Random payloads of this size."),
-    ] = None,
-    qos: Annotated[int, typer.Option("--qos", "-q", min=0, max=2, help="0, 1 or 2.")] = 0,
-    retain: Annotated[bool, typer.Option("--retain", "-r", help="The topic keeps it.")] = False,
-    count: Annotated[
-        int | None,
-        typer.Option(min=0, help="Messages, 0 for no end; 1 without it, and of stdin all lines."),
-    ] = None,
-    rate: Annotated[
-        float, typer.Option(min=0.0, help="Messages a second; as fast as possible without it.")
-    ] = 0.0,
-    template: Annotated[
-        bool,
-        typer.Option("--template", help="Fill {seq}, {time} and {time_ns} into topic and payload."),
-    ] = False,
-    stamp: Annotated[
-        bool,
-        typer.Option("--stamp", help="Put the time before the payload; sub shows the latency."),
-    ] = False,
-    user_property: Annotated[
-        list[str] | None, typer.Option("--user-property", "-D", metavar="NAME=VALUE")
-    ] = None,
-    content_type: Annotated[str | None, typer.Option(metavar="TYPE")] = None,
-    response_topic: Annotated[str | None, typer.Option(metavar="TOPIC")] = None,
-    correlation: Annotated[str | None, typer.Option(metavar="DATA")] = None,
-    expiry: Annotated[
-        int | None, typer.Option(min=0, max=4_294_967_295, help="Seconds that it is good for.")
-    ] = None,
-    wait: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="How long to wait for an answer.")
-    ] = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
+    topic: Topic,
+    message: MessageOption = None,
+    file: File = None,
+    lines: LinesOption = False,
+    size: Size = None,
+    qos: Qos = 0,
+    retain: Retain = False,
+    count: Count = None,
+    rate: Rate = 0.0,
+    template: Template = False,
+    stamp: Stamp = False,
+    user_property: UserProperty = None,
+    content_type: ContentType = None,
+    response_topic: ResponseTopic = None,
+    correlation: Correlation = None,
+    expiry: Expiry = None,
+    wait: Wait = 60.0,
+    as_json: AsJson = False,
     url: options.Url = options.DEFAULT_URL,
     host: options.Host = "",
     port: options.Port = 0,
@@ -451,7 +473,6 @@ def command(
     Exit code 0 when nothing was refused, 1 when something was, was not answered, or the connection was
     lost. At QoS 0 nobody answers: then the broker has read it and kept the connection.
     """
-    from vpnrouter.cli._mqtt_link import MqttLink
     from vpnrouter.wire.mqtt.packets import Connect
 
     broker = options.broker_of(
@@ -482,23 +503,29 @@ def command(
             rate=rate,
             patience_s=wait,
         )
-        try:
-            publisher.run()
-        except KeyboardInterrupt:
-            _tell(publisher.outcome, qos, as_json=as_json)
-            raise typer.Exit(_INTERRUPTED) from None
-        if not publisher.outcome.failure:
-            link.end()
-    _tell(publisher.outcome, qos, as_json=as_json)
-    if not publisher.outcome.good:
-        raise typer.Exit(_FAILED)
+        code = _publish(publisher, link)
+    _print_outcome(publisher.outcome, qos, as_json=as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _publish(publisher: Publisher, link: MqttLink) -> int:
+    """Publish everything, then disconnect unless the connection failed. Returns the exit code."""
+    try:
+        publisher.run()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    if not publisher.outcome.failure:
+        link.end()
+    return 0 if publisher.outcome.good else _FAILED
 
 
 def _payloads(message: str | None, file: Path | None, lines: bool, size: int | None) -> Payloads:
-    given = [message is not None, file is not None, lines, size is not None]
-    if sum(given) != 1:
-        said = "give one of MESSAGE, --file, --lines and --size"
-        raise typer.BadParameter(said, param_hint="MESSAGE")
+    sources = [message is not None, file is not None, lines, size is not None]
+    if sum(sources) != 1:
+        raise typer.BadParameter(
+            "give one of MESSAGE, --file, --lines and --size", param_hint="MESSAGE"
+        )
     if message is not None:
         # What was no UTF-8 on the command line goes out as it came in.
         return Same(message.encode(errors="surrogateescape"))
@@ -509,8 +536,8 @@ def _payloads(message: str | None, file: Path | None, lines: bool, size: int | N
     try:
         return Same(b"" if file is None else file.read_bytes())
     except OSError as error:
-        said = f"cannot read {file}: {error.strerror}"
-        raise typer.BadParameter(said, param_hint="--file") from error
+        why = f"cannot read {file}: {error.strerror}"
+        raise typer.BadParameter(why, param_hint="--file") from error
 
 
 def _block(
@@ -550,12 +577,12 @@ def _check(link: MqttLink, qos: int, retain: bool) -> None:
         raise OperationError("the broker keeps no retained messages")
 
 
-def _tell(outcome: Outcome, qos: int, *, as_json: bool) -> None:
-    for line in outcome.told:
+def _print_outcome(outcome: Outcome, qos: int, *, as_json: bool) -> None:
+    for line in outcome.refusals:
         print_notes(f"vpnrouter: {line}")
     refused = sum(outcome.refused.values())
-    if refused > len(outcome.told):
-        print_notes(f"vpnrouter: … {refused - len(outcome.told):,} more refused")
+    if refused > len(outcome.refusals):
+        print_notes(f"vpnrouter: … {refused - len(outcome.refusals):,} more refused")
     if outcome.failure:
         print_notes(f"vpnrouter: {outcome.failure}")
     if as_json:

@@ -136,7 +136,7 @@ def purge(
                 f"Delete all messages of queue {name} in message VPN {place}?", abort=True, err=True
             )
         count = client.delete_msgs(place, name)
-    _tell(as_json, count)
+    _print_deleted(as_json, count)
 
 
 def delete_msg(
@@ -158,12 +158,12 @@ def delete_msg(
     with connect(url, user, password_file, ca_file) as client:
         place = msg_vpn_of(client.queues(msg_vpn), "queue", name, msg_vpn)
         count = client.delete_msgs(place, name, msg_ids)
-    _tell(as_json, count)
+    _print_deleted(as_json, count)
     if count < len(set(msg_ids)):
         raise typer.Exit(1)
 
 
-def _tell(as_json: bool, count: int) -> None:
+def _print_deleted(as_json: bool, count: int) -> None:
     if as_json:
         print_json({"msgCount": count})
     else:

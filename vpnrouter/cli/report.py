@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -25,65 +26,75 @@ _FORMATS: Final = frozenset({"html", "json", "parquet"})
 _TIMES: Final = "2026-03-01, 2026-03-01T12:30, or 90m (so long ago)"
 
 
+Traces = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Trace directories, or single trace files.", exists=True, show_default=False
+    ),
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        help="Directory for the report; made when missing.", file_okay=False, show_default=False
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(help=f"Leave out what was before: {_TIMES}.", show_default=False),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(help="Leave out what was at that time or later.", show_default=False),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        help="Compare with another time, SINCE..UNTIL.", metavar="RANGE", show_default=False
+    ),
+]
+Config = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Configuration to compare the mesh with, a file or a directory of them; may be repeated.",
+        exists=True,
+        show_default=False,
+    ),
+]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="Keep the report up to date while traces come in.")
+]
+Every = Annotated[
+    float,
+    typer.Option(help="With --follow: seconds between looks for files.", min=0.5, max=3600),
+]
+Late = Annotated[
+    int,
+    typer.Option(
+        help="With --follow: seconds that rows of a message may be later than others.",
+        min=1,
+        max=86_400,
+    ),
+]
+Formats = Annotated[
+    str, typer.Option("--format", help="What to write: html, json, parquet, or several.")
+]
+Master = Annotated[str, typer.Option(help="Spark master, for example spark://host:7077.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
+
+
 def command(
-    traces: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Trace directories, or single trace files.", exists=True, show_default=False
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            help="Directory for the report; made when missing.", file_okay=False, show_default=False
-        ),
-    ],
-    since: Annotated[
-        str | None,
-        typer.Option(help=f"Leave out what was before: {_TIMES}.", show_default=False),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(help="Leave out what was at that time or later.", show_default=False),
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare with another time, SINCE..UNTIL.", metavar="RANGE", show_default=False
-        ),
-    ] = None,
-    config: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Configuration to compare the mesh with, a file or a directory of them; may be repeated.",
-            exists=True,
-            show_default=False,
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Keep the report up to date while traces come in.")
-    ] = False,
-    every: Annotated[
-        float,
-        typer.Option(help="With --follow: seconds between looks for files.", min=0.5, max=3600),
-    ] = 5.0,
-    late: Annotated[
-        int,
-        typer.Option(
-            help="With --follow: seconds that rows of a message may be later than others.",
-            min=1,
-            max=86_400,
-        ),
-    ] = 90,
-    formats: Annotated[
-        str, typer.Option("--format", help="What to write: html, json, parquet, or several.")
-    ] = "html,json,parquet",
-    master: Annotated[
-        str, typer.Option(help="Spark master, for example spark://host:7077.")
-    ] = "local[*]",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as one JSON object.")
-    ] = False,
+    traces: Traces,
+    output: Output,
+    since: Since = None,
+    until: Until = None,
+    against: Against = None,
+    config: Config = None,
+    follow: Follow = False,
+    every: Every = 5.0,
+    late: Late = 90,
+    formats: Formats = "html,json,parquet",
+    master: Master = "local[*]",
+    as_json: AsJson = False,
 ) -> None:
     """Turn trace files into a topology report.
 
@@ -91,7 +102,7 @@ def command(
     prints a summary. Files that are damaged, empty or no traces are named and left out. Exit code 1: there
     is nothing to report on, or Spark failed; 2: wrong use.
     """
-    wanted = _formats(formats)
+    named = _formats(formats)
     try:
         from vpnrouter.report.build import ReportRequest, build_report
         from vpnrouter.report.change.configured import load_configured
@@ -109,34 +120,29 @@ def command(
         raise typer.BadParameter(str(error)) from None
     if follow and (until is not None or against is not None):
         raise typer.BadParameter("--follow has no end: leave out --until and --against")
-    asked = ReportRequest(
+    request = ReportRequest(
         traces=traces,
         output=output,
         master=master,
         span=span,
         against=before,
         mesh=load_configured(_files(config)) if config else None,
-        formats=wanted,
+        formats=named,
     )
     with _shown_progress() as progress:
         if not follow:
-            summary = build_report(asked, progress)
-            _tell(summary, as_json=as_json)
+            _print_whole(build_report(request, progress), as_json=as_json)
             return
-        follower = Follower(
-            asked,
-            FollowTimes(every_s=every, late_s=late),
-            progress,
-            lambda summary: _tell_again(summary, as_json=as_json),
-        )
-        with _until_told() as stop:
-            follower.run(stop)
+        times = FollowTimes(every_s=every, late_s=late)
+        update = partial(_print_update, as_json=as_json)
+        with _until_signal() as stop:
+            Follower(request, times, progress, update).run(stop)
 
 
-def _files(given: list[Path]) -> list[Path]:
+def _files(paths: list[Path]) -> list[Path]:
     """The configuration files among the paths given, and those in the directories."""
     found: list[Path] = []
-    for path in given:
+    for path in paths:
         inside = sorted((*path.glob("*.yaml"), *path.glob("*.yml"))) if path.is_dir() else [path]
         if not inside:
             raise typer.BadParameter(f"--config {path}: no .yaml file in this directory")
@@ -155,7 +161,7 @@ def _formats(text: str) -> frozenset[str]:
     return named
 
 
-def _tell(summary: "Summary", *, as_json: bool) -> None:
+def _print_whole(summary: "Summary", *, as_json: bool) -> None:
     for one in summary.set_aside:
         print_notes(f"set aside: {one['path']}: {one['reason']}")
     if as_json:
@@ -164,8 +170,8 @@ def _tell(summary: "Summary", *, as_json: bool) -> None:
         print_summary(summary)
 
 
-def _tell_again(summary: "Summary", *, as_json: bool) -> None:
-    """Tell that a followed report was written anew."""
+def _print_update(summary: "Summary", *, as_json: bool) -> None:
+    """One line that a followed report was written again, or its summary as JSON."""
     if as_json:
         print_json(asdict(summary))
         return
@@ -181,13 +187,13 @@ def _tell_again(summary: "Summary", *, as_json: bool) -> None:
 
 
 @contextmanager
-def _until_told() -> Iterator[Callable[[], bool]]:
-    """Catch SIGINT and SIGTERM; gives a function that tells whether one of them has come."""
-    told = threading.Event()
+def _until_signal() -> Iterator[Callable[[], bool]]:
+    """Catch SIGINT and SIGTERM; gives a function that says whether one of them was received."""
+    signalled = threading.Event()
     names = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(name, lambda *_: told.set()) for name in names]
+    before = [signal.signal(name, lambda *_: signalled.set()) for name in names]
     try:
-        yield told.is_set
+        yield signalled.is_set
     finally:
         for name, handler in zip(names, before, strict=True):
             signal.signal(name, handler)

@@ -52,44 +52,58 @@ class _Tables(Protocol):
         """Counts and rates."""
 
 
+WhatOption = Annotated[What, typer.Argument(help="What to show.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="Only this one; * stands for any characters.",
+        show_default=False,
+        autocompletion=names_to_show,
+    ),
+]
+MsgVpn = Annotated[
+    str, typer.Option(metavar="VPN", help="Only those in this VPN.", autocompletion=vpn_names)
+]
+Matching = Annotated[
+    str, typer.Option(metavar="TOPIC", help="Only subscriptions that get this topic.")
+]
+Wide = Annotated[bool, typer.Option("--wide", help="More columns.")]
+Detail = Annotated[bool, typer.Option("--detail", help="Everything about each one.")]
+Stats = Annotated[bool, typer.Option("--stats", help="Counts, rates and discards.")]
+Balance = Annotated[
+    bool, typer.Option("--balance", help="Is every message accounted for? Exit code 1 if not.")
+]
+Count = Annotated[
+    int, typer.Option(min=0, help="At most so many; 0 for all, and of events the newest 20.")
+]
+Watch = Annotated[
+    float | None,
+    typer.Option("--watch", metavar="SECONDS", min=0.1, help="Show it again and again."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print all attributes as JSON.")]
+Url = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="VPNROUTER_URL",
+        help="The router's http listener; for topology several times.",
+        show_default=DEFAULT_URL,
+    ),
+]
+
+
 def command(
-    what: Annotated[What, typer.Argument(help="What to show.", show_default=False)],
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="Only this one; * stands for any characters.",
-            show_default=False,
-            autocompletion=names_to_show,
-        ),
-    ] = "",
-    msg_vpn: Annotated[
-        str, typer.Option(metavar="VPN", help="Only those in this VPN.", autocompletion=vpn_names)
-    ] = "",
-    matching: Annotated[
-        str, typer.Option(metavar="TOPIC", help="Only subscriptions that get this topic.")
-    ] = "",
-    wide: Annotated[bool, typer.Option("--wide", help="More columns.")] = False,
-    detail: Annotated[bool, typer.Option("--detail", help="Everything about each one.")] = False,
-    stats: Annotated[bool, typer.Option("--stats", help="Counts, rates and discards.")] = False,
-    balance: Annotated[
-        bool, typer.Option("--balance", help="Is every message accounted for? Exit code 1 if not.")
-    ] = False,
-    count: Annotated[
-        int, typer.Option(min=0, help="At most so many; 0 for all, and of events the newest 20.")
-    ] = 0,
-    watch: Annotated[
-        float | None,
-        typer.Option("--watch", metavar="SECONDS", min=0.1, help="Show it again and again."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all attributes as JSON.")] = False,
-    url: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="VPNROUTER_URL",
-            help="The router's http listener; for topology several times.",
-            show_default=DEFAULT_URL,
-        ),
-    ] = None,
+    what: WhatOption,
+    name: Name = "",
+    msg_vpn: MsgVpn = "",
+    matching: Matching = "",
+    wide: Wide = False,
+    detail: Detail = False,
+    stats: Stats = False,
+    balance: Balance = False,
+    count: Count = 0,
+    watch: Watch = None,
+    as_json: AsJson = False,
+    url: Url = None,
     user: User = "",
     password_file: PasswordFile = None,
     ca_file: CaFile = None,
@@ -112,14 +126,14 @@ def command(
         if what is What.TOPOLOGY:
             show_topology(clients, name, msg_vpn, watch, as_json=as_json)
             return
-        asked = RowQuery(what, name, msg_vpn, matching, count)
+        query = RowQuery(what, name, msg_vpn, matching, count)
         if watch is not None:
-            watched(watch, _look(clients[0], asked, style))
+            watched(watch, _redraw(clients[0], query, style))
         elif as_json:
-            good = _print_json(_rows(clients[0], asked), what)
+            good = _print_json(_rows(clients[0], query), what)
             if balance and not good:
                 raise typer.Exit(_FAILED)
-        elif not _show(_rows(clients[0], asked), what, style, sys.stdout):
+        elif not _show(_rows(clients[0], query), what, style, sys.stdout):
             raise typer.Exit(_FAILED)
 
 
@@ -145,10 +159,10 @@ def _check(
         raise typer.BadParameter("does not go with --json", param_hint="--watch")
 
 
-def _rows(client: "ManagementClient", asked: RowQuery) -> Iterator[dict[str, Any]]:
+def _rows(client: "ManagementClient", query: RowQuery) -> Iterator[dict[str, Any]]:
     from vpnrouter.cli._show_rows import rows_of
 
-    return rows_of(client, asked)
+    return rows_of(client, query)
 
 
 def _tables(what: What, out: "TextIO | RenderBuffer") -> _Tables:
@@ -231,23 +245,23 @@ def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
     return not wrong
 
 
-def _look(
-    client: "ManagementClient", asked: RowQuery, style: _Style
+def _redraw(
+    client: "ManagementClient", query: RowQuery, style: _Style
 ) -> "Callable[[RenderBuffer, float], None]":
     """One look of `--watch`: only as many rows as a terminal shows."""
     from vpnrouter.cli._show_rows import rows_of
     from vpnrouter.cli._watch import Rates, height
 
-    rates = Rates(asked.what)
+    rates = Rates(query.what)
 
-    def look(out: "RenderBuffer", now_s: float) -> None:
+    def redraw(out: "RenderBuffer", now_s: float) -> None:
         most = height()
-        fits = asked._replace(most=min(asked.most or most, most)) if most else asked
+        fits = query._replace(most=min(query.most or most, most)) if most else query
         rows = list(rows_of(client, fits))
         rates.put(rows, now_s)
         if rows:
-            _show(rows, asked.what, style, out)
+            _show(rows, query.what, style, out)
         else:
-            out.print(f"no {asked.what}")
+            out.print(f"no {query.what}")
 
-    return look
+    return redraw

@@ -82,43 +82,52 @@ group.command("score")(score)
 _PACE_S = 5.0
 
 
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        help="Directory for traces, configurations and truth; made when missing.",
+        file_okay=False,
+        show_default=False,
+    ),
+]
+Network = Annotated[str, typer.Option(help="Network graph of the package topohub.", metavar="NAME")]
+Networks = Annotated[bool, typer.Option("--networks", help="List the network graphs and end.")]
+Vpns = Annotated[int, typer.Option(help="Message VPNs; 0: as suits the rows.", min=0)]
+Rows = Annotated[int, typer.Option(help="Trace rows, about.", min=1)]
+Seconds = Annotated[float, typer.Option(help="Seconds that are simulated.", min=60)]
+Sample = Annotated[float, typer.Option(help="Share of the messages that the routers trace.", max=1)]
+Fault = Annotated[
+    list[str] | None,
+    typer.Option(help="Plant a fault of this kind; may stand several times.", metavar="KIND"),
+]
+Faults = Annotated[
+    str, typer.Option(help="all: plant faults of every kind; none: no more than --fault.")
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same files.", min=0)]
+Start = Annotated[
+    str | None,
+    typer.Option(help="When it begins, UTC, such as 2026-03-01T08:00:00.", show_default=False),
+]
+Configs = Annotated[bool, typer.Option(help="Write the routers' configurations too.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the truth as JSON.")]
+
+
 @group.callback()
 def command(
     context: typer.Context,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory for traces, configurations and truth; made when missing.",
-            file_okay=False,
-            show_default=False,
-        ),
-    ] = None,
-    network: Annotated[
-        str, typer.Option(help="Network graph of the package topohub.", metavar="NAME")
-    ] = "sndlib/germany50",
-    networks: Annotated[
-        bool, typer.Option("--networks", help="List the network graphs and end.")
-    ] = False,
-    vpns: Annotated[int, typer.Option(help="Message VPNs; 0: as suits the rows.", min=0)] = 0,
-    rows: Annotated[int, typer.Option(help="Trace rows, about.", min=1)] = 100_000,
-    seconds: Annotated[float, typer.Option(help="Seconds that are simulated.", min=60)] = 3_600,
-    sample: Annotated[
-        float, typer.Option(help="Share of the messages that the routers trace.", max=1)
-    ] = 1.0,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(help="Plant a fault of this kind; may stand several times.", metavar="KIND"),
-    ] = None,
-    faults: Annotated[
-        str, typer.Option(help="all: plant faults of every kind; none: no more than --fault.")
-    ] = "none",
-    seed: Annotated[int, typer.Option(help="The same seed gives the same files.", min=0)] = 1,
-    start: Annotated[
-        str | None,
-        typer.Option(help="When it begins, UTC, such as 2026-03-01T08:00:00.", show_default=False),
-    ] = None,
-    configs: Annotated[bool, typer.Option(help="Write the routers' configurations too.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the truth as JSON.")] = False,
+    output: Output = None,
+    network: Network = "sndlib/germany50",
+    networks: Networks = False,
+    vpns: Vpns = 0,
+    rows: Rows = 100_000,
+    seconds: Seconds = 3_600,
+    sample: Sample = 1.0,
+    fault: Fault = None,
+    faults: Faults = "none",
+    seed: Seed = 1,
+    start: Start = None,
+    configs: Configs = True,
+    as_json: AsJson = False,
 ) -> None:
     """Make the trace files of a mesh of many message VPNs over a real network graph.
 
@@ -148,7 +157,7 @@ def command(
         configs=configs,
     )
     begun = time.monotonic()
-    truth = simulate(options, output, _Told())
+    truth = simulate(options, output, _Steps())
     if as_json:
         print_json(truth)
     else:
@@ -178,7 +187,7 @@ def _moment(text: str) -> int:
     return round(moment.timestamp()) * 10**9
 
 
-class _Told:
+class _Steps:
     """Progress on stderr, a line every few seconds."""
 
     def __init__(self) -> None:

@@ -175,12 +175,12 @@ def backup(
     DIRECTORY on its own machine. The spool of a stopped one is opened here. Exit code 0 when the
     copy is complete and on disk, 1 when it could not be made.
     """
-    written = config_of(config)
-    spool = spool_of(written)
+    config_read = config_of(config)
+    spool = spool_of(config_read)
     target = directory.absolute()
     running = is_running(spool)
     if running:
-        with connect(url or _listener(written), user, password_file, ca_file) as client:
+        with connect(url or _listener(config_read), user, password_file, ca_file) as client:
             client.back_up(str(target))
     else:
         from vpnrouter.spool.rocks_store import RocksStore
@@ -194,7 +194,7 @@ def backup(
         print_json({"directory": str(target), "running": running})
     else:
         how = "while it runs" if running else "stopped"
-        print_lines(f"{target}: spool of router {written.router.name}, {how}")
+        print_lines(f"{target}: spool of router {config_read.router.name}, {how}")
 
 
 def _listener(config: RouterConfig) -> str:
@@ -225,8 +225,8 @@ def restore(
     the spool is in place, 1 when not: the backup is damaged, the router runs, or there is a spool
     already and --force is not given.
     """
-    written = config_of(config)
-    spool = spool_of(written)
+    config_read = config_of(config)
+    spool = spool_of(config_read)
     if not (directory / PRESENT).is_file():
         raise OperationError(f"{directory}: there is no backup of a spool")
     if spool.exists() and spool.samefile(directory):
@@ -243,13 +243,15 @@ def restore(
             print_notes(*problems)
             raise OperationError(f"{directory} is damaged; nothing was changed")
         try:
-            put(directory, spool, written.router.file_mask)
+            put(directory, spool, config_read.router.file_mask)
         except (OSError, shutil.Error) as error:
             raise OperationError(f"cannot restore to {spool}: {error}") from error
     if as_json:
         print_json({"spool": str(spool), "backup": str(directory)})
     else:
-        print_lines(f"{spool}: spool of router {written.router.name}, restored from {directory}")
+        print_lines(
+            f"{spool}: spool of router {config_read.router.name}, restored from {directory}"
+        )
 
 
 def put(backup: Path, spool: Path, mask: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 import typer
 
 from vpnrouter.cli import _mqtt_options as options
-from vpnrouter.cli._mqtt_link import MqttLink, said, stamp_of
+from vpnrouter.cli._mqtt_link import MqttLink, describe_reason, stamp_of
 from vpnrouter.cli._output import print_bytes, print_lines, print_notes
 from vpnrouter.errors import OperationError
 from vpnrouter.management.responses import camel
@@ -162,7 +162,7 @@ class Subscriber:
 
     def subscribe(self) -> list[str]:
         """Subscribe; returns what was granted, a line a filter. Raises OperationError for a refusal."""
-        self._link.say(Subscribe(_SUBSCRIBE_ID, self._requests, self._properties))
+        self._link.send_packet(Subscribe(_SUBSCRIBE_ID, self._requests, self._properties))
         end_s = time.monotonic() + _ANSWER_S
         while time.monotonic() < end_s:
             packets = self._link.receive(end_s)
@@ -188,7 +188,7 @@ class Subscriber:
         lines, refused = [], []
         for request, code in zip(self._requests, packet.reason_codes, strict=False):
             if code >= _REFUSED_FROM:
-                refused.append(f"{request.filter}: {said(code, packet.properties)}")
+                refused.append(f"{request.filter}: {describe_reason(code, packet.properties)}")
             else:
                 less = f", {request.qos} was asked for" if code < request.qos else ""
                 lines.append(f"subscribed to {request.filter} (QoS {code}{less})")
@@ -251,53 +251,65 @@ class Retained(StrEnum):
     NEVER = "never"
 
 
+Filters = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILTER...",
+        help="Topic filters; $share/GROUP/FILTER shares, $queue/NAME consumes from a queue.",
+        show_default=False,
+    ),
+]
+Qos = Annotated[int, typer.Option("--qos", "-q", min=0, max=2, help="0, 1 or 2.")]
+Form = Annotated[
+    Format | None,
+    typer.Option("--format", "-f", help="How to print a message.", show_default="topic"),
+]
+Count = Annotated[int, typer.Option(min=0, help="End after so many messages.")]
+Timeout = Annotated[float, typer.Option(min=0.0, metavar="SECONDS", help="End after so long.")]
+Stats = Annotated[
+    bool,
+    typer.Option("--stats", help="Rates and latency each second, instead of the messages."),
+]
+Reject = Annotated[
+    bool, typer.Option("--reject", help="Give messages back instead of acknowledging them.")
+]
+RetainedOption = Annotated[
+    Retained, typer.Option(help="Retained messages: all, of new subscriptions, or none.")
+]
+NoLocal = Annotated[bool, typer.Option("--no-local", help="None of one's own.")]
+RetainAsPublished = Annotated[
+    bool, typer.Option("--retain-as-published", help="Keep the retain flag.")
+]
+UserProperty = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--user-property",
+        "-D",
+        metavar="NAME=VALUE",
+        help="Of the subscription, such as selector=… or replay-from=….",
+    ),
+]
+SessionExpiry = Annotated[
+    int,
+    typer.Option(
+        min=0, max=4_294_967_295, metavar="SECONDS", help="Keep the session; wants --client-id."
+    ),
+]
+
+
 def command(
-    filters: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILTER...",
-            help="Topic filters; $share/GROUP/FILTER shares, $queue/NAME consumes from a queue.",
-            show_default=False,
-        ),
-    ],
-    qos: Annotated[int, typer.Option("--qos", "-q", min=0, max=2, help="0, 1 or 2.")] = 0,
-    form: Annotated[
-        Format | None,
-        typer.Option("--format", "-f", help="How to print a message.", show_default="topic"),
-    ] = None,
-    count: Annotated[int, typer.Option(min=0, help="End after so many messages.")] = 0,
-    timeout: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="End after so long.")
-    ] = 0.0,
-    stats: Annotated[
-        bool,
-        typer.Option("--stats", help="Rates and latency each second, instead of the messages."),
-    ] = False,
-    reject: Annotated[
-        bool, typer.Option("--reject", help="Give messages back instead of acknowledging them.")
-    ] = False,
-    retained: Annotated[
-        Retained, typer.Option(help="Retained messages: all, of new subscriptions, or none.")
-    ] = Retained.SEND,
-    no_local: Annotated[bool, typer.Option("--no-local", help="None of one's own.")] = False,
-    retain_as_published: Annotated[
-        bool, typer.Option("--retain-as-published", help="Keep the retain flag.")
-    ] = False,
-    user_property: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--user-property",
-            "-D",
-            metavar="NAME=VALUE",
-            help="Of the subscription, such as selector=… or replay-from=….",
-        ),
-    ] = None,
-    session_expiry: Annotated[
-        int,
-        typer.Option(
-            min=0, max=4_294_967_295, metavar="SECONDS", help="Keep the session; wants --client-id."
-        ),
-    ] = 0,
+    filters: Filters,
+    qos: Qos = 0,
+    form: Form = None,
+    count: Count = 0,
+    timeout: Timeout = 0.0,
+    stats: Stats = False,
+    reject: Reject = False,
+    retained: RetainedOption = Retained.SEND,
+    no_local: NoLocal = False,
+    retain_as_published: RetainAsPublished = False,
+    user_property: UserProperty = None,
+    session_expiry: SessionExpiry = 0,
     url: options.Url = options.DEFAULT_URL,
     host: options.Host = "",
     port: options.Port = 0,
@@ -316,7 +328,6 @@ def command(
     A message of QoS 1 or 2 is acknowledged when it is printed. Exit code 0, also by ^C; 1 when a
     subscription was refused, the connection was lost, or fewer than --count came within --timeout.
     """
-    from vpnrouter.cli._mqtt_link import MqttLink
     from vpnrouter.wire.mqtt.properties import Properties
 
     broker = options.broker_of(
@@ -327,8 +338,9 @@ def command(
     given = options.user_properties(user_property)
     new = [reject, retained is not Retained.SEND, no_local, retain_as_published, given]
     if broker.level != 5 and any(new):
-        said = "MQTT 3.1.1 has no rejection, subscription options and properties"
-        raise typer.BadParameter(said, param_hint="--mqtt")
+        raise typer.BadParameter(
+            "MQTT 3.1.1 has no rejection, subscription options and properties", param_hint="--mqtt"
+        )
     if session_expiry and not client_id:
         raise typer.BadParameter("a session needs a name", param_hint="--client-id")
     requests = _requests(filters, qos, retained, no_local, retain_as_published)
@@ -339,20 +351,25 @@ def command(
             count=count,
             accept=not reject,
         )
-        try:
-            for line in subscriber.subscribe():
-                print_notes(f"vpnrouter: {line}")
-            _run(subscriber, timeout, stats)
-            subscriber.finish()
-        except KeyboardInterrupt:
-            link.end()
-        finally:
-            if stats:
-                _summary(subscriber)
+        _receive(subscriber, link, timeout, stats)
     if timeout and count and not subscriber.done:
-        said = f"{subscriber.total:,} of {count:,} messages came within {timeout:g} s"
-        print_notes(f"vpnrouter: {said}")
+        came = f"{subscriber.total:,} of {count:,} messages came within {timeout:g} s"
+        print_notes(f"vpnrouter: {came}")
         raise typer.Exit(_FAILED)
+
+
+def _receive(subscriber: Subscriber, link: MqttLink, timeout: float, stats: bool) -> None:
+    """Subscribe and print what comes, until it is complete, the time is over, or ^C."""
+    try:
+        for line in subscriber.subscribe():
+            print_notes(f"vpnrouter: {line}")
+        _run(subscriber, timeout, stats)
+        subscriber.finish()
+    except KeyboardInterrupt:
+        link.end()
+    finally:
+        if stats:
+            _summary(subscriber)
 
 
 def _requests(
@@ -439,12 +456,12 @@ def _run(subscriber: Subscriber, timeout: float, stats: bool) -> None:
 
 
 def _rates(messages: float, size: float, subscriber: Subscriber) -> None:
-    said = f"{messages:,.0f} messages/s, {size / 1e6:,.1f} MB/s, {subscriber.total:,} in all"
+    line = f"{messages:,.0f} messages/s, {size / 1e6:,.1f} MB/s, {subscriber.total:,} in all"
     found = sorted(subscriber.latencies_ns)
     if found:
         half, most = found[len(found) // 2], found[len(found) * 99 // 100]
-        said += f", latency {half / 1e6:.2f} ms, of one in a hundred {most / 1e6:.2f} ms or more"
-    print_lines(said)
+        line += f", latency {half / 1e6:.2f} ms, of one in a hundred {most / 1e6:.2f} ms or more"
+    print_lines(line)
 
 
 def _summary(subscriber: Subscriber) -> None:
