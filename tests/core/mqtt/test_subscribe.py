@@ -170,6 +170,21 @@ def test_the_default_bound_of_a_vpn() -> None:
     assert VpnLimits().max_subscription_count == limits.VPN_SUBSCRIPTIONS
 
 
+@pytest.mark.parametrize(
+    "properties", [None, Properties(user_properties=[("why", "gone")], content_type="none")]
+)
+def test_an_empty_payload_clears(world: MemoryRouter, properties: Properties | None) -> None:
+    """A retained message without payload is delivered and removes the topic's, properties or not (MQTT-3.3.1-6)."""
+    watcher = world.connect("w")
+    watcher.subscribe("a")
+    publisher = world.connect("p")
+    publisher.publish("a", b"1", retain=True)
+    publisher.publish("a", b"", retain=True, properties=properties)
+    assert watcher.payloads() == [b"1", b""]
+    assert watcher.subscribe("#") == []
+    assert len(world.vpn().retained) == 0
+
+
 @pytest.mark.parametrize(("handling", "new", "again"), [(0, 1, 1), (1, 1, 0), (2, 0, 0)])
 def test_retain_handling(world: MemoryRouter, handling: int, new: int, again: int) -> None:
     """0 sends retained messages always, 1 with a new subscription only, 2 never."""
