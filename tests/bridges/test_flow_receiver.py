@@ -451,34 +451,6 @@ def test_another_window_in_place(two: Any) -> None:
     assert len(kit.said(two.link, 0, frames.Bind)) == 2
 
 
-def test_another_queue_in_place(two: Any) -> None:
-    """The old queue keeps what comes from then on, the new one is taken from."""
-    two.sea.queue(two.blue, "second", "s/>")
-    two.sea.queue(two.yellow, "in2", "s/>")
-    two.take(queue="second")
-    two.publish()
-    two.publish("s/a")
-    assert two.crossed() == []
-    assert kit.contents(two.out) == [b"1"]
-    assert kit.contents(two.yellow.endpoints[0, "in2"]) == [b"2"]
-    two.take(queue="")
-    two.publish("s/a")
-    two.crossed()
-    assert len(kit.contents(two.yellow.endpoints[0, "in2"])) == 1
-
-
-def test_another_policy_ends_a_stall(two: Any) -> None:
-    """What was held under `block` goes back under `skip`."""
-    dead = two.sea.queue(two.blue, "#DEAD_MSG_QUEUE")
-    two.open(False)
-    two.publish(dmq_eligible=True)
-    two.crossed()
-    assert two.told("stalled", "released") == [("stalled", "503 Queue Shutdown")]
-    two.take(flow={"on_reject": SKIP})
-    assert two.told("stalled", "released")[-1] == ("released", "")
-    assert kit.contents(dead) == [b"1"]
-
-
 def test_a_queue_that_is_not_there_yet(world: Any) -> None:
     """It is asked for again and again, which is told once; then the messages come."""
     sea = kit.Sea(world)
@@ -603,16 +575,3 @@ def test_draining_without_a_flow(world: Any, filters: tuple[str, ...]) -> None:
     link.half.drain()
     sea.settle()
     assert link.events.names.count("drained") == 1
-
-
-def test_two_message_vpns_of_one_router(world: Any) -> None:
-    """Sender and receiver share a spool, and it works as between routers."""
-    sea = kit.Sea(world, "edge")
-    yellow, blue = world.vpn("yellow", "edge"), world.vpn("blue", "edge")
-    out, into = sea.queue(blue, "out", "t/>"), sea.queue(yellow, "in", "t/>")
-    sea.link(yellow, "edge", "blue", "out")
-    for number in range(5):
-        sea.publish(blue, "t/a", b"%d" % number)
-    sea.settle()
-    assert kit.contents(into) == [b"%d" % number for number in range(5)]
-    assert kit.contents(out) == []

@@ -36,18 +36,6 @@ def topics(client: Any) -> list[str]:
     return [packet.topic.decode() for packet in client.take()]
 
 
-def test_exceptions(world: Any) -> None:
-    """`!f` takes topics away from what the other filters attract, until it is dropped."""
-    link, publisher, subscriber = bridged(world, "a/>", "!a/secret/>")
-    for topic in ("a/1", "a/secret/1", "b/1"):
-        publisher.publish(topic)
-    assert topics(subscriber) == ["a/1"]
-    link.half.want([(0, "a/>")], {})
-    world.settle()
-    publisher.publish("a/secret/1")
-    assert topics(subscriber) == ["a/secret/1"]
-
-
 def test_an_exception_needs_no_permission(world: Any) -> None:
     """Whoever may not subscribe to a filter may still say that it does not want it."""
     acl = AclProfile("default", subscribe=TopicRule(True, [("secret/>", SMF)]))
@@ -78,24 +66,6 @@ def test_a_selector_that_is_none(world: Any) -> None:
     publisher.publish("a")
     publisher.publish("b")
     assert topics(subscriber) == ["b"]
-
-
-def test_a_shared_subscription_of_two_bridges(world: Any) -> None:
-    """Each message of a share group goes to one of the bridges in it, in turn."""
-    remote = world.vpn("blue", "edge")
-    subscribers = []
-    for name in ("yellow", "green"):
-        local = world.vpn(name, f"r-{name}")
-        world.link(local, "edge", "blue", ["#share/g/a/>"])
-        subscriber = world.client(local, "s")
-        subscriber.subscribe("#")
-        subscribers.append(subscriber)
-    publisher = world.client(remote, "p")
-    for number in range(20):
-        publisher.publish(f"a/{number}", b"%d" % number)
-    got = [subscriber.payloads() for subscriber in subscribers]
-    assert sorted(int(payload) for part in got for payload in part) == list(range(20))
-    assert [len(part) for part in got] == [10, 10]
 
 
 def test_topics_renamed_on_the_way_out(world: Any) -> None:

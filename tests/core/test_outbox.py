@@ -265,56 +265,6 @@ def test_a_packing_outbox_sends_the_same(
     assert outbox.waiting() == outbox.close() == 0
 
 
-def test_what_a_write_left_is_not_packed_again() -> None:
-    """The rest of a packed write leaves first, alone and unchanged; its messages count as lost until then."""
-    outbox = Outbox([], 100_000)
-    outbox.packer = LinkPacker(limits.LINK_FRAME_BYTES)
-    run = encode_publish(b"topic", bytes(100), 5) * 3
-    outbox.offer(run, 3)
-    packed = outbox.take(100_000)
-    assert packed[0] == frames.COMPRESSED
-    assert len(packed) < len(run)
-    outbox.put_back(packed, 10)
-    outbox.offer(run, 3)
-    outbox.control(CONTROL)
-    assert outbox.waiting() == 6
-    assert outbox.take(100_000) == packed[10:]
-    outbox.put_back(packed[10:], 5)
-    assert outbox.take(100_000) == packed[15:]
-    assert outbox.waiting() == 3
-    second = outbox.take(100_000)
-    assert second[0] == frames.COMPRESSED
-    outbox.put_back(second, len(second) - 1)
-    assert outbox.close() == 3
-    assert outbox.close() == 0
-
-
-def test_packed_bytes_are_not_taken_for_frames() -> None:
-    """Wherever a packed write was cut, all its messages wait, whatever its bytes look like from there."""
-    outbox = Outbox([], 100_000)
-    outbox.packer = LinkPacker(limits.LINK_FRAME_BYTES)
-    outbox.offer(encode_publish(b"topic", bytes(range(200)), 5) * 2, 2)
-    packed = outbox.take(100_000)
-    assert b"012" in packed
-    for sent in range(1, len(packed)):
-        outbox.put_back(packed[sent - 1 :], 1)
-        assert outbox.waiting() == 2
-        assert outbox.take(100_000) == packed[sent:]
-
-
-def test_a_frame_cut_before_packing_began_is_sent_on_as_it_was() -> None:
-    """The peer is in the middle of a plain frame: its rest, and what was cut with it, stay plain."""
-    outbox = Outbox([], 100_000)
-    frame = encode_publish(b"topic", bytes(100), 5)
-    outbox.offer(frame * 2, 2)
-    outbox.put_back(outbox.take(100_000), 50)
-    outbox.packer = LinkPacker(limits.LINK_FRAME_BYTES)
-    outbox.offer(frame * 2, 2)
-    assert outbox.waiting() == 4
-    assert outbox.take(100_000) == (frame * 2)[50:]
-    assert outbox.take(100_000)[0] == frames.COMPRESSED
-
-
 def test_of_many_packed_frames_those_that_left_whole_are_not_lost() -> None:
     """A write of several frames counts each on its own."""
     outbox = Outbox([], 1_000_000)

@@ -141,27 +141,6 @@ def kept() -> Kept:
     return Kept(MemoryStore(bytes(16)))
 
 
-def test_the_last_one_outlives_a_restart(kept: Kept) -> None:
-    """With its payload, its flag and the time that it has left."""
-    kept.retain("a", b"1")
-    kept.retain("a", b"2", kept.context.now_ns + 10 * SECOND)
-    again = Kept(kept.store, 9 * SECOND)
-    again.context.wall_ns = kept.context.wall_ns + 4 * SECOND
-    assert recover_retained(again.store, {"blue": again.vpn}) == 1
-    (message,) = again.vpn.retained._messages.values()
-    assert (message.payload, message.retain) == (b"2", True)
-    assert message.expires_ns == again.context.now_ns + 6 * SECOND
-
-
-def test_what_there_is_no_room_for(kept: Kept) -> None:
-    """It is in neither; a new message of a topic that is there is in both."""
-    for topic in ("a", "b", "c"):
-        kept.retain(topic, b"1")
-    kept.retain("a", b"2")
-    assert kept.topics() == {"a", "b"}
-    assert kept.vpn.retained.refused == 1
-
-
 def test_bytes_are_bounded_and_counted_towards_the_quotas() -> None:
     """At any of the three bounds a message is not retained, nor the one before it, and that is counted."""
     store = MemoryStore(bytes(16))

@@ -89,18 +89,3 @@ def test_message_vpns_share_nothing(
     for client in green.values():
         assert client.drain() == b""
         assert not client.closed
-
-
-def test_tracing_follows_the_rate(kit: ModuleType) -> None:
-    """With a rate of 0 nothing is recorded, with 1 every message and its deliveries are."""
-    for sample, expected in ((0.0, 0), (1.0, 20)):
-        world: MemoryRouter = kit.MemoryRouter(sample=sample)
-        watcher = world.connect("w")
-        watcher.subscribe("#")
-        recorder = world.router.context.recorder
-        before = recorder.recorded
-        client = world.connect("c")
-        for number in range(10):
-            client.publish("some/topic", b"%d" % number, retain=number % 2 == 0)
-        assert len(watcher.payloads()) == 10
-        assert recorder.recorded - before == expected

@@ -67,24 +67,6 @@ def crossed(world: SpoolWorld, name: str, *filters: str, **settings: Any) -> End
     return endpoint
 
 
-def test_waits_for_the_bridge(world: SpoolWorld) -> None:
-    """In the queue is not enough; acknowledged there, and that synced, is."""
-    queue = crossed(world, "q", "a")
-    one = Publisher(world)
-    assert one.give("a", 1)
-    flow = world.bind(queue)
-    world.commit()
-    assert flow.payloads() == [b"x"]
-    assert one.told.heard == []
-    flow.settle_all()
-    batch = world.seal()
-    assert batch is not None
-    assert one.told.heard == []
-    world.store.commit(batch)
-    world.spool.committed()
-    assert one.told.heard == [(1, SPOOLED, "")]
-
-
 def test_only_what_the_bridge_takes(world: SpoolWorld) -> None:
     """Other queues, other bridges, no queue at all: answered as ever."""
     world.endpoint("plain", "p")
@@ -269,26 +251,6 @@ def test_taken_from_an_earlier_connection(world: SpoolWorld, in_flight: bool) ->
     two.waits.again(world.vpn, spool_id, 8)
     world.commit()
     assert two.told.heard[2:] == [(8, SPOOLED, "")]
-
-
-def test_the_end_comes_with_an_answer(world: SpoolWorld) -> None:
-    """The first refusal ends the connection of an old client: what is behind it is not answered."""
-
-    class Ends(Told):
-        def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-            super().on_outcome(token, outcome, reason)
-            one.waits.close()
-
-    queue = crossed(world, "q", "a")
-    one = Publisher(world)
-    one.told = Ends()
-    one.waits = EndToEndAnswers(world.spool, "x", one.told)
-    one.give("a", 1)
-    one.give("a", 2)
-    one.give("none", 3)
-    queue.purge()
-    world.commit()
-    assert [token for token, _, _ in one.told.heard] == [1]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -97,17 +97,6 @@ def test_egress_disabled(world: SpoolWorld, spool_kit: ModuleType) -> None:
     assert refusal(world, spool_kit) == refusals.QUEUE_SHUTDOWN
 
 
-def test_flows_of_a_vpn_are_bounded(spool_kit: ModuleType) -> None:
-    """`max_egress_flow_count` holds for queues and topic endpoints together."""
-    world = spool_kit.SpoolWorld(max_egress_flow_count=2)
-    queue = world.endpoint("q")
-    flow = world.bind(queue)
-    world.bind(world.endpoint("t", kind=TOPIC_ENDPOINT))
-    assert refusal(world, spool_kit) == refusals.TOO_MANY_FLOWS
-    queue.unbind(flow, counts=False)
-    world.bind(queue)
-
-
 def test_no_flow_binds_twice(world: SpoolWorld) -> None:
     """It would count twice."""
     queue = world.endpoint("q")

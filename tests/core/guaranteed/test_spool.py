@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
 
 
-def test_nothing_is_told_or_delivered_before_the_sync(world: SpoolWorld) -> None:
-    """Promise COMMIT: publishers and consumers hear of a message when it is in the store."""
-    queue = world.endpoint("q", "a/#")
-    flow = world.bind(queue)
-    world.publish("a/b", b"one")
-    batch = world.seal()
-    assert batch is not None
-    world.publish("a/b", b"two")
-    assert world.seal() is None, "one unit is in flight at a time"
-    assert (flow.sent, world.told.heard) == ([], [])
-    world.store.commit(batch)
-    world.spool.committed()
-    assert (flow.payloads(), world.told.outcomes()) == ([b"one"], [SPOOLED])
-    world.commit()
-    assert (flow.payloads(), world.told.outcomes()) == ([b"two"], [SPOOLED])
-
-
 def test_while_the_store_fails(world: SpoolWorld) -> None:
     """Nothing more is taken until the commit succeeds; what waits for it is told in order."""
     queue = world.endpoint("q", "a/#")
@@ -78,14 +61,6 @@ def test_who_waits_for_nothing_is_refused_at_once(world: SpoolWorld) -> None:
     world.commit()
     assert waits.outcomes() == [SPOOLED, REJECTED]
     assert other.heard == []
-
-
-def test_nothing_matches(world: SpoolWorld) -> None:
-    """Counted, and told as such."""
-    assert world.publish("a") == UNMATCHED
-    world.commit()
-    assert world.told.outcomes() == [UNMATCHED]
-    assert world.vpn.discards.counts == {"no-subscription-match": 1}
 
 
 def test_what_two_queues_keep_is_known_as_one_message(world: SpoolWorld) -> None:
@@ -325,22 +300,6 @@ def test_retained_messages_go_through_the_spool(world: SpoolWorld, spool_kit: Mo
     world.commit()
     world.restart()
     assert len(world.vpn.retained) == 1
-
-
-def test_point_to_point(world: SpoolWorld) -> None:
-    """`$queue/NAME` goes to that queue alone, subscribed or not; where there is none it is refused."""
-    queue = world.endpoint("orders", "a")
-    other = world.endpoint("all", "#")
-    assert world.publish("$queue/orders", b"one") == SPOOLED
-    assert world.publish("$queue/gone", b"two") == REJECTED
-    world.endpoint("gone")
-    assert world.publish("$queue/gone", b"three") == SPOOLED
-    world.commit()
-    assert world.told.reasons() == ["", refusals.QUEUE_NOT_FOUND, ""]
-    assert (queue.spooled_count, other.spooled_count) == (1, 0)
-    assert world.direct("$queue/orders", b"promoted") == ""
-    world.commit()
-    assert queue.spooled_count == 2
 
 
 def test_subscription_exceptions(world: SpoolWorld) -> None:

@@ -112,31 +112,6 @@ def test_unsubscribing(router: SpooledWorld, lasts: bool) -> None:
     assert router.vpn().egress_flows == 0
 
 
-def test_an_exclusive_queue_has_one_active_consumer(router: SpooledWorld) -> None:
-    """The second stands by and takes over."""
-    router.queue("q", "a")
-    first, second = router.join("c1"), router.join("c2")
-    assert first.sub("$queue/q") == 1
-    assert second.sub("$queue/q") == 1
-    fill(router, "a", b"1")
-    assert [message.payload for message in first.messages()] == [b"1"]
-    assert second.messages() == []
-    first.lose()
-    assert [message.payload for message in second.messages()] == [b"1"]
-
-
-def test_a_shared_queue_serves_in_turn(router: SpooledWorld) -> None:
-    """Consumers of a non-exclusive queue get different messages."""
-    router.queue("q", "a", exclusive=False)
-    first, second = router.join("c1"), router.join("c2")
-    assert first.sub("$queue/q") == 1
-    assert second.sub("$queue/q") == 1
-    fill(router, "a", *[b"%d" % number for number in range(10)])
-    one = {message.payload for message in first.messages()}
-    two = {message.payload for message in second.messages()}
-    assert (len(one), len(two), len(one | two)) == (5, 5, 10)
-
-
 def test_a_filter_that_is_there_is_replaced(router: SpooledWorld) -> None:
     """A second SUBSCRIBE binds anew, with its options (MQTT-3.8.4-3)."""
     queue = router.queue("q", "a")
