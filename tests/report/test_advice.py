@@ -13,15 +13,6 @@ from vpnrouter.report.advice.advise import REMEDIES, advise
 from vpnrouter.report.advice.context import (
     Advice,
     MeshContext,
-    at,
-    bridge_named,
-    bridge_of,
-    bytes_of,
-    dialect_of,
-    listed,
-    messages_of,
-    place_of,
-    worst_of,
 )
 from vpnrouter.report.advice.paths import (
     add_link,
@@ -46,7 +37,6 @@ from vpnrouter.report.advice.subscriptions import (
 from vpnrouter.report.schema import ADVICE, ERROR, INFO, WARNING, Finding, Rows, Severity
 from vpnrouter.report.structure.cuts import RedundantLink
 from vpnrouter.report.structure.structure import structure
-from vpnrouter.topics.grammar import MQTT, SMF
 
 
 def finding(kind: str, place: str = "", **more: Any) -> Finding:
@@ -208,14 +198,6 @@ def test_what_follows_goes_without_saying() -> None:
     assert (item.severity, item.router, item.vpn) == (ERROR, "a", None)
 
 
-def test_one_missing_subscription() -> None:
-    """Alone, it is named in full."""
-    one = finding("missing_subscription", "b/x > a/y", bridge="q", topic="t", client="c")
-    (item,) = apply_configuration(context(one), [one])
-    assert "subscription t of bridge q (b/x to a/y)" in item.advice
-    assert (item.bridge, item.topic, item.client) == ("q", "t", "c")
-
-
 def test_what_no_file_has() -> None:
     """To be written down, or to go."""
     findings = [
@@ -232,32 +214,6 @@ def item(severity: Severity, gain: int) -> Advice:
     return Advice(
         action="set_clock", severity=severity, gain=gain, advice="a", evidence="e", effect="f"
     )
-
-
-def test_severity_goes_before_gain() -> None:
-    """No number of messages makes a warning of an error; among equals more messages count more."""
-    scores = [
-        item(severity, gain).score
-        for severity in (INFO, WARNING, ERROR)
-        for gain in (-1, 10, 10_000, 10**18)
-    ]
-    assert scores == sorted(set(scores))
-    assert scores[-1] == 299.0
-    row = item(ERROR, 9).row(3)
-    assert sorted(row) == sorted(ADVICE.names)
-    assert (row["rank"], row["score"], row["action"]) == (3, 210.0, "set_clock")
-
-
-def test_what_findings_have_in_common() -> None:
-    """The worst severity, the sums, and the fields of a place."""
-    findings = [
-        Finding(kind="x", severity=INFO, router="a", messages=3, bytes=4),
-        Finding(kind="x", severity=ERROR, bridge="b", messages=None, bytes=1),
-    ]
-    assert worst_of(findings) == ERROR
-    assert (messages_of(findings), bytes_of(findings)) == (3, 5)
-    assert place_of(findings[0], "router", "vpn") == {"router": "a", "vpn": None}
-    assert place_of(findings[1])["bridge"] == "b"
 
 
 def test_an_endpoint_that_blocks() -> None:
@@ -369,18 +325,6 @@ def test_who_waits_for_a_topic() -> None:
     ]
     here = context(*waiting)
     assert [one.client for one in here.wanted.elsewhere(("a", "x"), "fares/eu")] == ["one", "two"]
-
-
-def test_words(edge: Make) -> None:
-    """Lists, places and bridges in a sentence; a filter's dialect shows in its wildcards."""
-    assert {dialect_of(text) for text in ("a/+", "a/#", "$share/g/a")} == {MQTT}
-    assert {dialect_of(text) for text in ("a/*", "#share/g/a")} == {SMF}
-    assert listed(["a", "b", "a"]) == "a, b"
-    assert listed("abcde") == "a, b, c and 2 more"
-    assert at(("edge", None)) == "edge/?"
-    assert bridge_named(edge("a/x", "b/y")) == "bridge fares (a/x to b/y)"
-    assert bridge_of(finding("x", "a/x > b/y", bridge="q")) == "bridge q (a/x to b/y)"
-    assert bridge_of(finding("x", "b/y", bridge="q")) == "bridge q (b/y)"
 
 
 def test_idle_subscriptions() -> None:

@@ -386,20 +386,6 @@ def _held(store: DigestStore) -> list[int]:
     ]
 
 
-def test_a_batch_counts_once(tmp_path: Path) -> None:
-    """A batch that is run again, by this process or the next, adds nothing."""
-    store = DigestStore(tmp_path)
-    assert store.taken("rows") == -1
-    assert store.add("rows", 0, {"paths": _table(1), "uses": _table()})
-    assert not store.add("rows", 0, {"paths": _table(1)})
-    assert store.add("messages", 0, {"paths": _table(2)})
-    again = DigestStore(tmp_path)
-    assert not again.add("rows", 0, {"paths": _table(1)})
-    assert again.add("rows", 1, {"paths": _table(3)})
-    assert _held(again) == [1, 2, 3]
-    assert again.files("uses") == []
-
-
 def test_what_a_crash_left_is_no_part_of_it(tmp_path: Path) -> None:
     """A file that was written and never named in the manifest goes, and its batch is taken when it comes again."""
     DigestStore(tmp_path).add("rows", 0, {"paths": _table(1)})

@@ -11,7 +11,6 @@ import pytest
 
 from vpnrouter.errors import OperationError
 from vpnrouter.report.inventory import (
-    Inventory,
     SetAside,
     Span,
     look_at_all,
@@ -201,13 +200,6 @@ def test_a_file_that_does_not_tell_its_times_is_read(
     assert take_inventory([tmp_path]).times() == (None, None)
 
 
-def test_times_of_nothing() -> None:
-    """An inventory without files has no times and no events that are always recorded."""
-    nothing = Inventory(files=(), set_aside=())
-    assert nothing.times() == (None, None)
-    assert nothing.always() == frozenset()
-
-
 def test_always_is_what_all_files_say(tracefiles: ModuleType, tmp_path: Path) -> None:
     """An event that one writer records of picked messages only is not always recorded."""
     for part, events in ((1, "discard,reject"), (2, "discard,expire")):
@@ -276,10 +268,3 @@ def test_ranges() -> None:
     for wrong in ("..", "1h", ""):
         with pytest.raises(OperationError, match="not a range"):
             parse_range(wrong, NOW)
-
-
-def test_days() -> None:
-    """The dates whose files can hold rows of the span: the end itself does not belong to it."""
-    whole = parse_range("2026-02-28..2026-03-01", NOW)
-    assert whole.days() == ("2026-02-28", "2026-02-28")
-    assert Span().days() == (None, None)

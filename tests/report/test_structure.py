@@ -193,12 +193,6 @@ def test_a_hub_with_a_ring() -> None:
     assert [way.pairs for way in found.redundant_links] == [3]
 
 
-def test_nothing_at_all() -> None:
-    """An empty mesh has an empty structure."""
-    found = structure([], [])
-    assert (found.vpns, found.pairs, found.edges, found.findings) == ([], [], [], [])
-
-
 def largest(graph: nx.Graph[int], part: set[int]) -> int:
     """Size of the largest part that `part` of a graph falls into."""
     return max(len(one) for one in nx.connected_components(graph.subgraph(part)))
@@ -320,21 +314,6 @@ def test_pairs_that_get_a_second_way(seed: int) -> None:
     assert best.pairs >= 0.8 * could, f"seed {seed}"
 
 
-def test_a_chain_becomes_a_ring() -> None:
-    """One link from end to end helps everybody, and nothing is left to propose."""
-    mesh = Mesh([], edge_rows([(at, at + 1, 10, "b") for at in range(5)]))
-    (way,) = second_links(mesh)
-    assert {way.one[0], way.other[0]} == {"r00000", "r00005"}
-    assert (way.pairs, way.messages, way.rows) == (15, 50, (0, 1, 2, 3, 4))
-    assert not way.beside
-
-
-def test_two_message_vpns() -> None:
-    """All that can be had is a second link beside the first."""
-    (way,) = second_links(Mesh([], edge_rows([(0, 1, 3, "b")])))
-    assert (way.pairs, way.beside) == (1, True)
-
-
 def test_around_an_articulation_point() -> None:
     """Two rings that meet in one place: a link from ring to ring leads around it."""
     arcs = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 2)]
@@ -402,11 +381,6 @@ def test_more_ways_than_a_float_can_count() -> None:
     assert all(0.0 <= share <= 1.0 for share in found.places + found.rows)
     middle = found.places[3 * 650]
     assert middle == pytest.approx(found.places[3 * 650 + 1] * 2, rel=0.02)
-
-
-def test_no_bridges() -> None:
-    """Nothing leads anywhere."""
-    assert centrality(Mesh(node_rows(3), [])) == ([0.0, 0.0, 0.0], [], 0)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -158,8 +158,3 @@ DAY = 86_400 * SECOND
 def test_the_width_is_usual_and_fits(span_ns: int, width_ns: int) -> None:
     """The shortest usual stretch of which at most 60 cover the span, 30 days at the most."""
     assert width_for(span_ns) == width_ns
-
-
-def test_a_smaller_number_of_stretches_can_be_asked_for() -> None:
-    """Eight ticks over 20 minutes are five minutes apart."""
-    assert width_for(20 * 60 * SECOND, 8) == 5 * 60 * SECOND

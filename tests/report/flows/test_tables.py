@@ -523,12 +523,3 @@ def test_tables_are_bounded(
     assert tables["lengths"] == made["lengths"]
     # The first of the changes that are left is a down, whose up is not known.
     assert picked(tables["links"], "up_ns", "down_ns") == [(30, None)]
-
-
-def test_empty_tables_have_their_columns(spark: SparkSession, digest_of: DigestOf) -> None:
-    """Without a row in any digest there is none in any table."""
-    found = flows(spark, {name: digest_of(name, []) for name in ROWS}, [])
-    assert (found.topic_count, len(found.tables)) == (0, len(STAGES) * 2)
-    for name, table in found.tables.items():
-        assert table.num_rows == 0, name
-        assert table.schema.equals(to_arrow_schema(getattr(schema, name.upper()))), name

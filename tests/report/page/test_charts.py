@@ -223,16 +223,6 @@ def test_the_busiest_have_curves(node: Make, edge: Make) -> None:
     assert (drawn[0].total, drawn[0].peak) == ("20", "10 in 100 ns")
 
 
-def test_no_rates_no_curves(node: Make) -> None:
-    """Without rows there is nothing, and no error."""
-    contents = contents_of(node, [], [])
-    rates = rates_of(contents, ShapeIndex(contents.nodes, []))
-    assert (rates.columns, bridge_curves(contents, rates, ShapeIndex(contents.nodes, []))) == (
-        0,
-        [],
-    )
-
-
 def test_a_curve_spans_its_box() -> None:
     """The greatest value touches the top, none the floor."""
     line, area = curve_paths([0, 5, 10], 10, 300.0, 40.0)

@@ -160,19 +160,6 @@ def test_as_many_shapes_as_data_up_to_the_bound(node: Make, edge: Make, drawn: D
     assert len({arrow.path for arrow in drawing.arrows}) == 2_000
 
 
-DEMO = ["edge/blue", "edge/green", "core/yellow", "core/green"]
-
-
-def demo(node: Make, edge: Make) -> tuple[Rows, Rows]:
-    """What the report of `vpnrouter demo` draws: two routers, and a bridge each way."""
-    nodes = [node(*name.split("/"), ingress=336_776, delivered=110_000) for name in DEMO]
-    edges = [
-        edge("edge/blue", "core/yellow", bridge="from-blue", messages=90_226),
-        edge("core/yellow", "edge/blue", bridge="from-yellow", messages=12_000),
-    ]
-    return nodes, edges
-
-
 def blocks(drawing: Drawing) -> list[tuple[str, tuple[float, float, float, float]]]:
     """The labels of bridges as rectangles: letters of 12 pixels, 0.6 of that wide at least."""
     found = []
@@ -209,13 +196,6 @@ def overlaps(drawing: Drawing) -> list[str]:
     return found
 
 
-def test_labels_of_the_demo(node: Make, edge: Make, drawn: Draw) -> None:
-    """Both bridges have their label, and it lies on nothing."""
-    drawing = drawn(*demo(node, edge))
-    assert overlaps(drawing) == []
-    assert len(blocks(drawing)) == 2
-
-
 @pytest.mark.parametrize("number", range(30))
 def test_labels_lie_on_nothing(node: Make, edge: Make, drawn: Draw, number: int) -> None:
     """Small meshes of any shape: no label is on another, on a card or on a router's name; nearly all are there."""
@@ -248,12 +228,6 @@ def test_crowded_boxes_part(seed: int) -> None:
     draw = np.random.default_rng(seed)
     extent = draw.uniform(40, 300, (120, 2))
     assert overlapping(separate_boxes(draw.uniform(0, 500, (120, 2)), extent), extent) == 0
-
-
-def test_boxes_on_one_spot_part() -> None:
-    """Even boxes that begin at the very same place."""
-    extent = np.full((9, 2), 50.0)
-    assert overlapping(separate_boxes(np.zeros((9, 2)), extent), extent) == 0
 
 
 def test_boxes_that_do_not_touch_stay() -> None:
@@ -319,14 +293,6 @@ def test_the_head_ends_where_the_line_points() -> None:
     assert 5 < math.dist(end, curve[3]) < 20
 
 
-def test_on_curve_runs_from_start_to_end() -> None:
-    """At 0 the start, at 1 the end, at 0.5 between."""
-    (curve,) = route([(LEFT, RIGHT)], [False])
-    assert on_curve(curve, 0.0) == curve[0]
-    assert on_curve(curve, 1.0) == curve[3]
-    assert 200 < on_curve(curve, 0.5)[0] < 300
-
-
 def test_texts_stand_clear_of_their_line() -> None:
     """Above a level line, beside an upright or slanting one, on the side that leans up."""
     level, falling, rising = route(
@@ -383,11 +349,6 @@ def test_names_seen_together_do_not_overlap() -> None:
                 assert apart_x > 0 or abs(y - other_y) > LABEL_SIZE * unit * 0.9
 
 
-def test_a_small_drawing_shows_all() -> None:
-    """Where nothing is scaled down every name is seen."""
-    assert visible_until([(0.0, 0.0, "a"), (1.0, 0.0, "b")], [1.0, 1.0], unit=1.0) == [1.0, 1.0]
-
-
 Sizes = dict[str, tuple[float, float]]
 
 
@@ -427,22 +388,6 @@ def test_traffic_flows_to_the_right() -> None:
         at = place(sizes, [(source, sink, 5.0), (sink, source, 1.0)])
         assert at[source][0] + 300 < at[sink][0]
         assert abs(at[source][1] - at[sink][1]) < 1
-
-
-def test_nothing_and_the_unlinked_have_places() -> None:
-    """No boxes give no places; boxes without links stand beside each other."""
-    assert place({}, []) == {}
-    sizes = dict.fromkeys("abc", (100.0, 80.0))
-    assert boxes_overlap(sizes, place(sizes, [("a", "a", 1.0)])) == []
-
-
-@pytest.mark.slow
-def test_hundreds_of_routers_are_placed() -> None:
-    """A large mesh too has a place of its own for every box."""
-    sizes = {f"r{n}": (150.0, 100.0) for n in range(520)}
-    links = [(f"r{n}", f"r{n // 3}", 1.0) for n in range(1, 520)]
-    at = place(sizes, links)
-    assert boxes_overlap(sizes, at) == []
 
 
 @pytest.mark.parametrize("points", [1, 2, 3, 40])

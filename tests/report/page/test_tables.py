@@ -148,12 +148,6 @@ def test_cells_of_findings_stand_under_their_heading(mesh_30: Contents) -> None:
         assert all(column < len(sheet.headings) for column in sheet.choices)
 
 
-def test_empty_tables(mesh_30: Contents) -> None:
-    """Nothing in, nothing out."""
-    bare = Contents(nodes=mesh_30.nodes, edges=[])
-    assert [len(sheet.rows) for sheet in sheets_of(bare)] == [0] * 7
-
-
 def test_the_worst_findings_are_shown(mesh_30: Contents) -> None:
     """Errors first, and of too many the least severe are left out."""
     one = mesh_30.findings[0]

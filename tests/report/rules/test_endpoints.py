@@ -234,12 +234,3 @@ def test_far_above_the_mean_is_skewed(
     """Two and a half times; of two partitions nine tenths in one. What chance gives is none."""
     found = skewed_partitions([load(partitions, most, messages)])
     assert [one.value for one in found] == ([] if value is None else [pytest.approx(value)])
-
-
-def test_the_sentence_names_the_partition() -> None:
-    """And its share."""
-    (found,) = skewed_partitions([load(4, 900, 1_000)])
-    assert (found.kind, found.severity, found.endpoint) == ("skewed_partition", "warning", "q")
-    assert found.detail == (
-        "Partition 2 of q in a/x took 90.0 % of 1,000 messages, 3.6 times the mean of 4 partitions."
-    )

@@ -45,15 +45,6 @@ def test_links_that_go_down_all_the_time_flap(link_row: MakeRow, downs: tuple[fl
     assert (found.first_ns, found.last_ns) == (int(downs[0] * 1e9), int((downs[-1] + 10) * 1e9))
 
 
-def test_the_sentence_says_how_often(link_row: MakeRow) -> None:
-    """In all, and when it was worst."""
-    (found,) = flapping_links([link_row(up, down) for up, down in spans(0, 100, 200, 20_000)])
-    assert found.detail == (
-        "The link of bridge way from a/x to b/y went down and came back 4 times in 5.6 hours,"
-        " 3 of them within 60.0 minutes."
-    )
-
-
 @pytest.mark.parametrize(
     "ups",
     [
@@ -195,13 +186,6 @@ def test_publishers_that_pause_do_not_end_a_stall() -> None:
     row = flow([*range(10), 12, 15, 18], range(8))
     (found,) = stalled_bridges([row], ALL, [], NONE, WIDTH)
     assert (found.first_ns, found.last_ns) == (8 * WIDTH, 19 * WIDTH)
-
-
-def test_each_stall_is_told() -> None:
-    """Of one bridge."""
-    row = flow(range(30), [*range(5), *range(10, 20)])
-    found = stalled_bridges([row], ALL, [], NONE, WIDTH)
-    assert [one.first_ns for one in found] == [5 * WIDTH, 20 * WIDTH]
 
 
 @pytest.mark.parametrize(
