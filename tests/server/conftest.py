@@ -50,8 +50,6 @@ collect_ignore = [] if build_kind() == "pure" else ["test_planted_faults.py"]
 PATIENCE_S = 20.0
 """How long a test waits for what it expects; only a failing one waits that long."""
 
-OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
-
 
 @pytest.fixture(scope="session")
 def kit() -> ModuleType:

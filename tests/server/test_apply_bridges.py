@@ -95,34 +95,6 @@ def mesh(running: Any, client_of: Any, port: Any) -> Any:
     return run
 
 
-async def test_other_bridges_are_left_alone(mesh: Any, configured: Any, port: Any) -> None:
-    """A change of one bridge leaves the link, the time up and the counters of another one as they are."""
-
-    def text(location: str, heartbeat: int = 1000) -> str:
-        changed = f"remote_connection: {{heartbeat_interval: {heartbeat}}}"
-        return core({"one": bridge(location, changed), "two": bridge(location, topics='"b/>"')})
-
-    async with mesh(text) as it:
-        one, two = it.node.bridges
-        links = [runner.half.link for runner in it.node.bridges]
-        since = two.record.up_since_ns, two.record.state_since_ns
-        await it.publisher.publish("b/1", b"x")
-        await it.hear(1)
-        links[1].tally()
-        counted = two.record.counters.data_rx_msg_count
-        (line,) = it.node.reload(
-            configured(text(f"127.0.0.1:{port(it.edge, 'link')}", 2000), "core")
-        )
-        assert line.endswith(".heartbeat_interval: 1000 -> 2000 (reconnects after draining)")
-        await until(lambda: one.half is not None and one.half.link is not links[0])
-        await until(in_sync(it.node))
-        assert it.node.bridges == [one, two]
-        assert two.half.link is links[1]
-        assert (two.record.up_since_ns, two.record.state_since_ns) == since
-        assert two.record.counters.data_rx_msg_count == counted == 1
-        assert two.record.failures == 0
-
-
 async def test_subscriptions_under_load(mesh: Any, configured: Any, port: Any) -> None:
     """While subscriptions come and go, no message is lost that is matched before and after."""
 

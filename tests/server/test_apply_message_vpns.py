@@ -359,3 +359,43 @@ def start(config: Any) -> tuple[Any, SpoolService]:
     router = build_router(config, 7, b"")
     router.tick(1_000_000_000, 1_700_000_000_000_000_000)
     return router, SpoolService(router, MemoryStore(bytes(16)), config)
+
+
+def test_without_traces(configured: Any) -> None:
+    """Without a trace block, or with one switched off, nothing is sampled."""
+    vpns = "msg_vpns: {blue: {}}\n"
+    for text in (vpns, "trace: {directory: ./t, sample: 1.0, enabled: false}\n" + vpns):
+        router = build_router(configured(text), 7, b"s")
+        assert not router.context.tracing
+        assert router.context.sampler.rate == 0.0
+
+
+def test_client_certificate_rules_arrive(configured: Any) -> None:
+    """Where certificates log clients in, their rules are those that were written; else there are none."""
+    text = """
+msg_vpns:
+  blue:
+    authentication:
+      client_cert:
+        enabled: true
+        username_source: subject-alternate-name
+        max_chain_depth: 1
+        validate_date_enabled: false
+  green:
+    authentication: {client_cert: {max_chain_depth: 1}}
+"""
+    vpns = build_router(configured(text), 7, b"s").vpns
+    rules = vpns["blue"].credentials.client_cert
+    assert rules is not None
+    assert rules.username_source == "subject-alternate-name"
+    assert (rules.max_chain_depth, rules.validate_date_enabled) == (1, False)
+    assert vpns["green"].credentials.client_cert is None
+
+
+def test_a_router_does_not_tell_where_its_ids_come_from(configured: Any) -> None:
+    """Two routers that say the same of themselves, incarnation and all, give other ids."""
+    config = configured("msg_vpns: {blue: {}}")
+    one, same, other = (build_router(config, 7, secret) for secret in (b"a", b"a", b"b"))
+    assert one.context.ids.high == other.context.ids.high
+    numbers = [router.context.ids.new_message_id() for router in (one, same, other)]
+    assert numbers[0] == numbers[1] != numbers[2]

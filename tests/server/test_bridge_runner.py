@@ -20,16 +20,6 @@ from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.server.net import dial
 from vpnrouter.server.net.dial import Connector, shown_address, transport_of
 
-EDGE = """
-listeners:
-  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
-  - {protocol: link, bind: "127.0.0.1:0"}
-msg_vpns:
-  blue:
-    authentication: {basic: {enabled: false}}
-    client_profiles: {default: {allow_bridge_connections_enabled: ALLOWED}}
-"""
-
 CORE = """
 listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: yellow}]
 msg_vpns:
@@ -37,16 +27,15 @@ msg_vpns:
     authentication: {basic: {enabled: false}}
     bridges:
       from-blue:
-        enabled: ENABLED
         remote_authentication: {basic: {client_username: core}}
         remote_msg_vpns: [{name: blue, location: "LOCATION"}]
         remote_subscriptions: ["weather/>"]
 """
 
 
-def core(location: str, enabled: str = "true") -> str:
+def core(location: str) -> str:
     """The router with the bridge."""
-    return CORE.replace("LOCATION", location).replace("ENABLED", enabled)
+    return CORE.replace("LOCATION", location)
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -54,44 +43,6 @@ async def until(true: Callable[[], bool]) -> None:
     with trio.fail_after(20):
         while not true():  # noqa: ASYNC110 - a state tells nobody that it changed
             await trio.sleep(0.01)
-
-
-async def test_up_and_down(running: Any, client_of: Any, port: Any) -> None:
-    """The record follows the link: in sync with its remote's name, and why it is down after."""
-    async with running(EDGE.replace("ALLOWED", "true"), "edge") as edge:
-        location = f"127.0.0.1:{port(edge, 'link')}"
-        async with running(core(location), "core") as node:
-            record = node.bridges[0].record
-            await until(lambda: record.inbound_state is Inbound.READY_IN_SYNC)
-            assert (record.remote_router_name, record.remote_address) == ("edge", location)
-            assert record.inbound_failure_reason == ""
-            subscriber, publisher = await client_of(node), await client_of(edge)
-            await subscriber.connect("s")
-            await subscriber.subscribe("#")
-            await publisher.connect("p")
-            await publisher.publish("weather/1", b"rain")
-            assert await subscriber.payload() == b"rain"
-            (link,) = edge.book.serving.values()
-            link.goodbye(0x98, "503 Disconnected By Administrator")
-            await until(lambda: record.failures == 1)
-            await until(lambda: record.inbound_state is Inbound.READY_IN_SYNC)
-            await publisher.publish("weather/2", b"sun")
-            assert await subscriber.payload() == b"sun"
-            assert record.counters is not None
-        await until(lambda: not edge.book.serving)
-        assert edge.router.vpns["blue"].subscription_count == 0
-
-
-async def test_a_refusal_is_kept(running: Any, port: Any) -> None:
-    """A refused bridge keeps the reason and does not hammer the remote; it is told once on either side."""
-    async with running(EDGE.replace("ALLOWED", "false"), "edge") as edge:
-        text = core(f"127.0.0.1:{port(edge, 'link')}")
-        async with running(text, "core") as node:
-            record = node.bridges[0].record
-            await until(lambda: record.failures > 0)
-            assert record.inbound_failure_reason == "403 Bridge Connections Not Allowed"
-            await trio.sleep(0.3)
-            assert edge.router.logins_refused == 1
 
 
 @pytest.mark.parametrize(
@@ -112,16 +63,6 @@ async def test_remotes_that_cannot_be_reached(running: Any, location: str, reaso
         assert record.inbound_failure_reason.startswith(reason)
 
 
-async def test_a_bridge_that_is_switched_off(running: Any, port: Any) -> None:
-    """A bridge that is disabled dials nobody."""
-    async with running(EDGE.replace("ALLOWED", "true"), "edge") as edge:
-        location = f"127.0.0.1:{port(edge, 'link')}"
-        async with running(core(location, "false"), "core") as node:
-            await until(lambda: node.bridges[0].record.inbound_state is Inbound.DISABLED)
-            await trio.sleep(0.1)
-            assert edge.book.serving == {}
-
-
 @pytest.mark.parametrize(
     ("syntax", "topic", "asked"),
     [
@@ -135,17 +76,6 @@ def test_subscriptions_in_the_link_s_dialect(syntax: str, topic: str, asked: lis
     """MQTT filters become what matches the same topics in `*` `>` dialect."""
     written = Bridge.model_validate({"topic_syntax": syntax, "remote_subscriptions": [topic]})
     assert sorted(text for _, text in subscriptions(written)) == asked
-
-
-def test_subscription_flags() -> None:
-    """Deliver-always and the deliver-to-one priority go with each filter."""
-    written = Bridge.model_validate(
-        {
-            "remote_deliver_to_one_priority": "p2",
-            "remote_subscriptions": ["a", {"topic": "b", "deliver_always_enabled": True}],
-        }
-    )
-    assert subscriptions(written) == [(4, "a"), (5, "b")]
 
 
 async def test_an_address_that_swallows_everything(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,53 +184,10 @@ def test_back_to_the_better_one(cross: Any, seed: int) -> None:
 # -- connect ---------------------------------------------------------------------------------------
 
 
-class Served:
-    """Keeps the sockets that are to be served."""
-
-    def __init__(self) -> None:
-        self.added: list[Any] = []
-
-    def add(self, sock: socket.socket, connection: object) -> None:
-        self.added.append((sock, connection))
-
-    def set_clocks(self) -> None:
-        self.added.append("clocks")
-
-
-def connector(served: Served) -> Connector:
+def connector() -> Connector:
     """A connector without a router; nothing here is served."""
     nobody: Any = None
-    host: Any = served
-    return Connector(nobody, host, nobody)
-
-
-async def test_a_plain_connection() -> None:
-    """An address is connected to without a look-up, told in between, and handed to the host."""
-    served = Served()
-    made = connector(served)
-    told: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        sock = await made.open("127.0.0.1", port, None, lambda: told.append("resolved"))
-        assert isinstance(sock, socket.socket)
-        assert told == ["resolved"]
-        assert sock.getpeername() == ("127.0.0.1", port)
-        connection: Any = object()
-        made.set_clocks()
-        made.serve(sock, connection)
-        assert served.added == ["clocks", (sock, connection)]
-        await made.drop(sock)
-        assert sock.fileno() == -1
-
-
-async def test_nobody_there() -> None:
-    """A port that nobody listens at is named with its address, IPv6 in brackets."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-        with pytest.raises(OperationError) as told:
-            await connector(Served()).open("127.0.0.1", port, None, lambda: None)
-        assert str(told.value) == f"cannot connect to 127.0.0.1:{port}: Connection refused"
+    return Connector(nobody, nobody, nobody)
 
 
 async def test_a_name_that_hangs(
@@ -313,7 +200,7 @@ async def test_a_name_that_hangs(
 
     monkeypatch.setattr(trio.to_thread, "run_sync", never)
     with pytest.raises(OperationError) as told:
-        await connector(Served()).open("no-such-host.invalid", 1, None, lambda: None)
+        await connector().open("no-such-host.invalid", 1, None, lambda: None)
     assert str(told.value) == "cannot look up no-such-host.invalid: no answer within 10 s"
 
 
@@ -338,7 +225,7 @@ async def test_an_address_that_never_answers(
 
     monkeypatch.setattr(dial.trio.socket, "socket", silent)
     with pytest.raises(OperationError) as told:
-        await connector(Served()).open("192.0.2.1", 5, None, lambda: None)
+        await connector().open("192.0.2.1", 5, None, lambda: None)
     assert str(told.value) == "cannot connect to 192.0.2.1:5: no answer within 10 s"
     assert [sock.closed for sock in made] == [True]
 

@@ -358,7 +358,7 @@ def test_back_with_another_configuration(
     """A remote that comes back and lets the bridge in no more says why, and so does the bridge's side."""
     two = bridged()
     two.edge.stop()
-    two.core.says("VPN_BRIDGING_LINK_DOWN")
+    two.core.says("down: 503 Service Unavailable")
     two.forget_lines()
     changed = two.documents["edge"]
     change(changed)
