@@ -20,6 +20,7 @@ from vpnrouter.config.load import load
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
+from vpnrouter.core.guaranteed.flow import Flow
 from vpnrouter.core.guaranteed.unit_of_work import SYNCED, CompletionCallback
 from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
@@ -181,6 +182,25 @@ def stored(configured: Callable[..., RouterConfig]) -> Iterator[Callable[..., St
     yield run
     for one in opened:
         one.close()
+
+
+class Hand(Flow):
+    """A consumer that keeps what it gets."""
+
+    def room(self) -> int:
+        return self.window - len(self.unacked)
+
+    def send(self, message_id: int, message: Message, count: int) -> None:
+        """Keep it."""
+
+    def unbound(self, reason: str) -> None:
+        """Nothing is to be done."""
+
+
+@pytest.fixture
+def hand() -> type[Hand]:
+    """A consumer of an endpoint: `hand(endpoint, NAME, WINDOW)`."""
+    return Hand
 
 
 class Client:

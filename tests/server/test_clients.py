@@ -19,7 +19,6 @@ from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.clients import (
     NOTHING,
     Clients,
-    Counted,
     counted_by,
     holder_of,
     publisher_of,
@@ -301,14 +300,6 @@ def _page_s(clients: Clients) -> float:
 
 
 # -- client rows -----------------------------------------------------------------------------------
-
-
-def test_since() -> None:
-    """What was counted since, by reason; what did not go on is left out."""
-    base = Counted(1, 10, 2, 20, {"a": 1, "b": 1}, {"c": 5})
-    now = Counted(4, 40, 2, 20, {"a": 1, "b": 3}, {"c": 6, "d": 1})
-    assert now.since(base) == Counted(3, 30, 0, 0, {"b": 2}, {"c": 1, "d": 1})
-    assert now.since(NOTHING) == now
 
 
 @pytest.mark.parametrize(

@@ -144,13 +144,6 @@ async def test_rules_for_the_remotes_certificate(
         assert "\n" not in str(caught.value)
 
 
-async def test_an_address_that_the_certificate_does_not_name(works: Works, door: Any) -> None:
-    """The name of a host does not do for its address."""
-    async with door(tls_of(works.issue("s.pem", "localhost"))) as opened:
-        with pytest.raises(OperationError, match=r"IP address mismatch, .* '127\.0\.0\.1'"):
-            await dialled(opened.port, host="127.0.0.1", ca=works.ca)
-
-
 @pytest.mark.parametrize("host", ["", ".x"])
 async def test_what_is_no_host_name(works: Works, door: Any, host: str) -> None:
     """A name that no certificate could hold is one clear error."""

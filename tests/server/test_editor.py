@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.candidate import candidate, pack_document
+from vpnrouter.config.candidate import candidate
 from vpnrouter.config.document_values import copy_plain, digest_of
 from vpnrouter.config.load import load, read
 from vpnrouter.config.overlay_disk import OverlayDisk
@@ -384,22 +384,6 @@ async def test_a_directory_that_cannot_be_synced(
         assert len(one.node.addresses) == 2
 
 
-async def test_an_address_that_is_refused(edited: Any) -> None:
-    """Nothing of the change is in force, and nothing is written."""
-
-    def listen(document: Plain) -> None:
-        document["msg_vpns"]["blue"]["max_subscription_count"] = 8
-        document["listeners"].append({"protocol": "link", "bind": "192.0.2.1:5"})
-
-    async with edited() as one:
-        value = one.value
-        with pytest.raises(OperationError, match=r"cannot listen on 192\.0\.2\.1:5"):
-            await one.editor.edit(listen, "ann")
-        assert one.value == value
-        assert one.files() == []
-        await one.set(9)
-
-
 async def test_a_crash_between_writing_and_renaming(edited: Any, monkeypatch: Any) -> None:
     """What is left of it is not read, and the next change writes over it."""
     async with edited() as one:
@@ -441,27 +425,6 @@ def write(disk: OverlayDisk, text: bytes) -> None:
     """Let it have this text."""
     disk.stage(text)
     disk.swap()
-
-
-def test_written_anew(tmp_path: Path) -> None:
-    """Directories are made; nothing is left of the one before; nobody else may read it."""
-    path = tmp_path / "a" / "b" / "overlay.yaml"
-    disk = OverlayDisk(str(path))
-    write(disk, b"one")
-    assert [one.name for one in path.parent.iterdir()] == ["overlay.yaml"]
-    write(disk, b"two")
-    assert path.read_bytes() == b"two"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [one.name for one in path.parent.iterdir()] == ["overlay.yaml"]
-
-
-def test_staged_and_dropped(tmp_path: Path) -> None:
-    """Nothing is left of it."""
-    disk = OverlayDisk(str(tmp_path / "overlay.yaml"))
-    disk.stage(b"one")
-    disk.drop()
-    disk.drop()
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_in_its_place(tmp_path: Path) -> None:
@@ -516,13 +479,6 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: Any) -> None:
     assert stat.S_IMODE((tmp_path / "overlay.yaml").stat().st_mode) == 0o600
 
 
-def test_a_directory_that_is_none(tmp_path: Path) -> None:
-    """It is told."""
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(OperationError, match=r"cannot write .*: Not a directory|File exists"):
-        OverlayDisk(str(tmp_path / "file" / "overlay.yaml")).stage(b"x")
-
-
 # -- candidate -------------------------------------------------------------------------------------
 
 
@@ -571,10 +527,3 @@ def test_one_that_is_refused(standing: Loaded, wrong: Any, said: str) -> None:
     assert found.loaded is None
     assert found.changes == ()
     assert any(one.severity == "error" and said in one.message for one in found.problems)
-
-
-def test_packed() -> None:
-    """What is kept is the document."""
-    document = {"a": [1, 1.5, None, True, "é\u2028"], "b": {}}
-    assert pack_document(document).unpacked() == document
-    assert pack_document(document).digest == digest_of(document)

@@ -212,12 +212,6 @@ def test_a_peer_that_is_refused_again_and_again(capsys: pytest.CaptureFixture[st
     assert rejected("403 Forbidden", 1) == 1
 
 
-def test_say(capsys: pytest.CaptureFixture[str]) -> None:
-    """What has no event name is told without one."""
-    raise_named("", "hello")
-    assert capsys.readouterr().err == "vpnrouter: hello\n"
-
-
 # -- stderr log ------------------------------------------------------------------------------------
 
 
@@ -253,17 +247,6 @@ def test_levels() -> None:
     rig.tell(table.LINK_DOWN)
     rig.tell(table.SPOOL_DOWN)
     assert rig.lines() == ["vpnrouter: CLIENT_CLIENT_CONNECT: x", "vpnrouter: x"]
-
-
-def test_the_form_changes_with_the_settings() -> None:
-    """Each line after a reload is what the settings ask for then."""
-    rig = Rig()
-    rig.tell(table.LINK_UP)
-    rig.settings = Logging.model_validate({"format": "json"})
-    rig.tell(table.LINK_UP)
-    first, second = rig.lines()
-    assert first == "vpnrouter: VPN_BRIDGING_LINK_UP: x"
-    assert json.loads(second)["event"] == "VPN_BRIDGING_LINK_UP"
 
 
 def test_rate_limit() -> None:
@@ -326,16 +309,6 @@ def pipe() -> Iterator[tuple[int, TextIO]]:
     os.close(reading)
     with suppress(BrokenPipeError):
         stream.close()
-
-
-def test_lines_are_written_at_once(pipe: tuple[int, TextIO]) -> None:
-    """Whoever reads has each line when it was written."""
-    reading, stream = pipe
-    writer = LogWriter(lambda: stream)
-    writer.write("one")
-    writer.write("zwei ä")
-    assert os.read(reading, 100).decode() == "one\nzwei ä\n"
-    assert (writer.waiting, writer.lost) == (0, 0)
 
 
 def test_nobody_reads(pipe: tuple[int, TextIO], monkeypatch: pytest.MonkeyPatch) -> None:

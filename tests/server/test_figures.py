@@ -19,20 +19,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.status import Rate, status_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
-from vpnrouter.core.guaranteed.flow import Flow
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import TotalsSum
 from vpnrouter.management import meters as vpn_meters
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics import source as module
-from vpnrouter.management.metrics.families import BOUNDS_S, BridgeFigures, Durations
+from vpnrouter.management.metrics.families import BOUNDS_S, Durations
 from vpnrouter.management.metrics.source import (
-    BEHIND,
-    FIRST,
     Figures,
     bridge_figures,
-    higher,
     process_figures,
 )
 from vpnrouter.management.server_hooks import ServerHooks
@@ -169,16 +165,6 @@ def test_counts_of_a_bridge_do_not_go_back() -> None:
     assert not list(numbers.bridges(lambda _: False))
 
 
-def test_which_counts_do_not_go_back() -> None:
-    """They stand together in a row."""
-    assert BridgeFigures._fields[FIRST:BEHIND] == (
-        *("failures", "messages", "size", "control_messages", "control_size"),
-        *("delivered", "offered", "discarded_rx", "discarded_tx"),
-    )
-    assert higher((1, 5), (2, 4)) == (2, 5)
-    assert higher({"a": 1}, {"b": 2}) == {"a": 1, "b": 2}
-
-
 def test_ages_of_a_bridge() -> None:
     """Never is no age."""
     status = OneBridge().shown
@@ -222,19 +208,6 @@ TEXT = "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>], max_msg_spool_usage
 SECOND = 1_000_000_000
 
 
-class Hand(Flow):
-    """A consumer that keeps what it gets."""
-
-    def room(self) -> int:
-        return self.window - len(self.unacked)
-
-    def send(self, message_id: int, message: Any, count: int) -> None:
-        """See Flow.send."""
-
-    def unbound(self, reason: str) -> None:
-        """See Flow.unbound."""
-
-
 def endpoint_of(one: Any) -> Any:
     """The queue."""
     return one.router.vpns["blue"].endpoints[QUEUE, "q"]
@@ -262,7 +235,7 @@ def test_numbers(stored: Any) -> None:
     assert (shown.ingress_disabled, shown.egress_disabled, shown.consumers) == (0, 0, 0)
 
 
-def test_oldest_of_what_consumers_have(stored: Any) -> None:
+def test_oldest_of_what_consumers_have(stored: Any, hand: Any) -> None:
     """A message that a consumer keeps is still the oldest."""
     one = stored(TEXT)
     for number in range(3):
@@ -270,7 +243,7 @@ def test_oldest_of_what_consumers_have(stored: Any) -> None:
     endpoint = endpoint_of(one)
     first = oldest_id(endpoint)
     assert first == endpoint.browse(0, 1)[0].msg_id
-    flow = Hand(endpoint, "c", 2)
+    flow = hand(endpoint, "c", 2)
     endpoint.bind(flow, CONSUME, CONSUME)
     one.commit()
     assert len(flow.unacked) == 2

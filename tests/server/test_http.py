@@ -1,17 +1,14 @@
-"""Connections of the management API: who waits makes room, HTTP/1.1 alone is spoken, faults stay where they are."""
+"""Connections of the management API: who waits makes room, faults stay where they are."""
 
 import contextlib
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
-import trustme
 from starlette.requests import ClientDisconnect
 
 from vpnrouter import limits
@@ -27,16 +24,14 @@ PATIENCE_S = 20
 
 
 class Application:
-    """Answers at once, or for /slow when it is told to; says which HTTP it was asked by."""
+    """Answers at once, or for /slow when it is told to."""
 
     def __init__(self) -> None:
         self.asked = trio.Event()
         self.answering = trio.Event()
-        self.kinds: list[tuple[str, str]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """See the ASGI specification."""
-        self.kinds.append((scope["type"], scope.get("http_version", "")))
         if scope["path"] == "/slow":
             self.asked.set()
             await self.answering.wait()
@@ -58,12 +53,11 @@ async def serving(
     sock: socket.socket,
     app: Any,
     most: int = 100,
-    tls: Any = None,
     barrier: FaultBarrier | None = None,
 ) -> AsyncIterator[Callable[[], Awaitable[trio.SocketStream]]]:
     """Serves in this trio run; yields a function that opens a connection, closed at the end."""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(serve_http, sock, tls, most, app, barrier or a_barrier())
+        nursery.start_soon(serve_http, sock, None, most, app, barrier or a_barrier())
         made: list[trio.SocketStream] = []
 
         async def connected() -> trio.SocketStream:
@@ -125,38 +119,6 @@ async def test_who_just_came_is_not_put_out(listening: socket.socket) -> None:
             assert b" 200 " in await answer_to(stream)
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        b"Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABk\r\n",
-        (
-            b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-        ),
-    ],
-    ids=["h2c", "websocket"],
-)
-async def test_no_upgrade(listening: socket.socket, fields: bytes) -> None:
-    """Whoever asks for another protocol gets its answer in this one, and the connection goes on."""
-    app = Application()
-    request = GET.replace(b"\r\n\r\n", b"\r\n" + fields + b"\r\n")
-    async with serving(listening, app) as connected:
-        stream = await connected()
-        for _ in range(2):
-            assert (await answer_to(stream, request)).startswith(b"HTTP/1.1 200 ")
-    assert app.kinds == [("http", "1.1")] * 2
-
-
-async def test_http_2_by_prior_knowledge(listening: socket.socket, capsys: Any) -> None:
-    """It is a request that is none; the router says nothing of its own failing."""
-    async with serving(listening, Application()) as connected:
-        frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"
-        said = await answer_to(await connected(), frames + b"\0\0\x01\x01\x05\0\0\0\x01\x82")
-        assert not said.startswith(b"\0")
-        assert b" 200 " in await answer_to(await connected())
-    assert capsys.readouterr().err == ""
-
-
 async def test_slow_readers_that_go_while_they_are_answered(
     listening: socket.socket, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,36 +143,6 @@ async def test_slow_readers_that_go_while_they_are_answered(
                 await stream.aclose()
         await trio.testing.wait_all_tasks_blocked(0.05)
     assert not capfd.readouterr().err
-
-
-async def test_tls(listening: socket.socket) -> None:
-    """With a context the same is served over TLS; a context put in its place serves new connections."""
-    authority = trustme.CA()
-    old, new = authority.issue_cert("localhost"), authority.issue_cert("localhost")
-    tls = SimpleNamespace(context=server_context(old))
-    app = Application()
-    async with serving(listening, app, tls=tls) as connected:
-        for certificate in (old, new):
-            tls.context = server_context(certificate)
-            client = ssl.create_default_context()
-            authority.configure_trust(client)
-            stream = trio.SSLStream(
-                await connected(), client, server_hostname="localhost", https_compatible=True
-            )
-            assert (await answer_to(stream)).startswith(b"HTTP/1.1 200 ")
-            shown = ssl.DER_cert_to_PEM_cert(stream.getpeercert(binary_form=True))
-            assert shown.encode().split() == certificate.cert_chain_pems[0].bytes().split()
-            await stream.aclose()
-        # Somebody who does not speak TLS is closed, and the next is served.
-        async with await connected() as plain:
-            assert b"200 " not in await answer_to(plain)
-
-
-def server_context(certificate: trustme.LeafCert) -> ssl.SSLContext:
-    """The context of a listener that shows `certificate`."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate.configure_cert(context)
-    return context
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import contextlib
 import os
 import resource
 import socket
-import ssl
 import subprocess
 import sys
 import textwrap
@@ -13,43 +12,26 @@ from typing import Any
 
 import pytest
 import trio
-import trustme
 
 from vpnrouter.config.listeners import Listener
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError
-from vpnrouter.management.status.bridges import NONE, backlog_of, oldest_age_ms
+from vpnrouter.management.status.bridges import oldest_age_ms
 from vpnrouter.server.net import tls
-from vpnrouter.server.net.descriptors import SpareDescriptor, raise_limit
+from vpnrouter.server.net.descriptors import raise_limit
 from vpnrouter.server.net.listeners import (
     MqttAcceptor,
     bind,
     bind_all,
     keyed,
-    served,
-    shown_address,
 )
-from vpnrouter.server.net.reactor import Reactor, peer_text
-from vpnrouter.server.net.tls import linger, shake_hands
+from vpnrouter.server.net.reactor import Reactor
+from vpnrouter.server.net.tls import linger
 from vpnrouter.trace.recorder import Recorder
 
 OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
-
-
-@pytest.mark.parametrize(
-    ("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]"), ("0.0.0.0", "0.0.0.0")]
-)
-def test_bind(host: str, shown: str) -> None:
-    """An address is bound and listens, non-blocking; it is shown with the port chosen."""
-    with bind(host, 0) as sock:
-        assert sock.getblocking() is False
-        assert shown_address(sock) == f"{shown}:{sock.getsockname()[1]}"
-        with socket.create_connection(
-            ("::1" if ":" in host else "127.0.0.1", sock.getsockname()[1])
-        ):
-            pass
 
 
 def test_both_families_on_one_port() -> None:
@@ -134,25 +116,7 @@ def test_alike_listeners_are_counted() -> None:
     assert list(found.values()) == [first, other, second]
 
 
-def test_what_is_served_in_answer() -> None:
-    """A listener that is disabled is left out, and counts all the same."""
-    off = listener("mqtt", "127.0.0.1:0", enabled=False)
-    on = listener("mqtt", "127.0.0.1:0")
-    assert [str(key) for key in served([off, on])] == ["[mqtt 127.0.0.1:0 #2]"]
-
-
 # -- handshake -------------------------------------------------------------------------------------
-
-
-def contexts(*, trusted: bool) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """A server's and a client's context."""
-    authority = trustme.CA()
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(server)
-    client = ssl.create_default_context()
-    if trusted:
-        authority.configure_trust(client)
-    return server, client
 
 
 async def pair() -> tuple[trio.SocketStream, trio.SocketStream]:
@@ -163,32 +127,6 @@ async def pair() -> tuple[trio.SocketStream, trio.SocketStream]:
         one = await trio.open_tcp_stream(*listening.getsockname())
         other, _ = await listening.accept()
     return one, trio.SocketStream(other)
-
-
-@pytest.mark.parametrize("trusted", [True, False])
-async def test_the_alert_leaves(trusted: bool) -> None:
-    """A client that refuses the certificate says so before it gives up."""
-    server, client = contexts(trusted=trusted)
-    ours, theirs = await pair()
-    causes: list[BaseException | None] = []
-
-    async def shake(stream: trio.SSLStream[trio.SocketStream]) -> None:
-        try:
-            await shake_hands(stream)
-        except trio.BrokenResourceError as error:
-            causes.append(error.__cause__)
-
-    with trio.fail_after(20):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(shake, trio.SSLStream(ours, server, server_side=True))
-            nursery.start_soon(shake, trio.SSLStream(theirs, client, server_hostname="localhost"))
-    assert len(causes) == (0 if trusted else 2)
-    if not trusted:
-        assert isinstance(causes[0], ssl.SSLCertVerificationError)
-        assert isinstance(causes[1], ssl.SSLError)
-        assert causes[1].reason == "TLSV1_ALERT_UNKNOWN_CA"
-    for stream in (ours, theirs):
-        await stream.aclose()
 
 
 @pytest.mark.parametrize("talks", [True, False])
@@ -289,37 +227,7 @@ def test_no_descriptor_is_left() -> None:
     reactor.close_all()
 
 
-def test_a_spare() -> None:
-    """The spare releases its descriptor to refuse one connection, and has one again afterwards."""
-    sock = bind("127.0.0.1", 0)
-    spare = SpareDescriptor()
-    peer = socket.create_connection(sock.getsockname())
-    spare.refuse(sock)
-    with contextlib.suppress(ConnectionResetError):
-        assert peer.recv(1) == b""
-    spare.refuse(sock)
-    spare.close()
-    spare.close()
-    peer.close()
-    sock.close()
-
-
 # -- acceptor --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("address", "text"),
-    [
-        (("192.0.2.1", 1883), "192.0.2.1"),
-        (("2001:db8::1", 1883, 0, 0), "2001:db8::1"),
-        ("", ""),
-        (b"\0local", ""),
-        ((), ""),
-    ],
-)
-def test_peer_text(address: object, text: str) -> None:
-    """The address without its port; nothing for a local socket."""
-    assert peer_text(address) == text
 
 
 # -- backlog ---------------------------------------------------------------------------------------
@@ -347,9 +255,3 @@ def test_ages(stored: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("vpnrouter.core.guaranteed.endpoint.Endpoint.browse", broken)
     assert oldest_age_ms([q, p]) == -1
-
-
-def test_no_bridge() -> None:
-    """Nobody takes from any queue."""
-    assert backlog_of(None) is NONE
-    assert NONE.names == ""

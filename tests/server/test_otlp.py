@@ -2,7 +2,6 @@
 
 import logging
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,10 +17,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from vpnrouter import __version__
 from vpnrouter.bridges.bridge import Inbound
-from vpnrouter.config.trace import Otlp, Trace
+from vpnrouter.config.trace import Otlp
 from vpnrouter.errors import OperationError
 from vpnrouter.server.otlp import SDK_LOGGER, OtlpThread, SpanFactory, open_exporter
-from vpnrouter.server.traces import check_traces
 from vpnrouter.trace import events
 from vpnrouter.trace.parquet import table
 from vpnrouter.trace.recorder import Context, Recorder
@@ -152,9 +150,12 @@ def rows(count: int, traced: bool = True) -> Any:
 
 
 def test_spans_reach_the_collector(
-    collector: Callable[..., Collector], sender: Callable[..., Sender]
+    collector: Callable[..., Collector],
+    sender: Callable[..., Sender],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With name, resource, ids, attributes and the headers of the configuration; untraced rows do not."""
+    """With name, resource, ids, attributes and the headers of the configuration alone; untraced rows do not."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,host.name=h")
     there = collector()
     here = sender(there.port, headers={"authorization": "Bearer abc"})
     here.thread.offer(rows(700))
@@ -202,19 +203,6 @@ def test_a_collector_that_is_down_costs_spans_and_one_line(
     assert here.said.empty()
 
 
-def test_a_refusal_is_named(
-    collector: Callable[..., Collector], sender: Callable[..., Sender]
-) -> None:
-    """A collector that answers 401 loses the spans at once, and the line says so."""
-    there = collector()
-    there.status = 401
-    here = sender(there.port)
-    here.thread.offer(rows(1))
-    assert "401" in here.said.get(timeout=PATIENCE_S)
-    assert here.stop()
-    assert here.thread.status().lost == 1
-
-
 def test_a_slow_collector_fills_the_queue_and_no_more(
     collector: Callable[..., Collector], sender: Callable[..., Sender]
 ) -> None:
@@ -255,13 +243,14 @@ def test_the_sdk_writes_no_lines_of_its_own(
     sender: Callable[..., Sender],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What it logs is kept for the one line, and no handler is left when the thread has ended."""
+    """A refusal loses the spans at once and is named in one line, and no handler is left when the thread has ended."""
     there = collector()
-    there.status = 500
+    there.status = 401
     here = sender(there.port)
     here.thread.offer(rows(1))
-    here.said.get(timeout=PATIENCE_S)
+    assert "401" in here.said.get(timeout=PATIENCE_S)
     assert here.stop()
+    assert here.thread.status().lost == 1
     assert capsys.readouterr() == ("", "")
     assert here.thread._word not in logging.getLogger(SDK_LOGGER).handlers
 
@@ -289,13 +278,6 @@ def test_rows_that_make_no_sense_cost_themselves(
     status = here.thread.status()
     assert (status.sent, status.dropped_rows, status.waiting_rows) == (44, 256, 0)
     assert "a defect" in status.last_error
-
-
-def test_without_the_sdk_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line that says what to install."""
-    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    with pytest.raises(OperationError, match=r"install '\.\[otel\]'"):
-        open_exporter(Otlp())
 
 
 def test_what_the_sdk_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,19 +363,6 @@ async def test_a_message_over_a_bridge_is_one_trace(
     assert traces_in(tmp_path) - {None} == {span.trace_id.hex() for span in spans.values()}
 
 
-def test_without_the_sdk_a_router_does_not_start(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is missing is told in one line before anything is bound; without spans nothing is asked for."""
-    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
-    trace = Trace(directory=str(tmp_path), otlp=Otlp(enabled=True))
-    with pytest.raises(OperationError, match=r"install '\.\[otel\]'"):
-        check_traces(trace)
-    check_traces(trace.model_copy(update={"enabled": False}))
-    check_traces(Trace(directory=str(tmp_path)))
-    check_traces(None)
-
-
 # -- otlp spans ------------------------------------------------------------------------------------
 
 
@@ -432,17 +401,3 @@ def test_the_kinds() -> None:
         assert read.kind == same
         assert read.parent is None
         assert read.status.status_code == StatusCode.UNSET
-
-
-def test_the_resource_is_router_and_vpn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing that stands in the environment; there is one object for each VPN."""
-    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,host.name=h")
-    factory = SpanFactory("edge", "1.2")
-    resource = factory.resource("blue")
-    assert dict(resource.attributes) == {
-        "service.name": "edge",
-        "service.instance.id": "blue",
-        "service.version": "1.2",
-    }
-    assert factory.resource("blue") is resource
-    assert factory.resource("green") is not resource

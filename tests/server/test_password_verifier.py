@@ -8,7 +8,6 @@ import pytest
 import trio
 import trio.testing
 
-from vpnrouter import limits
 from vpnrouter.config.secrets import hash_password, verify_password
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.router import Router
@@ -127,31 +126,3 @@ async def test_a_login_that_has_gone_is_not_verified(
     assert right.code == 0
     assert hashed == [b"right"]
     assert len(router.verifications) == 0
-
-
-@pytest.mark.parametrize("peer", ["192.0.2.1", "198.51.100.7"], ids=["same address", "another"])
-async def test_a_flood_of_wrong_logins(
-    routed: Any, monkeypatch: pytest.MonkeyPatch, peer: str
-) -> None:
-    """A right login is verified before 400 wrong ones that wait, even from their own address."""
-    order: list[bytes] = []
-
-    def counted(stored: str, given: bytes) -> bool:
-        order.append(given)
-        return verify_password(stored, given)
-
-    monkeypatch.setattr(password_verifier, "verify_password", counted)
-    router = routed(HASH)
-    wrong = [Login(router, f"x{number}", b"no", "192.0.2.1") for number in range(400)]
-    async with trio.open_nursery() as nursery:
-        verifier = PasswordVerifier(router, nursery)
-        verifier.start_waiting()
-        right = Login(router, "u", b"right", peer)
-        verifier.start_waiting()
-        await answered([right])
-        assert right.code == 0
-        assert order.index(b"right") <= THREADS + 1
-        for login in wrong:
-            login.connection.lost("gone")
-    assert len(router.verifications) == 0
-    assert limits.LOGIN_FAILURES_OF_ADDRESS < 400

@@ -14,7 +14,7 @@ from vpnrouter.bridges.counters import Counters
 from vpnrouter.core.guaranteed import refusals, unit_of_work
 from vpnrouter.core.guaranteed.counters import EndpointCounters
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
+from vpnrouter.core.guaranteed.flow import ACCEPTED
 from vpnrouter.core.guaranteed.unit_of_work import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import TopicError
@@ -38,19 +38,6 @@ TWO = (
     " reject_msg_to_sender_on_discard_behavior: always}},"
     " topic_endpoints: {t: {}}, replay_logs: {log: {ingress_enabled: false}}}}"
 )
-
-
-class Hand(Flow):
-    """A consumer that keeps what it gets."""
-
-    def room(self) -> int:
-        return self.window - len(self.unacked)
-
-    def send(self, message_id: int, message: Message, count: int) -> None:
-        """See Flow.send."""
-
-    def unbound(self, reason: str) -> None:
-        """See Flow.unbound."""
 
 
 @pytest.fixture
@@ -134,11 +121,11 @@ async def test_messages(one: Any, queues: Queues) -> None:
     assert queues.payload("blue", "q", third.msg_id + 1) is None
 
 
-async def test_consumers(one: Any, queues: Queues) -> None:
+async def test_consumers(one: Any, queues: Queues, hand: Any) -> None:
     """What they hold is shown with them and is left alone."""
     await publish(one, b"1", b"2", b"3")
     endpoint = one.router.vpns["blue"].endpoints[0, "q"]
-    flow = Hand(endpoint, "reader", 1)
+    flow = hand(endpoint, "reader", 1)
     endpoint.bind(flow, CONSUME, CONSUME)
     with trio.fail_after(20):
         while not flow.unacked:
@@ -254,7 +241,7 @@ async def test_replay(stored: Any) -> None:
     )
 
 
-async def test_highest_and_last_message(one: Any, queues: Queues, stored: Any) -> None:
+async def test_highest_and_last_message(one: Any, queues: Queues, stored: Any, hand: Any) -> None:
     """The highest id is of what is in the queue now, the last spooled one of what came last, be it gone or not."""
 
     def shown() -> tuple[int, int, int]:
@@ -274,7 +261,7 @@ async def test_highest_and_last_message(one: Any, queues: Queues, stored: Any) -
     queues = Queues(one.router, one.spooling.spool)
     assert shown() == (first, second, second)
     endpoint = one.router.vpns["blue"].endpoints[0, "q"]
-    flow = Hand(endpoint, "reader", 10)
+    flow = hand(endpoint, "reader", 10)
     endpoint.bind(flow, CONSUME, CONSUME)
     with trio.fail_after(20):
         while len(flow.unacked) < 2:

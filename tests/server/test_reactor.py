@@ -29,7 +29,6 @@ from vpnrouter.server.net.reactor import (
     DIRECT_SHARE,
     HEAVY_BYTES,
     SPOOL_SHARE,
-    Acceptor,
     Reactor,
 )
 from vpnrouter.trace.recorder import Recorder
@@ -157,12 +156,6 @@ def stage() -> Iterator[Stage]:
     made = Stage()
     yield made
     made.close()
-
-
-def test_a_round_with_nothing_to_do(stage: Stage) -> None:
-    """Nothing ready is False at once, without waiting."""
-    assert stage.reactor.round() is False
-    assert len(stage.reactor) == 0
 
 
 def test_a_round_may_wait(stage: Stage) -> None:
@@ -428,12 +421,6 @@ def test_close_all(stage: Stage) -> None:
     assert stage.vpn.clients == {}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(address)
-
-
-def test_an_acceptor_must_be_somebody_s() -> None:
-    """The base class makes no connections."""
-    with pytest.raises(AssertionError):
-        Acceptor().accepted("192.0.2.1")
 
 
 # -- reactor share ---------------------------------------------------------------------------------

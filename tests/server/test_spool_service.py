@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import trio
 
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
 from vpnrouter.core.guaranteed.endpoint_settings import SESSION
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, SYNCED, CompletionCallback
-from vpnrouter.core.message import Message
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.spool import committer as module
@@ -34,16 +32,6 @@ if TYPE_CHECKING:
 
 
 ONE = "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>]}}}}"
-OFF = "guaranteed_msging: {enabled: false}\n"
-
-
-def test_without_guaranteed_messages(configured: Any, tmp_path: Path) -> None:
-    """There is no spool, and no directory for one."""
-    config = configured(OFF + ONE)
-    router = build_router(config, 7, bytes(16))
-    assert open_spool(router, config) is None
-    assert router.context.spool is None
-    assert not (tmp_path / "data-here").exists()
 
 
 def test_a_restore_that_was_cut_off(configured: Any, tmp_path: Path) -> None:
@@ -65,16 +53,6 @@ def test_what_waits_is_told(stored: Any, capsys: pytest.CaptureFixture[str]) -> 
     one = stored(ONE)
     assert capsys.readouterr().err == "vpnrouter: 3 messages wait in the spool\n"
     assert one.spooling.spool.usage == one.router.vpns["blue"].spooled_bytes > 0
-
-
-def test_what_was_not_committed(stored: Any, tmp_path: Path) -> None:
-    """A close commits it."""
-    one = stored(ONE)
-    one.spooling.spool.ledger.put(keys.retained("blue", b"x"), b"row")
-    one.close()
-    store = RocksStore(tmp_path / "data-here" / "spool", create=False)
-    assert store.get(keys.retained("blue", b"x")) == b"row"
-    store.close()
 
 
 def test_damage(configured: Any, tmp_path: Path) -> None:
@@ -146,22 +124,6 @@ async def test_a_session_outlives_the_router(running: Any, client_of: Any, store
         client = await client_of(node)
         assert await lasting(client, clean_start=False)
         assert await client.payload() == b"1"
-
-
-async def test_without_a_reactor(configured: Any, stored: Any) -> None:
-    """Commits are heard of in a trio run as well."""
-    one = stored(ONE)
-    one.spooling.serve_with(None)
-    message = Message(b"a/1", b"1", b"")
-    message.persistent = True
-    message.qos = 1
-    one.spooling.spool.publish(one.router.vpns["blue"], message, one, 0)
-    one.spooling.committer.step()
-    with trio.fail_after(20):
-        while not one.told:
-            one.spooling.committer.step()
-            await trio.sleep(0.001)
-    assert one.told == [SPOOLED]
 
 
 # -- committer -------------------------------------------------------------------------------------

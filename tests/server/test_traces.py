@@ -7,14 +7,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import trio
 
 from vpnrouter import limits
 from vpnrouter.config.trace import Trace
 from vpnrouter.errors import OperationError
 from vpnrouter.management.live_traces import LEASE_NS, LiveTraces, TraceFilter
 from vpnrouter.server import traces
-from vpnrouter.server.traces import each_of, terms_of
+from vpnrouter.server.traces import terms_of
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace import events, parquet
 from vpnrouter.trace.recorder import Context, Recorder
@@ -28,52 +27,6 @@ def rows(directory: Path) -> list[dict[str, Any]]:
     for path in sorted(directory.glob("date=*/router=here/part-*.parquet")):
         found += pq.ParquetFile(path).read().to_pylist()
     return sorted(found, key=lambda row: row["ts_ns"])
-
-
-async def test_what_was_recorded_is_there_after_the_stop(
-    running: Any, client_of: Any, tmp_path: Path
-) -> None:
-    """A router that stops hands over what it recorded to the last event, in complete files alone."""
-    text = f"""
-listeners: [{{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}]
-trace: {{directory: {tmp_path}/traces, sample: 1.0}}
-msg_vpns: {{blue: {{authentication: {{basic: {{enabled: false}}}}}}}}
-"""
-    async with running(text) as node:
-        client = await client_of(node)
-        await client.connect("c")
-        await client.subscribe("a/#")
-        for number in range(10):
-            await client.publish(f"a/{number}", bytes(number))
-        for number in range(10):
-            assert await client.payload() == bytes(number)
-    events = rows(tmp_path / "traces")
-    assert [row["topic"] for row in events if row["event"] == "ingress"] == [
-        f"a/{number}" for number in range(10)
-    ]
-    assert [row["size_bytes"] for row in events if row["event"] == "deliver"] == list(range(10))
-    assert {row["client"] for row in events} == {"c"}
-    assert "subscribe" in {row["event"] for row in events}
-    assert not list((tmp_path / "traces").rglob(".*"))
-
-
-@pytest.mark.slow
-async def test_files_appear_while_the_router_runs(
-    running: Any, client_of: Any, tmp_path: Path
-) -> None:
-    """With a rotation of one second a file is complete soon after, without a stop."""
-    text = f"""
-listeners: [{{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}]
-trace: {{directory: {tmp_path}/traces, sample: 1.0, rotation: {{max_seconds: 1}}}}
-msg_vpns: {{blue: {{authentication: {{basic: {{enabled: false}}}}}}}}
-"""
-    async with running(text) as node:
-        client = await client_of(node)
-        await client.connect("c")
-        await client.publish("a", b"x")
-        with trio.fail_after(20):
-            while not rows(tmp_path / "traces"):  # noqa: ASYNC110 - a file tells nobody
-                await trio.sleep(0.1)
 
 
 def old_file(directory: Path, router: str = "here") -> Path:
@@ -138,29 +91,23 @@ def written(**given: Any) -> Trace:
     return Trace.model_validate({"directory": "t", **given})
 
 
-def test_without_tracing() -> None:
-    """No block, or one that is switched off."""
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({}, (True, True)),
+        ({"always": []}, (False, False)),
+        ({"always": ["discard"]}, (True, False)),
+        ({"always": ["reject"]}, (False, True)),
+    ],
+)
+def test_always(given: dict[str, Any], wanted: tuple[bool, bool]) -> None:
+    """What is told of messages that are not traced; by default a traceparent counts, and none is added."""
     assert terms_of(None, 1) is None
     assert terms_of(written(enabled=False), 1) is None
-
-
-def test_by_default() -> None:
-    """Discards and rejects are told, a traceparent counts, none is added."""
-    terms = terms_of(written(), 1)
-    assert terms is not None
-    assert (terms.discards, terms.rejects) == (True, True)
-    assert (terms.honours, terms.emits, terms.filters) == (True, False, [])
-
-
-@pytest.mark.parametrize(
-    ("always", "wanted"),
-    [([], (False, False)), (["discard"], (True, False)), (["reject"], (False, True))],
-)
-def test_always(always: list[str], wanted: tuple[bool, bool]) -> None:
-    """What is told of messages that are not traced."""
-    terms = terms_of(written(always=always), 1)
+    terms = terms_of(written(**given), 1)
     assert terms is not None
     assert (terms.discards, terms.rejects) == wanted
+    assert (terms.honours, terms.emits, terms.filters) == (True, False, [])
 
 
 def test_the_rest() -> None:
@@ -363,41 +310,3 @@ def test_without_tracing_in_trace_tap() -> None:
     assert (look.mark, look.tracing) == (5, False)
     assert live.tails == 0
     assert live.status() is None
-
-
-def test_each_observer_is_told() -> None:
-    """The collector's thread and the tap."""
-    told: list[Any] = []
-    each_of(None, told.append, told.append)("x")  # type: ignore[arg-type]
-    assert told == ["x", "x"]
-
-
-async def test_a_running_router(running: Any, client_of: Any, port: Any, tmp_path: Path) -> None:
-    """A message that is traced is seen within a second or two, without waiting for a file."""
-    import httpx
-
-    text = f"""
-listeners:
-  - {{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}
-  - {{protocol: http, bind: "127.0.0.1:0"}}
-trace: {{directory: {tmp_path}/traces, sample: 1.0}}
-msg_vpns: {{blue: {{authentication: {{basic: {{enabled: false}}}}}}}}
-"""
-    async with running(text) as node:
-        base = f"http://127.0.0.1:{port(node, 'http')}"
-        client = await client_of(node)
-        await client.connect("c")
-        async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=20) as web:
-            asked = "/vpnrouter/v1/traces?topic=a/*&event=ingress"
-            with trio.fail_after(20):
-                while not (meta := (await web.get(asked)).json()["meta"])["tracing"]:  # noqa: ASYNC110
-                    await trio.sleep(0.05)
-                await client.publish("a/1", b"x")
-                await client.publish("b/1", b"x")
-                rows: list[Any] = []
-                while not rows:
-                    answer = (await web.get(f"{asked}&after={meta['mark']}")).json()
-                    rows, meta = answer["data"], answer["meta"]
-                    await trio.sleep(0.05)
-    assert [(row["topic"], row["router"]) for row in rows] == [("a/1", "here")]
-    assert meta["missed"] == 0
