@@ -61,6 +61,7 @@ CASES = [
     # Topics that no literal of the dialect can say.
     (">", "smf", ["a//b"], ["c/d/e"], ["a/*/b"]),
     (">", "smf", ["a/b*"], ["c/d"], ["a/*"]),
+    (">", "smf", ["a/x*/a/a", "a/x*/a/ab"], ["a/a/a/a"], ["a/*/a/ab", "a/x**/a/a"]),
     ("#", "mqtt", ["a/b+c"], ["c/d"], ["a/+"]),
     (">", "smf", ["!a/b"], ["c/d/e"], ["*/b"]),
     (">", "smf", ["#share/g/b"], ["c/d"], ["*/g/b"]),

@@ -44,7 +44,7 @@ def narrower(
     first = _Part.of(whole, wanted, unwanted)
     if first is None:
         return []
-    parts = _spelled_out(whole, _split(whole, [first], most), most)
+    parts = _spelled_out(whole, _split(whole, [first], most), unwanted, most)
     if len({topic for part in parts for topic in part.wasted}) == len(unwanted):
         return []
     prefix = filter_[: len(filter_) - len(whole.text)]
@@ -193,8 +193,12 @@ def _grouped(used: list[Levels], keys: list[str], room: int) -> Iterator[list[li
     yield groups
 
 
-def _spelled_out(whole: Filter, parts: list[_Part], most: int) -> list[_Part]:
-    """Replace wildcards by their values where these are few: a wildcard would match more than is used."""
+def _spelled_out(whole: Filter, parts: list[_Part], unwanted: list[str], most: int) -> list[_Part]:
+    """Replace wildcards by their values where these are few: a wildcard would match more than is used.
+
+    A value that no literal can say has a wildcard of its own, which may match more of `unwanted` than the part did:
+    that part stays as it is.
+    """
     todo = sorted(parts, key=lambda part: part.used)
     done: list[_Part] = []
     while todo:
@@ -206,13 +210,12 @@ def _spelled_out(whole: Filter, parts: list[_Part], most: int) -> list[_Part]:
             if kind in (LITERAL, REST, ALL) or not 1 < len(values) <= min(FEW, room):
                 continue
             made = [
-                _Part.of(
-                    whole, [topic for topic in part.used if topic[index] == value], part.wasted
-                )
+                _Part.of(whole, [topic for topic in part.used if topic[index] == value], unwanted)
                 for value in sorted(values)
             ]
             best = [one for one in made if one is not None]
-            if len(best) == len(made):
+            more = {topic for each in best for topic in each.wasted} - set(part.wasted)
+            if len(best) == len(made) and not more:
                 break
             best = []
         if best:
