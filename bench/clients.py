@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 
@@ -21,9 +22,13 @@ _FENCE = 1 << 31
 
 
 def connect(
-    dialect: Dialect, address: tuple[str, int], client: str, source: str = ""
+    dialect: Dialect,
+    address: tuple[str, int],
+    client: str,
+    source: str = "",
+    tls: ssl.SSLContext | None = None,
 ) -> socket.socket:
-    """A logged-in client, its socket still blocking. `source` is the local address to use."""
+    """A logged-in client, its socket still blocking. `source` is the local address to use; with `tls` over TLS."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         sock.settimeout(HANDSHAKE_SECONDS)
@@ -31,7 +36,7 @@ def connect(
             sock.bind((source, 0))
         sock.connect(address)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        dialect.greet(sock, client)
+        sock = dialect.greet(sock, client, tls)
     except BaseException:
         sock.close()
         raise
@@ -40,12 +45,18 @@ def connect(
 
 @contextlib.contextmanager
 def clients(
-    dialect: Dialect, address: tuple[str, int], count: int, name: str
+    dialect: Dialect,
+    address: tuple[str, int],
+    count: int,
+    name: str,
+    tls: ssl.SSLContext | None = None,
 ) -> Iterator[list[socket.socket]]:
     """`count` logged-in clients, closed on leaving."""
     with contextlib.ExitStack() as stack:
         yield [
-            stack.enter_context(contextlib.closing(connect(dialect, address, f"{name}-{number}")))
+            stack.enter_context(
+                contextlib.closing(connect(dialect, address, f"{name}-{number}", tls=tls))
+            )
             for number in range(count)
         ]
 
@@ -102,7 +113,10 @@ class _Listener:
         self.rest = b""
 
     def take(self) -> None:
-        chunk = self.sock.recv(1 << 16)
+        try:
+            chunk = self.sock.recv(1 << 16)
+        except ssl.SSLWantReadError:
+            return
         if not chunk:
             raise ConnectionError("the broker closed a subscriber's connection")
         messages, used = self.dialect.split(self.rest + chunk)

@@ -97,7 +97,9 @@ def _measure(
     contenders: list[Product] = []
     for product in products:
         if not isinstance(product, Vpnrouter):
-            contenders += [] if scenario.only_ours else [product]
+            contenders += (
+                [] if scenario.only_ours or scenario.access not in product.accesses else [product]
+            )
         elif scenario.variants is not None:
             contenders += scenario.variants(product)
         else:

@@ -12,13 +12,25 @@ from typing_extensions import override
 
 from bench.dialects import MQTT
 from bench.processes import accepts, free_port, running, wait_until
-from bench.products import Product, Site, directory, find, first_line
+from bench.products import (
+    CERTIFICATE,
+    KEY,
+    MQTT_BY,
+    Access,
+    Product,
+    Site,
+    certify,
+    directory,
+    find,
+    first_line,
+)
 
 
 class Mosquitto(Product):
     """Eclipse mosquitto and its own bridge."""
 
     name = "mosquitto"
+    accesses = frozenset(Access)
 
     @override
     def missing(self) -> str:
@@ -30,9 +42,17 @@ class Mosquitto(Product):
 
     @override
     @contextlib.contextmanager
-    def single(self, core: int | None) -> Iterator[Site]:
-        with directory(self.name) as folder, self._broker(folder, core, "") as (port, pid, took):
-            yield Site(MQTT, ("127.0.0.1", port), ("127.0.0.1", port), [pid], core, [took])
+    def single(self, core: int | None, access: Access = Access.PLAIN) -> Iterator[Site]:
+        with directory(self.name) as folder:
+            tls = certify(folder) if access is Access.TLS else None
+            more = {
+                Access.TLS: f"certfile {folder / CERTIFICATE}\nkeyfile {folder / KEY}\n",
+                # 2.0.11 does not start with WebSocket listeners alone.
+                Access.WEBSOCKET: f"protocol websockets\nlistener {free_port()} 127.0.0.1\n",
+            }.get(access, "")
+            with self._broker(folder, core, more) as (port, pid, took):
+                address = ("127.0.0.1", port)
+                yield Site(MQTT_BY[access], address, address, [pid], core, [took], tls)
 
     @override
     @contextlib.contextmanager

@@ -11,13 +11,24 @@ from typing_extensions import override
 
 from bench.dialects import NATS
 from bench.processes import accepts, free_port, running, wait_until
-from bench.products import Product, Site, directory, find, first_line
+from bench.products import (
+    CERTIFICATE,
+    KEY,
+    Access,
+    Product,
+    Site,
+    certify,
+    directory,
+    find,
+    first_line,
+)
 
 
 class NatsServer(Product):
     """nats-server and its leaf nodes."""
 
     name = "nats"
+    accesses = frozenset({Access.PLAIN, Access.TLS})
 
     @override
     def missing(self) -> str:
@@ -33,9 +44,16 @@ class NatsServer(Product):
 
     @override
     @contextlib.contextmanager
-    def single(self, core: int | None) -> Iterator[Site]:
-        with directory(self.name) as folder, self._broker(folder, core, "") as (port, pid, took):
-            yield Site(NATS, ("127.0.0.1", port), ("127.0.0.1", port), [pid], core, [took])
+    def single(self, core: int | None, access: Access = Access.PLAIN) -> Iterator[Site]:
+        with directory(self.name) as folder:
+            tls, more = None, ""
+            if access is Access.TLS:
+                tls = certify(folder)
+                files = f'cert_file: "{folder / CERTIFICATE}", key_file: "{folder / KEY}"'
+                more = f"tls {{ {files} }}\n"
+            with self._broker(folder, core, more) as (port, pid, took):
+                address = ("127.0.0.1", port)
+                yield Site(NATS, address, address, [pid], core, [took], tls)
 
     @override
     @contextlib.contextmanager

@@ -18,7 +18,18 @@ from typing_extensions import override
 
 from bench.dialects import MQTT
 from bench.processes import START_SECONDS, running, tail
-from bench.products import Address, Product, Site, directory, first_line
+from bench.products import (
+    CERTIFICATE,
+    KEY,
+    MQTT_BY,
+    Access,
+    Address,
+    Product,
+    Site,
+    certify,
+    directory,
+    first_line,
+)
 
 _RULES = """\
         client_connect: {exceptions: ["192.0.2.0/24"]}
@@ -45,8 +56,14 @@ _BRIDGE = """\
 """
 
 
+_PROTOCOLS = {Access.TLS: "mqtts", Access.WEBSOCKET: "ws"}
+"""Of its listener; `mqtt` where nothing is said."""
+
+
 class Vpnrouter(Product):
     """This project's router. `sample` is the share of messages that are traced."""
+
+    accesses = frozenset(Access)
 
     def __init__(self, command: str = "", sample: float = 0.01, name: str = "ours") -> None:
         """`command` begins a router when `run CONFIG` is appended; the default is this
@@ -70,11 +87,14 @@ class Vpnrouter(Product):
 
     @override
     @contextlib.contextmanager
-    def single(self, core: int | None) -> Iterator[Site]:
+    def single(self, core: int | None, access: Access = Access.PLAIN) -> Iterator[Site]:
         with directory("vpnrouter") as folder:
-            config = self._config(folder, "edge", "blue", "")
+            tls = certify(folder) if access is Access.TLS else None
+            config = self._config(folder, "edge", "blue", "", access)
+            dialect = MQTT_BY[access]
             with self._router(folder, config, core) as (ports, pid, took):
-                yield Site(MQTT, ports["mqtt"], ports["mqtt"], [pid], core, [took])
+                address = ports[_PROTOCOLS.get(access, "mqtt")]
+                yield Site(dialect, address, address, [pid], core, [took], tls)
 
     @override
     @contextlib.contextmanager
@@ -99,10 +119,16 @@ class Vpnrouter(Product):
                 [first_took, second_took],
             )
 
-    def _config(self, folder: Path, router: str, vpn: str, more: str) -> Path:
+    def _config(
+        self, folder: Path, router: str, vpn: str, more: str, access: Access = Access.PLAIN
+    ) -> Path:
+        tls = ""
+        if access is Access.TLS:
+            tls = f", tls: {{certificate: {folder / CERTIFICATE}, key: {folder / KEY}}}"
         text = (
             f"router:\n  name: {router}\n  data_dir: {folder}/data\nlisteners:\n"
-            f'  - {{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: {vpn}}}\n'
+            f"  - {{protocol: {_PROTOCOLS.get(access, 'mqtt')}, msg_vpn: {vpn},"
+            f' bind: "127.0.0.1:0"{tls}}}\n'
             '  - {protocol: link, bind: "127.0.0.1:0"}\n'
             f"trace:\n  directory: {folder}/traces\n  sample: {self.sample}\n"
             f"msg_vpns:\n  {vpn}:\n    authentication: {{basic: {{enabled: false}}}}\n"

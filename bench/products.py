@@ -8,16 +8,41 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import ssl
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from bench.dialects import Dialect
+from bench.dialects import MQTT, MQTT_OVER_WEBSOCKET, MQTT_WITH_PROPERTIES, Dialect
+from vpnrouter.cli.certs import TrialAuthority
 
 Address = tuple[str, int]
+
+
+class Access(StrEnum):
+    """How the generator's clients reach a broker, and what their messages carry."""
+
+    PLAIN = "plain"
+    """TCP; MQTT 3.1.1, or NATS."""
+    TLS = "tls"
+    WEBSOCKET = "websocket"
+    """MQTT 3.1.1 over WebSocket, a packet in each frame."""
+    PROPERTIES = "properties"
+    """MQTT 5, each message with a content type and a user property."""
+
+
+MQTT_BY = {
+    Access.PLAIN: MQTT,
+    Access.TLS: MQTT,
+    Access.WEBSOCKET: MQTT_OVER_WEBSOCKET,
+    Access.PROPERTIES: MQTT_WITH_PROPERTIES,
+}
+"""The dialect of a broker that speaks MQTT."""
 
 
 @dataclass
@@ -32,12 +57,16 @@ class Site:
     """The core that all its processes are bound to."""
     start_seconds: list[float] = field(default_factory=list)
     """From exec to usable, for each process."""
+    tls: ssl.SSLContext | None = None
+    """With what clients begin TLS, None where they do not."""
 
 
 class Product(Protocol):
     """A broker that can be started."""
 
     name: str
+    accesses: frozenset[Access]
+    """The ways in that it has."""
 
     def missing(self) -> str:
         """Why it cannot run on this machine; empty when it can."""
@@ -45,8 +74,10 @@ class Product(Protocol):
     def version(self) -> str:
         """What it calls itself."""
 
-    def single(self, core: int | None) -> contextlib.AbstractContextManager[Site]:
-        """One broker."""
+    def single(
+        self, core: int | None, access: Access = Access.PLAIN
+    ) -> contextlib.AbstractContextManager[Site]:
+        """One broker, with clients that reach it by `access`."""
 
     def bridged(self, core: int | None) -> contextlib.AbstractContextManager[Site]:
         """Two brokers on the same core; what is published on the first is to reach the second."""
@@ -57,6 +88,20 @@ def directory(name: str) -> Iterator[Path]:
     """A temporary directory, gone on leaving."""
     with tempfile.TemporaryDirectory(prefix=f"bench-{name}-", ignore_cleanup_errors=True) as path:
         yield Path(path)
+
+
+CERTIFICATE = "bench.pem"
+KEY = "bench.key"
+
+
+def certify(folder: Path) -> ssl.SSLContext:
+    """Write `CERTIFICATE` and `KEY` of a broker into `folder`; returns the context of its clients, who trust it."""
+    authority = TrialAuthority(folder, datetime.now(UTC))
+    authority.save()
+    authority.server(Path(CERTIFICATE).stem, [], 30, force=False)
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.check_hostname = False
+    return context
 
 
 def first_line(command: list[str]) -> str:

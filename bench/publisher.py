@@ -1,6 +1,7 @@
 """Publishes at full speed: one burst, sent over and over. Compiled; runs plain as well."""
 
 import socket
+import ssl
 from bisect import bisect_left
 from typing import final
 
@@ -21,6 +22,7 @@ class Publisher:
         "sent_bytes",
         "size",
         "sock",
+        "tried",
         "view",
         "writable",
     )
@@ -44,18 +46,25 @@ class Publisher:
         self.round = 0
         self.sent_bytes = 0
         self.writable = True
+        # TLS wants the bytes again that it could not send.
+        self.tried = 0
 
     def push(self, budget: int) -> int:
         """Sends up to `budget` bytes; returns how many the kernel took."""
         taken = 0
         length = len(self.burst)
         while taken < budget:
-            upto = min(length, self.offset + budget - taken)
+            upto = max(min(length, self.offset + budget - taken), self.tried)
             try:
                 count = self.sock.send(self.view[self.offset : upto])
             except BlockingIOError:
                 self.writable = False
                 break
+            except ssl.SSLWantWriteError:
+                self.tried = upto
+                self.writable = False
+                break
+            self.tried = 0
             taken += count
             self.offset += count
             if self.offset == length:

@@ -173,16 +173,54 @@ class Receiver(Taker):
         return count - gone
 
 
+def unframed(data: bytes) -> tuple[bytes, int]:
+    """What the whole WebSocket frames in `data` carry, and how many bytes they are. Raises ValueError for a frame
+    that is not binary, or masked.
+    """
+    parts: list[bytes] = []
+    at: i64 = 0
+    end: i64 = len(data)
+    while at + 2 <= end:
+        if data[at] != 0x82 or data[at + 1] > 127:
+            raise ValueError(f"not a binary frame of a server: {data[at : at + 8]!r}")
+        size: i64 = data[at + 1]
+        body: i64 = at + 2
+        if size > 125:
+            body += 2 if size == 126 else 8
+            if body > end:
+                break
+            size = 0
+            for place in range(at + 2, body):
+                size = size << 8 | data[place]
+        if body + size > end:
+            break
+        parts.append(data[body : body + size])
+        at = body + size
+    return b"".join(parts), at
+
+
 @final
 class Parser(Taker):
     """Parses every frame: it must be meant for this subscriber, and follow the one before of the same publisher.
 
     `after[publisher][number]` is the number of the message that the subscriber gets next of that publisher;
     `following[publisher]` is the one that it waits for, -1 before the first. `text` says that frames are NATS's,
-    not MQTT's; `extra` is how many bytes of properties stand between topic and payload (MQTT 5).
+    not MQTT's; `extra` is how many bytes of properties stand between topic and payload (MQTT 5); `framed` says that
+    packets come in WebSocket frames.
     """
 
-    __slots__ = ("after", "answer", "destination", "extra", "following", "intruder", "rest", "text")
+    __slots__ = (
+        "after",
+        "answer",
+        "destination",
+        "extra",
+        "following",
+        "framed",
+        "incomplete",
+        "intruder",
+        "rest",
+        "text",
+    )
 
     def __init__(
         self,
@@ -194,6 +232,7 @@ class Parser(Taker):
         *,
         text: bool,
         extra: int,
+        framed: bool,
     ) -> None:
         super().__init__(sock)
         self.destination = destination
@@ -203,11 +242,19 @@ class Parser(Taker):
         self.answer = answer
         self.text = text
         self.extra = extra
+        self.framed = framed
         self.rest = b""
+        self.incomplete = b""
 
     @override
     def absorb(self, buffer: bytearray, count: int) -> int:
-        data = self.rest + buffer[:count]
+        if self.framed:
+            stream = self.incomplete + buffer[:count]
+            packets, used = unframed(stream)
+            self.incomplete = stream[used:]
+            data = self.rest + packets
+        else:
+            data = self.rest + buffer[:count]
         before = self.received
         used = self._lines(data) if self.text else self._packets(data)
         self.rest = data[used:]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from bench import idle, latency, throughput, varied
 from bench.ours import Vpnrouter
-from bench.products import Product
+from bench.products import Access, Product
 
 Row = dict[str, object]
 """Numbers by name, and `faults`: a list of texts, empty when the numbers can be believed."""
@@ -47,6 +47,8 @@ class Scenario:
     columns: tuple[tuple[str, str, float], ...]
     goals: tuple[Goal, ...] = ()
     only_ours: bool = False
+    access: Access = Access.PLAIN
+    """A broker without this way in is left out."""
     variants: Callable[[Vpnrouter], Sequence[Vpnrouter]] | None = None
     """Where our router takes part under several settings: makes them from the one given."""
 
@@ -63,11 +65,10 @@ def _flood(
 
 
 def _varied(
-    load: varied.Load, *, bridged: bool = False
+    load: varied.Load, access: Access = Access.PLAIN, *, bridged: bool = False
 ) -> Callable[[Product, int | None, float], Row]:
     def measure(product: Product, core: int | None, seconds: float) -> Row:
-        start = product.bridged if bridged else product.single
-        with start(core) as site:
+        with product.bridged(core) if bridged else product.single(core, access) as site:
             return _per_core(varied.run(site, load, seconds))
 
     return measure
@@ -177,6 +178,29 @@ SCENARIOS = (
         ),
     ),
     Scenario("256-kib", "1 → 1, 256 KiB", _varied(varied.HUGE), _RATE),
+    *(
+        Scenario(
+            f"{access}{suffix}",
+            f"{title}, {what}",
+            _varied(load, access),
+            _RATE,
+            goals,
+            access=access,
+        )
+        for access, title, goals in (
+            (Access.TLS, "TLS, 1 → 1", (Goal("rate", at_least=2, versus="nats"),)),
+            (
+                Access.WEBSOCKET,
+                "MQTT over WebSocket, 1 → 1",
+                (Goal("rate", at_least=2, versus="mosquitto"),),
+            ),
+            (Access.PROPERTIES, "MQTT 5 with properties, 1 → 1", ()),
+        )
+        for suffix, what, load in (
+            ("", "one topic, 64 B", varied.ONE_TOPIC),
+            ("-at-random", "1,000 topics at random, 64 to 512 B", varied.AT_RANDOM),
+        )
+    ),
     Scenario(
         "bridge-in-turn",
         "two bridged brokers on one core, 1 → 1, 1,000 topics in turn, 64 B",

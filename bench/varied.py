@@ -48,9 +48,9 @@ class Load:
 IN_TURN = Load("in-turn", 1, 1, 1000, False, (64, 64), 2_000_000)
 AT_RANDOM = Load("at-random", 1, 1, 1000, True, (64, 512), 2_000_000)
 MANY_AT_RANDOM = Load("many-at-random", 100, 100, 1000, True, (64, 512), 8_000_000)
+ONE_TOPIC = Load("one-topic", 1, 1, 1, False, (64, 64), 2_000_000)
 LARGE = Load("16-kib", 1, 1, 1, False, (16_384, 16_384), 4_000_000)
 HUGE = Load("256-kib", 1, 1, 1, False, (262_144, 262_144), 4_000_000)
-LOADS = (IN_TURN, AT_RANDOM, MANY_AT_RANDOM, LARGE, HUGE)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,12 @@ def run(site: Site, load: Load, seconds: float) -> Run:
     generator = random.Random(SEED)
     plans = [_plan(load, number, generator) for number in range(load.publishers)]
     with contextlib.ExitStack() as stack:
-        senders = stack.enter_context(clients(dialect, site.publish_to, load.publishers, "pub"))
-        takers = stack.enter_context(clients(dialect, site.subscribe_at, load.subscribers, "sub"))
+        senders = stack.enter_context(
+            clients(dialect, site.publish_to, load.publishers, "pub", site.tls)
+        )
+        takers = stack.enter_context(
+            clients(dialect, site.subscribe_at, load.subscribers, "sub", site.tls)
+        )
         topics = [
             [dialect.topic(topic) for topic in range(number, load.topics, load.subscribers)]
             for number in range(load.subscribers)
@@ -96,7 +100,8 @@ def run(site: Site, load: Load, seconds: float) -> Run:
                 dialect.intruder,
                 dialect.answer,
                 text=dialect.name == "nats",
-                extra=0,
+                extra=dialect.after_topic,
+                framed=dialect.framed,
             )
             for number, taker in enumerate(takers)
         ]
