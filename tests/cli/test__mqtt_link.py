@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trustme
 
-from vpnrouter.cli._mqtt_link import STAMP_BYTES, MqttLink, stamp_of, stamped
+from vpnrouter.cli._mqtt_link import MqttLink, stamp_of
 from vpnrouter.cli._mqtt_options import Broker
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode
@@ -139,13 +139,6 @@ def test_settled(scripted: Any) -> None:
         assert len(link.settle()) == 1
         link.end()
     assert b"".join(heard) == encode(Publish(b"t", b"x"), 5) + b"\xc0\x00"
-
-
-def test_there_and_back() -> None:
-    """What was put in is read again, and the payload follows it."""
-    made = stamped(b"rest", 1_700_000_000_000_000_000)
-    assert stamp_of(made) == 1_700_000_000_000_000_000
-    assert made[STAMP_BYTES:] == b"rest"
 
 
 @pytest.mark.parametrize("payload", [b"", b"@", b"@12 x", b"x@1700000000000000000 ", b"\xff" * 30])

@@ -95,34 +95,6 @@ def test_a_half_that_only_sends() -> None:
 VPN = {"msgVpnName": "blue", "msgVpnConnections": 1, "subscriptionCount": 2, "state": "up"}
 
 
-def tree_bridge(**changes: Any) -> dict[str, Any]:
-    """A bridge of core/yellow that receives from edge/blue."""
-    row = {
-        "bridgeName": "from-edge",
-        "msgVpnName": "yellow",
-        "health": "up",
-        "inboundState": "ready-in-sync",
-        "outboundState": "ready",
-        "inboundFailureReason": "",
-        "remoteRouterName": "edge",
-        "remoteMsgVpnName": "blue",
-        "localQueueName": "",
-        "rxMsgRate": 1_200,
-        "dataRxMsgCount": 34,
-        "remotes": [
-            {
-                "remoteMsgVpnName": "blue",
-                "remoteMsgVpnLocation": "h:1",
-                "connectOrder": 1,
-                "enabled": True,
-                "up": True,
-                "queueBinding": "to-core",
-            }
-        ],
-    }
-    return row | changes
-
-
 def drawn(*routers: RouterView) -> list[str]:
     """The lines."""
     file = io.StringIO()
@@ -134,7 +106,12 @@ def test_both_ends() -> None:
     """A bridge is drawn where it brings messages and where it takes them from."""
     queues = [{"msgVpnName": "blue", "queueName": "to-core", "msgCount": 1_234}]
     edge = RouterView("edge", "http://e", [VPN], (), queues)
-    core = RouterView("core", "http://c", [VPN | {"msgVpnName": "yellow"}], [tree_bridge()])
+    core = RouterView(
+        "core",
+        "http://c",
+        [VPN | {"msgVpnName": "yellow"}],
+        [bridge("from-edge", outboundState="ready", rxMsgRate=1_200)],
+    )
     what = (
         "bridge from-edge, ready-in-sync, both ways, 1,200 messages/s, queue to-core: 1,234 waiting"
     )
@@ -150,7 +127,8 @@ def test_both_ends() -> None:
 
 def test_broken() -> None:
     """What is down has a broken arrow and says why; a router that does not answer too."""
-    row = tree_bridge(
+    row = bridge(
+        "from-edge",
         health="down",
         inboundState="not-ready-connecting",
         outboundState="not-applicable",

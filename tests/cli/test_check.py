@@ -81,11 +81,6 @@ def test_missing_file(tmp_path: Path) -> None:
     assert err == f"{tmp_path}/no.yaml:1:1: cannot read: No such file or directory\n"
 
 
-def test_no_file() -> None:
-    """Without a file the command is used wrongly."""
-    assert check()[0] == 2
-
-
 @pytest.mark.parametrize("accepted", [True, False])
 def test_json(tmp_path: Path, accepted: bool) -> None:
     """--json gives everything on stdout, for programs, with the same exit code."""

@@ -80,24 +80,15 @@ def context(**given: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine may be busy."""
+    """These tests are not about how long anybody waits."""
     monkeypatch.setattr(_completion, "PATIENCE_S", 120.0)
 
 
-"""A busy machine may take its time: these tests are not about how long anybody waits."""
-
-
 def test_names_of_the_router(served: Any) -> None:
-    """Bridges, queues and message VPNs that begin so."""
-
-    def names(what: What, incomplete: str, url: Any = served.url) -> list[str]:
-        return _completion.names(what, {"url": url}, incomplete)
-
-    assert names(What.BRIDGES, "to-") == ["to-a", "to-b"]
-    assert names(What.QUEUES, "o") == ["orders"]
-    assert names(What.VPNS, "") == ["a/b", "blue", "empty"]
-    assert names(What.BRIDGES, "to-a", [served.url]) == ["to-a"]
-    assert names(What.EVENTS, "") == []
+    """Of several routers the first one gives the names; events have none to offer."""
+    given = {"url": [served.url, "http://127.0.0.1:1"]}
+    assert _completion.names(What.BRIDGES, given, "to-a") == ["to-a"]
+    assert _completion.names(What.EVENTS, given, "") == []
 
 
 def test_each_option_asks_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,7 +150,6 @@ def test_what_the_broker_does_not_offer(
         (["t", "x", "-D", "ab"], "NAME=VALUE"),
         (["t", "x", "--mqtt", "3.1.1", "-D", "a=b"], "3.1.1 has no properties"),
         (["t", "--file", "/no/such"], "cannot read /no/such"),
-        (["t", "x", "--url", "mqtt://u:secret@h"], "no place on a command line"),
         (["t", "x", "--qos", "3"], "--qos"),
     ],
 )
@@ -210,15 +209,6 @@ def acknowledge(packet: Packet) -> list[Packet]:
     return [Ack(PUBCOMP, packet.packet_id)] if isinstance(packet, Ack) else []
 
 
-@pytest.mark.parametrize("qos", [0, 1, 2])
-def test_all_are_sent(qos: int) -> None:
-    """As many PUBLISHes as messages, each with an id that is free."""
-    publisher, link = run(acknowledge, 3_000, qos)
-    assert publisher.outcome.good
-    assert sum(isinstance(packet, Publish) for packet in link.sent) == 3_000
-    assert sum(publisher.outcome.acknowledged.values()) == (3_000 if qos else 0)
-
-
 def test_the_window_is_kept() -> None:
     """Never more in flight than the broker's Receive Maximum."""
     publisher, link = run(acknowledge, 100, 1, receive_maximum=7)
@@ -273,16 +263,6 @@ def test_answers_of_a_fool() -> None:
     """Answers to what was never asked are let be."""
     publisher, _ = run(lambda packet: [Ack(PUBACK, 999), *acknowledge(packet)], 3, 1)
     assert publisher.outcome.good
-
-
-def test_one_and_the_same() -> None:
-    """The same object again, so that its frame is made once; as many as were asked for."""
-    messages = Messages("t", Same(b"x"), count=2)
-    first = messages.take(0)
-    assert first == (b"t", b"x")
-    assert messages.take(0) is first
-    with pytest.raises(EOFError):
-        messages.take(0)
 
 
 def test_the_template() -> None:

@@ -8,15 +8,7 @@ import typer
 
 from vpnrouter import limits
 from vpnrouter.cli import app
-from vpnrouter.cli.queue import when
 from vpnrouter.errors import SpoolError
-
-
-@pytest.mark.parametrize("verb", ["browse", "purge", "delete-msg", "copy", "move", "replay"])
-def test_each_has_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All of them are there."""
-    assert app.run(["queue", verb, "-h"]) == 0
-    assert capsys.readouterr().out.startswith(f"Usage: vpnrouter queue {verb} ")
 
 
 @pytest.mark.parametrize("arguments", [[], ["brows", "q"], ["browse"], ["delete-msg", "q", "x"]])
@@ -81,11 +73,6 @@ def test_empty_queue(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """That is no error; it is said on stderr."""
     assert app.run(["queue", "browse", "dead"]) == 0
     assert capsys.readouterr() == ("", "vpnrouter: no messages in queue dead\n")
-
-
-def test_when() -> None:
-    """Times are UTC, and never is none."""
-    assert (when(0), when(86_399)) == ("-", "1970-01-01T23:59:59Z")
 
 
 def held(served: Any) -> dict[int, bytes]:

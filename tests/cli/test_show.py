@@ -2,7 +2,6 @@
 
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,9 +12,7 @@ import typer
 
 from vpnrouter.cli import app
 from vpnrouter.cli._router_access import connect
-from vpnrouter.cli._show_rows import RowQuery, What, rows_of
-from vpnrouter.errors import OperationError
-from vpnrouter.management.client import ManagementClient
+from vpnrouter.cli._show_rows import What
 
 USERS = {"ann": {"password": "right"}}
 
@@ -46,22 +43,46 @@ def test_url_of_the_environment(served: Any, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [
-        ([], ["x,y [z]", "to-a", "to-b"]),
-        (["to-a"], ["to-a"]),
-        (["to-*"], ["to-a", "to-b"]),
-        (["--msg-vpn", "blue"], ["to-a", "to-b"]),
-        (["*", "--msg-vpn", "a/b"], ["x,y [z]"]),
-        (["--msg-vpn", "empty"], []),
+        (["bridges"], ["x,y [z]", "to-a", "to-b"]),
+        (["bridges", "to-a"], ["to-a"]),
+        (["bridges", "to-*"], ["to-a", "to-b"]),
+        (["bridges", "--msg-vpn", "blue"], ["to-a", "to-b"]),
+        (["bridges", "*", "--msg-vpn", "a/b"], ["x,y [z]"]),
+        (["bridges", "--msg-vpn", "empty"], []),
+        (["queues", "o*"], ["orders"]),
+        (["queues", "--msg-vpn", "blue"], ["dead", "orders"]),
+        (["queues", "--msg-vpn", "empty"], []),
+        (["vpns", "--msg-vpn", "blue"], ["blue"]),
     ],
 )
 def test_json_and_names(
     served: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
 ) -> None:
-    """JSON has every attribute of the bridges asked for, and their remotes."""
-    assert app.run(["show", "bridges", *arguments, "--json", "--url", served.url]) == 0
+    """JSON has every attribute of what was requested, of bridges also their remotes."""
+    assert app.run(["show", *arguments, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["bridgeName"] for row in rows] == names
-    assert all(row["remotes"][0]["remoteMsgVpnName"] == "far" for row in rows)
+    assert [row[What(arguments[0]).key] for row in rows] == names
+    if arguments[0] == "bridges":
+        assert all(row["remotes"][0]["remoteMsgVpnName"] == "far" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bridges", "nope", "--msg-vpn", "blue"],
+         "bridge nope in message VPN blue; there are: to-a, to-b"),
+        (["queues", "nope"], "queue nope; there are: x,y, dead, orders"),
+        (["vpns", "bleu"], "message VPN bleu; there are: a/b, blue, empty"),
+        (["clients", "a,b"], "client a,b"),
+        (["subscriptions", "x", "--msg-vpn", "blue"], "subscription of x in message VPN blue"),
+    ],
+)  # fmt: skip
+def test_nothing_of_that_name(
+    served: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    """Exit code 1, and the names that there are where they are few."""
+    assert app.run(["show", *arguments]) == 1
+    assert capsys.readouterr() == ("", f"vpnrouter: there is no {said}\n")
 
 
 def test_no_bridges_at_all(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,13 +148,6 @@ def test_a_message_that_is_not_accounted_for(
     assert app.run(arguments) == 1
     if not as_json:
         assert lines(capsys)[-1] == "1 of 3 bridges do not balance"
-
-
-def test_nothing_of_that_name(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, and the names that there are."""
-    assert app.run(["show", "bridges", "nope", "--msg-vpn", "blue", "--url", served.url]) == 1
-    said = "vpnrouter: there is no bridge nope in message VPN blue; there are: to-a, to-b\n"
-    assert capsys.readouterr() == ("", said)
 
 
 def test_no_such_msg_vpn(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -208,30 +222,6 @@ def test_queues(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[2].split()[6:9] == ["25", "<0.1", "5,000"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (["o*"], ["orders"]),
-        (["--msg-vpn", "blue"], ["dead", "orders"]),
-        (["--msg-vpn", "empty"], []),
-    ],
-)
-def test_queues_by_name(
-    served: Any, capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
-) -> None:
-    """JSON has every attribute of the queues asked for."""
-    assert app.run(["show", "queues", *arguments, "--json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert [row["queueName"] for row in rows] == names
-
-
-def test_no_such_queue(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code 1, and the names that there are."""
-    assert app.run(["show", "queues", "nope"]) == 1
-    said = "vpnrouter: there is no queue nope; there are: x,y, dead, orders\n"
-    assert capsys.readouterr() == ("", said)
-
-
 def test_queues_that_do_not_balance(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """A message that no counter knows is exit code 1."""
     assert app.run(["show", "queues", "--balance"]) == 0
@@ -297,6 +287,38 @@ def test_who_gets_a_topic(recorded: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert recorded.asked[-1][1] == "/vpnrouter/v1/msgVpns/blue/matches?count=100&topic=a%2Fb%26c"
 
 
+def test_who_gets_a_topic_in_any_message_vpn(recorded: Any, capsys: Any) -> None:
+    """Without --msg-vpn the matches of all message VPNs are shown, one after the other."""
+    recorded.answers["/SEMP/v2/monitor/msgVpns"] = [{"msgVpnName": "blue"}, {"msgVpnName": "red"}]
+    for vpn in ("blue", "red"):
+        row = {"name": f"c-{vpn}", "msgVpnName": vpn}
+        recorded.answers[f"/vpnrouter/v1/msgVpns/{vpn}/matches"] = [row]
+    assert app.run(["show", "subscriptions", "--matching", "a/b", "--json"]) == 0
+    assert [row["name"] for row in json.loads(capsys.readouterr().out)] == ["c-blue", "c-red"]
+
+
+def test_what_the_router_selects(recorded: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bound and a pattern are sent with the request; a name with a comma is looked for in the answer."""
+    recorded.answers["/vpnrouter/v1/clients"] = clients(250)
+    assert app.run(["show", "clients", "--count", "2"]) == 0
+    assert len(lines(capsys)) == 3
+    assert [each[1] for each in recorded.asked] == ["/vpnrouter/v1/clients?count=2"]
+    assert app.run(["show", "clients", "client-0000*", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 10
+    assert "where=clientName==client-0000*" in unquote(recorded.asked[1][1])
+    recorded.asked.clear()
+    assert app.run(["show", "clients", "a,b"]) == 1
+    assert "where" not in recorded.asked[0][1]
+
+
+def test_events_by_name(recorded: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pattern selects events by their names."""
+    events = [{"event": "E1", "eventId": 7}, {"event": "F", "eventId": 8}]
+    recorded.answers["/vpnrouter/v1/events"] = events
+    assert app.run(["show", "events", "E*", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == events[:1]
+
+
 def test_watched(
     served: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -335,99 +357,6 @@ def test_options_that_do_not_go_together(
     assert said in capsys.readouterr().err
 
 
-@pytest.fixture
-def client(recorded: Any) -> Iterator[ManagementClient]:
-    """A client of a router with 250 clients in VPN blue."""
-    rows = [{"clientName": f"c{number:03}", "msgVpnName": "blue"} for number in range(250)]
-    recorded.answers |= {
-        "/vpnrouter/v1/clients": rows,
-        "/SEMP/v2/monitor/msgVpns/blue/clients": rows[:3],
-        "/SEMP/v2/monitor/msgVpns": [{"msgVpnName": "blue"}, {"msgVpnName": "red"}],
-        "/SEMP/v2/monitor/msgVpns/blue": {"msgVpnName": "blue"},
-        "/vpnrouter/v1/msgVpns/blue/matches": [{"name": "b", "msgVpnName": "blue"}],
-        "/vpnrouter/v1/msgVpns/red/matches": [{"name": "r", "msgVpnName": "red"}],
-        "/vpnrouter/v1/subscriptions": [{"name": "b", "msgVpnName": "blue"}],
-        "/vpnrouter/v1/msgVpns/blue/subscriptions": [{"name": "b", "msgVpnName": "blue"}],
-        "/vpnrouter/v1/events": [{"event": "E", "eventId": 7}],
-    }
-    with ManagementClient(recorded.url) as made:
-        yield made
-
-
-def names(client: ManagementClient, *asked: Any) -> list[str]:
-    """Names of the rows."""
-    what = asked[0]
-    return [row[what.key] for row in rows_of(client, RowQuery(*asked))]
-
-
-def test_all_pages(client: ManagementClient, recorded: Any) -> None:
-    """All of many clients, a page at a time."""
-    assert len(names(client, What.CLIENTS)) == 250
-    assert len(recorded.asked) == 3
-
-
-def test_no_more_than_wanted(client: ManagementClient, recorded: Any) -> None:
-    """A bound is told to the router, and pages beyond are not asked for."""
-    assert names(client, What.CLIENTS, "", "", "", 2) == ["c000", "c001"]
-    assert [each[1] for each in recorded.asked] == ["/vpnrouter/v1/clients?count=2"]
-
-
-def test_of_one_msg_vpn(client: ManagementClient) -> None:
-    """Those of the VPN."""
-    assert names(client, What.CLIENTS, "", "blue") == ["c000", "c001", "c002"]
-    assert names(client, What.VPNS, "", "red") == ["red"]
-
-
-def test_the_router_looks_for_a_name(client: ManagementClient, recorded: Any) -> None:
-    """A pattern is a condition of the request; a name with a comma is looked for here."""
-    assert names(client, What.CLIENTS, "c00*") == [f"c00{number}" for number in range(10)]
-    assert "where=clientName==c00*" in unquote(recorded.asked[0][1])
-    recorded.asked.clear()
-    with pytest.raises(OperationError, match=r"^there is no client a,b$"):
-        names(client, What.CLIENTS, "a,b")
-    assert "where" not in recorded.asked[0][1]
-
-
-def test_a_misspelt_name(client: ManagementClient) -> None:
-    """Of what there are few all names are told."""
-    with pytest.raises(OperationError, match=r"no message VPN bleu; there are: blue, red$"):
-        names(client, What.VPNS, "bleu")
-    with pytest.raises(OperationError, match=r"no subscription of x in message VPN blue$"):
-        names(client, What.SUBSCRIPTIONS, "x", "blue")
-
-
-def test_show_rows_who_gets_a_topic(client: ManagementClient) -> None:
-    """Matches of one message VPN, or of all one after the other."""
-    assert names(client, What.SUBSCRIPTIONS, "", "red", "a/b") == ["r"]
-    assert names(client, What.SUBSCRIPTIONS, "", "", "a/b") == ["b", "r"]
-
-
-def test_events(client: ManagementClient) -> None:
-    """Events by the field's name."""
-    assert names(client, What.EVENTS, "E*") == ["E"]
-
-
-@pytest.mark.parametrize(
-    ("what", "one", "key"),
-    [
-        (What.VPNS, "message VPN", "msgVpnName"),
-        (What.CLIENTS, "client", "clientName"),
-        (What.SUBSCRIPTIONS, "subscription", "name"),
-        (What.QUEUES, "queue", "queueName"),
-        (What.BRIDGES, "bridge", "bridgeName"),
-        (What.EVENTS, "event", "event"),
-    ],
-)
-def test_names(what: What, one: str, key: str) -> None:
-    """The word for one, and the attribute with its name."""
-    assert (what.one, what.key) == (one, key)
-
-
-def test_everything_without_more_words() -> None:
-    """No name, no VPN, no bound."""
-    assert RowQuery(What.CLIENTS)[1:] == ("", "", "", 0)
-
-
 def test_a_password_is_asked_for_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever sits there is asked, and what is typed is not shown."""
     asked: list[tuple[str, dict[str, object]]] = []
@@ -440,11 +369,3 @@ def test_a_password_is_asked_for_at_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(typer, "prompt", prompt)
     connect("http://h", "ann", None, None).close()
     assert asked == [("Password", {"hide_input": True, "err": True})]
-
-
-def test_wrong_options(tmp_path: Path) -> None:
-    """Each names the option that is wrong."""
-    with pytest.raises(typer.BadParameter, match="http://HOST:PORT"):
-        connect("h", "", None, None)
-    with pytest.raises(typer.BadParameter, match="whose password"):
-        connect("http://h", "", tmp_path / "p", None)

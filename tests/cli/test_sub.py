@@ -18,7 +18,6 @@ import vpnrouter
 from vpnrouter.cli import app
 from vpnrouter.cli._mqtt_link import stamped
 from vpnrouter.cli.sub import Format, Subscriber, dump, printed
-from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import (
@@ -296,13 +295,6 @@ def test_granted() -> None:
     assert subscriber.subscribe() == ["subscribed to t (QoS 2)"]
     assert isinstance(link.sent[0], Subscribe)
     assert written == [b"early"]
-
-
-def test_refused() -> None:
-    """A filter that is refused is named with the reason."""
-    subscriber, _ = made(Link([Suback(1, [0x87])]))
-    with pytest.raises(OperationError, match="refused t: 0x87 Not authorized"):
-        subscriber.subscribe()
 
 
 @pytest.mark.parametrize(("accept", "code"), [(True, 0), (False, 0x83)])
