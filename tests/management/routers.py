@@ -16,7 +16,8 @@ import httpx
 import trio
 
 from vpnrouter.config.load import load
-from vpnrouter.config.router import Management
+from vpnrouter.config.locations import Locations
+from vpnrouter.config.router import Management, RouterConfig
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.events.log import EventLog
 from vpnrouter.explain.mesh import START_NS, MemoryMesh
@@ -24,6 +25,7 @@ from vpnrouter.explain.router import MemoryRouter
 from vpnrouter.management.access import Access
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.application import build_app
+from vpnrouter.management.config.editor import ConfigEditor, PreparedChange
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.testing.memory import Client
@@ -59,6 +61,7 @@ class LiveRouter:
     def __init__(self, mesh: MemoryMesh, node: MemoryRouter) -> None:
         self.mesh = mesh
         self.node = node
+        self.config = node.loaded.config
         self.router = node.router
         self.bridges = [bridge for bridge in mesh.bridges if bridge.node is node]
         self.clients: dict[str, LiveClient] = {}
@@ -120,6 +123,23 @@ class LiveRouter:
         self.bridges[:] = [
             one for one in self.bridges if (one.vpn_name, one.name) != (msg_vpn, bridge)
         ]
+
+    def edited(self) -> ConfigEditor:
+        """Let the configuration be changed by the API, in its file's overlay; the core stays as it is."""
+
+        def prepare(config: RouterConfig, _: Locations) -> PreparedChange:
+            def commit() -> list[str]:
+                self.config = config
+                return []
+
+            return PreparedChange(commit, lambda: None)
+
+        loaded = self.node.loaded
+        editor = ConfigEditor(
+            loaded.positions.file, loaded, prepare, lambda: self.config, self.log
+        )
+        self.context.editor = editor
+        return editor
 
     def application(self, users: Users | None = None) -> Any:
         """The API. Applications are made once for each name of a router: that takes longer than most tests."""
@@ -193,7 +213,8 @@ msg_vpns:
       "x,y[z]":
         remote_authentication: {basic: {client_username: any}}
         remote_msg_vpns: [{name: gone, router: gone, location: "198.51.100.7:55555"}]
-  empty: {}
+  empty:
+    authentication: {basic: {enabled: false}}
 """
 
 

@@ -1,6 +1,5 @@
 """The client of the management API: requests, pages, and what is said when they fail."""
 
-import json
 import socket
 import struct
 import threading
@@ -8,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import httpx
 import pytest
+from management_routers import serving
 
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
@@ -35,29 +34,28 @@ def answering(data: bytes) -> Iterator[str]:
         thread.join(20)
 
 
-def test_all_bridges(standing: Any) -> None:
-    """All pages together, with the remotes inside."""
-    names = [f"b{number:03}" for number in range(2 * limits.MANAGEMENT_PAGE_ROWS + 1)]
-    still = standing.Still(["blue"], [standing.bridge_status("blue", name) for name in names])
-    with standing.serving(still) as address, ManagementClient(f"http://{address}/") as client:
-        rows = client.bridges()
-    assert [row["bridgeName"] for row in rows] == names
-    assert rows[0]["remotes"][0]["remoteMsgVpnName"] == "far"
+@pytest.fixture
+def url(here: Any) -> Iterator[str]:
+    """Where the API of `here` is served."""
+    with serving(here.application()) as place:
+        yield place
 
 
-def test_bridges_of_one_msg_vpn(standing: Any, still: Any) -> None:
-    """Those of the VPN asked for; one without bridges has none, one that does not exist is an error."""
-    with standing.serving(still) as address, ManagementClient(f"http://{address}") as client:
-        assert [row["bridgeName"] for row in client.bridges("a/b")] == ["x,y [z]"]
+def test_bridges(url: str) -> None:
+    """Bridges of all message VPNs have their remotes inside; those of one that does not exist are an error."""
+    with ManagementClient(f"{url}/") as client:
+        names = [(row["bridgeName"], row["remotes"][0]["up"]) for row in client.bridges()]
+        assert names == [("x,y[z]", False), ("to-a", True), ("to-b", True)]
+        assert [row["bridgeName"] for row in client.bridges("a/b")] == ["x,y[z]"]
         assert client.bridges("empty") == []
+        assert client.bridge("blue", "to-a")["remotes"][0]["remoteMsgVpnName"] == "red"
         with pytest.raises(OperationError, match=r"Could not find match for msgVpn nope$"):
             client.bridges("nope")
 
 
-def test_users(standing: Any, still: Any) -> None:
+def test_users(here: Any) -> None:
     """Without a user, and with a wrong one, the error says what to give."""
-    with standing.serving(still, USERS) as address:
-        url = f"http://{address}"
+    with serving(here.application(USERS)) as url:
         with ManagementClient(url, "ann", "right") as client:
             assert len(client.bridges()) == 3
         with (
@@ -122,12 +120,10 @@ def test_what_is_no_url(url: str) -> None:
         ManagementClient(url)
 
 
-def test_the_environments_proxy_is_not_asked(
-    standing: Any, still: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environments_proxy_is_not_asked(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A router is reached directly, whatever proxy the machine has for the web."""
     monkeypatch.setenv("HTTP_PROXY", "http://192.0.2.1:1")
-    with standing.serving(still) as address, ManagementClient(f"http://{address}") as client:
+    with ManagementClient(url) as client:
         assert len(client.bridges()) == 3
 
 
@@ -137,208 +133,109 @@ def test_no_authorities() -> None:
         ManagementClient("https://h", ca_file="/no/such")
 
 
-@pytest.fixture
-def noted() -> Iterator[tuple[ManagementClient, list[str]]]:
-    """A client, and method and target of each of its requests, which are all answered alike."""
-    asked: list[str] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        asked.append(f"{request.method} {request.url.raw_path.decode()}")
-        lists = ("s", "matches")
-        data = [{}] if request.url.path.endswith(lists) else {"routerName": "here"}
-        meta = {"responseCode": 200, "mark": 9, "missed": 2, "tracing": False}
-        return httpx.Response(200, json={"data": data, "meta": meta})
-
-    with ManagementClient("http://h") as client:
-        client._http.close()
-        client._http = httpx.Client(transport=httpx.MockTransport(answer))
-        yield client, asked
-
-
-MONITOR = "GET /SEMP/v2/monitor/msgVpns/a%2Fb"
-ACTION = "PUT /SEMP/v2/action/msgVpns/a%2Fb"
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda client: client.router(), "GET /vpnrouter/v1/router"),
-        (lambda client: client.msg_vpn("a/b"), MONITOR),
-        (lambda client: client.queue("a/b", "x,y"), f"{MONITOR}/queues/x%2Cy"),
-        (lambda client: client.client("a/b", "c/1"), f"{MONITOR}/clients/c%2F1"),
-        (
-            lambda client: list(client.client_subscriptions("a/b", "c")),
-            f"{MONITOR}/clients/c/subscriptions?count=100",
-        ),
-        (
-            lambda client: list(client.children("a/b", "mqttSessions")),
-            f"{MONITOR}/mqttSessions?count=100",
-        ),
-        (
-            lambda client: list(client.clients("a/b", wanted=5)),
-            f"{MONITOR}/clients?count=5",
-        ),
-        (lambda client: client.client_page(), "GET /vpnrouter/v1/clients?count=100"),
-        (
-            lambda client: client.matches("a/b", "t&u"),
-            "GET /vpnrouter/v1/msgVpns/a%2Fb/matches?count=100&topic=t%26u",
-        ),
-        (
-            lambda client: client.events(5_000, 7, "v"),
-            "GET /vpnrouter/v1/events?count=1000&after=7&msgVpnName=v",
-        ),
-        (
-            lambda client: client.traces(9, 4, topic="a/>", trace_id="f"),
-            "GET /vpnrouter/v1/traces?count=9&after=4&topic=a%2F%3E&traceId=f",
-        ),
-        (lambda client: client.disconnect_client("a/b", "c"), f"{ACTION}/clients/c/disconnect"),
-        (lambda client: client.clear_client_stats("a/b", "c"), f"{ACTION}/clients/c/clearStats"),
-        (
-            lambda client: client.disconnect_bridge("a/b", "x,y"),
-            f"{ACTION}/bridges/x%2Cy,auto/disconnect",
-        ),
-        (
-            lambda client: client.clear_bridge_stats("a/b", "x"),
-            f"{ACTION}/bridges/x,auto/clearStats",
-        ),
-        (lambda client: client.clear_queue_stats("a/b", "q"), f"{ACTION}/queues/q/clearStats"),
-    ],
-)
-def test_paths(noted: Any, call: Any, expected: str) -> None:
-    """Each call asks for the field's path, or ours, with every name encoded by itself."""
-    client, asked = noted
-    call(client)
-    assert asked == [expected]
+def test_what_is_looked_at(url: str) -> None:
+    """Each call asks for the path of what it names, with every name encoded by itself."""
+    with ManagementClient(url) as client:
+        assert client.router()["routerName"] == "here"
+        assert client.msg_vpn("a/b")["msgVpnName"] == "a/b"
+        assert client.queue("a/b", "x,y")["msgCount"] == 1
+        assert client.client("blue", "c/3,x")["clientName"] == "c/3,x"
+        assert client.payload("a/b", "x,y", 26) == b"seven"
+        topics = [row["subscriptionTopic"] for row in client.client_subscriptions("blue", "c1")]
+        assert topics == ["a", "c/+/d"]
+        sessions = [row["mqttSessionClientId"] for row in client.children("blue", "mqttSessions")]
+        assert sessions == ["c/3,x", "c1", "c2"]
+        found = client.subscriptions("blue", where="subscriptionTopic==a")
+        assert [row["name"] for row in found] == ["c1", "c2"]
+        assert [row["name"] for row in client.matches("blue", "c/&/d")] == ["c1"]
+        events = client.events(7, 0, "a/b")
+        assert {(row["msgVpnName"], row["name"]) for row in events} == {("a/b", "other")}
+        rows, mark, missed, tracing = client.traces(9, 4, topic="a/>", trace_id="f" * 32)
+        assert (rows, mark, missed, tracing) == ([], 4, 0, False)
 
 
-def test_traces_and_subscriptions(noted: Any) -> None:
-    """Traces come with their mark; subscriptions of a VPN are those of one that exists."""
-    client, asked = noted
-    assert client.traces(1)[1:] == (9, 2, False)
-    asked.clear()
-    assert list(client.subscriptions("v", where="qos==1")) == [{}]
-    assert asked == [
-        "GET /SEMP/v2/monitor/msgVpns/v",
-        "GET /vpnrouter/v1/msgVpns/v/subscriptions?count=100&where=qos%3D%3D1",
-    ]
-    assert client.bridge("v", "b")["remotes"] == [{}]
+def test_what_is_changed(here: Any, url: str) -> None:
+    """Each action is done to what it names."""
+    with ManagementClient(url) as client:
+        here.clients["c1"].publish("nobody")
+        client.clear_client_stats("blue", "c1")
+        assert client.client("blue", "c1")["rxMsgCount"] == 0
+        client.disconnect_client("blue", "c/3,x")
+        assert not client.client("blue", "c/3,x")["connected"]
+        client.clear_queue_stats("a/b", "x,y")
+        assert client.queue("a/b", "x,y")["spooledMsgCount"] == 0
+        client.clear_bridge_stats("blue", "to-a")
+        assert client.bridge("blue", "to-a")["txByteCount"] == 0
+        client.disconnect_bridge("blue", "to-a")
+        assert client.bridge("blue", "to-a")["health"] == "down"
+        assert client.bridge("blue", "to-b")["health"] == "up"
 
 
-BRIDGE = "/msgVpns/a%2Fb/bridges/x%2Cy,auto"
-
-
-@pytest.fixture
-def asked() -> list[tuple[str, str, Any]]:
-    """Method, path and body of each request."""
-    return []
-
-
-@pytest.fixture
-def client(asked: list[tuple[str, str, Any]]) -> ManagementClient:
-    """A client whose requests are noted, and answered with their body."""
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        body = json.loads(request.content) if request.content else None
-        asked.append((request.method, request.url.raw_path.decode(), body))
-        data = [] if request.url.path.endswith("queues") else body or {"digest": "d"}
-        return httpx.Response(200, json={"data": data, "meta": {"responseCode": 200}})
-
-    made = ManagementClient("http://h")
-    made._http = httpx.Client(transport=httpx.MockTransport(answer))
-    return made
-
-
-def test_the_document(client: ManagementClient, asked: list[Any]) -> None:
-    """It is read, examined, replaced where it still is what it was, and returned to."""
-    assert client.config()["digest"] == "d"
-    client.examine({"router": {}})
-    client.replace_config({"router": {}}, "d")
-    client.return_config("e")
-    assert asked == [
-        ("GET", "/vpnrouter/v1/config", None),
-        ("POST", "/vpnrouter/v1/config/examine", {"document": {"router": {}}}),
-        ("PUT", "/vpnrouter/v1/config/replace", {"document": {"router": {}}, "expected": "d"}),
-        ("PUT", "/vpnrouter/v1/config/return", {"digest": "e"}),
-    ]
-
-
-def test_objects(client: ManagementClient, asked: list[Any]) -> None:
-    """Objects are read, created, changed and deleted under the field's paths."""
-    path = config_path("msgVpns", "a/b", "bridges", ("x,y", "auto"))
-    assert path == BRIDGE
-    client.config_object(path)
-    client.config_objects("/msgVpns/v/queues")
-    client.create_config("/msgVpns/v/queues", {"queueName": "q"})
-    client.enable_bridge("a/b", "x,y", enabled=False)
-    client.delete_config(path)
-    assert asked == [
-        ("GET", f"/SEMP/v2/config{BRIDGE}", None),
-        ("GET", "/SEMP/v2/config/msgVpns/v/queues?count=100", None),
-        ("POST", "/SEMP/v2/config/msgVpns/v/queues", {"queueName": "q"}),
-        ("PATCH", f"/SEMP/v2/config{BRIDGE}", {"enabled": False}),
-        ("DELETE", f"/SEMP/v2/config{BRIDGE}", None),
-    ]
-
-
-def test_messages(standing: Any, still: Any) -> None:
-    """They are browsed, read, copied and deleted by the names that a path encodes."""
-    with standing.serving(still) as address, ManagementClient(f"http://{address}") as client:
+def test_messages(here: Any, url: str) -> None:
+    """They are browsed, copied and deleted; of more than a request may name, in several requests."""
+    here.clients["c/3,x"].bind("$queue/orders")
+    with ManagementClient(url) as client:
         assert [row["msgId"] for row in client.msgs("blue", "orders", 3, 20)] == [21, 22, 23]
-        assert client.payload("a/b", "x,y", 7) == b"seven"
-        assert [row["flowId"] for row in client.tx_flows("blue", "orders")] == [2, 10]
+        assert [row["clientName"] for row in client.tx_flows("blue", "orders")] == ["c/3,x"]
+        here.clients["c/3,x"].lose()
         assert client.put_msgs("blue", "orders", "dead", [1, 2], move=True) == 2
         assert client.delete_msgs("blue", "orders", [3, 3, 4]) == 2
         assert client.delete_msgs("blue", "dead") == 2
+        count = limits.MANAGEMENT_MSG_IDS + 1
+        here.publish("c1", "orders", *[b""] * count)
+        assert client.delete_msgs("blue", "orders", range(1, count + 40)) == count + 21
 
 
-def test_as_many_as_a_request_may_name(standing: Any, still: Any) -> None:
-    """More messages are named in several requests."""
-    count = limits.MANAGEMENT_MSG_IDS + 1
-    still.queues.contents["blue", "orders"] = dict.fromkeys(range(1, count + 1), b"")
-    with standing.serving(still) as address, ManagementClient(f"http://{address}") as client:
-        assert client.delete_msgs("blue", "orders", range(1, count + 1)) == count
-
-
-def test_path_of_a_queue() -> None:
-    """Each name is encoded by itself."""
-    assert queue_path("a/b", "x,y") == "/msgVpns/a%2Fb/queues/x%2Cy"
+def test_the_configuration(here: Any, url: str) -> None:
+    """The document is read, examined, replaced where it still is what it was, and returned to."""
+    here.edited()
+    with ManagementClient(url) as client:
+        first = client.config()
+        document = first["document"]
+        document["msg_vpns"]["empty"]["max_connection_count"] = 5
+        (change,) = client.examine(document)["changes"]
+        assert "max_connection_count" in change["text"]
+        client.replace_config(document, first["digest"])
+        assert client.config()["document"] == document
+        with pytest.raises(OperationError, match="another one by now"):
+            client.replace_config(document, first["digest"])
+        path = config_path("msgVpns", "a/b", "bridges", ("x,y[z]", "auto"))
+        assert path == "/msgVpns/a%2Fb/bridges/x%2Cy%5Bz%5D,auto"
+        assert client.config_object(path)["enabled"] is True
+        client.enable_bridge("a/b", "x,y[z]", enabled=False)
+        assert client.config_object(path)["enabled"] is False
+        client.create_config("/msgVpns/empty/queues", {"queueName": "a/b,c"})
+        names = [row["queueName"] for row in client.config_objects("/msgVpns/empty/queues")]
+        assert names == ["a/b,c"]
+        client.delete_config(queue_path("empty", "a/b,c"))
+        assert list(client.config_objects("/msgVpns/empty/queues")) == []
+        client.return_config(first["digest"])
+        assert client.config()["digest"] == first["digest"]
 
 
 MOST = limits.MANAGEMENT_PAGE_ROWS
 
 
-def served(standing: Any, count: int) -> Any:
-    """A router with `count` bridges."""
-    names = [f"b{number:03}" for number in range(count)]
-    return standing.Still(["blue"], [standing.bridge_status("blue", name) for name in names])
-
-
-def test_pages(standing: Any) -> None:
-    """A page says how many there are in all, and where the next one begins."""
-    with (
-        standing.serving(served(standing, MOST + 5)) as address,
-        Transport(f"http://{address}/") as transport,
-    ):
-        assert transport.url == f"http://{address}"
-        first = transport.page("/vpnrouter/v1/bridges")
-        assert (len(first.rows), first.total) == (MOST, MOST + 5)
-        rest = transport.page("/vpnrouter/v1/bridges", cursor=first.cursor)
-        assert (rest.rows[0]["bridgeName"], rest.cursor) == (f"b{MOST}", "")
-
-
-def test_rows_are_asked_for_as_they_are_taken(standing: Any) -> None:
-    """Who takes few costs the router few; a condition is the router's to look at."""
-    still = served(standing, 2 * MOST)
-    with standing.serving(still) as address, Transport(f"http://{address}") as transport:
-        rows = transport.rows("/vpnrouter/v1/bridges")
-        next(rows)
-        assert still.looked <= MOST
-        taken = [row["bridgeName"] for row in transport.rows("/vpnrouter/v1/bridges", wanted=3)]
+def test_pages(here: Any, url: str) -> None:
+    """A page says how many there are in all; rows are asked for as they are taken."""
+    for number in range(2 * MOST):
+        here.connect("empty", f"b{number:03}")
+    made = []
+    status = here.context.clients.client
+    here.context.clients.client = lambda *key: made.append(key) or status(*key)
+    with ManagementClient(url) as client:
+        page = client.client_page("empty")
+        assert (len(page.rows), page.total) == (MOST, 2 * MOST)
+        rest = client.client_page("empty", cursor=page.cursor)
+        assert (rest.rows[0]["clientName"], rest.cursor) == (f"b{MOST}", "")
+        made.clear()
+        rows = client.clients("empty")
+        assert next(rows)["clientName"] == "b000"
+        assert len(made) == MOST
+        taken = [row["clientName"] for row in client.clients("empty", wanted=3)]
         assert taken == ["b000", "b001", "b002"]
-        found = transport.rows(
-            "/vpnrouter/v1/bridges", where="bridgeName==b1*", select="bridgeName"
-        )
-        assert {tuple(row) for row in found} == {("bridgeName",)}
+        found = client.clients("empty", where="clientName==b11*")
+        assert [row["clientName"] for row in found] == [f"b11{n}" for n in range(10)]
 
 
 @contextmanager

@@ -12,34 +12,27 @@ from vpnrouter.management.metrics import scrape
 READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
 
 
-@pytest.fixture
-def told(still: Any, figures: Any) -> Any:
-    """A router that stands still and has figures."""
-    still.context.figures = figures
-    return still
-
-
-async def test_scrape(told: Any, opened: Any) -> None:
+async def test_scrape(here: Any) -> None:
     """The format that scrapers know by its content type."""
-    async with opened(told) as client:
+    async with here.api() as client:
         answer = await client.get("/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert answer.headers["cache-control"] == "no-store"
     assert 'vpnrouter_ready{router="here"} 1\n' in answer.text
 
 
-async def test_openmetrics(told: Any, opened: Any) -> None:
+async def test_openmetrics(here: Any) -> None:
     """Who asks for OpenMetrics gets it."""
     accept = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3"
-    async with opened(told) as client:
+    async with here.api() as client:
         answer = await client.get("/metrics", headers={"accept": accept})
     assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     assert answer.text.endswith("# EOF\n")
 
 
-async def test_user_of_one_message_vpn(told: Any, opened: Any) -> None:
+async def test_user_of_one_message_vpn(here: Any) -> None:
     """Without a login there is nothing, with one what the user sees."""
-    async with opened(told, READER) as client:
+    async with here.api(READER) as client:
         assert (await client.get("/metrics")).status_code == 401
         text = (await client.get("/metrics", auth=("rob", "right"))).text
     assert 'msg_vpn="blue"' in text
@@ -51,34 +44,31 @@ async def test_user_of_one_message_vpn(told: Any, opened: Any) -> None:
     ("peer", "accepted", "packed"),
     [("192.0.2.1", "gzip", True), ("192.0.2.1", "identity", False), ("127.0.0.1", "gzip", False)],
 )
-async def test_gzip(
-    told: Any, figures: Any, opened: Any, peer: str, accepted: str, packed: bool
-) -> None:
+async def test_gzip(here: Any, peer: str, accepted: str, packed: bool) -> None:
     """Large pages are compressed for whoever takes that and is far away."""
-    figures.queue_count = 100
     users = {"rob": {"password": "right", "role": "read-only"}}
     headers = {"accept-encoding": accepted}
     async with (
-        opened(told, users, peer, auth=("rob", "right")) as client,
+        here.api(users, peer, auth=("rob", "right")) as client,
         client.stream("GET", "/metrics", headers=headers) as answer,
     ):
         body = b"".join([chunk async for chunk in answer.aiter_raw()])
     assert (answer.headers.get("content-encoding") == "gzip") == packed
     text = (gzip.decompress(body) if packed else body).decode()
-    assert 'queue="q-99"} 1\n' in text
+    assert 'queue="orders"} 25\n' in text
+    assert len(text) > scrape.GZIP_BYTES
 
 
-async def test_small_pages_are_sent_as_they_are(told: Any, figures: Any, opened: Any) -> None:
+async def test_small_pages_are_sent_as_they_are(here: Any) -> None:
     """Packing them would cost more than it saves."""
-    figures.names = []
-    users = {"rob": {"password": "right"}}
-    async with opened(told, users, "192.0.2.1", auth=("rob", "right")) as client:
+    users = {"rob": {"password": "right", "msg_vpns": []}}
+    async with here.api(users, "192.0.2.1", auth=("rob", "right")) as client:
         answer = await client.get("/metrics")
     assert "content-encoding" not in answer.headers
     assert len(answer.content) < scrape.GZIP_BYTES
 
 
-async def test_too_many_at_once(told: Any, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_at_once(here: Any) -> None:
     """Scrapes take turns; who would be the fifth in the queue is sent away."""
     codes: list[int] = []
 
@@ -86,9 +76,9 @@ async def test_too_many_at_once(told: Any, opened: Any, monkeypatch: pytest.Monk
         codes.append((await client.get("/metrics")).status_code)
 
     async with (
-        opened(told) as client,
+        here.api() as client,
         trio.open_nursery() as nursery,
-        told.context.exposition.making,
+        here.context.exposition.making,
     ):
         for _ in range(limits.METRICS_WAITING + 2):
             nursery.start_soon(one, client)
@@ -98,8 +88,8 @@ async def test_too_many_at_once(told: Any, opened: Any, monkeypatch: pytest.Monk
     assert sorted(codes) == [200] * limits.METRICS_WAITING + [503] * 2
 
 
-async def test_no_parameters(told: Any, opened: Any) -> None:
+async def test_no_parameters(here: Any) -> None:
     """A misspelt parameter is an error."""
-    async with opened(told) as client:
+    async with here.api() as client:
         answer = await client.get("/metrics?x=1")
     assert answer.status_code == 400
