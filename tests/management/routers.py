@@ -135,9 +135,7 @@ class LiveRouter:
             return PreparedChange(commit, lambda: None)
 
         loaded = self.node.loaded
-        editor = ConfigEditor(
-            loaded.positions.file, loaded, prepare, lambda: self.config, self.log
-        )
+        editor = ConfigEditor(loaded.positions.file, loaded, prepare, lambda: self.config, self.log)
         self.context.editor = editor
         return editor
 

@@ -170,9 +170,7 @@ JSON = {"content-type": "application/json"}
     ],
     ids=lambda value: value[:20] if isinstance(value, bytes) else "",
 )
-async def test_bodies_that_are_wrong(
-    desk: Any, content: bytes, said: str
-) -> None:
+async def test_bodies_that_are_wrong(desk: Any, content: bytes, said: str) -> None:
     """Each is 400 and says why; the editor is not asked."""
     digest = desk.context.editor.digest()
     async with desk.api() as client:

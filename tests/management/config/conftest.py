@@ -1,19 +1,15 @@
-"""A configuration kept in memory (kept.py), and clients of an application that changes it."""
+"""A router whose configuration is changed by its API."""
 
-import importlib.util
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import httpx
 import pytest
-
-PLACE = Path(__file__).with_name("kept.py")
+import yaml
+from management_routers import routers
 
 DOCUMENT: dict[str, Any] = {
-    "router": {"name": "here"},
     "msg_vpns": {
         "blue": {
             "client_profiles": {"bridging": {"allow_bridge_connections_enabled": True}},
@@ -38,47 +34,29 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="session")
-def kept() -> ModuleType:
-    """The module kept.py."""
-    spec = importlib.util.spec_from_file_location("config_kept", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def document() -> dict[str, Any]:
-    """The configuration above."""
-    return DOCUMENT
+@pytest.fixture
+def desk(tmp_path: Path) -> Any:
+    """A router of the configuration above, which can be changed."""
+    (made,) = routers(tmp_path, here=yaml.safe_dump(DOCUMENT))
+    made.edited()
+    return made
 
 
 @pytest.fixture
-def editor(kept: ModuleType, tmp_path: Path) -> Any:
-    """An editor of the configuration above."""
-    return kept.KeptEditor(DOCUMENT, tmp_path)
+def editor(desk: Any) -> Any:
+    """The editor of its configuration."""
+    return desk.context.editor
 
 
 @pytest.fixture
-def configuring(kept: ModuleType, still: Any) -> Callable[..., Any]:
-    """Opens clients of an application: `async with` it, given an editor, users and a login."""
+def configuring(desk: Any) -> Callable[..., httpx.AsyncClient]:
+    """Opens clients of the API: `async with` it, given the editor or None, users and a login."""
 
-    @asynccontextmanager
-    async def run(
-        editor: Any, users: Any = None, auth: tuple[str, str] | None = None
-    ) -> AsyncIterator[httpx.AsyncClient]:
-        app = kept.application(editor, still, users)
-        transport = httpx.ASGITransport(
-            app, client=("127.0.0.1", 50_000), raise_app_exceptions=False
+    def run(editor: Any, users: Any = None, auth: Any = None) -> httpx.AsyncClient:
+        desk.context.editor = editor
+        client: httpx.AsyncClient = desk.api(
+            users, base_url="http://localhost:8080/SEMP/v2/config", auth=auth
         )
-        async with httpx.AsyncClient(
-            transport=transport,
-            base_url="http://localhost:8080/SEMP/v2/config",
-            trust_env=False,
-            auth=auth,
-        ) as client:
-            yield client
+        return client
 
     return run

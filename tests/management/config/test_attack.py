@@ -4,26 +4,20 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from management_routers import serving
 
 CONFIG = "/SEMP/v2/config"
 JSON = {"content-type": "application/json"}
 
 
-@pytest.fixture(scope="module")
-def editor(kept: ModuleType, document: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """An editor for all tests here: none of them changes anything."""
-    return kept.KeptEditor(document, tmp_path_factory.mktemp("kept"))
-
-
-@pytest.fixture(scope="module")
-def place(kept: ModuleType, standing: ModuleType, editor: Any) -> Iterator[tuple[str, int]]:
+@pytest.fixture
+def place(desk: Any) -> Iterator[tuple[str, int]]:
     """Host and port of a router without users."""
-    with kept.serving(kept.application(editor, standing.three_bridges())) as url:
+    with serving(desk.application()) as url:
         parts = urlsplit(url)
         assert parts.hostname is not None
         assert parts.port is not None

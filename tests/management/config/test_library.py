@@ -2,20 +2,20 @@
 
 import warnings
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
 import solace_semp_config as semp
+from management_routers import serving
 from solace_semp_config.rest import ApiException
 
 VPN = "made/here"
 
 
 @pytest.fixture
-def apis(kept: ModuleType, editor: Any, still: Any) -> Iterator[dict[str, Any]]:
+def apis(desk: Any) -> Iterator[dict[str, Any]]:
     """Its APIs by name, over a router without users."""
-    with kept.serving(kept.application(editor, still)) as url, warnings.catch_warnings():
+    with serving(desk.application()) as url, warnings.catch_warnings():
         # It is generated code, and its connections are closed when they are collected.
         warnings.simplefilter("ignore")
         settings = semp.Configuration()

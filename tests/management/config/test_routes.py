@@ -67,7 +67,7 @@ async def test_what_is_there_already_is_not_created(configuring: Any, editor: An
         ):
             answer = await client.post(path, json=body)
             assert fault(answer)[:3] == (400, 10, "ALREADY_EXISTS"), (path, answer.text)
-    assert editor.edits == []
+    assert editor.overlay() == {}
 
 
 async def test_what_is_not_there_is_not_found(configuring: Any, editor: Any) -> None:
