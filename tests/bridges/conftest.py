@@ -1,7 +1,6 @@
 """Routers without sockets, joined by wires that the tests pump by hand, under a clock they set."""
 
 import importlib.util
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.tracing import TraceSettings
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
-from vpnrouter.trace.events import EVENT_NAMES
+from vpnrouter.testing.memory import Row, rows_of
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.link.frames import SCRAM
 from vpnrouter.wire.mqtt import decode as mqtt_decode
@@ -325,31 +324,9 @@ class World:
                 router.tick(self.now_ns, self.now_ns)
             self.settle()
 
-    def traces(self, router: str) -> list[dict[str, Any]]:
-        """What the router's recorder holds, as dictionaries; empties it."""
-        recorder = self.routers[router].context.recorder
-        recorder.cut()
-        return [event for block in recorder.take() for event in self._events(block)]
-
-    @staticmethod
-    def _events(block: Any) -> list[dict[str, Any]]:
-        topics = list(block.topics)
-        found = []
-        for index in range(block.count):
-            fields = struct.unpack_from("<qQQQqqqII", block.data, index * 64)
-            context = block.contexts[fields[7]]
-            found.append(
-                {
-                    "event": EVENT_NAMES[context.event],
-                    "vpn": context.vpn,
-                    "trace": (fields[1], fields[2]),
-                    "message_id": fields[3],
-                    "topic": topics[fields[8]].decode(),
-                    "context": context,
-                    "origin_ts_ns": fields[6],
-                }
-            )
-        return found
+    def traces(self, router: str) -> list[Row]:
+        """What the router's recorder holds, in order; empties it."""
+        return rows_of(self.routers[router].context.recorder)
 
 
 @pytest.fixture

@@ -344,18 +344,6 @@ def test_outcomes_come_before_the_acknowledgement_and_refusals_behind() -> None:
     assert len(ear.said) == 3
 
 
-def test_a_stall_is_told_once() -> None:
-    """However often the head is refused; again after it was released."""
-    answers, ear = opened()
-    for _ in range(3):
-        answers.refused(1, "no", held=True)
-    answers.released()
-    answers.released()
-    answers.refused(1, "why", held=True)
-    answers.refused(2, "parked", held=False)
-    assert ear.stalls == ["no", "released", "why"]
-
-
 def test_what_is_given_up_makes_room_in_the_window() -> None:
     """It is out no more as soon as REJECT is on its way."""
     answers, ear = opened(window=1)

@@ -212,10 +212,10 @@ def test_a_link_comes_and_goes(world: Any) -> None:
     link.half.leave(0x00, "Bridge Shutdown")
     world.settle()
     for router, vpn, peer in (("core", "yellow", "blue"), ("edge", "blue", "yellow")):
-        events = [e for e in world.traces(router) if e["event"].startswith("link_")]
-        assert [event["event"] for event in events] == ["link_up", "link_down"]
-        assert [event["context"].reason for event in events] == ["", "Bridge Shutdown"]
-        assert {(e["vpn"], e["context"].peer_vpn, e["context"].bridge) for e in events} == {
+        events = [e for e in world.traces(router) if e.event.startswith("link_")]
+        assert [event.event for event in events] == ["link_up", "link_down"]
+        assert [event.context.reason for event in events] == ["", "Bridge Shutdown"]
+        assert {(e.context.vpn, e.context.peer_vpn, e.context.bridge) for e in events} == {
             (vpn, peer, "b")
         }
 
@@ -226,9 +226,9 @@ def test_a_rejected_link(world: Any) -> None:
         world.router(name, sample=1.0)
     world.link(world.vpn("yellow", "core"), "edge", "nowhere")
     for router, why in (("core", "403 Forbidden"), ("edge", "403 Message VPN Not Allowed")):
-        (event,) = [e for e in world.traces(router) if e["event"].startswith("link_")]
-        assert event["event"] == "link_rejected"
-        assert event["context"].reason == why
+        (event,) = [e for e in world.traces(router) if e.event.startswith("link_")]
+        assert event.event == "link_rejected"
+        assert event.context.reason == why
 
 
 def test_one_context_for_a_way(world: Any) -> None:
@@ -240,15 +240,15 @@ def test_one_context_for_a_way(world: Any) -> None:
     near, far = world.client(blue, "near"), world.client(green, "far")
     for client in (near, near, far, near):
         client.publish("a", b"x")
-    came = [e for e in world.traces("core") if e["event"] == "bridge_receive"]
-    assert [e["context"].path for e in came] == [
+    came = [e for e in world.traces("core") if e.event == "bridge_receive"]
+    assert [e.context.path for e in came] == [
         "edge/blue",
         "edge/blue",
         "edge/green>edge/blue",
         "edge/blue",
     ]
-    assert [e["context"].hops for e in came] == [1, 1, 2, 1]
-    assert [e["context"].origin_vpn for e in came] == ["blue", "blue", "green", "blue"]
+    assert [e.context.hops for e in came] == [1, 1, 2, 1]
+    assert [e.context.origin_vpn for e in came] == ["blue", "blue", "green", "blue"]
 
 
 def test_without_tracing_nothing_is_told(world: Any) -> None:

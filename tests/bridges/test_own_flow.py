@@ -130,11 +130,11 @@ def test_traced_messages(world: Any) -> None:
     two.publish(trace_high=1, trace_low=2)
     two.publish()
     two.crossed()
-    (sent,) = [event for event in world.traces("edge") if event["event"] == "bridge_send"]
-    (came,) = [event for event in world.traces("core") if event["event"] == "bridge_receive"]
-    assert sent["trace"] == came["trace"] == (1, 2)
-    assert (sent["context"].mode, came["context"].mode) == (2, 2)
-    assert (sent["context"].peer_vpn, came["context"].peer_vpn) == ("yellow", "blue")
+    (sent,) = [event for event in world.traces("edge") if event.event == "bridge_send"]
+    (came,) = [event for event in world.traces("core") if event.event == "bridge_receive"]
+    assert sent.trace == came.trace == 1 << 64 | 2
+    assert (sent.context.mode, came.context.mode) == (2, 2)
+    assert (sent.context.peer_vpn, came.context.peer_vpn) == ("yellow", "blue")
 
 
 def test_park_lets_other_lanes_pass(world: Any) -> None:

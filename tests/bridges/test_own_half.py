@@ -111,10 +111,10 @@ def test_a_traced_message_keeps_its_trace_over_two_links(world: Any) -> None:
     world.traces("edge")
     publisher.publish("a", b"x")
     assert subscriber.payloads() == [b"x"]
-    traced = {one["trace"] for one in world.traces("edge")}
-    received = [one for one in world.traces("third") if one["event"] == "bridge_receive"]
-    assert {one["trace"] for one in received} == traced
-    context = received[0]["context"]
+    traced = {one.trace for one in world.traces("edge")}
+    received = [one for one in world.traces("third") if one.event == "bridge_receive"]
+    assert {one.trace for one in received} == traced
+    context = received[0].context
     assert (context.path, context.hops, context.origin_router) == (
         "edge/blue>core/yellow",
         2,

@@ -61,15 +61,15 @@ def test_traces_tell_both_directions(world: Any, pair: Any) -> None:
         (both.there, "edge", "core", "b", "yellow", "blue"),
     ):
         client.publish("a", b"x")
-        (sent,) = [e for e in world.traces(source) if e["event"] == "bridge_send"]
-        (came,) = [e for e in world.traces(target) if e["event"] == "bridge_receive"]
-        assert sent["trace"] == came["trace"]
-        assert (sent["context"].bridge, sent["vpn"], sent["context"].peer_vpn) == (
+        (sent,) = [e for e in world.traces(source) if e.event == "bridge_send"]
+        (came,) = [e for e in world.traces(target) if e.event == "bridge_receive"]
+        assert sent.trace == came.trace
+        assert (sent.context.bridge, sent.context.vpn, sent.context.peer_vpn) == (
             bridge,
             peer,
             vpn,
         )
-        assert (came["context"].bridge, came["vpn"], came["context"].peer_vpn) == (
+        assert (came.context.bridge, came.context.vpn, came.context.peer_vpn) == (
             bridge,
             vpn,
             peer,

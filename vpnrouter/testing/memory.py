@@ -56,6 +56,32 @@ class Row(NamedTuple):
     trace: int
     message_id: int
     messages: int
+    origin_ts_ns: int
+
+
+def rows_of(recorder: Recorder) -> list[Row]:
+    """What a recorder holds, in order; empties it."""
+    recorder.cut()
+    found: list[Row] = []
+    for block in recorder.take():
+        topics = list(block.topics)
+        for place in range(block.count):
+            fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
+            context = block.contexts[fields[7]]
+            trace = fields[1] << 64 | fields[2]
+            number = fields[3]
+            found.append(
+                Row(
+                    EVENT_NAMES[context.event],
+                    context,
+                    topics[fields[8]],
+                    trace,
+                    number if trace else 0,
+                    1 if trace else number,
+                    fields[6],
+                )
+            )
+    return found
 
 
 class Client:
@@ -255,27 +281,7 @@ class MemoryRouter:
 
     def rows(self) -> list[Row]:
         """What the recorder holds, in order; empties it."""
-        recorder = self.router.context.recorder
-        recorder.cut()
-        found: list[Row] = []
-        for block in recorder.take():
-            topics = list(block.topics)
-            for place in range(block.count):
-                fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
-                context = block.contexts[fields[7]]
-                trace = fields[1] << 64 | fields[2]
-                number = fields[3]
-                found.append(
-                    Row(
-                        EVENT_NAMES[context.event],
-                        context,
-                        topics[fields[8]],
-                        trace,
-                        number if trace else 0,
-                        1 if trace else number,
-                    )
-                )
-        return found
+        return rows_of(self.router.context.recorder)
 
     def verify(self) -> None:
         """Verify the waiting passwords as the edge does, in plain text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,10 +9,12 @@ import pytest
 from vpnrouter.core.guaranteed.endpoint_settings import NEVER
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
 from vpnrouter.core.tracing import TraceSettings
-from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
+from vpnrouter.testing.memory import rows_of
+from vpnrouter.trace.events import FIRST_WITHOUT_MESSAGE, MODE_NAMES
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
+    from vpnrouter.testing.memory import Row
 
 TRACE = 4711
 
@@ -39,24 +40,24 @@ def publish(world: SpoolWorld, spool_kit: Any) -> Any:
     return run
 
 
+def rows(world: SpoolWorld) -> list[Row]:
+    """What was recorded of messages since the last call."""
+    found = rows_of(world.context.recorder)
+    return [row for row in found if row.context.event < FIRST_WITHOUT_MESSAGE]
+
+
 @pytest.fixture
 def events(world: SpoolWorld) -> Any:
     """What was recorded of messages since the last call: (event, endpoint, client, reason)."""
 
     def run() -> list[tuple[str, str, str, str]]:
-        recorder = world.context.recorder
-        recorder.cut()
         found = []
-        for block in recorder.take():
-            for place in range(block.count):
-                fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
-                context = block.contexts[fields[7]]
-                if context.event < FIRST_WITHOUT_MESSAGE:
-                    assert fields[2:4] == (TRACE, TRACE)
-                    name = EVENT_NAMES[context.event]
-                    found.append((name, context.endpoint, context.client, context.reason))
-                    # A client with QoS 0 gets a Direct message, whatever it came as.
-                    assert (MODE_NAMES[context.mode] == "direct") == (name == "deliver")
+        for row in rows(world):
+            assert (row.trace, row.message_id) == (TRACE, TRACE)
+            context = row.context
+            found.append((row.event, context.endpoint, context.client, context.reason))
+            # A client with QoS 0 gets a Direct message, whatever it came as.
+            assert (MODE_NAMES[context.mode] == "direct") == (row.event == "deliver")
         return found
 
     return run
@@ -145,21 +146,6 @@ def test_it_is_traced_after_a_restart(world: SpoolWorld, publish: Any, events: A
 # -- partitions, and what is not traced ----------------------------------------------------------
 
 
-def rows(router_context: Any) -> list[tuple[str, Any, int, int]]:
-    """(event, context, trace, messages it stands for) of all that was recorded since the last call."""
-    recorder = router_context.recorder
-    recorder.cut()
-    found = []
-    for block in recorder.take():
-        for place in range(block.count):
-            fields = struct.unpack_from("<qQQQqqqII", block.data, place * 64)
-            context = block.contexts[fields[7]]
-            if context.event < FIRST_WITHOUT_MESSAGE:
-                count = 1 if fields[2] else fields[3]
-                found.append((EVENT_NAMES[context.event], context, fields[2], count))
-    return found
-
-
 def test_partitions_are_named(world: SpoolWorld, publish: Any, spool_kit: Any) -> None:
     """Rows of a partitioned queue say in which partition the message is, all of a message the same."""
     queue = world.endpoint("q", "a", exclusive=False, partition_count=4)
@@ -170,9 +156,9 @@ def test_partitions_are_named(world: SpoolWorld, publish: Any, spool_kit: Any) -
         publish("a", block=lane.block)
     flow.settle_all()
     by_queue: dict[str, set[int]] = {"q": set(), "plain": set()}
-    for event, context, _, _ in rows(world.context):
-        assert event in ("enqueue", "acknowledge")
-        by_queue[context.endpoint].add(context.partition)
+    for row in rows(world):
+        assert row.event in ("enqueue", "acknowledge")
+        by_queue[row.context.endpoint].add(row.context.partition)
     assert by_queue["plain"] == {-1}
     assert by_queue["q"] <= {0, 1, 2, 3}
     assert len(by_queue["q"]) > 1
@@ -189,15 +175,16 @@ def test_what_came_over_a_bridge_says_so(world: SpoolWorld, publish: Any) -> Non
     }
     world.endpoint("q", "a")
     publish("a", **came)
-    found = rows(world.context)
+    found = rows(world)
     world.restart()
     flow = world.bind(world.endpoints[0])
     world.commit()
     flow.settle_all(REJECTED)
     publish("nobody", **came)
-    found += rows(world.context)
-    assert {event for event, *_ in found} == {"enqueue", "reject", "discard"}
-    for _, context, _, _ in found:
+    found += rows(world)
+    assert {row.event for row in found} == {"enqueue", "reject", "discard"}
+    for row in found:
+        context = row.context
         assert (context.path, context.hops) == ("far/red>near/blue", 2)
         assert (context.origin_router, context.origin_vpn) == ("far", "red")
 
@@ -228,12 +215,12 @@ def test_rows_say_what_counters_say(spool_kit: Any, traced: bool) -> None:
     discards: dict[tuple[str, str], int] = {}
     rejects: dict[tuple[str, str], int] = {}
     traces = []
-    for event, context, trace, count in rows(world.context):
-        if event in ("discard", "reject"):
-            found = discards if event == "discard" else rejects
-            key = (context.endpoint, context.reason)
-            found[key] = found.get(key, 0) + count
-            traces.append(trace)
+    for row in rows(world):
+        if row.event in ("discard", "reject"):
+            found = discards if row.event == "discard" else rejects
+            key = (row.context.endpoint, row.context.reason)
+            found[key] = found.get(key, 0) + row.messages
+            traces.append(row.trace)
     wanted = {("", "no-subscription-match"): world.vpn.discards.counts["no-subscription-match"]}
     for endpoint in (silent, last, old):
         for counter in (endpoint.counters.refused, endpoint.counters.discarded):

@@ -210,22 +210,6 @@ def test_a_denied_topic_is_left_out_of_a_wide_filter(router: SpooledWorld, qos: 
     assert took == ([b"open/x"] if qos else [])
 
 
-def test_a_group_passes_over_a_member_that_may_not_have_the_topic(router: SpooledWorld) -> None:
-    """Of a shared subscription the message goes to a member who may have it, each time."""
-    denied = AclProfile("denied", subscribe=deny("secret/#"))
-    router.vpn().acl_profiles["denied"] = denied
-    names = (ClientUsername("low", acl_profile="denied"), ClientUsername("boss"))
-    router.vpn().credentials = Credentials(False, names)
-    low, chief = router.join("low", username="low"), router.join("chief", username="boss")
-    for client in (low, chief):
-        assert client.sub("$share/g/#", 0) == 0
-    sender = router.join("sender")
-    for number in range(4):
-        sender.publish("secret/x", b"%d" % number)
-    assert low.take() == []
-    assert chief.take() == [b"0", b"1", b"2", b"3"]
-
-
 def test_names_of_the_client_decide_what_is_left_out(router: SpooledWorld) -> None:
     """`$client-id` in a denial leaves the topic out for that client and for no other."""
     rights(router, deny("of/$client-id/+"))
@@ -355,17 +339,6 @@ def test_sending_guaranteed_messages_is_taken_away(router: SpooledWorld) -> None
         client.pub("a", b"x")
         assert client.acks() == [(PUBACK, 1, 0 if allowed else 0x87)]
         assert reader.take() == ([b"x"] if allowed else [])
-
-
-def test_a_will_that_may_not_be_published_any_more(router: SpooledWorld) -> None:
-    """A will on a topic that the ACL denies by then is discarded and counted."""
-    reader = router.join("r")
-    reader.sub("#", 0)
-    client = router.join("c", will=Will(b"gone/c", b"gone"))
-    rights(router, publish=deny("gone/#"))
-    client.lose()
-    assert reader.take() == []
-    assert router.vpn().discards.counts[PUBLISH_TOPIC_ACL] == 1
 
 
 @pytest.mark.parametrize("restart", [False, True])
