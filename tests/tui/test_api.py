@@ -223,14 +223,14 @@ def test_queues_are_not_gone_through_at_each_look(served: Any, mesh: Any, clock:
     router = mesh.edge()
 
     async def test(one: Router) -> None:
-        await one.see_queues()
+        await one.fetch_queues()
         assert {row["queueName"] for row in one.store.queues} == {"orders", "raw"}
         router.queues.contents.clear()
         clock.now += QUEUES_EVERY_S - 0.1
-        await one.see_queues()
+        await one.fetch_queues()
         assert len(one.store.queues) == 2
         clock.now += 0.1
-        await one.see_queues()
+        await one.fetch_queues()
         assert one.store.queues == []
 
     on(served(router), clock, test)
@@ -248,7 +248,7 @@ def test_many_bridges(served: Any, mesh: Any, clock: Any, monkeypatch: Any) -> N
     }
 
     async def test(one: Router) -> None:
-        await one.see_bridges()
+        await one.fetch_bridges()
         names = [row["bridgeName"] for row in one.store.bridges]
         assert names == [f"b{n:03}" for n in range(120)] + ["b248", "b249"]
 
@@ -261,12 +261,12 @@ def test_it_may_come_back_as_another(served: Any, mesh: Any, clock: Any) -> None
 
     async def test(router: Router) -> None:
         await router.look(nothing)
-        router.store.meters.look("x", 0.0, 0)
-        router.store.meters.look("x", 1.0, 5)
+        router.store.meters.measure("x", 0.0, 0)
+        router.store.meters.measure("x", 1.0, 5)
         router.api.url = "http://127.0.0.1:1"
 
         async def fetch(one: Router) -> None:
-            await one.see_msg_vpns()
+            await one.fetch_msg_vpns()
 
         assert not await router.look(fetch)
         assert router.connection.is_lost

@@ -3,7 +3,7 @@ from pathlib import Path
 
 from vpnrouter.tui.app import SCREENS
 from vpnrouter.tui.format import Line
-from vpnrouter.tui.keys import EVERYWHERE, MOVING, Key, bindings_of, foot, written
+from vpnrouter.tui.keys import EVERYWHERE, MOVING, Key, bindings_of, foot, key_names
 from vpnrouter.tui.screens.bridges import Bridge
 from vpnrouter.tui.screens.clients import Client
 from vpnrouter.tui.screens.overview import MsgVpn, Overview
@@ -36,8 +36,8 @@ def rows_of(title: str) -> list[tuple[str, str]]:
 def test_the_page_has_the_keys_of_every_screen() -> None:
     """docs/tui.md tells the keys that are bound, in their order."""
     for title, view in VIEWS.items():
-        assert rows_of(title) == [(written(key), key.help) for key in view.KEYS], title
-    assert rows_of("everywhere") == [(written(key), key.help) for key in EVERYWHERE]
+        assert rows_of(title) == [(key_names(key), key.help) for key in view.KEYS], title
+    assert rows_of("everywhere") == [(key_names(key), key.help) for key in EVERYWHERE]
     assert rows_of("moving") == list(MOVING)
 
 
@@ -84,5 +84,5 @@ def test_what_is_not_allowed_is_grey() -> None:
 def test_several_keys_are_one_action() -> None:
     """`n,right` are two keys, and written as people know them."""
     key = Key("n,right", "turn(1)", "", "")
-    assert written(key) == "n →"
+    assert key_names(key) == "n →"
     assert len(bindings_of([key])) == 1

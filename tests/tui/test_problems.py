@@ -44,9 +44,9 @@ def found(store: RouterState) -> list[tuple[int, str]]:
 def test_what_is_well_is_no_trouble() -> None:
     """A quiet overview means that all is well."""
     store = RouterState()
-    store.saw_msg_vpns(0.0, [vpn()])
-    store.saw_bridges(0.0, [bridge(), bridge(rxInFlightMsgCount=3)])
-    store.saw_queues(0.0, [queue(), queue(endpointType="session", bindCount=0)])
+    store.note_msg_vpns(0.0, [vpn()])
+    store.note_bridges(0.0, [bridge(), bridge(rxInFlightMsgCount=3)])
+    store.note_queues(0.0, [queue(), queue(endpointType="session", bindCount=0)])
     assert found(store) == []
 
 
@@ -120,7 +120,7 @@ REMOTE = {
 def test_bridge(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
     """Each thing that can be wrong with a bridge, and why."""
     store = RouterState()
-    store.saw_bridges(0.0, [bridge(**changes)])
+    store.note_bridges(0.0, [bridge(**changes)])
     (one,) = problems_of(store)
     assert (one.rank, one.word, one.kind, one.name) == (rank, word, "bridge", "b")
     assert why in one.why
@@ -140,7 +140,7 @@ def test_bridge(changes: dict[str, Any], rank: int, word: str, why: str) -> None
 def test_queue(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
     """Each thing that can be wrong with a queue, and why."""
     store = RouterState()
-    store.saw_queues(0.0, [queue(**changes)])
+    store.note_queues(0.0, [queue(**changes)])
     (one,) = problems_of(store)
     assert (one.rank, one.word, one.kind) == (rank, word, "queue")
     assert why in one.why
@@ -149,8 +149,8 @@ def test_queue(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
 def test_queue_that_backs_up() -> None:
     """More comes than goes, though its consumer works."""
     store = RouterState()
-    store.saw_queues(0.0, [queue()])
-    store.saw_queues(1.0, [queue(spooledMsgCount=105, ackedMsgCount=40, msgCount=65)])
+    store.note_queues(0.0, [queue()])
+    store.note_queues(1.0, [queue(spooledMsgCount=105, ackedMsgCount=40, msgCount=65)])
     (one,) = problems_of(store)
     assert (one.rank, one.word) == (BACKS_UP, "BACKS UP")
     assert "+60/s" in one.why
@@ -159,24 +159,26 @@ def test_queue_that_backs_up() -> None:
 def test_losses_are_told_while_they_happen() -> None:
     """By their worst reason; what nobody wanted is no loss, and old losses are history."""
     store = RouterState()
-    store.saw_msg_vpns(0.0, [vpn(discarded={"transmit-congestion": 5, "no-subscription-match": 0})])
+    store.note_msg_vpns(
+        0.0, [vpn(discarded={"transmit-congestion": 5, "no-subscription-match": 0})]
+    )
     assert found(store) == []
     later = {"transmit-congestion": 35, "no-subscription-match": 1_000_000, "msg-too-big": 0}
-    store.saw_msg_vpns(1.0, [vpn(discarded=later)])
+    store.note_msg_vpns(1.0, [vpn(discarded=later)])
     assert problems_of(store) == [
         Problem(LOSING, "LOSING", "msgVpn", "v", "", "30/s: transmit-congestion")
     ]
-    store.saw_msg_vpns(2.0, [vpn(discarded=later)])
+    store.note_msg_vpns(2.0, [vpn(discarded=later)])
     assert found(store) == []
 
 
 def test_losses_of_bridges_and_queues() -> None:
     """The same, by direction and with what a queue did not take."""
     store = RouterState()
-    store.saw_bridges(0.0, [bridge(discardedTx={"transmit-congestion": 0})])
-    store.saw_queues(0.0, [queue()])
-    store.saw_bridges(1.0, [bridge(discardedTx={"transmit-congestion": 4})])
-    store.saw_queues(1.0, [queue(refused={"max-size": 3}, spooledMsgCount=5)])
+    store.note_bridges(0.0, [bridge(discardedTx={"transmit-congestion": 0})])
+    store.note_queues(0.0, [queue()])
+    store.note_bridges(1.0, [bridge(discardedTx={"transmit-congestion": 4})])
+    store.note_queues(1.0, [queue(refused={"max-size": 3}, spooledMsgCount=5)])
     assert [(one.word, one.kind, one.why) for one in problems_of(store)] == [
         ("LOSING", "bridge", "4/s: transmit-congestion"),
         ("LOSING", "queue", "3/s: max-size"),
@@ -186,9 +188,9 @@ def test_losses_of_bridges_and_queues() -> None:
 def test_the_worst_comes_first_and_the_list_is_bounded() -> None:
     """However much is wrong."""
     store = RouterState()
-    store.saw_msg_vpns(0.0, [vpn(state="down"), vpn(enabled=False)])
+    store.note_msg_vpns(0.0, [vpn(state="down"), vpn(enabled=False)])
     many = [bridge(bridgeName=f"b{n}", health="disabled") for n in range(TUI_TROUBLES + 50)]
-    store.saw_bridges(0.0, [*many, bridge(health="down")])
+    store.note_bridges(0.0, [*many, bridge(health="down")])
     shown = problems_of(store)
     assert len(shown) == TUI_TROUBLES
     assert [one.rank for one in shown] == sorted(one.rank for one in shown)

@@ -17,7 +17,7 @@ def command(
     prune: Prune = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the drift as JSON.")] = False,
 ) -> None:
-    """Tell whether routers that run are what one mesh file says.
+    """Say whether routers that run are what one mesh file says.
 
     Exit code 0 when all are, 1 when one differs or does not answer, 2 when the file is refused.
     """

@@ -28,7 +28,7 @@ class BridgeAction(NamedTuple):
     def begin(self, view: View, router: Router, msg_vpn: str, bridge: str) -> None:
         """Ask for confirmation, then do the action to the bridge."""
         if bridge.startswith("#bridge/") and self.name != "reconnect":
-            view.tell("this is a bridge of another router: it is configured there", "warn")
+            view.show_notice("this is a bridge of another router: it is configured there", "warn")
             return
         question = self.question.format(f"bridge {bridge} in message VPN {msg_vpn}")
 

@@ -264,8 +264,8 @@ class RouterApi:
             answer.setdefault("data", {})
             return answer
         error = answer["meta"].get("error", {})
-        said = str(error.get("description", f"response code {code}"))
-        raise DeniedError(said, str(error.get("status", "")), int(code))
+        refusal = str(error.get("description", f"response code {code}"))
+        raise DeniedError(refusal, str(error.get("status", "")), int(code))
 
 
 def _authorities(ca_file: str) -> ssl.SSLContext:
@@ -290,9 +290,9 @@ class Router:
         self.clock = clock
         self.connection = Connection()
         self.store = RouterState()
-        self.said = ""
+        self.refusal = ""
         """Why the last look was refused, "" when it was not."""
-        self._asked_who = False
+        self._knows_user = False
         self._queues_at: float | None = None
 
     @property
@@ -305,16 +305,16 @@ class Router:
         if not self.connection.is_due(self.clock()):
             return False
         try:
-            if not self._asked_who:
-                await self._ask_who()
+            if not self._knows_user:
+                await self._fetch_user()
             await fetch(self)
         except UnreachableError as error:
             self.lost(error)
             return False
         except DeniedError as error:
-            self.said = str(error)
+            self.refusal = str(error)
         else:
-            self.said = ""
+            self.refusal = ""
         self.connection.answered(self.clock())
         return True
 
@@ -322,35 +322,35 @@ class Router:
         """Note that there was no answer; another router may answer next time."""
         self.connection.failed(self.clock(), str(error))
         self.store.meters.pause()
-        self._asked_who = False
+        self._knows_user = False
 
-    async def _ask_who(self) -> None:
+    async def _fetch_user(self) -> None:
         try:
-            self.store.saw_router(await self.api.one(ROUTER))
+            self.store.note_router(await self.api.one(ROUTER))
         except DeniedError as error:
             # A router that does not tell its name is called by its address.
             if error.code in {401, 403, 429}:
                 raise
-        self._asked_who = True
+        self._knows_user = True
 
-    async def see_msg_vpns(self) -> None:
+    async def fetch_msg_vpns(self) -> None:
         """Look at all message VPNs."""
         rows = await self.api.rows(MSG_VPNS, TUI_ROWS)
-        self.store.saw_msg_vpns(self.clock(), rows)
+        self.store.note_msg_vpns(self.clock(), rows)
 
-    async def see_bridges(self) -> None:
+    async def fetch_bridges(self) -> None:
         """Fetch the bridges; where there are very many, fetch those that are not up as well."""
         rows = await self.api.rows(ALL_BRIDGES, TUI_ROWS)
         if len(rows) == TUI_ROWS:
             down = await self.api.rows(ALL_BRIDGES, TUI_ROWS, "health!=up")
-            seen = {(row["msgVpnName"], row["bridgeName"]) for row in rows}
-            rows += [row for row in down if (row["msgVpnName"], row["bridgeName"]) not in seen]
-        self.store.saw_bridges(self.clock(), rows)
+            known = {(row["msgVpnName"], row["bridgeName"]) for row in rows}
+            rows += [row for row in down if (row["msgVpnName"], row["bridgeName"]) not in known]
+        self.store.note_bridges(self.clock(), rows)
 
-    async def see_queues(self) -> None:
+    async def fetch_queues(self) -> None:
         """Look at the queues with messages, not at each look."""
         now = self.clock()
         if self._queues_at is None or now - self._queues_at >= QUEUES_EVERY_S:
             rows = await self.api.rows(ALL_QUEUES, TUI_QUEUES_LOOKED_AT, "msgCount>0")
-            self.store.saw_queues(now, rows)
+            self.store.note_queues(now, rows)
             self._queues_at = now

@@ -31,12 +31,12 @@ def explainer_of(clients: Callable[[], Sequence[ManagementClient]]) -> Explainer
     """Explains over the routers that `clients` opens. It works in a thread: keys are not kept waiting."""
 
     async def explained(question: Question) -> Sequence[str]:
-        return await asyncio.to_thread(_told, clients, question)
+        return await asyncio.to_thread(_explain, clients, question)
 
     return explained
 
 
-def _told(clients: Callable[[], Sequence[ManagementClient]], question: Question) -> list[str]:
+def _explain(clients: Callable[[], Sequence[ManagementClient]], question: Question) -> list[str]:
     # It brings the router's data plane: only who asks for it pays.
     from vpnrouter.explain.explain import explain
     from vpnrouter.explain.live import live_mesh
@@ -46,7 +46,7 @@ def _told(clients: Callable[[], Sequence[ManagementClient]], question: Question)
     with ExitStack() as stack:
         live = live_mesh([stack.enter_context(client) for client in clients()])
     asked = Asked(question.router, question.msg_vpn, question.topic, question.mode)
-    written = StringIO()
-    console = Console(file=written, width=WIDTH, no_color=True, force_terminal=False)
+    buffer = StringIO()
+    console = Console(file=buffer, width=WIDTH, no_color=True, force_terminal=False)
     console.print(tree(explain(live.mesh, asked, live)))
-    return [line.rstrip() for line in written.getvalue().splitlines()]
+    return [line.rstrip() for line in buffer.getvalue().splitlines()]

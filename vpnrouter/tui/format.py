@@ -131,9 +131,9 @@ def text(*pieces: str | Piece) -> Line:
     return tuple((piece, "") if isinstance(piece, str) else piece for piece in pieces)
 
 
-def fit(written: str, width: int, *, right: bool = False) -> str:
+def fit(string: str, width: int, *, right: bool = False) -> str:
     """The text in exactly `width` columns of a terminal; one that is longer ends in `…`."""
-    cleaned = clean(written)
+    cleaned = clean(string)
     length = cell_len(cleaned)
     if length > width:
         return set_cell_size(cleaned, width - 1) + "…" if width > 0 else ""
@@ -142,15 +142,15 @@ def fit(written: str, width: int, *, right: bool = False) -> str:
 
 def width_of(line: Line) -> int:
     """Columns that a line takes."""
-    return sum(cell_len(clean(written)) for written, _ in line)
+    return sum(cell_len(clean(string)) for string, _ in line)
 
 
 def cut(line: Line, width: int) -> Line:
     """What of a line fits in `width` columns, in exactly that many."""
     found: list[Piece] = []
     room = width
-    for written, style in line:
-        rest = clean(written)
+    for string, style in line:
+        rest = clean(string)
         length = cell_len(rest)
         if length > room:
             rest = set_cell_size(rest, room)
@@ -165,19 +165,19 @@ def cut(line: Line, width: int) -> Line:
     return tuple(found)
 
 
-def _fitting(written: str, columns: int) -> int:
+def _fitting(string: str, columns: int) -> int:
     """How many of the first characters fit in `columns`."""
     taken = 0
-    for place, character in enumerate(written):
+    for place, character in enumerate(string):
         taken += cell_len(character)
         if taken > columns:
             return place
-    return len(written)
+    return len(string)
 
 
-def folded(written: str, width: int) -> list[str]:
+def folded(string: str, width: int) -> list[str]:
     """A text in lines of at most `width` columns."""
-    rest, lines = clean(written), []
+    rest, lines = clean(string), []
     while cell_len(rest) > width > 0:
         place = max(1, _fitting(rest, width))
         lines.append(rest[:place])

@@ -62,8 +62,8 @@ MOVING: Final = (
 """Keys of every table."""
 
 
-def written(key: Key) -> str:
-    """How a key is written."""
+def key_names(key: Key) -> str:
+    """The names of a key, as people read them."""
     return " ".join(NAMES.get(each, each) for each in key.key.split(","))
 
 
@@ -79,7 +79,7 @@ def foot(keys: Sequence[Key], *, may_change: bool) -> Line:
         if key.shown:
             allowed = may_change or not key.changes
             pieces += [
-                (written(key), "key" if allowed else "dim"),
+                (key_names(key), "key" if allowed else "dim"),
                 (f" {key.shown}  ", "" if allowed else "dim"),
             ]
     return tuple(pieces)

@@ -24,7 +24,7 @@ class Pager:
         """Where the page that is shown begins."""
         return self._cursors[self.page]
 
-    def saw(self, total: int, following: str) -> None:
+    def update(self, total: int, following: str) -> None:
         """Note that the page was read; `following` is the cursor of the next one, "" for none."""
         self.total = total
         self._next = following
@@ -51,7 +51,7 @@ class Pager:
         self._cursors = [""]
         self._next = ""
 
-    def rows_told(self, count: int) -> str:
+    def range_text(self, count: int) -> str:
         """`rows 101 to 200 of 10,000`, for a page of `count` rows."""
         if not count:
             return "no rows"

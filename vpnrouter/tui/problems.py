@@ -69,9 +69,9 @@ def problems_of(store: RouterState) -> list[Problem]:
 
 def why_down(row: Row) -> str:
     """Why a bridge does not work, in the words of whichever half or remote has some."""
-    said = [row["inboundFailureReason"], row["outboundFailureReason"]]
-    said += [each["lastConnectionFailureReason"] for each in row.get("remotes", ())]
-    reason = next((each for each in said if each), "")
+    reasons = [row["inboundFailureReason"], row["outboundFailureReason"]]
+    reasons += [each["lastConnectionFailureReason"] for each in row.get("remotes", ())]
+    reason = next((each for each in reasons if each), "")
     state = f"inbound {row['inboundState']}"
     if row["outboundState"] != "not-applicable":
         state += f", outbound {row['outboundState']}"
@@ -106,38 +106,38 @@ def _of_msg_vpn(store: RouterState, row: Row) -> Iterator[Problem]:
 def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     vpn, name = row["msgVpnName"], row["bridgeName"]
 
-    def told(rank: int, word: str, why: str) -> Problem:
+    def problem(rank: int, word: str, why: str) -> Problem:
         return Problem(rank, word, "bridge", vpn, name, why)
 
     if row["health"] == "down":
-        yield told(DOWN, "DOWN", f"{fmt.age(row['stateAgeMs'])}: {why_down(row)}")
+        yield problem(DOWN, "DOWN", f"{fmt.age(row['stateAgeMs'])}: {why_down(row)}")
         return
     if row["health"] == "disabled":
-        yield told(NOTE, "disabled", "disabled by an operator or in the configuration")
+        yield problem(NOTE, "disabled", "disabled by an operator or in the configuration")
         return
     if row["health"] == "msg-vpn-disabled":
-        yield told(NOTE, "disabled", f"message VPN {vpn} is disabled")
+        yield problem(NOTE, "disabled", f"message VPN {vpn} is disabled")
         return
     if row["health"] == "stalled":
         held = f"guaranteed messages are held, Direct ones cross: {row['inboundFailureReason']}"
-        yield told(STALLED, "STALLED", f"{fmt.age(row['stateAgeMs'])}: {held}")
+        yield problem(STALLED, "STALLED", f"{fmt.age(row['stateAgeMs'])}: {held}")
     if row["remoteSubscriptionRefusedCount"]:
         why = row["inboundFailureReason"] or "a remote subscription was refused"
-        yield told(BACKS_UP, "INCOMPLETE", why)
+        yield problem(BACKS_UP, "INCOMPLETE", why)
     for way, words in (("rx", "from"), ("tx", "to")):
         waiting, idle = row[f"{way}InFlightMsgCount"], row[f"last{way.capitalize()}AgeMs"]
         if waiting and idle >= STILL_MS and row["health"] != "stalled":
             why = f"{fmt.figure(waiting)} messages {words} the remote wait since {fmt.age(idle)}"
-            yield told(STALLED, "STALLED", why)
+            yield problem(STALLED, "STALLED", why)
         if row[f"{way}Imbalance"]:
             why = f"{row[f'{way}Imbalance']:,} messages are not accounted for ({way})"
-            yield told(LOSING, "FAULT", why)
+            yield problem(LOSING, "FAULT", why)
     for remote in row.get("remotes", ()):
         if remote["up"] and remote["queueBinding"] and not remote["boundToQueue"]:
             why = remote["lastQueueBindFailureReason"] or "no answer yet"
-            yield told(STALLED, "UNBOUND", f"queue {remote['queueBinding']}: {why}")
+            yield problem(STALLED, "UNBOUND", f"queue {remote['queueBinding']}: {why}")
     if row["parkedMsgCount"]:
-        yield told(NOTE, "parked", f"{row['parkedMsgCount']:,} messages are set aside")
+        yield problem(NOTE, "parked", f"{row['parkedMsgCount']:,} messages are set aside")
     losing = {
         reason: store.meters.rate(("bridge", vpn, name, way, reason))
         for way in ("Rx", "Tx")
@@ -146,38 +146,38 @@ def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     }
     if total := sum(losing.values()):
         worst = max(losing, key=lambda reason: losing[reason])
-        yield told(LOSING, "LOSING", f"{fmt.rate(total)}/s: {worst}")
+        yield problem(LOSING, "LOSING", f"{fmt.rate(total)}/s: {worst}")
 
 
 def _of_queue(store: RouterState, row: Row) -> Iterator[Problem]:
     vpn, name, count = row["msgVpnName"], row["queueName"], row["msgCount"]
 
-    def told(rank: int, word: str, why: str) -> Problem:
+    def problem(rank: int, word: str, why: str) -> Problem:
         return Problem(rank, word, "queue", vpn, name, why)
 
     into = store.meters.rate(("queue", vpn, name, "in"))
     out = store.meters.rate(("queue", vpn, name, "out"))
     waiting = f"{fmt.figure(count)} messages"
     if row["imbalance"]:
-        yield told(LOSING, "FAULT", f"{row['imbalance']:,} messages are not accounted for")
+        yield problem(LOSING, "FAULT", f"{row['imbalance']:,} messages are not accounted for")
     if lost := store.meters.rate(("queue", vpn, name, "lost")):
         reasons = {**row["discarded"], **row["refused"]}
         worst = max(reasons, key=lambda reason: reasons[reason], default="")
-        yield told(LOSING, "LOSING", f"{fmt.rate(lost)}/s: {worst}")
+        yield problem(LOSING, "LOSING", f"{fmt.rate(lost)}/s: {worst}")
     if (used := quota(row)) >= FULL:
-        yield told(BACKS_UP, "FULL", f"{used:.0%} of its quota, {waiting}")
+        yield problem(BACKS_UP, "FULL", f"{used:.0%} of its quota, {waiting}")
     if not count or row["endpointType"] == "parking-lot":
         return
     age = fmt.age(row["oldestMsgAgeMs"])
     if not row["egressEnabled"]:
-        yield told(STALLED, "STALLED", f"{waiting}, egress is off, oldest {age}")
+        yield problem(STALLED, "STALLED", f"{waiting}, egress is off, oldest {age}")
     elif not row["bindCount"]:
         # That the client of a session is away is what the session is for.
         if row["endpointType"] != "session":
-            yield told(STALLED, "NO READER", f"{waiting} and no consumer, oldest {age}")
+            yield problem(STALLED, "NO READER", f"{waiting} and no consumer, oldest {age}")
     elif not out and row["oldestMsgAgeMs"] >= STILL_MS:
         held = f"{fmt.figure(row['txUnackedMsgCount'])} unacknowledged"
-        yield told(STALLED, "STALLED", f"{waiting}, {held}, oldest {age}")
+        yield problem(STALLED, "STALLED", f"{waiting}, {held}, oldest {age}")
     elif into > out:
         why = f"{waiting}, +{fmt.rate(into - out)}/s, oldest {age}"
-        yield told(BACKS_UP, "BACKS UP", why)
+        yield problem(BACKS_UP, "BACKS UP", why)

@@ -84,7 +84,7 @@ class Meter:
         self._count = 0
         self._at: float | None = None
 
-    def look(self, now: float, count: int) -> float:
+    def measure(self, now: float, count: int) -> float:
         """The counter stands at `count`; returns the rate.
 
         A counter that fell began anew, with its router or because it was cleared: it grew by what it has.
@@ -100,7 +100,7 @@ class Meter:
         self._count = count
         return self.rate
 
-    def tell(self, now: float, rate: float) -> None:
+    def set_rate(self, now: float, rate: float) -> None:
         """Note the `rate` (a second) that the router measured, at `now` (seconds)."""
         self.rate = rate
         if self._at is None or now - self._at >= STEP_S:
@@ -124,13 +124,13 @@ class Meters:
     def __len__(self) -> int:
         return len(self._meters)
 
-    def look(self, key: Hashable, now: float, count: int) -> float:
+    def measure(self, key: Hashable, now: float, count: int) -> float:
         """Note the `count` of the counter `key` at `now` (seconds); returns its rate a second."""
-        return self._meter(key).look(now, count)
+        return self._meter(key).measure(now, count)
 
-    def tell(self, key: Hashable, now: float, rate: float) -> None:
+    def set_rate(self, key: Hashable, now: float, rate: float) -> None:
         """Note the `rate` of `key` (a second) that the router measured, at `now` (seconds)."""
-        self._meter(key).tell(now, rate)
+        self._meter(key).set_rate(now, rate)
 
     def _meter(self, key: Hashable) -> Meter:
         meter = self._meters.get(key)
@@ -175,52 +175,52 @@ class RouterState:
         self.queues: list[Row] = []
         """Queues with messages in them."""
 
-    def saw_router(self, row: Row) -> None:
-        """Note what the router told of itself and of the user."""
+    def note_router(self, row: Row) -> None:
+        """Note what the router reports about itself and about the user."""
         self.name = str(row.get("routerName", ""))
         self.role = str(row.get("role", ""))
         self.user = str(row.get("user", ""))
 
-    def saw_msg_vpns(self, now: float, rows: list[Row]) -> None:
+    def note_msg_vpns(self, now: float, rows: list[Row]) -> None:
         """Note the rows of all message VPNs, seen at `now` (seconds)."""
         self.msg_vpns = rows
         for row in rows:
             name = row["msgVpnName"]
             for rate in ("rxMsgRate", "txMsgRate"):
-                self.meters.tell(("vpn", name, rate), now, row[rate])
+                self.meters.set_rate(("vpn", name, rate), now, row[rate])
             for reason, total in row.get("discarded", {}).items():
-                self.meters.look(("vpn", name, "discarded", reason), now, total)
+                self.meters.measure(("vpn", name, "discarded", reason), now, total)
 
-    def saw_bridges(self, now: float, rows: list[Row]) -> None:
+    def note_bridges(self, now: float, rows: list[Row]) -> None:
         """Note the rows of all bridges, seen at `now` (seconds)."""
         self.bridges = rows
         for row in rows:
             key = (row["msgVpnName"], row["bridgeName"])
             for way in ("Rx", "Tx"):
-                self.meters.tell(("bridge", *key, way), now, row[f"{way.lower()}MsgRate"])
+                self.meters.set_rate(("bridge", *key, way), now, row[f"{way.lower()}MsgRate"])
                 for reason, total in row[f"discarded{way}"].items():
-                    self.meters.look(("bridge", *key, way, reason), now, total)
+                    self.meters.measure(("bridge", *key, way, reason), now, total)
 
-    def saw_queues(self, now: float, rows: list[Row]) -> None:
+    def note_queues(self, now: float, rows: list[Row]) -> None:
         """Note the rows of the queues with messages in them, seen at `now` (seconds)."""
         self.queues = rows
         for row in rows:
-            self.saw_queue(now, row)
+            self.note_queue(now, row)
 
-    def saw_queue(self, now: float, row: Row) -> None:
+    def note_queue(self, now: float, row: Row) -> None:
         """Note the counters of one queue, seen at `now` (seconds)."""
         key = (row["msgVpnName"], row["queueName"])
-        self.meters.look(("queue", *key, "in"), now, row["spooledMsgCount"])
-        gone = row["ackedMsgCount"] + row["movedMsgCount"] + row["deletedMsgCount"]
-        self.meters.look(("queue", *key, "out"), now, gone + sum(row["discarded"].values()))
+        self.meters.measure(("queue", *key, "in"), now, row["spooledMsgCount"])
+        taken_out = row["ackedMsgCount"] + row["movedMsgCount"] + row["deletedMsgCount"]
+        self.meters.measure(("queue", *key, "out"), now, taken_out + sum(row["discarded"].values()))
         lost = sum(row["discarded"].values()) + sum(row["refused"].values())
-        self.meters.look(("queue", *key, "lost"), now, lost)
+        self.meters.measure(("queue", *key, "lost"), now, lost)
 
-    def saw_client(self, now: float, row: Row) -> None:
+    def note_client(self, now: float, row: Row) -> None:
         """Note the counters of one client, seen at `now` (seconds)."""
         key = (row["msgVpnName"], row["clientName"])
-        self.meters.look(("client", *key, "rx"), now, row["rxMsgCount"])
-        self.meters.look(("client", *key, "tx"), now, row["txMsgCount"])
+        self.meters.measure(("client", *key, "rx"), now, row["rxMsgCount"])
+        self.meters.measure(("client", *key, "tx"), now, row["txMsgCount"])
 
     def may_change(self) -> bool:
         """Whether actions are worth a try: only a router that said no is not asked."""

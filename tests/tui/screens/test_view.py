@@ -212,12 +212,12 @@ def test_forward_and_back() -> None:
     """The pages that were seen are found again."""
     pager = Pager()
     assert pager.cursor == ""
-    pager.saw(250, "a")
+    pager.update(250, "a")
     assert pager.turn(1)
     assert pager.cursor == "a"
-    pager.saw(250, "b")
+    pager.update(250, "b")
     assert pager.turn(1)
-    pager.saw(250, "")
+    pager.update(250, "")
     assert not pager.turn(1), "there is no fourth page"
     assert pager.turn(-1)
     assert pager.cursor == "a"
@@ -230,7 +230,7 @@ def test_no_turn_before_a_page_was_read() -> None:
     """Where the next page begins is known from the page before it alone."""
     pager = Pager()
     assert not pager.turn(1)
-    pager.saw(200, "a")
+    pager.update(200, "a")
     assert pager.turn(1)
     assert not pager.turn(1)
 
@@ -238,10 +238,10 @@ def test_no_turn_before_a_page_was_read() -> None:
 def test_the_newest_cursor_counts() -> None:
     """Rows that came meanwhile move the pages behind."""
     pager = Pager()
-    pager.saw(300, "old")
+    pager.update(300, "old")
     pager.turn(1)
     pager.turn(-1)
-    pager.saw(301, "new")
+    pager.update(301, "new")
     assert pager.turn(1)
     assert pager.cursor == "new"
 
@@ -250,7 +250,7 @@ def test_pages_are_bounded() -> None:
     """A list has an end, however many pages the router gives."""
     pager = Pager()
     turns = 0
-    while pager.saw(10**9, "more") is None and pager.turn(1):
+    while pager.update(10**9, "more") is None and pager.turn(1):
         turns += 1
     assert turns == TUI_PAGES - 1
 
@@ -258,11 +258,11 @@ def test_pages_are_bounded() -> None:
 def test_rows_told() -> None:
     """Which rows of how many."""
     pager = Pager()
-    assert pager.rows_told(0) == "no rows"
-    pager.saw(10_000, "a")
-    assert pager.rows_told(100) == "rows 1 to 100 of 10,000"
+    assert pager.range_text(0) == "no rows"
+    pager.update(10_000, "a")
+    assert pager.range_text(100) == "rows 1 to 100 of 10,000"
     pager.turn(1)
-    pager.saw(10_000, "b")
-    assert pager.rows_told(100) == "rows 101 to 200 of 10,000"
+    pager.update(10_000, "b")
+    assert pager.range_text(100) == "rows 101 to 200 of 10,000"
     pager.restart()
     assert (pager.page, pager.cursor, pager.total) == (0, "", 0)

@@ -59,8 +59,8 @@ class Bridge(View):
             yield there
 
     async def fetch(self, router: Router) -> None:
-        """Ask a router for its bridges."""
-        await router.see_bridges()
+        """Request from a router its bridges."""
+        await router.fetch_bridges()
 
     def draw(self) -> None:
         """Show this end and, where the other end's router is looked at too, that end."""
@@ -88,19 +88,19 @@ class Bridge(View):
         row = self._row()
         if row is None or self.lines("there").display or not row["remoteRouterName"]:
             return ()
-        said = (
+        hint = (
             f"the other end is on router {row['remoteRouterName']}: give its API by --url as well"
         )
-        return text((said, "dim"))
+        return text((hint, "dim"))
 
     def action_do(self, name: str) -> None:
         """Do the action `name` to the bridge."""
         BridgeAction.of(name).begin(self, self.router, self._msg_vpn, self._bridge)
 
     def _row(self) -> Row | None:
-        wanted = (self._msg_vpn, self._bridge)
+        names = (self._msg_vpn, self._bridge)
         rows = self.router.store.bridges
-        return next((r for r in rows if (r["msgVpnName"], r["bridgeName"]) == wanted), None)
+        return next((r for r in rows if (r["msgVpnName"], r["bridgeName"]) == names), None)
 
 
 def end_lines(router: Router, row: Row, width: int) -> Sequence[Line]:
@@ -145,12 +145,12 @@ def _half(why: str) -> str:
 
 
 def _bound(row: Row) -> Piece:
-    wanted = [each["queueBinding"] for each in row.get("remotes", ()) if each["queueBinding"]]
+    queues = [each["queueBinding"] for each in row.get("remotes", ()) if each["queueBinding"]]
     if row["boundToQueue"] and row["remoteQueueStandby"]:
-        return (f"{', '.join(wanted)}, stands by", "note")
+        return (f"{', '.join(queues)}, stands by", "note")
     if row["boundToQueue"]:
-        return (", ".join(wanted) or "yes", "good")
-    return (f"{', '.join(wanted)} NOT BOUND", "bad") if wanted else (NONE, "")
+        return (", ".join(queues) or "yes", "good")
+    return (f"{', '.join(queues)} NOT BOUND", "bad") if queues else (NONE, "")
 
 
 def _direction(router: Router, row: Row, way: str, title: str) -> list[Line]:
@@ -229,11 +229,11 @@ class Bridges(View):
         yield Table(COLUMNS.titles, empty="no bridges", id="body")
 
     async def fetch(self, router: Router) -> None:
-        """Ask a router for its bridges."""
-        await router.see_bridges()
+        """Request from a router its bridges."""
+        await router.fetch_bridges()
 
     def draw(self) -> None:
-        """Show the bridges that are wanted, those that are down first."""
+        """Show the chosen bridges, those that are down first."""
         rows = [
             (place, row)
             for place, router in enumerate(self.ui.routers)

@@ -63,15 +63,15 @@ class Client(View):
         yield Table(SUBSCRIPTIONS.titles, empty="no subscriptions", id="body")
 
     async def fetch(self, router: Router) -> None:
-        """Ask for the client and one page of its subscriptions."""
+        """Request the client and one page of its subscriptions."""
         path = f"{api.MONITOR}{api.client(self._msg_vpn, self._client)}"
         self._row = await router.api.one(path)
-        router.store.saw_client(router.clock(), self._row)
+        router.store.note_client(router.clock(), self._row)
         number = self._pager.page
         page = await router.api.page(f"{path}/subscriptions", cursor=self._pager.cursor)
         if number != self._pager.page or (not page.rows and self._pager.turn(-1)):
             return
-        self._pager.saw(page.total, page.cursor)
+        self._pager.update(page.total, page.cursor)
         self._subscriptions = page.rows
 
     def draw(self) -> None:
@@ -83,8 +83,8 @@ class Client(View):
         )
 
     def note(self) -> Line:
-        """Tell which subscriptions are shown."""
-        return text((f"subscriptions: {self._pager.rows_told(len(self._subscriptions))}", "dim"))
+        """Say which subscriptions are shown."""
+        return text((f"subscriptions: {self._pager.range_text(len(self._subscriptions))}", "dim"))
 
     def on_table_past(self, event: Table.Past) -> None:
         """Go on in the next page, or in the one before, when the cursor leaves this one."""
@@ -178,9 +178,9 @@ class Clients(PagedView):
             return f"{api.MONITOR}{api.msg_vpn(self._msg_vpn)}/clients"
         return api.ALL_CLIENTS
 
-    def seen(self, router: Router, row: Row) -> None:
-        """Note the client's message counters, from which its rates come."""
-        router.store.saw_client(router.clock(), row)
+    def measure(self, router: Router, row: Row) -> None:
+        """Measure the client's rates by its message counters."""
+        router.store.note_client(router.clock(), row)
 
     def key(self, row: Row) -> str:
         """The client's message VPN and name."""

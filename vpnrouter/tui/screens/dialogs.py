@@ -21,11 +21,11 @@ class Ask(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
 
-    def __init__(self, label: str, hint: str = "", given: str = "") -> None:
+    def __init__(self, label: str, hint: str = "", default: str = "") -> None:
         super().__init__()
         self._label = label
         self._hint = hint
-        self._given = given
+        self._default = default
 
     def compose(self) -> ComposeResult:
         """Give the label, the field for the text and the hint."""
@@ -33,7 +33,7 @@ class Ask(ModalScreen[str | None]):
             label = Lines(id="label")
             label.styles.height = 1
             yield label
-            field = Input(self._given, max_length=TUI_TEXT, id="field", select_on_focus=False)
+            field = Input(self._default, max_length=TUI_TEXT, id="field", select_on_focus=False)
             field.cursor_blink = False
             yield field
             hint = Lines(id="hint")
@@ -78,10 +78,10 @@ class Confirm(ModalScreen[bool]):
 
     def on_mount(self) -> None:
         """Show the question and the keys that answer it."""
-        asked = [text((part, "title")) for part in wrap(clean(self._question), WIDTH)]
+        question = [text((part, "title")) for part in wrap(clean(self._question), WIDTH)]
         shown = self.query_one(Lines)
-        shown.styles.height = len(asked) + 2
-        shown.show([*asked, (), text(("y", "key"), " yes   ", ("n", "key"), " no")])
+        shown.styles.height = len(question) + 2
+        shown.show([*question, (), text(("y", "key"), " yes   ", ("n", "key"), " no")])
 
     def action_answer(self, yes: bool) -> None:
         """Close the dialog with the answer."""

@@ -38,34 +38,34 @@ class Explain(View):
         self._msg_vpn = ""
         self._topic = ""
         self._mode = MODES[0]
-        self._told: tuple[tuple[str, str, str], Sequence[str]] | None = None
+        self._answer: tuple[tuple[str, str, str], Sequence[str]] | None = None
 
     def body(self) -> ComposeResult:
         """Give the lines of the explanation."""
         yield Lines(id="body", focusable=True)
 
     async def fetch(self, router: Router) -> None:
-        """Ask for the message VPNs where none are known, and for the explanation that is wanted."""
+        """Request the message VPNs where none are known, and for the explanation that is wanted."""
         if not router.store.msg_vpns:
-            await router.see_msg_vpns()
+            await router.fetch_msg_vpns()
         if not self._msg_vpn and router.store.msg_vpns:
             self._msg_vpn = router.store.msg_vpns[0]["msgVpnName"]
-        explainer, wanted = self.ui.explainer, self._wanted
-        if explainer is None or not self._topic or (self._told and self._told[0] == wanted):
+        explainer, query = self.ui.explainer, self._query
+        if explainer is None or not self._topic or (self._answer and self._answer[0] == query):
             return
         try:
-            told = await explainer(Question(router.store.name, *wanted))
+            lines = await explainer(Question(router.store.name, *query))
         except VpnrouterError as error:
-            told = [str(error)]
-        if wanted == self._wanted:
-            self._told = (wanted, told)
+            lines = [str(error)]
+        if query == self._query:
+            self._answer = (query, lines)
 
     def draw(self) -> None:
         """Show the explanation, or say why there is none yet."""
         self.lines("body").show(self._lines())
 
     def note(self) -> Line:
-        """Tell the message VPN, the mode and the topic that are asked about."""
+        """Say the message VPN, the mode and the topic that are asked about."""
         return text(
             ("message VPN ", "dim"),
             (self._msg_vpn or "?", "accent"),
@@ -77,7 +77,7 @@ class Explain(View):
 
     def action_topic(self) -> None:
         """Ask for a topic."""
-        self.ui.ask("Topic of the message", self._topic_given, "such as orders/eu/1", self._topic)
+        self.ui.ask("Topic of the message", self._set_topic, "such as orders/eu/1", self._topic)
 
     def action_msg_vpn(self) -> None:
         """Ask about the next message VPN."""
@@ -85,25 +85,25 @@ class Explain(View):
         if names:
             place = names.index(self._msg_vpn) + 1 if self._msg_vpn in names else 0
             self._msg_vpn = names[place % len(names)]
-            self._asked()
+            self._ask_again()
 
     def action_mode(self) -> None:
         """Ask about the other mode."""
         self._mode = MODES[(MODES.index(self._mode) + 1) % len(MODES)]
-        self._asked()
+        self._ask_again()
 
     @property
-    def _wanted(self) -> tuple[str, str, str]:
+    def _query(self) -> tuple[str, str, str]:
         return (self._msg_vpn, self._topic, self._mode)
 
-    def _topic_given(self, topic: str | None) -> None:
+    def _set_topic(self, topic: str | None) -> None:
         if topic is not None:
             self._topic = topic
-            self._asked()
+            self._ask_again()
 
-    def _asked(self) -> None:
+    def _ask_again(self) -> None:
         # What was told is of this moment: the same question is asked anew.
-        self._told = None
+        self._answer = None
         self.redraw()
         self.ui.look_soon()
 
@@ -112,10 +112,10 @@ class Explain(View):
             return [text(("not here: vpnrouter explain CONFIG… tells it", "warn"))]
         if not self._topic:
             return [text(("/ asks for a topic", "dim"))]
-        if self._told is None or self._told[0] != self._wanted:
+        if self._answer is None or self._answer[0] != self._query:
             return [text(("asking …", "dim"))]
         width = max(1, self.size.width)
-        parts = [part for line in self._told[1] for part in folded(line, width)]
+        parts = [part for line in self._answer[1] for part in folded(line, width)]
         return [_marked(part) for part in parts[:TUI_LINES]]
 
 

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from vpnrouter.tui.format import Line, fit, text
-from vpnrouter.tui.keys import EVERYWHERE, MOVING, Key, written
+from vpnrouter.tui.keys import EVERYWHERE, MOVING, Key, key_names
 from vpnrouter.tui.widgets.lines import Lines
 
 WIDTH = 11
@@ -20,10 +20,10 @@ def help_lines(keys: Sequence[Key], place: str) -> list[Line]:
     """All keys, those of the screen first."""
     lines: list[Line] = []
     if keys:
-        lines += [text((place, "title")), *_lines((written(key), key.help) for key in keys), ()]
+        lines += [text((place, "title")), *_lines((key_names(key), key.help) for key in keys), ()]
     lines += [text(("moving", "title")), *_lines(MOVING), ()]
     lines += [text(("everywhere", "title"))]
-    lines += _lines((written(key), key.help) for key in EVERYWHERE)
+    lines += _lines((key_names(key), key.help) for key in EVERYWHERE)
     return lines
 
 
@@ -54,4 +54,4 @@ class Help(ModalScreen[None]):
 
 
 def _lines(rows: Iterable[tuple[str, str]]) -> list[Line]:
-    return [text((f"  {fit(keys, WIDTH)}", "key"), said) for keys, said in rows]
+    return [text((f"  {fit(keys, WIDTH)}", "key"), help_text) for keys, help_text in rows]

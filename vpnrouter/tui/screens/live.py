@@ -50,26 +50,26 @@ class LiveView(View):
             self._count += 1
             self.kept.append((str(self._count), row))
 
-    def wanted(self, row: Row) -> bool:
+    def is_shown(self, row: Row) -> bool:
         """Whether a row that is kept is shown."""
         return True
 
     def restart(self) -> None:
-        """Do what a new filter needs; nothing where kept rows are filtered as they are shown."""
+        """Apply a new filter; nothing to do where kept rows are filtered when they are shown."""
 
     def body(self) -> ComposeResult:
         """Give the table, whose cursor follows the last row."""
         yield Table(self.COLUMNS, empty="nothing yet", follows=True, id="body")
 
     def draw(self) -> None:
-        """Show the kept rows that are wanted."""
-        shown = [self.entry(key, row) for key, row in self.kept if self.wanted(row)]
+        """Show the kept rows that meet the filter."""
+        shown = [self.entry(key, row) for key, row in self.kept if self.is_shown(row)]
         self.query_one("#body", Table).fill(shown)
 
     def note(self) -> Line:
-        """Tell whether rows still come in, and the filter."""
-        going = ("paused, space goes on", "warn") if self.paused else ("live", "good")
-        return text(going, (f"  filter: {self.filter or 'none'}", "dim"))
+        """Say whether rows still come in, and the filter."""
+        running = ("paused, space goes on", "warn") if self.paused else ("live", "good")
+        return text(running, (f"  filter: {self.filter or 'none'}", "dim"))
 
     def action_pause(self) -> None:
         """Stop asking, or go on."""
@@ -85,9 +85,9 @@ class LiveView(View):
         """Ask for a filter."""
         self.ui.ask("Filter", self._filtered, self.HINT, self.filter)
 
-    def _filtered(self, written: str | None) -> None:
-        if written is not None:
-            self.filter = written.strip()
+    def _filtered(self, string: str | None) -> None:
+        if string is not None:
+            self.filter = string.strip()
             self.restart()
             self.redraw()
             self.ui.look_soon()
@@ -111,7 +111,7 @@ class Events(LiveView):
         self._last: int | None = None
 
     async def fetch(self, router: Router) -> None:
-        """Ask for the events after the last one that came, unless paused."""
+        """Request the events after the last one that came, unless paused."""
         if self.paused:
             return
         query = {"count": str(TUI_TAIL_ROWS)}
@@ -126,10 +126,12 @@ class Events(LiveView):
             # A router that was started anew counts from the beginning.
             self._last = None
 
-    def wanted(self, row: Row) -> bool:
+    def is_shown(self, row: Row) -> bool:
         """Whether the filter occurs in the event's level, kind, message VPN, name or text."""
-        said = " ".join(str(row[name]) for name in ("level", "event", "msgVpnName", "name", "text"))
-        return self.filter.lower() in said.lower()
+        searched = " ".join(
+            str(row[name]) for name in ("level", "event", "msgVpnName", "name", "text")
+        )
+        return self.filter.lower() in searched.lower()
 
     def entry(self, key: str, row: Row) -> Entry:
         """Give an event's row: time, level, message VPN, name, and what happened."""
@@ -173,7 +175,7 @@ class Traces(LiveView):
         self._tracing = True
 
     async def fetch(self, router: Router) -> None:
-        """Ask for the traces behind the mark that meet the filter, unless paused."""
+        """Request the traces behind the mark that meet the filter, unless paused."""
         if self.paused:
             return
         query = {"after": self._mark, "count": str(TUI_TAIL_ROWS)} | conditions(self.filter)
@@ -185,12 +187,12 @@ class Traces(LiveView):
         self.add(answer["data"])
 
     def restart(self) -> None:
-        """Forget the rows that met the old filter, and the count of those that were missed."""
+        """Drop the rows that met the old filter, and the count of those that were missed."""
         self.kept.clear()
         self._missed = 0
 
     def note(self) -> Line:
-        """Tell whether anything is traced, and how many traces were too many to show."""
+        """Say whether anything is traced, and how many traces were too many to show."""
         if not self._tracing:
             return text(("this router traces nothing: no traces in its configuration", "warn"))
         missed = f"  {self._missed:,} were too many to show" if self._missed else ""
@@ -220,10 +222,10 @@ class Traces(LiveView):
         )
 
 
-def conditions(written: str) -> dict[str, str]:
+def conditions(string: str) -> dict[str, str]:
     """The filter as the API takes it: `topic=a/> event=discard`, or a topic alone."""
     found = {}
-    for word in written.split():
+    for word in string.split():
         name, separator, value = word.partition("=")
         if separator and name in FILTERS:
             found[name] = value

@@ -55,15 +55,15 @@ class MsgVpn(View):
         yield Lines(id="body", focusable=True)
 
     async def fetch(self, router: Router) -> None:
-        """Ask a router for its message VPNs."""
-        await router.see_msg_vpns()
+        """Request from a router its message VPNs."""
+        await router.fetch_msg_vpns()
 
     def draw(self) -> None:
         """Show the message VPN's state, counts and rates, or that it is not there."""
         rows = self.router.store.msg_vpns
         row = next((each for each in rows if each["msgVpnName"] == self._msg_vpn), None)
-        gone = [text(("this message VPN is not there", "warn"))]
-        self.lines("body").show(gone if row is None else _lines(self.router, row))
+        missing = [text(("this message VPN is not there", "warn"))]
+        self.lines("body").show(missing if row is None else _lines(self.router, row))
 
     def action_into(self, what: str) -> None:
         """Open the list `what` of the message VPN, such as `queues`."""
@@ -185,10 +185,10 @@ class Overview(View):
         self.query_one("#vpns", Table).focus()
 
     async def fetch(self, router: Router) -> None:
-        """Ask a router for its message VPNs, its bridges and the queues that hold messages."""
-        await router.see_msg_vpns()
-        await router.see_bridges()
-        await router.see_queues()
+        """Request from a router its message VPNs, its bridges and the queues that hold messages."""
+        await router.fetch_msg_vpns()
+        await router.fetch_bridges()
+        await router.fetch_queues()
 
     def draw(self) -> None:
         """Show the trouble of all routers, the worst first, and their message VPNs."""
@@ -197,10 +197,10 @@ class Overview(View):
         height = 1 + max(1, min(MOST_TROUBLES, len(rows)))
         if trouble.size.height != height:
             trouble.styles.height = height
-        asked = all(router.connection.answered_at is not None for router in self.ui.routers)
+        answered = all(router.connection.answered_at is not None for router in self.ui.routers)
         trouble.fill(
             [_trouble(place, router, one) for place, router, one in rows],
-            QUIET if asked else "asking …",
+            QUIET if answered else "asking …",
         )
         self.query_one("#vpns", Table).fill(
             [
@@ -211,7 +211,7 @@ class Overview(View):
         )
 
     def note(self) -> Line:
-        """Tell of the trouble under the cursor, or count what there is and what is down."""
+        """Describe the trouble under the cursor, or count what there is and what is down."""
         trouble = self.query_one("#trouble", Table)
         if trouble.has_focus and trouble.cursor < len(found := self._troubles()):
             _, router, one = found[trouble.cursor]

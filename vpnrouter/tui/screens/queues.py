@@ -27,7 +27,7 @@ VIEWS: Final = {"t": PayloadView.TEXT, "o": PayloadView.JSON, "x": PayloadView.H
 
 
 class QueuedMessage(View):
-    """One message as the queue's page told of it; its payload is asked for once."""
+    """One message as the page of its queue describes it; its payload is requested once."""
 
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key("t", "shown('t')", "text", "the payload as text"),
@@ -55,7 +55,7 @@ class QueuedMessage(View):
         yield Lines(id="body", focusable=True)
 
     async def fetch(self, router: Router) -> None:
-        """Ask for the payload once, and choose the view that suits it."""
+        """Request the payload once, and choose the view that suits it."""
         if self._payload is None:
             self._payload = await router.api.content(self._path)
             self._view = best_view(self._payload)
@@ -70,7 +70,7 @@ class QueuedMessage(View):
             self.lines("body").show(payload_lines(self._payload, self._view, width))
 
     def note(self) -> Line:
-        """Tell how the payload is shown."""
+        """Say how the payload is shown."""
         size = len(self._payload or b"")
         return text((f"payload of {size:,} bytes as ", "dim"), (self._view.value, "accent"))
 
@@ -83,20 +83,20 @@ class QueuedMessage(View):
 
 def _message_facts(row: Row) -> list[Line]:
     times = f"spooled {fmt.moment(row['spooledTime'])}, expires {fmt.moment(row['expiryTime'])} UTC"
-    told = (
+    details = (
         f"priority {row['priority']}, delivered again {row['redeliveryCount']} times,"
         f" publisher {row['publisherId'] or NONE}"
     )
     return [
         text((fit(str(row["topic"]), 400).rstrip(), "title")),
         text((times, "dim")),
-        text((told, "dim")),
+        text((details, "dim")),
         (),
     ]
 
 
 FLOWS: Final = 3
-"""Consumers that are told one by one; the note says how many there are."""
+"""Consumers that have a line of their own; the note says how many there are."""
 
 MSGS: Final = Columns(
     attribute(MSG["msgId"], 10, style="title"),
@@ -151,17 +151,17 @@ class Queue(View):
         return api.queue(self._msg_vpn, self._queue)
 
     async def fetch(self, router: Router) -> None:
-        """Ask for the queue, its first consumers and one page of its messages."""
+        """Request the queue, its first consumers and one page of its messages."""
         base = f"{api.MONITOR}{self._path}"
         self._row = await router.api.one(base)
-        router.store.saw_queue(router.clock(), self._row)
+        router.store.note_queue(router.clock(), self._row)
         flows = await router.api.page(f"{base}/txFlows", count=FLOWS)
         self._flows, self._flow_count = flows.rows, flows.total
         number = self._pager.page
         page = await router.api.page(f"{base}/msgs", cursor=self._pager.cursor)
         if number != self._pager.page or (not page.rows and self._pager.turn(-1)):
             return
-        self._pager.saw(page.total, page.cursor)
+        self._pager.update(page.total, page.cursor)
         self._msgs = page.rows
 
     def draw(self) -> None:
@@ -173,9 +173,9 @@ class Queue(View):
         )
 
     def note(self) -> Line:
-        """Tell which messages are shown."""
+        """Say which messages are shown."""
         return text(
-            (f"messages, the oldest first: {self._pager.rows_told(len(self._msgs))}", "dim")
+            (f"messages, the oldest first: {self._pager.range_text(len(self._msgs))}", "dim")
         )
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
@@ -335,9 +335,9 @@ class Queues(PagedView):
             return f"{api.MONITOR}{api.msg_vpn(self._msg_vpn)}/queues"
         return api.ALL_QUEUES
 
-    def seen(self, router: Router, row: Row) -> None:
-        """Note the queue's counters, from which its rates come."""
-        router.store.saw_queue(router.clock(), row)
+    def measure(self, router: Router, row: Row) -> None:
+        """Measure the queue's rates by its counters."""
+        router.store.note_queue(router.clock(), row)
 
     def key(self, row: Row) -> str:
         """The queue's message VPN and name."""

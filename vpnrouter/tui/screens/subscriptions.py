@@ -54,7 +54,7 @@ class Subscriptions(PagedView):
         self._topic = ""
 
     def place(self) -> str:
-        """Name the list, or the topic that is asked about."""
+        """Name the list, or the topic that is in question."""
         if self._topic:
             return f"who gets {self._topic} in {self._msg_vpn}?"
         return super().place()
@@ -70,9 +70,9 @@ class Subscriptions(PagedView):
         return {"topic": self._topic} if self._topic else {}
 
     async def fetch(self, router: Router) -> None:
-        """Ask for a page; a topic is asked about in the first message VPN where none is chosen."""
+        """Request a page; a topic is asked about in the first message VPN where none is chosen."""
         if not router.store.msg_vpns:
-            await router.see_msg_vpns()
+            await router.fetch_msg_vpns()
         if self._topic and not self._msg_vpn:
             self._msg_vpn = next(iter(self._msg_vpns()), "")
         if self._msg_vpn or not self._topic:
@@ -83,7 +83,7 @@ class Subscriptions(PagedView):
         return "nobody gets it" if self._topic and not self.where else super().none()
 
     def note(self) -> Line:
-        """Tell which rows these are, and whether they are those that match a topic."""
+        """Say which rows these are, and whether they are those that match a topic."""
         which = " match" if self._topic else ""
         return (*super().note(), (which, "accent"))
 
@@ -100,7 +100,7 @@ class Subscriptions(PagedView):
 
     def action_topic(self) -> None:
         """Ask for a topic."""
-        self.ui.ask("Who gets this topic?", self._topic_given, "such as orders/eu/1", self._topic)
+        self.ui.ask("Who gets this topic?", self._set_topic, "such as orders/eu/1", self._topic)
 
     def action_msg_vpn(self) -> None:
         """Go to the next message VPN, or to all of them where no topic is asked about."""
@@ -113,7 +113,7 @@ class Subscriptions(PagedView):
     def _msg_vpns(self) -> list[str]:
         return [row["msgVpnName"] for row in self.router.store.msg_vpns]
 
-    def _topic_given(self, topic: str | None) -> None:
+    def _set_topic(self, topic: str | None) -> None:
         if topic is not None:
             self._topic = topic
             self.restart()

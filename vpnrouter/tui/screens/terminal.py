@@ -123,10 +123,10 @@ class Terminal(App[None]):
         self.push_screen(Confirm(question), answered)
 
     def ask(
-        self, label: str, answered: Callable[[str | None], None], hint: str = "", given: str = ""
+        self, label: str, answered: Callable[[str | None], None], hint: str = "", default: str = ""
     ) -> None:
         """Ask for a text; None when the question was left."""
-        self.push_screen(Ask(label, hint, given), answered)
+        self.push_screen(Ask(label, hint, default), answered)
 
     def action_open(self, name: str) -> None:
         """Open one of the main screens."""

@@ -44,9 +44,9 @@ class Topology(View):
         yield Lines(id="body")
 
     async def fetch(self, router: Router) -> None:
-        """Ask a router for its message VPNs and bridges."""
-        await router.see_msg_vpns()
-        await router.see_bridges()
+        """Request from a router its message VPNs and bridges."""
+        await router.fetch_msg_vpns()
+        await router.fetch_bridges()
 
     def draw(self) -> None:
         """Show the map, with the chosen bridge in sight."""
@@ -61,7 +61,7 @@ class Topology(View):
             line = drawn.arrow_line(found, arrow, width, self._first)
             if place == chosen:
                 line = tuple(
-                    (said, f"cursor+{style}" if style else "cursor") for said, style in line
+                    (string, f"cursor+{style}" if style else "cursor") for string, style in line
                 )
             lines.append(line)
         if not lines:
@@ -71,7 +71,7 @@ class Topology(View):
         body.show(lines)
 
     def note(self) -> Line:
-        """Tell the chosen bridge's state, its far end, and its rates or why it is down."""
+        """Describe the chosen bridge: its state, its far end, and its rates or why it is down."""
         found = self._topology()
         if not found.arrows:
             return ()

@@ -63,7 +63,7 @@ class View(Screen[None]):
         yield Lines(id="body")
 
     async def fetch(self, router: Router) -> None:
-        """Ask a router for what is shown. What it raises is told in the line of notes."""
+        """Request what is shown from a router. An error that it raises stands in the line of notes."""
 
     def draw(self) -> None:
         """Show what was fetched."""
@@ -113,7 +113,7 @@ class View(Screen[None]):
         """Ask for confirmation, then do it and tell what it says. `do` raises as fetch does."""
         if not router.store.may_change():
             who = f"user {router.store.user}" if router.store.user else "this user"
-            self.tell(f"{who} may look and not change", "warn")
+            self.show_notice(f"{who} may look and not change", "warn")
             return
 
         def answered(yes: bool | None) -> None:
@@ -123,25 +123,25 @@ class View(Screen[None]):
         self.ui.confirm(question, answered)
 
     async def _do(self, router: Router, do: Callable[[], Awaitable[str]]) -> None:
-        self.tell("…")
+        self.show_notice("…")
         try:
-            said = await do()
+            message = await do()
         except DeniedError as error:
             if error.is_for_want_of_rights:
                 router.store.role = "read-only"
-            self.tell(str(error), "bad")
+            self.show_notice(str(error), "bad")
         except UnreachableError as error:
             router.lost(error)
-            self.tell(f"not known whether it was done: {error}", "bad")
+            self.show_notice(f"not known whether it was done: {error}", "bad")
         else:
-            self.tell(said, "good")
+            self.show_notice(message, "good")
         self.ui.look_soon()
 
-    def tell(self, said: str, style: str = "") -> None:
+    def show_notice(self, message: str, style: str = "") -> None:
         """Say something in the line of notes, until the next key."""
-        self.noted = said
+        self.noted = message
         if self.is_mounted and self.query("#notes"):
-            self.lines("notes").show([text((said, style))])
+            self.lines("notes").show([text((message, style))])
 
     def on_table_moved(self) -> None:
         """Draw anew, since the notes may be about the row under the cursor."""
@@ -168,7 +168,7 @@ class View(Screen[None]):
         banner.show([_lost_line(one, app.clock(), app.wall()) for one in lost[:3]])
         banner.styles.height = max(1, len(lost[:3]))
         if not self.noted:
-            refused = next((one.said for one in self.routers if one.said), "")
+            refused = next((one.refusal for one in self.routers if one.refusal), "")
             self.lines("notes").show([text((refused, "warn")) if refused else self.note()])
         self.lines("foot").show([foot(self.KEYS, may_change=router.store.may_change())])
 
@@ -186,11 +186,11 @@ def _lost_line(router: Router, now: float, wall: float) -> Line:
     connection = router.connection
     since = now - (connection.lost_at or now)
     wait = max(0.0, connection.next_try - now)
-    said = (
+    message = (
         f" {router.label}: LOST since {fmt.clock(wall - since)}Z ({fmt.duration(since)}),"
         f" next try in {fmt.duration(wait + 0.999)}: {connection.why}"
     )
-    return text((said.ljust(400), "banner"))
+    return text((message.ljust(400), "banner"))
 
 
 _CONDITION: Final = re.compile(r"==|!=|<=|>=|<|>")
@@ -220,15 +220,15 @@ class PagedView(View):
         self._msg_vpn = msg_vpn
         self._pager = Pager()
         self._filter = 0
-        self._written = ""
+        self._typed = ""
         self._rows: list[Row] = []
 
     def path(self) -> str:
         """The path of the list, for the API."""
         raise AssertionError(self)
 
-    def seen(self, router: Router, row: Row) -> None:
-        """Note what a row tells of its counters."""
+    def measure(self, router: Router, row: Row) -> None:
+        """Measure the rates of a row's counters."""
 
     def key(self, row: Row) -> str:
         """What tells a row from all others."""
@@ -246,10 +246,10 @@ class PagedView(View):
     def where(self) -> str:
         """The conditions in force."""
         usual = self.FILTERS[self._filter][1]
-        written = self._written
-        if written and not _CONDITION.search(written):
-            written = f"{self.NAME}==*{written}*"
-        return ",".join(each for each in (usual, written) if each)
+        typed = self._typed
+        if typed and not _CONDITION.search(typed):
+            typed = f"{self.NAME}==*{typed}*"
+        return ",".join(each for each in (usual, typed) if each)
 
     @property
     def table(self) -> Table:
@@ -265,21 +265,21 @@ class PagedView(View):
         yield Table(self.COLUMNS.titles, empty="asking …", id="body")
 
     async def fetch(self, router: Router) -> None:
-        """Ask for the page that is wanted; drop the answer when another one is wanted by then."""
+        """Request the page that is wanted; drop the answer when another one is wanted by then."""
         pager = self._pager
         asked = (pager.page, self.where, self.path(), self.more())
         page = await router.api.page(
             self.path(), cursor=pager.cursor, where=self.where, more=self.more()
         )
         if asked != (pager.page, self.where, self.path(), self.more()):
-            # Meanwhile another page was wanted.
+            # Another page was chosen meanwhile.
             return
         if not page.rows and pager.turn(-1):
             return
-        pager.saw(page.total, page.cursor)
+        pager.update(page.total, page.cursor)
         self._rows = page.rows
         for row in page.rows:
-            self.seen(router, row)
+            self.measure(router, row)
 
     def draw(self) -> None:
         """Fill the table with the rows of the page."""
@@ -288,11 +288,11 @@ class PagedView(View):
         self.table.fill(entries, self.none() if asked else "asking …")
 
     def note(self) -> Line:
-        """Tell which rows are shown, and the filter."""
-        told = self._pager.rows_told(len(self._rows))
+        """Say which rows are shown, and the filter."""
+        shown = self._pager.range_text(len(self._rows))
         name, _ = self.FILTERS[self._filter]
-        written = f", {self._written}" if self._written else ""
-        return text((f"{told}  filter: ", "dim"), (f"{name}{written}", "accent"))
+        also = f", {self._typed}" if self._typed else ""
+        return text((f"{shown}  filter: ", "dim"), (f"{name}{also}", "accent"))
 
     def on_table_past(self, event: Table.Past) -> None:
         """Go on in the next page, or in the one before, when the cursor leaves this one."""
@@ -312,15 +312,15 @@ class PagedView(View):
     def action_filter(self) -> None:
         """Ask for a filter."""
         hint = f"part of the {self.NAME}, or conditions: {self.FILTERS[-1][1] or 'uptime<60'}"
-        self.ui.ask("Filter", self._filtered, hint, self._written)
+        self.ui.ask("Filter", self._filtered, hint, self._typed)
 
-    def _filtered(self, written: str | None) -> None:
-        if written is not None:
-            self._written = written.strip()
+    def _filtered(self, typed: str | None) -> None:
+        if typed is not None:
+            self._typed = typed.strip()
             self.restart()
 
     def restart(self) -> None:
-        """Go back to the first page and ask for it, since something else is wanted."""
+        """Go back to the first page and request it, since the filter or the list has changed."""
         self._rows = []
         self._pager.restart()
         self.table.place(0)

@@ -84,7 +84,7 @@ class Lines(Widget):
     def render_line(self, y: int) -> Strip:
         """Give row `y` of the widget, from 0, as a strip that is cut to its width."""
         pieces = cut(self.line_at(y), self.size.width)
-        strip = Strip([Segment(written, style_of(name)) for written, name in pieces])
+        strip = Strip([Segment(string, style_of(name)) for string, name in pieces])
         return strip.apply_style(self.rich_style)
 
     def action_scroll_by(self, rows: int) -> None:

@@ -21,15 +21,15 @@ class PayloadView(StrEnum):
 def best_view(payload: bytes) -> PayloadView:
     """How a payload is probably meant: an object or a list as JSON, UTF-8 as text, else hexadecimal."""
     try:
-        written = payload[:TUI_PAYLOAD_SHOWN].decode()
+        string = payload[:TUI_PAYLOAD_SHOWN].decode()
     except UnicodeDecodeError as error:
         # A character may be cut in two where the part that is shown ends.
         if error.start < TUI_PAYLOAD_SHOWN - 4:
             return PayloadView.HEX
         return PayloadView.TEXT
-    if written.lstrip()[:1] in {"{", "["} and _parsed(payload) is not None:
+    if string.lstrip()[:1] in {"{", "["} and _parsed(payload) is not None:
         return PayloadView.JSON
-    return PayloadView.HEX if "\x00" in written else PayloadView.TEXT
+    return PayloadView.HEX if "\x00" in string else PayloadView.TEXT
 
 
 def payload_lines(payload: bytes, view: PayloadView, width: int) -> list[Line]:
@@ -55,24 +55,24 @@ def payload_lines(payload: bytes, view: PayloadView, width: int) -> list[Line]:
     return lines
 
 
-def _folded(written: str, width: int) -> list[Line]:
+def _folded(string: str, width: int) -> list[Line]:
     lines: list[Line] = []
-    for each in written.splitlines():
+    for each in string.splitlines():
         # A line is cut where texts are: what is longer goes on in the next one.
-        for begin in range(0, max(1, len(each)), 1_000):
-            lines += [text(part) for part in folded(each[begin : begin + 1_000], width)]
+        for start in range(0, max(1, len(each)), 1_000):
+            lines += [text(part) for part in folded(each[start : start + 1_000], width)]
     return lines
 
 
 def _json(payload: bytes, width: int) -> list[Line]:
     if len(payload) > TUI_PAYLOAD_SHOWN:
-        said = f"{len(payload):,} bytes are too many to show as JSON; t shows the beginning"
-        return [text((said, "warn"))]
+        message = f"{len(payload):,} bytes are too many to show as JSON; t shows the beginning"
+        return [text((message, "warn"))]
     parsed = _parsed(payload)
     if parsed is None:
         return [text(("not JSON; t shows it as text, x as bytes", "warn"))]
-    written = json.dumps(parsed[0], indent=2, ensure_ascii=False)
-    return _folded(written, width)
+    string = json.dumps(parsed[0], indent=2, ensure_ascii=False)
+    return _folded(string, width)
 
 
 def _parsed(payload: bytes) -> tuple[object] | None:
@@ -87,9 +87,9 @@ def _hex(payload: bytes, width: int) -> list[Line]:
     # Offset, two spaces, "xx " and a character for each byte: 78 columns hold 16 of them.
     each = 16 if width >= 76 else 8
     lines = []
-    for begin in range(0, len(payload), each):
-        part = payload[begin : begin + each]
-        written = " ".join(f"{byte:02x}" for byte in part).ljust(3 * each - 1)
+    for start in range(0, len(payload), each):
+        part = payload[start : start + each]
+        string = " ".join(f"{byte:02x}" for byte in part).ljust(3 * each - 1)
         readable = "".join(chr(byte) if byte in PRINTABLE else "·" for byte in part)
-        lines.append(text((f"{begin:08x}  ", "dim"), f"{written}  ", (readable, "accent")))
+        lines.append(text((f"{start:08x}  ", "dim"), f"{string}  ", (readable, "accent")))
     return lines

@@ -139,20 +139,20 @@ class Table(Lines):
 
     def action_move(self, by: int) -> None:
         """Move the cursor by rows."""
-        wanted = self.cursor + by
-        if 0 <= wanted < len(self._entries):
-            self._move_to(wanted)
+        row = self.cursor + by
+        if 0 <= row < len(self._entries):
+            self._move_to(row)
         else:
             self.post_message(self.Past(self, by))
 
     def action_move_page(self, pages: int) -> None:
         """Move the cursor by pages of as many rows as fit."""
-        wanted = self.cursor + pages * max(1, self.rows)
+        row = self.cursor + pages * max(1, self.rows)
         last = len(self._entries) - 1
-        if (wanted > last and self.cursor == last) or (wanted < 0 and self.cursor == 0):
+        if (row > last and self.cursor == last) or (row < 0 and self.cursor == 0):
             self.post_message(self.Past(self, pages))
         else:
-            self._move_to(wanted)
+            self._move_to(row)
 
     def action_first(self) -> None:
         """Move the cursor to the first row."""
@@ -167,10 +167,10 @@ class Table(Lines):
         if self.key:
             self.post_message(self.Chosen(self, self.key))
 
-    def _move_to(self, wanted: int) -> None:
+    def _move_to(self, row: int) -> None:
         self._moved = True
         before, top = self.cursor, self.top
-        self.cursor = wanted
+        self.cursor = row
         self._keep_in_sight()
         if top != self.top:
             self.paint_all()
@@ -187,11 +187,9 @@ class Table(Lines):
 
     def _line(self, cells: tuple[Piece, ...], under: str) -> Line:
         pieces: list[Piece] = []
-        for column, width, (written, style) in zip(
-            self.columns, self._widths(), cells, strict=True
-        ):
+        for column, width, (string, style) in zip(self.columns, self._widths(), cells, strict=True):
             named = f"{under}+{style}" if under and style else under or style
-            pieces += [(fit(written, width, right=column.right), named), (" ", under)]
+            pieces += [(fit(string, width, right=column.right), named), (" ", under)]
         return tuple(pieces[:-1])
 
     def _widths(self) -> list[int]:

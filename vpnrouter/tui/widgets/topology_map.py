@@ -89,7 +89,7 @@ def arrow_line(drawn: Topology, arrow: Arrow, width: int, first: int) -> Line:
     for x in at:
         if LABEL <= x < width:
             cells[x] = ("│", "dim")
-    style, stroke = _look(arrow)
+    style, stroke = _arrow_style(arrow)
     end = at[arrow.here] + each // 2 - 1 if arrow.there is None else at[arrow.there]
     left, right = sorted((at[arrow.here], end))
     here_is_left = at[arrow.here] <= end
@@ -100,7 +100,7 @@ def arrow_line(drawn: Topology, arrow: Arrow, width: int, first: int) -> Line:
     _put(cells, right, "┤" if into_right is None else "►", style)
     if arrow.there is None:
         _put(cells, end if here_is_left else left, "?", style)
-    _write_on(cells, left, right, _said(arrow, into_left, into_right), style)
+    _write_on(cells, left, right, _label(arrow, into_left, into_right), style)
     label = (fit(str(arrow.row["bridgeName"]), LABEL - 1), style)
     return (label, *_joined(cells[LABEL - 1 :]))
 
@@ -121,7 +121,7 @@ def _remote_of(row: Row) -> Place | None:
     return None
 
 
-def _look(arrow: Arrow) -> tuple[str, str]:
+def _arrow_style(arrow: Arrow) -> tuple[str, str]:
     match arrow.row["health"]:
         case "down":
             return "bad", "╌"
@@ -135,7 +135,7 @@ def _look(arrow: Arrow) -> tuple[str, str]:
     return "good", "═" if rate >= BUSY else "━"
 
 
-def _said(arrow: Arrow, into_left: float | None, into_right: float | None) -> str:
+def _label(arrow: Arrow, into_left: float | None, into_right: float | None) -> str:
     if arrow.row["health"] != "up":
         return str(arrow.row["health"]).upper()
     rates = [f"{fmt.figure(rate)}/s" for rate in (into_left, into_right) if rate]
@@ -144,12 +144,12 @@ def _said(arrow: Arrow, into_left: float | None, into_right: float | None) -> st
     return rates[0] if rates else ""
 
 
-def _write_on(cells: list[Piece], left: int, right: int, said: str, style: str) -> None:
+def _write_on(cells: list[Piece], left: int, right: int, label: str, style: str) -> None:
     """In the middle of what is seen of the line, where it fits."""
-    begin, end = max(left + 1, LABEL), min(right, len(cells))
-    if said and end - begin >= len(said) + 2:
-        at = begin + (end - begin - len(said) - 2) // 2
-        for place, character in enumerate(f" {said} "):
+    start, end = max(left + 1, LABEL), min(right, len(cells))
+    if label and end - start >= len(label) + 2:
+        at = start + (end - start - len(label) - 2) // 2
+        for place, character in enumerate(f" {label} "):
             _put(cells, at + place, character, style)
 
 
@@ -168,5 +168,5 @@ def _joined(cells: Sequence[Piece]) -> list[Piece]:
     return found
 
 
-def _centred(written: str, width: int) -> str:
-    return fit(fit(written, width - 1).strip().center(width), width)
+def _centred(string: str, width: int) -> str:
+    return fit(fit(string, width - 1).strip().center(width), width)
