@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
 
 PATIENCE_S: Final = 0.7
-"""Seconds that whoever pressed the key waits for a router that does not answer."""
+"""Seconds to wait for a router that does not answer."""
 
 _HARMLESS: Final = re.compile(r"[\w./@#+~=-]+", re.ASCII)
 """Names made of these are offered. A shell evaluates what it is given here, and clients name themselves."""
 
 
 def names_to_show(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of what `show` is to show."""
+    """Names of objects of the kind that `show` was given."""
     what = ctx.params.get("what")
     return names(What(what), ctx.params, incomplete) if what else []
 
@@ -52,7 +52,7 @@ def names(what: What, given: dict[str, Any], incomplete: str) -> list[str]:
     """
     if what in {What.EVENTS, What.SUBSCRIPTIONS}:
         return []
-    # Whatever is wrong, it is no moment to say so: somebody is writing a command.
+    # An error message would appear in the middle of the command line that is being typed.
     try:
         found = _requested(given, incomplete, what)
     except Exception:  # noqa: BLE001

@@ -1,4 +1,4 @@
-"""What all tables of `show` have in common: where they are printed, how values read, rates while one watches."""
+"""What all tables of `show` share: the console, how values are written, and columns for rates while watching."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, TextIO, final
@@ -91,7 +91,7 @@ def console_for(
 
 
 def printer_for(out: TextIO | RenderBuffer) -> Printer:
-    """A console for a file; what collects stays as it is."""
+    """A console for a file; a RenderBuffer is returned as it is."""
     return out if isinstance(out, RenderBuffer) else console_for(out)
 
 

@@ -22,7 +22,7 @@ from vpnrouter.management.display import RATE_TITLES, Display, shown, words
 from vpnrouter.text import printable
 
 _MOST_KEPT: Final = 60
-"""Columns are not kept wider than this for the sake of one long name."""
+"""The most columns that a column is padded to, however long a name is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +71,7 @@ class Listing:
         self._console.print(Text("\n", no_wrap=True, overflow="ignore").join(lines))
 
     def title(self, row: Row) -> None:
-        """What begins the details and counts of one."""
+        """Print the line that details and counts of a row begin with."""
         self._console.print(self._spec.title(row), style=self._spec.style(row))
 
     def attributes(self, row: Row, indent: str = "  ") -> None:

@@ -32,7 +32,7 @@ Prune = Annotated[
 
 
 def read(path: Path) -> Mesh:
-    """The mesh file, its warnings and notes told; raises ConfigError for one that is refused."""
+    """Read a mesh file and print its warnings and notes. Raises ConfigError if it is refused."""
     from vpnrouter.errors import ConfigError
     from vpnrouter.plan.mesh_file import read_mesh
 

@@ -38,7 +38,7 @@ ANSWER_S: Final = 10.0
 """Seconds that a broker has to take the connection, to answer CONNECT, and to take what is sent."""
 
 _LONGEST_WAIT_S: Final = 3_600.0
-"""A socket cannot wait for ever and still be told how long."""
+"""Seconds that stand for no limit: a socket's timeout must be a number."""
 
 _NOTHING_YET: Final = (BlockingIOError, TimeoutError, ssl.SSLWantReadError)
 
@@ -142,7 +142,7 @@ class MqttLink:
         return packets
 
     def end(self) -> None:
-        """Say goodbye, and let the broker close: what is on its way is not thrown away."""
+        """Send DISCONNECT and wait until the broker closes, so that nothing on its way is lost."""
         try:
             self.send_packet(Disconnect())
             self._socket.settimeout(1.0)

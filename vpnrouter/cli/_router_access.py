@@ -42,7 +42,7 @@ def connect(
 ) -> "ManagementClient":
     """A client for the router at `url`; asks for the password of `user` where a terminal is.
 
-    Raises BadParameter for options that say nothing sensible.
+    Raises BadParameter for options that are wrong or do not go together.
     """
     from vpnrouter.management.client import ManagementClient
 
@@ -58,7 +58,7 @@ def connect(
 def password_of(user: str, password_file: Path | None) -> str:
     """The password of `user` from its file, or asked for where a terminal is; "" for no user.
 
-    Raises BadParameter for a file that cannot be read, and where nobody can be asked.
+    Raises BadParameter for a file that cannot be read, and where there is no terminal to ask at.
     """
     if password_file is None:
         if not user:

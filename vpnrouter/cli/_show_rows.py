@@ -26,7 +26,7 @@ class What(StrEnum):
 
     @property
     def one(self) -> str:
-        """What one of them is called."""
+        """The noun for one of them."""
         return "message VPN" if self is What.VPNS else self.value.removesuffix("s")
 
     @property
@@ -52,14 +52,14 @@ Row = dict[str, Any]
 
 
 SMALL: Final = frozenset({What.VPNS, What.BRIDGES, What.QUEUES})
-"""Few enough that all names can be told to somebody who mistyped one."""
+"""Kinds with so few objects that an error for a wrong name lists all names."""
 
 EVENTS: Final = 20
 """Events that are shown without --count."""
 
 
 def rows_of(client: ManagementClient, query: RowQuery) -> Iterator[Row]:
-    """The rows, as they are taken. Raises OperationError where a name was given and nothing has it."""
+    """Yield the rows, page by page. Raises OperationError where a name was given and nothing has it."""
     found = _found(client, query)
     yield from islice(found, query.most or None)
 

@@ -274,7 +274,7 @@ class QueueTables(FoldedListing):
         self._console.print(QUEUES.title(row))
 
     def stats(self, rows: Sequence[Row]) -> None:
-        """What went through each queue, and what it lost or did not take, by reason."""
+        """Counts of each queue, and the messages that it lost or refused, by reason."""
         for row in rows:
             self.title(row)
             table = Table(box=None, show_header=False, pad_edge=False)
@@ -317,5 +317,5 @@ class QueueTables(FoldedListing):
 
 
 def is_stuck(row: Row) -> bool:
-    """Whether messages wait and nobody takes them."""
+    """Whether messages wait while no consumer can take them."""
     return row["msgCount"] > 0 and (not row["bindCount"] or not row["egressEnabled"])

@@ -38,7 +38,7 @@ class Place:
 class Edge:
     """One direction of one bridge: messages go from `source` to `target`, which has the bridge.
 
-    `backlog` is how many messages wait in the remote queue, -1 where that queue's router was not asked;
+    `backlog` is how many messages wait in the remote queue, -1 where that queue's router is not among those requested;
     `parked` how many wait in the bridge's parking lot.
     """
 
@@ -78,7 +78,7 @@ class Edge:
 @final
 @dataclass(slots=True)
 class RouterView:
-    """What one router told: its name (its URL where it has none to tell), message VPNs, bridges, queues."""
+    """What one router reports: its name (or its URL, if it did not answer), message VPNs, bridges and queues."""
 
     name: str
     url: str
@@ -86,7 +86,7 @@ class RouterView:
     bridges: Sequence[GraphRow] = ()
     queues: Sequence[GraphRow] = ()
     failure: str = ""
-    """Why it told nothing."""
+    """Why it did not answer, "" if it did."""
 
 
 def edges_of(routers: Sequence[RouterView]) -> list[Edge]:
@@ -207,7 +207,7 @@ def show_topology(
     *,
     as_json: bool,
 ) -> None:
-    """Draw the topology that these routers tell of, bridges of `name` and message VPN `msg_vpn` only.
+    """Draw the topology that these routers report, bridges of `name` and message VPN `msg_vpn` only.
 
     Raises typer.Exit where one of several does not answer, OperationError where the only one does not.
     """
@@ -229,7 +229,7 @@ def show_topology(
 
 
 def _views(clients: list[ManagementClient], name: str, msg_vpn: str) -> list[RouterView]:
-    """What the routers tell. One that does not answer is shown so, where there are others."""
+    """The views of all routers. One that does not answer has a failure, if there are others."""
     views = []
     for client in clients:
         view = RouterView(client.url, client.url)

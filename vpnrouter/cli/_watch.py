@@ -1,4 +1,4 @@
-"""Repeats an output for `--watch`, with rates between two looks."""
+"""Repeats an output for `--watch`, with rates between two redraws."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _COUNTED: Final = {
 
 @final
 class Rates:
-    """Adds messages a second to rows of one kind, from their counts at the look before."""
+    """Adds messages a second to rows of one kind, from their counts at the redraw before."""
 
     def __init__(self, what: What) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""The `vpnrouter` command: a table of commands, each a module imported only when it is asked for.
+"""The `vpnrouter` command: a table of commands, each a module that is imported only when it runs.
 
 Data goes to stdout, narration to stderr. Exit codes: 0 done, 1 the thing asked about is not so or
 could not be done, 2 wrong use or a refused configuration, 130 interrupted.

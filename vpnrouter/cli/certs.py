@@ -1,7 +1,5 @@
 """`vpnrouter certs --output DIR`: a certificate authority and certificates for trials and tests of TLS.
 
-A small certificate authority in a directory: for trials and tests of TLS, not for keeping.
-
 `ca.pem` and `ca.key` are the authority, `crl.pem` what it revoked, NAME.pem and NAME.key what it issued.
 Keys are EC P-256 and readable by their owner alone.
 """
@@ -271,7 +269,7 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    """Write a file whole or not at all; nobody sees a key with wider permissions for a moment."""
+    """Write a file completely or not at all. A key never has wider permissions, not even for a moment."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -354,7 +352,7 @@ def command(
     _check_names([*servers, *clients])
     hosts = [general_name(one) for one in host or _HOSTS]
     if not force:
-        # Told before anything is written.
+        # Report this before anything is written.
         for owner in (*servers, *clients):
             for path in (output / f"{owner}.pem", output / f"{owner}.key"):
                 if path.exists():
@@ -376,7 +374,7 @@ def command(
 
 
 def _check_names(names: list[str]) -> None:
-    """Refuse what cannot be a file and a common name, or would be one file twice."""
+    """Raise BadParameter for a name that cannot be a file and a common name, or that is there twice."""
     taken: set[str] = {"ca", "crl"}
     for name in names:
         if not _NAME.fullmatch(name) or len(name) > limits.COMMON_NAME_LENGTH:

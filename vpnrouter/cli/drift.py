@@ -17,7 +17,7 @@ def command(
     prune: Prune = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the drift as JSON.")] = False,
 ) -> None:
-    """Say whether routers that run are what one mesh file says.
+    """Tell whether routers that run are what one mesh file says.
 
     Exit code 0 when all are, 1 when one differs or does not answer, 2 when the file is refused.
     """
@@ -33,7 +33,7 @@ def command(
             try:
                 plans.append(compare(planned, clients[planned.name], prune=prune))
             except OperationError as error:
-                # The others are told all the same: a router that is away hides no drift.
+                # The others are compared all the same: a router that is away hides no drift.
                 print_notes(f"vpnrouter: {planned.name}: {error}")
                 silent = True
     print_plans(plans, sys.stdout, as_json=as_json)

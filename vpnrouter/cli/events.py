@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 LEVELS: Final = ("debug", "info", "notice", "warning", "error")
-"""By rising weight."""
+"""From the least grave to the gravest."""
 
 _STYLES: Final = {"warning": "yellow", "error": "bold red", "debug": "dim"}
 
 
 def weighs(row: Mapping[str, Any], least: str) -> bool:
-    """Whether an event is of level `least` or above it; a level that is not known is."""
+    """Whether an event is of level `least` or above. An unknown level counts as above."""
     level = row["level"]
     return level not in LEVELS or LEVELS.index(level) >= LEVELS.index(least)
 

@@ -156,7 +156,7 @@ class Messages:
         return self._last
 
     def _filled(self, text: bytes, now_ns: int) -> bytes:
-        """Fill in the three words and touch nothing else, since JSON is full of braces."""
+        """Replace the three placeholders and nothing else, since JSON is full of braces."""
         if b"{" not in text:
             return text
         moment = datetime.fromtimestamp(now_ns / 1e9, UTC)
@@ -176,13 +176,13 @@ FAILED: Final = 0x80
 _MOST_PACKET_ID: Final = 65_535
 
 _LOOKS_S: Final = 0.05
-"""Seconds between two looks at the connection while stdin has nothing."""
+"""Seconds between two reads of the connection while stdin has nothing."""
 
 
 @dataclass(slots=True)
 class Outcome:
     """What became of the messages. `acknowledged` and `refused` are counts by reason; `unanswered` were sent
-    with QoS 1 or 2 and not answered; `told` are lines about single refused messages.
+    with QoS 1 or 2 and not answered; `refusals` are lines about the first refused messages.
     """
 
     sent: int = 0
@@ -248,7 +248,7 @@ class Publisher:
         self._last_frame = b""
 
     def run(self) -> None:
-        """Publish everything; the outcome holds also when it ends by OperationError or ^C."""
+        """Publish everything. The outcome is complete also after an OperationError or ^C."""
         begin_s = time.monotonic()
         try:
             self._publish(begin_s)

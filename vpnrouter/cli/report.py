@@ -1,4 +1,4 @@
-"""`vpnrouter report TRACES… --output DIR`: what the routers' traces tell of the topology."""
+"""`vpnrouter report TRACES… --output DIR`: a report on the topology from the routers' traces."""
 
 import signal
 import sys

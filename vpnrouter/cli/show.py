@@ -27,7 +27,7 @@ _FAILED: Final = 1
 _BALANCED: Final = frozenset({What.BRIDGES, What.QUEUES})
 
 _ONE_LINE: Final = frozenset({What.TOPOLOGY, What.EVENTS})
-"""What has no other form than its own."""
+"""Kinds that have one form only, without --wide, --detail and --stats."""
 
 
 class _Style(NamedTuple):
@@ -185,7 +185,7 @@ def _tables(what: What, out: "TextIO | RenderBuffer") -> _Tables:
 def _show(
     rows: Iterable[dict[str, Any]], what: What, style: _Style, out: "TextIO | RenderBuffer"
 ) -> bool:
-    """Print rows as they come; whether all of them balance, where that was asked."""
+    """Print rows as they come. Returns False if --balance was given and one of them does not balance."""
     each = iter(rows)
     # The tables of bridges and queues want all of them; there are few.
     most = None if what in _BALANCED else limits.SHOW_BLOCK_ROWS
@@ -227,7 +227,7 @@ def _print_events(rows: list[dict[str, Any]], out: "TextIO | RenderBuffer") -> N
 
 
 def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
-    """Print a list, object by object as they come; whether all of them balance."""
+    """Print a JSON list, object by object as they come. Returns whether all of them balance."""
     from vpnrouter.cli._tables import is_balanced
 
     wrong = 0
@@ -248,7 +248,7 @@ def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
 def _redraw(
     client: "ManagementClient", query: RowQuery, style: _Style
 ) -> "Callable[[RenderBuffer, float], None]":
-    """One look of `--watch`: only as many rows as a terminal shows."""
+    """The function that `--watch` calls for each redraw: it prints as many rows as the terminal shows."""
     from vpnrouter.cli._show_rows import rows_of
     from vpnrouter.cli._watch import Rates, height
 

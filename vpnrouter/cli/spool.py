@@ -198,7 +198,7 @@ def backup(
 
 
 def _listener(config: RouterConfig) -> str:
-    """Where the router's management answers, as far as the configuration tells."""
+    """The address of the router's management by its configuration."""
     for listener in config.listeners:
         address = listener.address
         if listener.enabled and listener.protocol in {"http", "https"} and address.port:

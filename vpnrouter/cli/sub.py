@@ -121,7 +121,9 @@ _LAST_S: Final = 5.0
 """Seconds to finish what was begun at QoS 2 before leaving."""
 
 Write = Callable[[Sequence[Publish], int], None]
-"""Takes messages and when they came, in nanoseconds since 1970; what it has written may be acknowledged."""
+"""Takes messages and the time that they came at, in nanoseconds since 1970. It returns when they are written, so that
+they may be acknowledged.
+"""
 
 
 @final
@@ -174,11 +176,11 @@ class Subscriber:
         raise OperationError(f"SUBSCRIBE was not answered within {_ANSWER_S:.0f} s")
 
     def receive(self, until_s: float) -> None:
-        """Take what comes, until something came or `until_s` (of time.monotonic)."""
+        """Receive and write what comes next; returns at `until_s` (of time.monotonic) at the latest."""
         self._take(self._link.receive(until_s))
 
     def finish(self) -> None:
-        """Take leave: exchanges of QoS 2 that were begun are ended first."""
+        """Disconnect, after the exchanges of QoS 2 that have begun are complete."""
         end_s = time.monotonic() + _LAST_S
         while self._recorded and time.monotonic() < end_s:
             self._take(self._link.receive(end_s))
@@ -397,7 +399,7 @@ def _connect(broker: options.Broker, count: int, session_expiry: int) -> Connect
 
     properties = Properties(
         session_expiry_interval=session_expiry or None,
-        # What is not wanted any more should not be on its way: others may want it.
+        # Messages beyond the count should not be sent here: another consumer may take them.
         receive_maximum=min(count or _RECEIVE_MAXIMUM, _RECEIVE_MAXIMUM),
     )
     return Connect(
@@ -429,7 +431,7 @@ def _writer(form: Format | None, stats: bool) -> _Writer | _Silent:
 
 
 class _Silent:
-    """Prints nothing: only counts are wanted."""
+    """Prints nothing, since only counts are shown."""
 
     def __call__(self, packets: Sequence[Publish], now_ns: int) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Requests the management API of one router, and keeps whether it answers and what was seen."""
+"""Requests the management API of one router, and keeps whether it answers, and its rows."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Connection:
         return self.lost_at is not None
 
     def is_due(self, now: float) -> bool:
-        """True when the router is to be asked at `now`: one that is lost waits for its next try."""
+        """Whether the router may be requested at `now`: one that is lost waits for its next try."""
         return not self.is_lost or now >= self.next_try
 
     def answered(self, now: float) -> bool:
@@ -144,7 +144,7 @@ class DeniedError(OperationError):
 
 @final
 class RouterApi:
-    """Asks one router. `ca_file` is a PEM file of authorities, "" for those of this system.
+    """Sends requests to one router. `ca_file` is a PEM file of authorities, "" for those of this system.
 
     Raises ValueError for a `url` that is none of http or https. All methods raise UnreachableError when there
     is no answer and DeniedError when the answer is no.
@@ -218,11 +218,11 @@ class RouterApi:
         return body
 
     async def put(self, path: str, body: Row) -> Row:
-        """Have the router do something, and give its answer."""
+        """Request an action; returns the answer."""
         return self._read(*await self._send("PUT", path, body=body))
 
     async def patch(self, path: str, body: Row) -> Row:
-        """Have some attributes of an object changed."""
+        """Change attributes of an object."""
         return self._read(*await self._send("PATCH", path, body=body))
 
     async def _send(
@@ -301,7 +301,7 @@ class Router:
         return self.store.name or self.api.url.partition("://")[2]
 
     async def look(self, fetch: Callable[[Router], Awaitable[None]]) -> bool:
-        """Ask for what a screen shows; False when there was no answer or no time for a try yet."""
+        """Fetch what a screen shows. False without an answer, or before the next try of a lost router is due."""
         if not self.connection.is_due(self.clock()):
             return False
         try:
@@ -334,7 +334,7 @@ class Router:
         self._knows_user = True
 
     async def fetch_msg_vpns(self) -> None:
-        """Look at all message VPNs."""
+        """Fetch all message VPNs."""
         rows = await self.api.rows(MSG_VPNS, TUI_ROWS)
         self.store.note_msg_vpns(self.clock(), rows)
 
@@ -348,7 +348,7 @@ class Router:
         self.store.note_bridges(self.clock(), rows)
 
     async def fetch_queues(self) -> None:
-        """Look at the queues with messages, not at each look."""
+        """Fetch the queues with messages, less often than the rest."""
         now = self.clock()
         if self._queues_at is None or now - self._queues_at >= QUEUES_EVERY_S:
             rows = await self.api.rows(ALL_QUEUES, TUI_QUEUES_LOOKED_AT, "msgCount>0")

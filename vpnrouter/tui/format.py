@@ -16,7 +16,7 @@ _STEPS: Final = ("", "k", "M", "G", "T", "P", "E")
 
 
 def clean(text: str) -> str:
-    """A text that a terminal only draws: whatever a publisher wrote, it commands nothing."""
+    """A text with its control characters escaped, so that it cannot command the terminal."""
     return printable(text, TUI_TEXT)
 
 
@@ -34,7 +34,7 @@ def figure(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Messages a second, `-` for none; what is more than none is never shown as none."""
+    """Messages a second, `-` for none, `<0.1` for a rate that would round to 0."""
     if value <= 0:
         return NONE
     if value < 0.05:

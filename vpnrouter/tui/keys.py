@@ -9,7 +9,7 @@ from vpnrouter.tui.format import Line, Piece
 
 
 class Key(NamedTuple):
-    """A key of a screen. One that `changes` the router wants the right to.
+    """A key of a screen. One that `changes` the router needs the right to do so.
 
     `shown` is one word for the foot, "" for none; `help` says what it does.
     """

@@ -31,8 +31,8 @@ LOSSES: Final = frozenset(
         discard_reasons.REFUSED,
     }
 )
-"""Reasons of discards by which somebody misses a message. That nobody wanted one, or that a loop was cut, is
-no loss."""
+"""Reasons of discards by which a receiver misses a message. A message without a subscriber, or one in a loop, is no
+loss."""
 
 STILL_MS: Final = 10_000
 """Milliseconds without progress from which something that has messages to pass on stalls."""
@@ -68,7 +68,7 @@ def problems_of(store: RouterState) -> list[Problem]:
 
 
 def why_down(row: Row) -> str:
-    """Why a bridge does not work, in the words of whichever half or remote has some."""
+    """Why a bridge does not work: the first reason that a half or a remote reports."""
     reasons = [row["inboundFailureReason"], row["outboundFailureReason"]]
     reasons += [each["lastConnectionFailureReason"] for each in row.get("remotes", ())]
     reason = next((each for each in reasons if each), "")

@@ -1,4 +1,4 @@
-"""Keeps what was seen of a router between two looks: rates from differences, and peers of bridges.
+"""Keeps the rows of a router between two looks: rates from differences, and peers of bridges.
 
 Pure: times are arguments, in seconds of a clock that does not jump.
 """
@@ -223,5 +223,5 @@ class RouterState:
         self.meters.measure(("client", *key, "tx"), now, row["txMsgCount"])
 
     def may_change(self) -> bool:
-        """Whether actions are worth a try: only a router that said no is not asked."""
+        """Whether actions may be tried: False only if the router said that this user may not change anything."""
         return self.role != "read-only"

@@ -1,4 +1,4 @@
-"""All bridges, and one: both ends beside each other, the remotes that it tries, what it carries."""
+"""All bridges; and one bridge with both ends, its remotes and its counts."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def _key(place: int, row: Row) -> str:
 
 
 def _last_failure(_: Router, row: Row) -> Piece:
-    """Why the bridge is not up, or how long ago it was last not."""
+    """Why the bridge is not up, or how long ago it last failed."""
     if row["health"] in WANTING and (why := why_down(row)):
         return (why, state(row["health"])[1])
     age = row["lastFailureAgeMs"]
@@ -307,7 +307,7 @@ def direction(row: Row) -> str:
 
 
 def far_end(row: Row) -> str:
-    """Router and message VPN at the other end, or where they are looked for."""
+    """Router and message VPN at the other end, or those of the first remote."""
     if row["remoteMsgVpnName"]:
         router = row["remoteRouterName"] or row["remoteAddress"]
         return f"{router}/{row['remoteMsgVpnName']}"

@@ -1,4 +1,4 @@
-"""Clients: who is connected from where, what each sends and gets; and one of them."""
+"""Clients with address, rates and losses; and one client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues: depth, consumers, what comes and goes; one queue with its messages; and one message."""
+"""Queues with depth, consumers and rates; one queue with its messages; and one message."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[L
 
 
 def _alone(row: Row) -> str:
-    """The style of what says that messages wait and no consumer is there to take them."""
+    """The style for a queue with messages and without a consumer."""
     alone = row["msgCount"] and not row["bindCount"] and row["endpointType"] != "session"
     return "warn" if alone else ""
 

@@ -1,4 +1,4 @@
-"""Subscriptions, and who gets a topic: those that match it, by the route that a message would take."""
+"""Subscriptions, and those that match a topic, as the router routes a message."""
 
 from typing import ClassVar
 
@@ -54,7 +54,7 @@ class Subscriptions(PagedView):
         self._topic = ""
 
     def place(self) -> str:
-        """Name the list, or the topic that is in question."""
+        """Name the list, or the topic whose receivers are shown."""
         if self._topic:
             return f"who gets {self._topic} in {self._msg_vpn}?"
         return super().place()
@@ -66,11 +66,11 @@ class Subscriptions(PagedView):
         return api.subscriptions(self._msg_vpn)
 
     def more(self) -> dict[str, str]:
-        """Give the topic as a query parameter, where one is asked about."""
+        """Give the topic as a query parameter, if its receivers are shown."""
         return {"topic": self._topic} if self._topic else {}
 
     async def fetch(self, router: Router) -> None:
-        """Request a page; a topic is asked about in the first message VPN where none is chosen."""
+        """Request a page. A topic without a chosen message VPN is looked up in the first one."""
         if not router.store.msg_vpns:
             await router.fetch_msg_vpns()
         if self._topic and not self._msg_vpn:
@@ -88,7 +88,7 @@ class Subscriptions(PagedView):
         return (*super().note(), (which, "accent"))
 
     def key(self, row: Row) -> str:
-        """What tells the subscription from others: its message VPN and holder first."""
+        """The key of a subscription, which begins with its message VPN and holder."""
         names = ("msgVpnName", "holder", "name", "shareName", "subscriptionTopic")
         return "\0".join(str(row[name]) for name in names)
 
@@ -103,7 +103,7 @@ class Subscriptions(PagedView):
         self.ui.ask("Who gets this topic?", self._set_topic, "such as orders/eu/1", self._topic)
 
     def action_msg_vpn(self) -> None:
-        """Go to the next message VPN, or to all of them where no topic is asked about."""
+        """Go to the next message VPN, or to all of them if no topic is given."""
         names = [*self._msg_vpns(), *([] if self._topic else [""])]
         if names:
             place = names.index(self._msg_vpn) + 1 if self._msg_vpn in names else 0

@@ -86,12 +86,12 @@ class Terminal(App[None]):
         self._close_messages_no_wait()
 
     def look_soon(self) -> None:
-        """Look, unless a look is under way: a slow router is not asked twice at a time."""
+        """Look, unless a look is under way: a slow router gets one request at a time."""
         if not self._is_looking and self._period_s is not None:
             self.run_worker(self.look(), group="look")
 
     async def look(self) -> None:
-        """Ask the routers for what the uppermost screen shows, and show it."""
+        """Fetch what the uppermost screen shows, and show it."""
         view = self.view
         if view is None or self._is_looking:
             return
@@ -109,7 +109,7 @@ class Terminal(App[None]):
             view.redraw()
 
     def places_to(self, view: View) -> list[str]:
-        """What the screens are called that lead to one, from the overview."""
+        """The names of the screens that lead to the uppermost one, from the overview."""
         places = []
         for screen in self.screen_stack:
             if isinstance(screen, View):

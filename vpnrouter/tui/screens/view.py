@@ -1,4 +1,4 @@
-"""What all screens have: where one is, what is wrong with the connection, a list; and lists that may be long."""
+"""What all screens share: the line of places, the banner for a lost connection, notes; and lists in pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class View(Screen[None]):
     KEYS: ClassVar[tuple[Key, ...]] = ()
     PLACE: ClassVar[str] = ""
     ALL_ROUTERS: ClassVar[bool] = False
-    """Whether all routers are asked, or the one that is chosen."""
+    """Whether all routers are requested, or the chosen one only."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 
@@ -51,7 +51,7 @@ class View(Screen[None]):
 
     @property
     def routers(self) -> Sequence[Router]:
-        """The routers to ask."""
+        """The routers to request."""
         return self.ui.routers if self.ALL_ROUTERS else (self.router,)
 
     def place(self) -> str:
@@ -69,7 +69,7 @@ class View(Screen[None]):
         """Show what was fetched."""
 
     def note(self) -> Line:
-        """What stands in the line of notes while there is nothing to say."""
+        """The line of notes while there is no notice."""
         return ()
 
     def compose(self) -> ComposeResult:
@@ -81,12 +81,12 @@ class View(Screen[None]):
         yield Lines(id="foot")
 
     def on_mount(self) -> None:
-        """Show what is known at once, and ask for more."""
+        """Show what is known, and request the rest."""
         self.call_after_refresh(self.redraw)
         self.ui.look_soon()
 
     def on_screen_resume(self) -> None:
-        """Show what is known, and ask for more, when the screen comes back to the top."""
+        """Show what is known, and request the rest, when the screen comes back to the top."""
         self.call_after_refresh(self.redraw)
         self.ui.look_soon()
 
@@ -110,7 +110,7 @@ class View(Screen[None]):
         self.ui.push_screen(view)
 
     def act(self, router: Router, question: str, do: Callable[[], Awaitable[str]]) -> None:
-        """Ask for confirmation, then do it and tell what it says. `do` raises as fetch does."""
+        """Ask for confirmation, then call `do` and show the text that it returns. `do` raises as fetch does."""
         if not router.store.may_change():
             who = f"user {router.store.user}" if router.store.user else "this user"
             self.show_notice(f"{who} may look and not change", "warn")
@@ -138,7 +138,7 @@ class View(Screen[None]):
         self.ui.look_soon()
 
     def show_notice(self, message: str, style: str = "") -> None:
-        """Say something in the line of notes, until the next key."""
+        """Show a message in the line of notes until the next key."""
         self.noted = message
         if self.is_mounted and self.query("#notes"):
             self.lines("notes").show([text((message, style))])
@@ -174,7 +174,7 @@ class View(Screen[None]):
 
 
 def shortened(places: Sequence[str], room: int) -> str:
-    """As many of the last places as there is room for: where one is counts more than how one came."""
+    """The last places, as many as there is room for."""
     for first in range(len(places)):
         shown = " › ".join(places[first:])
         if width_of(text((shown, ""))) <= room:
@@ -231,11 +231,11 @@ class PagedView(View):
         """Measure the rates of a row's counters."""
 
     def key(self, row: Row) -> str:
-        """What tells a row from all others."""
+        """The key of a row, which no other row has."""
         raise AssertionError(row)
 
     def more(self) -> dict[str, str]:
-        """Query parameters to ask with besides."""
+        """Further query parameters of the request."""
         return {}
 
     def none(self) -> str:
@@ -265,7 +265,7 @@ class PagedView(View):
         yield Table(self.COLUMNS.titles, empty="asking …", id="body")
 
     async def fetch(self, router: Router) -> None:
-        """Request the page that is wanted; drop the answer when another one is wanted by then."""
+        """Request the current page; drop the answer if another page was chosen meanwhile."""
         pager = self._pager
         asked = (pager.page, self.where, self.path(), self.more())
         page = await router.api.page(

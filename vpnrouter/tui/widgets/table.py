@@ -11,7 +11,7 @@ from vpnrouter.tui.widgets.lines import Lines
 
 
 class Column(NamedTuple):
-    """A column of `width` terminal columns. One of `share` gets that share of what is left as well."""
+    """A column of `width` terminal columns, and of a `share` of the columns that are left."""
 
     title: str
     width: int
@@ -20,15 +20,15 @@ class Column(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A row: what it is about, and its cells."""
+    """A row: its key and its cells."""
 
     key: str
     cells: tuple[Piece, ...]
 
 
 class Table(Lines):
-    """Rows under titles. The cursor stays with its row while rows come and go around it, once somebody has
-    put it there: which of several routers answers first is no reason to stand on a row.
+    """Rows under titles. The cursor stays with its row while rows come and go around it, once it
+    was moved by a key. Until then it stays on top, whichever router answers first.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
