@@ -3,6 +3,7 @@
 import os
 import queue
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -194,6 +195,11 @@ class RouterProcess:
     def told(self, *texts: str) -> list[str]:
         """Lines of stderr that hold all `texts`."""
         return [line for line in list(self.err) if all(text in line for text in texts)]
+
+    def resident(self) -> int:
+        """Bytes of memory that the process has."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * resource.getpagesize()
 
     def api(self) -> ManagementClient:
         """A client of the management API, which ends with the router; needs an http listener."""

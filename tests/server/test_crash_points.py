@@ -2,8 +2,6 @@
 
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ from vpnrouter.server.crash_points import (
     POINTS,
     VARIABLE,
     crash_point_from_environment,
-    environment_for,
 )
 
 PACKAGE = Path(vpnrouter.__file__).parent
@@ -66,27 +63,6 @@ def test_nonsense_is_refused(written: str, told: str) -> None:
     """A variable that asks for nothing known is an error that says what is known."""
     with pytest.raises(OperationError, match=told):
         crash_point_from_environment({VARIABLE: written})
-
-
-def test_variable_is_what_is_read() -> None:
-    """What a test adds to an environment is what the router reads."""
-    assert environment_for("answered", 3, "stop") == {VARIABLE: "answered:3:stop"}
-    for point in POINTS:
-        assert crash_point_from_environment(environment_for(point)) is not None
-
-
-def test_kills_its_own_process() -> None:
-    """The default is SIGKILL to itself: nothing is closed and nothing is said."""
-    program = (
-        "from vpnrouter.server.crash_points import crash_point_from_environment\n"
-        "try: crash_point_from_environment()('answered')\n"
-        "finally: print('closed')"
-    )
-    place = {"PYTHONPATH": str(PACKAGE.parent), **environment_for("answered")}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=place, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "")
 
 
 def test_each_point_is_passed() -> None:

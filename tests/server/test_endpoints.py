@@ -6,7 +6,6 @@ import pytest
 
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
 from vpnrouter.core.guaranteed.endpoint_settings import (
-    PARKING,
     QUEUE,
     REPLAY_LOG,
     TOPIC_ENDPOINT,
@@ -160,16 +159,6 @@ def attract(one: Any, topics: str) -> None:
 ENDPOINT = "msg_vpns: {blue: {topic_endpoints: {t: {}}}}"
 
 
-def test_a_topic_endpoint_keeps_its_subscription(stored: Any) -> None:
-    """Over a restart, and another one."""
-    one = stored(ENDPOINT)
-    attract(one, "a/#")
-    assert stored(ENDPOINT).publish("a/1") == SPOOLED
-    one = stored(ENDPOINT)
-    assert one.publish("a/2", b"2") == SPOOLED
-    assert one.payloads("t", kind=TOPIC_ENDPOINT) == [b"x", b"2"]
-
-
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_topic_endpoint_that_is_not_configured(stored: Any, change: Any, restart: bool) -> None:
     """It attracts nothing, and nothing either when it comes back, before somebody consumes from it."""
@@ -291,14 +280,6 @@ def test_a_message_vpn_that_a_reload_brings_back(
     again = stored(GREEN)
     assert again.payloads("q", "green") == [b"1", b"3"]
     assert again.payloads("p", "green") == [b"2"]
-
-
-def test_what_the_store_knows(stored: Any) -> None:
-    """Bridges ask whether they left something."""
-    one = stored(ONE)
-    vpn = one.router.vpns["blue"]
-    assert one.spooling.endpoints.knows(vpn, QUEUE, "q")
-    assert not one.spooling.endpoints.knows(vpn, PARKING, "q")
 
 
 FULL = (

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import trustme
 
@@ -32,7 +33,7 @@ import json, sys, threading, time
 from functools import partial
 import trio
 from vpnrouter.config.load import load
-from vpnrouter.server.run import serve
+from vpnrouter.server.run import StartFiles, serve
 
 asked = []
 # Where pandas is installed, pyarrow loads it in the background for seconds; the router does without it.
@@ -57,7 +58,7 @@ def ready(node):
 
 loaded = load(sys.argv[1])
 try:
-    trio.run(partial(serve, alone=True), loaded.config, ready, sys.argv[1], loaded)
+    trio.run(partial(serve, alone=True), loaded.config, ready, StartFiles(sys.argv[1], loaded))
 finally:
     print(json.dumps(asked), flush=True)
 """
@@ -126,21 +127,10 @@ class Router:
 
     def http(self, method: str, path: str, body: Any = None, *fields: str) -> tuple[int, bytes]:
         """Status and body of an API request."""
-        data = b"" if body is None else json.dumps(body).encode()
-        head = [
-            f"{method} {path} HTTP/1.1",
-            "Host: localhost",
-            "Connection: close",
-            *fields,
-            f"Content-Length: {len(data)}",
-            "Content-Type: application/json",
-        ]
-        with self.open("http") as sock:
-            sock.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + data)
-            answer = b""
-            while chunk := sock.recv(1 << 16):
-                answer += chunk
-        return int(answer.split()[1]), answer
+        url = f"http://localhost:{self.ports['http']}{path}"
+        headers = dict(field.split(": ") for field in fields)
+        answer = httpx.request(method, url, json=body, headers=headers, timeout=20, trust_env=False)
+        return answer.status_code, answer.content
 
     def asked(self) -> list[str]:
         """Stops the router; the modules that it wanted to load after it had begun to serve."""

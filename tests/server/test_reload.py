@@ -99,26 +99,6 @@ async def test_a_file(edited: Any, capfd: Any) -> None:
         assert line.endswith("; everything stays as it was")
 
 
-async def test_prepared_and_abandoned(running: Any, configured: Any, client_of: Any) -> None:
-    """What was bound for a change that comes to nothing is closed; those who listen go on."""
-    two = PLAIN.replace("}]", '}, {protocol: link, bind: "127.0.0.1:0"}]', 1)
-    async with running(PLAIN) as node:
-        before, addresses = node.config, node.addresses
-        prepared = node.reload.prepare(configured(two))
-        assert node.addresses == addresses
-        prepared.abandon()
-        assert node.config is before
-        assert node.addresses == addresses
-        client = await client_of(node)
-        await client.connect()
-        lines = node.reload.prepare(configured(two)).commit()
-        assert lines == ["listeners[link 127.0.0.1:0]: added"]
-        assert len(node.addresses) == 2
-        moved = configured(PLAIN.replace("mqtt, bind", "mqtt, max_connection_count: 7, bind"))
-        node.reload.prepare(moved).abandon()
-        assert len(node.addresses) == 2
-
-
 async def test_users_of_the_management_api(running: Any, configured: Any) -> None:
     """They come, change and go at once, without a login anew."""
     text = PLAIN.replace("}]", '}, {protocol: http, bind: "127.0.0.1:0"}]', 1)

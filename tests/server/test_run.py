@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import select
+import subprocess
 import sys
 import weakref
 from collections.abc import Callable
@@ -149,3 +150,15 @@ async def test_two_routers_without_epoll(
             await publisher.publish("other", b"stays")
             await publisher.publish("weather/oslo", b"rain")
             assert await subscriber.payload() == b"rain"
+
+
+def test_nothing_is_loaded_without_a_listener() -> None:
+    """Who has no http listener pays nothing for it when starting."""
+    program = (
+        "import sys; import vpnrouter.server.run;"
+        "print({'fastapi', 'starlette', 'httpx'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

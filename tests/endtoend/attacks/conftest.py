@@ -1,6 +1,5 @@
 """One router for all attacks: two message VPNs, users of every kind, listeners of every kind."""
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,13 +88,6 @@ class Attacked:
         overlay = self.folder / "data-edge" / "overlay.yaml"
         found["overlay"] = overlay.read_bytes() if overlay.exists() else b""
         return found
-
-    def resident(self) -> int:
-        """Bytes of memory that the router has."""
-        text = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        kilobytes = re.search(r"VmRSS:\s+(\d+) kB", text)
-        assert kilobytes is not None
-        return int(kilobytes[1]) * 1024
 
     def descriptors(self) -> int:
         """How many files and sockets the router has open."""

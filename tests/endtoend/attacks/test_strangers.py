@@ -111,12 +111,6 @@ def test_a_flood_of_wrong_passwords(start: Any, sockets: Any) -> None:
     assert time.monotonic() - began < LOGIN_S / 2
 
 
-def resident(pid: int) -> int:
-    """Bytes of a process that are in memory."""
-    pages = Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]
-    return int(pages) * resource.getpagesize()
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
 def test_ten_thousand_hostile_connections(start: Any, sockets: Any, tmp_path: Path) -> None:
@@ -141,7 +135,7 @@ def test_ten_thousand_hostile_connections(start: Any, sockets: Any, tmp_path: Pa
     hello = client_hello()
     will = Will(b"t" * 60_000, bytes(60_000))
     wrong = encode(Connect("c", username="x", password=b"no", will=will), 5)
-    before = resident(router.process.pid)
+    before = router.resident()
     most = before
     for number in range(10_000):
         source = f"127.{chance.randrange(1, 200)}.0.{chance.randrange(1, 250)}"
@@ -159,8 +153,8 @@ def test_ten_thousand_hostile_connections(start: Any, sockets: Any, tmp_path: Pa
             elif kind == 4:
                 sock.sendall(b"GET /mqtt HTTP/1.1\r\nHost: x\r\nX: " + bytes([120]) * 10_000)
         if number % 100 == 0:
-            most = max(most, resident(router.process.pid))
-    most = max(most, resident(router.process.pid))
+            most = max(most, router.resident())
+    most = max(most, router.resident())
     print(f"{(most - before) / 1_048_576:.1f} MiB more", file=sys.stderr)
     assert log_in(sockets(router.port("mqtt"), "127.250.0.1"), username="u", password=b"right") == 0
     assert most - before <= 64 * 1_048_576

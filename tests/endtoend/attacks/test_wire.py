@@ -31,7 +31,7 @@ def bounded(attacked: Any, paho: Any) -> Iterator[None]:
     """Memory and descriptors stay bounded, messages go on, and the API answers."""
     client = paho(attacked.process.port("mqtt"), "bystander")
     client.subscribe("bystander")
-    before, open_before = attacked.resident(), attacked.descriptors()
+    before, open_before = attacked.process.resident(), attacked.descriptors()
     faults = len(attacked.process.told("MANAGEMENT_FAULT")) + len(
         attacked.process.told(": management:")
     )
@@ -42,7 +42,7 @@ def bounded(attacked: Any, paho: Any) -> Iterator[None]:
     with attacked.client() as other:
         assert other.get("/health/live").status_code == 200
     assert time.monotonic() - began < SOON_S
-    assert attacked.resident() - before < GROWTH
+    assert attacked.process.resident() - before < GROWTH
     deadline = time.monotonic() + PATIENCE_S
     while attacked.descriptors() > open_before + 5:
         assert time.monotonic() < deadline, "connections stay open"

@@ -58,24 +58,6 @@ def test_both_dial_and_one_connection_stays(
         assert (status["rxImbalance"], status["txImbalance"]) == (0, 0)
 
 
-def test_one_side_of_two_goes(site: Any, bridge: Any, listener: Any, connections: Any) -> None:
-    """When a router stops, the other's bridge is down with the reason; its own clients go on."""
-    edge = site("edge", blue={"from-yellow": bridge("yellow", "v:core", "b/>")})
-    core = site("core", yellow={"from-blue": bridge("blue", edge, "a/>", router="edge")})
-    for router in (edge, core):
-        router.bridges_up()
-    assert connections(edge, core) == 1
-    blue = listener(edge)
-    assert core.stop() == 0
-    edge.says("bridge from-yellow from core at")
-    shown = edge.bridge("from-yellow", health="down")
-    assert shown["outboundBridgeName"] == ""
-    blue.publish("a/1")
-    assert blue.next() == ("a/1", b"")
-    assert edge.stop() == 0
-    assert "Traceback" not in "".join(edge.err + core.err)
-
-
 def test_several_bridges_of_one_vpn(
     site: Any, bridge: Any, listener: Any, paho: Any, heard: Any, connections: Any
 ) -> None:
@@ -147,15 +129,6 @@ def test_a_router_found_by_name(
         client.publish("end")
     assert heard(yellow) == [("a/1", b"")]
     assert heard(blue) == [("b/1", b"")]
-
-
-def test_an_unknown_router_by_name(site: Any, bridge: Any) -> None:
-    """A name that no link has told an address for keeps a bridge down, and it says why."""
-    core = site("core", red={"b": bridge("green", "v:nowhere", ">")})
-    core.says("not connected: no link to router nowhere is up that tells where it is")
-    shown = core.bridge("b", health="down")
-    (remote,) = shown["remotes"]
-    assert "no link to router nowhere" in remote["lastConnectionFailureReason"]
 
 
 def test_ipv6(site: Any, bridge: Any, listener: Any, heard: Any) -> None:

@@ -227,27 +227,6 @@ def test_a_slow_link_is_no_dead_link(
     assert not two.core.told("DOWN") + two.edge.told("DOWN")
 
 
-def test_a_link_that_flaps(bridged: Any, paho: Any, patiently: Any) -> None:
-    """Connections cut as soon as they are made cost neither router its clients; the bridge comes back."""
-    two = bridged()
-    local = paho(two.core.port("mqtt"), "local")
-    local.subscribe("#")
-    for turn in range(30):
-        two.link.cut()
-        local.publish("local/x", str(turn).encode())
-        assert local.next() == ("local/x", str(turn).encode())
-    far = paho(two.core.port("mqtt"), "far")
-    far.subscribe("out/#")
-    near = paho(two.edge.port("mqtt"), "near")
-
-    def across() -> bool:
-        near.publish("out/x", b"1")
-        return not far.arrived.empty()
-
-    patiently(across, "a message across the bridge")
-    assert far.next() == ("out/x", b"1")
-
-
 def assert_serves(router: Any, paho: Any) -> None:
     """Clients of one router reach each other."""
     client = paho(router.port("mqtt"), "here")

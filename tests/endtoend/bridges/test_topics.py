@@ -67,18 +67,6 @@ def test_mapping_both(site: Any, bridge: Any, listener: Any, heard: Any) -> None
     assert [topic for topic, _ in heard(yellow)] == ["site1/orders/8", "orders/9"]
 
 
-def test_strip_prefix(site: Any, bridge: Any, listener: Any, heard: Any) -> None:
-    """A prefix is taken off in whole levels only."""
-    edge = site("edge", blue={})
-    rules = [{"strip_prefix": "site1"}]
-    core = site("core", yellow={"from-blue": bridge("blue", edge, ">", topic_mapping=rules)})
-    core.bridges_up()
-    here, publisher = listener(core), listener(edge)
-    for topic in ("site1/a/b", "site10/a", "site1", "end"):
-        publisher.publish(topic)
-    assert [topic for topic, _ in heard(here)] == ["a/b", "site10/a", "site1"]
-
-
 @pytest.mark.parametrize(
     ("syntax", "topics"),
     [("smf", [">", "!secret/>", "!*/private"]), ("mqtt", ["#", "!secret/#", "!+/private"])],

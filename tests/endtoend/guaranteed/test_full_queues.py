@@ -3,7 +3,6 @@ on disk and not in memory.
 """
 
 import time
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -231,33 +230,25 @@ def test_answered_when_the_other_side_has_it(kit: Any) -> None:
     assert one.stop() == 0
 
 
-def resident(router: Any) -> int:
-    """Bytes of memory that a router's process has."""
-    for line in Path(f"/proc/{router.process.pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1_024
-    raise AssertionError("VmRSS is not there")
-
-
 @pytest.mark.slow
 def test_on_disk_and_not_in_memory(kit: Any) -> None:
     """50,000 messages of 1 KiB wait, over a restart too, and the router's memory is bounded."""
     one = kit.edge()
     publisher = kit.publisher(one, "p")
     publisher.accepted("orders/a", *range(WARM), size=SIZE)
-    before = resident(one)
+    before = one.resident()
     for begin in range(WARM, MESSAGES, WARM):
         publisher.accepted("orders/a", *range(begin, begin + WARM), size=SIZE)
     row = one.holds("blue", "to-core", MESSAGES)
     assert row["msgSpoolUsage"] >= MESSAGES * SIZE
-    grown = resident(one) - before
+    grown = one.resident() - before
     print(f"{before} bytes, {grown} more")
     assert grown < BUFFERS_BYTES
     one.kill()
     one = kit.edge()
     one.holds("blue", "to-core", MESSAGES)
-    print(f"{resident(one)} bytes after a restart")
-    assert resident(one) - before < RESTARTED_BYTES
+    print(f"{one.resident()} bytes after a restart")
+    assert one.resident() - before < RESTARTED_BYTES
 
 
 def test_balance_sheets_go_on_over_restarts(kit: Any) -> None:
