@@ -22,14 +22,11 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.router import Router
 from vpnrouter.core.tracing import TraceSettings
 from vpnrouter.core.vpn import MessageVpn, VpnLimits
+from vpnrouter.testing import memory
 from vpnrouter.testing.memory import Row, rows_of
 from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.link.frames import SCRAM
-from vpnrouter.wire.mqtt import decode as mqtt_decode
-from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
-from vpnrouter.wire.mqtt.fields import frame_at
-from vpnrouter.wire.mqtt.packets import Connect, Packet, Publish, Subscribe, SubscriptionRequest
-from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.packets import Connect, Publish, Subscribe, SubscriptionRequest
 
 SECOND_NS = 1_000_000_000
 
@@ -119,20 +116,21 @@ class Link:
         return self.dialed.client is not None and self.accepted.client is not None
 
 
-class Client:
-    """An MQTT client of one VPN, without a socket."""
+class Client(memory.Client):
+    """An MQTT client of one VPN; the world settles after what it sends."""
 
-    def __init__(self, world: "World", connection: MqttConnection, level: int) -> None:
-        self._world = world
-        self.level = level
-        self.connection = connection
-        self._rest = b""
-        self.packets: list[Packet] = []
+    world: Any
 
-    def send(self, packet: Packet) -> None:
-        """Feed one packet to the router and let the world settle."""
-        self.connection.feed(mqtt_encode(packet, self.level))
-        self._world.settle()
+    def raw(self, data: bytes) -> None:
+        """Feed bytes to the router and let the world settle."""
+        super().raw(data)
+        self.world.settle()
+
+    def drain(self) -> bytes:
+        """What the router would have sent by now."""
+        outbox = self.connection.outbox
+        outbox.dirty = False
+        return outbox.take(1 << 30)
 
     def subscribe(self, *filters: str, no_local: bool = False, as_published: bool = False) -> None:
         """Subscribe to filters in MQTT's dialect."""
@@ -142,37 +140,13 @@ class Client:
         ]
         self.send(Subscribe(1, requests))
 
-    def publish(
-        self,
-        topic: str,
-        payload: bytes = b"",
-        retain: bool = False,
-        properties: Properties | None = None,
-    ) -> None:
-        """Publish one Direct message."""
-        self.send(Publish(topic.encode(), payload, retain=retain, properties=properties))
-
     def take(self) -> list[Publish]:
         """The messages that arrived since the last call."""
-        self.hear()
-        found = [packet for packet in self.packets if isinstance(packet, Publish)]
-        self.packets = [packet for packet in self.packets if not isinstance(packet, Publish)]
-        return found
+        return [packet for packet in self.received() if isinstance(packet, Publish)]
 
     def payloads(self) -> list[bytes]:
         """The payloads that arrived since the last call."""
         return [packet.payload for packet in self.take()]
-
-    def hear(self) -> None:
-        """Decode what the router sent."""
-        outbox = self.connection.outbox
-        data = self._rest + outbox.take(1 << 30)
-        outbox.dirty = False
-        pos = 0
-        while length := frame_at(data, pos, len(data), 1 << 28):
-            self.packets.append(mqtt_decode.decode(data, pos, length, self.level))
-            pos += length
-        self._rest = data[pos:]
 
 
 class World:

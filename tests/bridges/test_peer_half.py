@@ -362,9 +362,8 @@ def test_a_client_id_cannot_be_a_bridge_s_name(world: Any) -> None:
     link = world.link(local, "edge", "blue")
     late = world.client(remote, "#bridge/core/yellow/b")
     for client in (impostor, inside, late):
-        client.hear()
         assert client.connection.closing
-        assert client.packets[0].reason_code == 0x85
+        assert client.received()[0].reason_code == 0x85
     assert link.up
     assert remote.clients["#bridge/core/yellow/b"] is link.accepted.client
 

@@ -91,6 +91,22 @@ def test_the_route_cache_is_bounded(world: MemoryRouter) -> None:
     assert vpn.cache.get(b"y" * (limits.ROUTE_CACHE_TOPIC_BYTES + 1)) is None
 
 
+def test_the_memory_of_permissions_is_bounded(world: MemoryRouter) -> None:
+    """PERMITTED_TOPICS topics are remembered, with one more the memory starts anew; answers stay right."""
+    rule = TopicRule(True, [("no/#", MQTT)])
+    vpn = world.add_vpn("blue", acl=AclProfile("default", publish=rule))
+    publisher = world.connect("p").connection.publisher
+    assert publisher is not None
+    for number in range(limits.PERMITTED_TOPICS + 1):
+        assert len(publisher.permitted) == number
+        assert publisher.allowed(vpn.route(b"yes/%d" % number))
+        if number + 1 == limits.PERMITTED_TOPICS:
+            break
+    assert not publisher.allowed(vpn.route(b"no/x"))
+    assert len(publisher.permitted) == 1
+    assert not publisher.allowed(vpn.route(b"no/x"))
+
+
 @pytest.mark.parametrize("topic", [b"", b"+", b"a/#", b"\xff", b"\0", b"/" * limits.TOPIC_LEVELS])
 def test_bad_topics(world: MemoryRouter, topic: bytes) -> None:
     """They raise TopicError, are not cached and deliver nothing."""
