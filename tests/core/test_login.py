@@ -25,15 +25,6 @@ def test_choose_vpn(world: MemoryRouter) -> None:
     assert choose_vpn(world.router, "", "@blue") == (blue, None)
 
 
-def test_connect_exceptions_are_asked(world: MemoryRouter) -> None:
-    """The ACL of the client username decides by address."""
-    acl = AclProfile("default", False, ["192.0.2.0/24"])
-    vpn = world.add_vpn("blue", acl=acl)
-    assert admit(vpn, "u", None, "192.0.2.9").acl is acl
-    with pytest.raises(Refused, match="403 Forbidden"):
-        admit(vpn, "u", None, "198.51.100.1")
-
-
 PEER = "192.0.2.1"
 SHOWN = PeerCertificate("app", (), "ab", 0, 1 << 62, 0, "CN=app")
 USERS = (ClientUsername("app"), ClientUsername("u", "pw"))

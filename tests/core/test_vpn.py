@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,10 +15,8 @@ from vpnrouter.core.discard_reasons import (
     PUBLISH_TOPIC_ACL,
     TRANSMIT_CONGESTION,
 )
-from vpnrouter.core.message import Message
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.errors import TopicError
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Publish
@@ -105,14 +102,6 @@ def test_the_memory_of_permissions_is_bounded(world: MemoryRouter) -> None:
     assert not publisher.allowed(vpn.route(b"no/x"))
     assert len(publisher.permitted) == 1
     assert not publisher.allowed(vpn.route(b"no/x"))
-
-
-@pytest.mark.parametrize("topic", [b"", b"+", b"a/#", b"\xff", b"\0", b"/" * limits.TOPIC_LEVELS])
-def test_bad_topics(world: MemoryRouter, topic: bytes) -> None:
-    """They raise TopicError, are not cached and deliver nothing."""
-    with pytest.raises(TopicError):
-        world.vpn().publish(Message(topic, b"x"))
-    assert len(world.vpn().cache) == 0
 
 
 batches = st.lists(

@@ -67,20 +67,6 @@ def test_overlapping_subscriptions_give_one_copy(router: SpooledWorld) -> None:
     assert sorted(message.properties.subscription_identifiers or []) == [1, 2, 3]
 
 
-def test_the_endpoints_window_holds(router: SpooledWorld) -> None:
-    """At most max_delivered_unacked_msgs_per_flow are out at a time."""
-    router.queue("q", "a", max_delivered_unacked_msgs_per_flow=2)
-    client = router.join("c")
-    assert client.sub("$queue/q") == 1
-    source = publisher(router)
-    for number in range(1, 6):
-        source.pub("a", b"%d" % number, pid=number)
-    messages = client.messages()
-    assert [message.payload for message in messages] == [b"1", b"2"]
-    client.puback(*messages)
-    assert [message.payload for message in client.messages()] == [b"3", b"4"]
-
-
 @pytest.mark.parametrize("queue", [False, True])
 def test_messages_too_large_for_the_client(router: SpooledWorld, queue: bool) -> None:
     """They count as delivered (MQTT-3.1.2-25); a queue's go to the dead message queue."""

@@ -185,15 +185,6 @@ def test_an_empty_payload_clears(world: MemoryRouter, properties: Properties | N
     assert len(world.vpn().retained) == 0
 
 
-@pytest.mark.parametrize(("handling", "new", "again"), [(0, 1, 1), (1, 1, 0), (2, 0, 0)])
-def test_retain_handling(world: MemoryRouter, handling: int, new: int, again: int) -> None:
-    """0 sends retained messages always, 1 with a new subscription only, 2 never."""
-    world.connect("p").publish("a", b"1", retain=True)
-    client = world.connect("c")
-    assert len(client.subscribe("a", retain_handling=handling)) == new
-    assert len(client.subscribe("a", retain_handling=handling)) == again
-
-
 def test_shared_subscriptions_get_no_retained_messages(world: MemoryRouter) -> None:
     """MQTT 5, 4.8.2: nothing retained is sent to a new shared subscription."""
     world.connect("p").publish("a", b"1", retain=True)
