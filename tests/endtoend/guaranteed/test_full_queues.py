@@ -221,6 +221,8 @@ def test_answered_when_the_other_side_has_it(kit: Any) -> None:
     assert late.answered(1, 2) == [ACCEPTED, ACCEPTED]
     assert two.queue("yellow", "orders")["msgCount"] == 6
     assert two.stop() == 0
+    # Until edge knows, a message is out over the bridge, and is not to be deleted.
+    one.says("VPN_BRIDGING_LINK_DOWN")
 
     # What an operator deletes never comes over.
     late.publish("orders/4", 3)
