@@ -32,14 +32,14 @@ class PackedDocument(NamedTuple):
     raw: bytes
 
     def unpacked(self) -> Plain:
-        """The document, decompressed."""
+        """Return the document, decompressed."""
         import json
 
         return json.loads(zlib.decompress(self.raw))
 
 
 def pack_document(document: Plain) -> PackedDocument:
-    """A document to be kept."""
+    """Return a document to be kept."""
     text = compact(document).encode()
     return PackedDocument(sha256(text).hexdigest(), zlib.compress(text, 1))
 
@@ -55,7 +55,7 @@ class Candidate(NamedTuple):
 
 
 def candidate(document: Plain, standing: Loaded, overlay: str) -> Candidate:
-    """`document` as an overlay at the path `overlay` over the file that `standing` was made from.
+    """Return `document` as an overlay at the path `overlay` over the file of the configuration in force.
 
     A secret that reads `***` is the one that stands at its place. `document` is not changed.
     """
@@ -93,7 +93,7 @@ def candidate(document: Plain, standing: Loaded, overlay: str) -> Candidate:
 
 
 def base_of(loaded: Loaded) -> Document:
-    """The person's file of a configuration, without what lies over it."""
+    """Return the person's file of a configuration, without what lies over it."""
     return loaded.positions if loaded.base is None else loaded.base
 
 

@@ -40,7 +40,7 @@ PRIORITIES: Final = {"da": 0, "p1": 1, "p2": 2, "p3": 3, "p4": 4}
 
 
 def subscriptions(bridge: Bridge) -> list[tuple[int, str]]:
-    """The remote subscriptions of a bridge as (flags, filter in `*` `>` dialect), exceptions first.
+    """Return the remote subscriptions of a bridge as (flags, filter in `*` `>` dialect), exceptions first.
 
     A filter in the other dialect may be two in this one.
     """
@@ -65,7 +65,7 @@ def subscriptions(bridge: Bridge) -> list[tuple[int, str]]:
 
 
 def selectors(bridge: Bridge) -> dict[str, str]:
-    """The selector of each filter that has one, by the filter as `subscriptions` gives it."""
+    """Return the selector of each filter that has one, by the filter as `subscriptions` gives it."""
     dialect = MQTT if bridge.topic_syntax == "mqtt" else SMF
     return {
         text: subscription.selector
@@ -76,14 +76,14 @@ def selectors(bridge: Bridge) -> dict[str, str]:
 
 
 def scheme_of(bridge: Bridge, remote: RemoteMsgVpn) -> str:
-    """How the bridge logs in to this remote: "basic" or "client-certificate"."""
+    """Return how the bridge logs in to this remote: "basic" or "client-certificate"."""
     return remote.authentication_scheme or bridge.remote_authentication.scheme
 
 
 def client_cert_of(
     bridge: Bridge, remote: RemoteMsgVpn, server: ListenerTls | None = None
 ) -> ClientCertRemoteAuthentication | None:
-    """The certificate that the bridge shows to this remote, None where it does not log in by certificate.
+    """Return the certificate that the bridge shows to this remote, None where it does not log in by certificate.
 
     Where none is configured it is that of the router, `server`.
     """
@@ -101,12 +101,12 @@ def client_cert_of(
 
 
 def expected_router(remote: RemoteMsgVpn) -> str:
-    """The name that the remote router must give, "" for any."""
+    """Return the name that the remote router must give, "" for any."""
     return remote.router or router_of(remote.location) or ""
 
 
 def verifies_name(remote: RemoteMsgVpn, server_cert: TlsServerCert) -> bool:
-    """True when TLS verifies the name of the remote."""
+    """Return whether TLS verifies the name of the remote."""
     checked = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
     return remote.tls_enabled and checked
 
@@ -114,7 +114,7 @@ def verifies_name(remote: RemoteMsgVpn, server_cert: TlsServerCert) -> bool:
 def remote_settings_of(
     name: str, bridge: Bridge, remote: RemoteMsgVpn, server_cert: TlsServerCert
 ) -> RemoteSettings:
-    """The settings of the bridge `name` towards one of its remotes, its password included."""
+    """Return the settings of the bridge `name` towards one of its remotes, its password included."""
     basic = bridge.remote_authentication.basic
     username = basic.client_username or ""
     password = basic.password
@@ -147,7 +147,7 @@ def remote_settings_of(
 
 
 def flow_settings_of(bridge: Bridge) -> FlowSettings:
-    """How the bridge handles guaranteed messages, from whichever remote they come."""
+    """Return how the bridge handles guaranteed messages, from whichever remote they come."""
     return FlowSettings(
         POLICIES[bridge.on_reject],
         LANES[bridge.lane_by],
@@ -158,7 +158,7 @@ def flow_settings_of(bridge: Bridge) -> FlowSettings:
 
 
 def mapping_of(bridge: Bridge, direction: str) -> TopicMapping | None:
-    """How topics are renamed where messages come "in" or go "out"; None where they are not.
+    """Return how topics are renamed where messages come "in" or go "out"; None where they are not.
 
     A rule for both directions renames what goes out by its inverse.
     """
@@ -200,7 +200,7 @@ class ConfiguredBridge(ConfiguredRemotes):
         return self._by_key[remote.msg_vpn, remote.location]
 
     def settings(self, *, vpn_enabled: bool) -> BridgeSettings:
-        """Return what it says of when and where the bridge connects."""
+        """Return the settings of when and where the bridge connects."""
         connection = self.bridge.remote_connection
         return BridgeSettings(
             self.remotes,
@@ -212,7 +212,7 @@ class ConfiguredBridge(ConfiguredRemotes):
         )
 
     def facts(self, router: str, msg_vpn: str) -> BridgeFacts:
-        """Return what monitoring shows of it, whatever its state."""
+        """Return what monitoring shows of the bridge in every state."""
         bridge = self.bridge
         return BridgeFacts(
             router,
@@ -256,7 +256,7 @@ def _remote(remote: RemoteMsgVpn) -> Remote:
 def passes(
     shown: PeerCertificate | None, rules: TlsServerCert, names: tuple[str, ...], wall_ns: int
 ) -> bool:
-    """Return whether what a peer that dialled us has shown would do, by `rules`, if we had dialled it.
+    """Return whether what a peer that dialled us has shown would suffice, by `rules`, if we had dialled it.
 
     Its chain has been verified by the listener. `names` are the router's and the host's, one of which it is to be
     made out to.

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def reuse(before: T, after: T) -> T:
-    """`after`, with the objects of `before` where they are equal; `before` itself if all of it is.
+    """Return `after`, with the objects of `before` where they are equal; `before` itself if all are.
 
     Names in another order, or a secret from another place, are no equal parts. Neither is changed.
     """
@@ -79,7 +79,7 @@ Step = TypeVar("Step", str, Item)
 
 
 def changes(before: RouterConfig, after: RouterConfig) -> list[Change]:
-    """Every difference, in the order of the models' keys; empty for equal configurations.
+    """Return every difference, in the order of the models' keys; empty for equal configurations.
 
     Listeners and remote subscriptions in another order are no difference.
     """
@@ -132,7 +132,7 @@ def _of_items(place: _Place, old: tuple[Model, ...], new: tuple[Model, ...]) -> 
 def _of_members(
     place: _Place, old: Mapping[Step, Model], new: Mapping[Step, Model]
 ) -> Iterator[Change]:
-    """Removed objects, then those in both, then added ones."""
+    """Yield removed objects, then those in both, then added ones."""
     for step, model in old.items():
         if step not in new:
             member = place.member(step)

@@ -29,7 +29,7 @@ _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def copy_plain(value: object) -> Plain:
-    """A copy of its own of plain data; what an alias shared is shared no more.
+    """Return a copy of its own of plain data; what an alias shared is shared no more.
 
     Raises ValueError for what a configuration cannot hold: another kind of value, keys that are not text,
     too deep, too large.
@@ -60,7 +60,7 @@ def _copied(value: object, path: Path, left: list[int]) -> Plain:
 
 
 def same(one: Plain, other: Plain) -> bool:
-    """Whether two values are the same for a strict model: 1, 1.0 and true are three values."""
+    """Return whether two values are the same for a strict model: 1, 1.0 and true are three values."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):
@@ -74,12 +74,12 @@ def same(one: Plain, other: Plain) -> bool:
 
 
 def compact(value: Plain) -> str:
-    """Plain data as JSON, always the same for the same data; the order of keys is none."""
+    """Return plain data as JSON, always the same for the same data, whatever the order of its keys."""
     return "".join(_ENCODER.iterencode(value))
 
 
 def digest_of(value: Plain) -> str:
-    """Hexadecimal SHA-256 of plain data: 64 characters."""
+    """Return the hexadecimal SHA-256 of plain data: 64 characters."""
     return hashlib.sha256(compact(value).encode()).hexdigest()
 
 
@@ -87,7 +87,7 @@ _REFERENCES: Final = ("env", "file")
 
 
 def mask(document: Plain) -> Plain:
-    """A copy of a plain document, or of a merge patch for one, that shows no secret.
+    """Return a copy of a plain document, or of a merge patch for one, that shows no secret.
 
     Whatever stands at the place of a secret is masked, right or wrong, unless it is a reference or null.
     """
@@ -155,7 +155,7 @@ def _secrets(document: Plain) -> Iterator[_Found]:
 
 
 def _of_model(value: Plain, model: type[Model], place: _Place) -> Iterator[_Found]:
-    """As deep as the models."""
+    """Yield the secrets of a mapping. It recurses as deep as the models."""
     if not isinstance(value, dict):
         return
     kinds = kinds_of(model)
@@ -182,7 +182,7 @@ def _of_model(value: Plain, model: type[Model], place: _Place) -> Iterator[_Foun
 
 
 def _identified(items: list[Plain], pattern: Pattern) -> Iterator[tuple[tuple[str, ...], Plain]]:
-    """Each item with what tells it from the others: some of its values, and a number among equal ones."""
+    """Yield each item with what tells it from the others: some of its values, and a number among equal ones."""
     keys = IDENTITIES.get(pattern, ())
     seen: Counter[tuple[str, ...]] = Counter()
     for item in items:

@@ -57,7 +57,7 @@ class Change:
     kind: Effect
 
     def __repr__(self) -> str:
-        """Shows no secret, nor any other value of the configuration at length."""
+        """Return a text without secrets and without long values of the configuration."""
         return f"Change({describe(self)})"
 
 
@@ -66,7 +66,7 @@ NEEDS_RESTART: Final = "needs restart: "
 
 
 def describe(change: Change) -> str:
-    """One line for people, without secrets: `msg_vpns.blue.max_msg_size: 8 -> 4 (at once)`."""
+    """Return one line for people, without secrets: `msg_vpns.blue.max_msg_size: 8 -> 4 (at once)`."""
     where = show_change_path(change.path)
     if change.kind in (Effect.ADDED, Effect.REMOVED):
         return f"{where}: {change.kind.value}"
@@ -74,7 +74,7 @@ def describe(change: Change) -> str:
 
 
 def show_change_path(path: ChangePath) -> str:
-    """`msg_vpns.blue.bridges.from-x.remote_msg_vpns[red 192.0.2.1:55555].enabled`."""
+    """Return a path such as `msg_vpns.blue.bridges.from-x.remote_msg_vpns[red 192.0.2.1:55555].enabled`."""
     text = ""
     for step in path:
         shown = printable(str(step))
@@ -114,14 +114,14 @@ class Row(NamedTuple):
 
 
 def _rows(prefix: str, effect: Effect, keys: str, off: Effect | None = None) -> dict[Pattern, Row]:
-    """A row for each of `keys` below `prefix`; both are dotted."""
+    """Return a row for each of `keys` below `prefix`; both are dotted."""
     return {
         _pattern(f"{prefix}.{key}" if prefix else key): Row(effect, off) for key in keys.split()
     }
 
 
 def _declared(prefix: str, of: type[Settings]) -> dict[Pattern, Row]:
-    """The rows of all attributes that a class declares. Raises TypeError for one without an effect."""
+    """Return the rows of all attributes that a class declares. Raises TypeError for one without an effect."""
     rows = {}
     for place in of.places:
         if place.effect is None:
@@ -200,6 +200,6 @@ another object, removed and added. Any other list is one value."""
 
 
 def effect_of(pattern: Pattern, after: object) -> Effect:
-    """What a change at `pattern` to the value `after` does. KeyError for what has no row."""
+    """Return what a change at `pattern` to the value `after` does. KeyError for what has no row."""
     row = TABLE[pattern]
     return row.off if after is False and row.off is not None else row.effect

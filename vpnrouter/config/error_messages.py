@@ -36,7 +36,7 @@ _WANTED = {
 
 
 def to_problem(error: Plain, document: Document, root: type[Model]) -> Problem:
-    """One entry of pydantic's `ValidationError.errors()` as a problem with its place."""
+    """Return one entry of pydantic's `ValidationError.errors()` as a problem with its place."""
     path: Path = error["loc"]
     kind: str = error["type"]
     if path and path[-1] == "[key]":
@@ -55,7 +55,7 @@ def _label(path: Path) -> str:
 
 
 def _reason(error: Plain) -> str:
-    """The text of a ValueError that one of our own checks raised."""
+    """Return the text of a ValueError that one of our own checks raised."""
     raised = error.get("ctx", {}).get("error")
     return str(raised) if raised is not None else str(error["msg"])
 
@@ -89,7 +89,7 @@ def _instead(given: object) -> str:
 
 
 def _describe(given: object) -> str:
-    """What kind of value it is, in words of YAML."""
+    """Return what kind of value it is, in words of YAML."""
     if given is None:
         return "empty"
     if isinstance(given, bool):
@@ -102,7 +102,7 @@ def _describe(given: object) -> str:
 
 
 def _unknown(path: Path, root: type[Model]) -> str:
-    """An unknown key, with the known one that was most likely meant."""
+    """Return the problem of an unknown key, with the known key that is most alike."""
     key = str(path[-1])
     message = f"unknown key {key}"
     if len(path) > 1:

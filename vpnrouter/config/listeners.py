@@ -106,7 +106,7 @@ class Listener(Model):
 
 
 def server_certificate(listeners: Iterable[Listener]) -> ListenerTls | None:
-    """The server certificate of the router: that of its first TLS listener, links first."""
+    """Return the server certificate of the router: that of its first TLS listener, links first."""
     order = ("links", "mqtts", "wss", "https")
     found = [each for each in listeners if each.tls is not None and each.protocol in order]
     found.sort(key=lambda each: order.index(each.protocol))

@@ -62,7 +62,7 @@ def read(
     *,
     overlay: bool | str = True,
 ) -> Reading:
-    """Read one router's configuration; errors and warnings stand in the result, none is raised.
+    """Read one router's configuration; errors and warnings are in the result, none is raised.
 
     `overlay` True lays `overlay.yaml` of the file's own `router.data_dir` over it where there is
     one, a path lays that file over it where there is one, False leaves the file alone.
@@ -122,7 +122,7 @@ def _blames(
     environment: Mapping[str, str] | None,
     problems: Iterable[Problem],
 ) -> bool:
-    """Whether the overlay is why all is refused: it is wrong itself, or the file alone is right."""
+    """Return whether the overlay is why all is refused: it has an error, or the file alone has none."""
     if any(found.position.file == overlay for found in problems):
         return True
     return combine(base, None, environment, []) is not None
@@ -133,7 +133,7 @@ def _is_mapping(document: Document) -> bool:
 
 
 def _overlay(file: str, problems: list[Problem]) -> Document | None:
-    """The overlay, None where there is none or a problem with it."""
+    """Return the overlay, None where there is none or a problem with it."""
     if not os.path.lexists(file):
         return None
     text = _text(file, problems)
@@ -184,7 +184,7 @@ def _validated(
 
 
 def _named(data: Plain) -> Plain:
-    """With a stand-in where the router's own block or name was dropped or never written."""
+    """Return the document with a stand-in for the router's block or name where it is missing or was dropped."""
     router = data.get("router")
     if isinstance(router, dict) and "name" in router:
         return data
@@ -192,7 +192,7 @@ def _named(data: Plain) -> Plain:
 
 
 def _unsound(errors: Iterable[Plain]) -> Iterable[Path]:
-    """What to drop for each error: the value itself, or the object that lacks a key."""
+    """Yield what to drop for each error: the value itself, or the object that lacks a key."""
     for error in errors:
         path: Path = error["loc"]
         if path and path[-1] == "[key]":

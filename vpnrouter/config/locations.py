@@ -40,7 +40,7 @@ class _Pattern(NamedTuple):
     ports: range
 
     def names(self, host: str) -> bool:
-        """True when the pattern matches this host name."""
+        """Return whether the pattern matches this host name."""
         if self.name.startswith("*."):
             return host.endswith(self.name[1:])
         return bool(self.name) and host == self.name
@@ -107,11 +107,11 @@ class Locations:
             self._own = frozenset(_written(loaded.base))
 
     def asks(self, msg_vpn: str, location: str) -> bool:
-        """True when this location of a bridge of this message VPN has to be allowed."""
+        """Return whether this location of a bridge of this message VPN has to be allowed."""
         return msg_vpn in self._limited and (msg_vpn, location) not in self._own
 
     def allow(self, host: str, address: str, port: int) -> bool:
-        """True when a location may be dialled whose host has this IP address."""
+        """Return whether a location may be dialled whose host has this IP address."""
         found = _address(address)
         if found is None:
             return False
@@ -124,7 +124,7 @@ class Locations:
         return not self._patterns or any(one.names(host.lower().rstrip(".")) for one in fitting)
 
     def may_be_allowed(self, host: str, port: int) -> bool:
-        """True when a location may turn out to be allowed, before its name is looked up."""
+        """Return whether a location may turn out to be allowed, before its name is looked up."""
         if _address(host) is not None:
             return self.allow(host, host, port)
         fitting = [one for one in self._patterns if port in one.ports]
@@ -137,7 +137,7 @@ class Locations:
 
 
 def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
-    """The locations that are not allowed, by message VPN, bridge and index of the remote."""
+    """Return the locations that are not allowed, by message VPN, bridge and index of the remote."""
     rules = Locations(loaded)
     found = {}
     for msg_vpn, written in loaded.config.msg_vpns.items():
@@ -152,7 +152,7 @@ def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
 
 
 def location_problems(loaded: Loaded, standing: Loaded) -> list[Problem]:
-    """Errors about new locations in a change that are not allowed. Those that were there before may stay."""
+    """Return errors about new locations in a change that are not allowed. Those that were there before may stay."""
     before = {(key[0], key[1], text) for key, text in refused_locations(standing).items()}
     return [
         Problem(
@@ -172,7 +172,7 @@ def check_locations(found: ProblemList, loaded: Loaded) -> None:
 
 
 def refusal(location: str) -> str:
-    """The error for a location, the same whatever answers at its address."""
+    """Return the error for a location, the same whatever answers at its address."""
     return f"{location} is no allowed location (bridging.allowed_locations of the router's file)"
 
 
@@ -181,7 +181,7 @@ def _path(key: tuple[str, str, int]) -> Path:
 
 
 def _limited(config: RouterConfig) -> frozenset[str]:
-    """Message VPNs that an admin limited to some message VPNs may change."""
+    """Return message VPNs that an admin limited to some message VPNs may change."""
     return frozenset(
         name
         for user in config.management.users.values()
@@ -191,7 +191,7 @@ def _limited(config: RouterConfig) -> frozenset[str]:
 
 
 def _written(document: Document | None) -> Iterator[tuple[str, str]]:
-    """The message VPN and the location of each remote in the router's own file."""
+    """Yield the message VPN and the location of each remote in the router's own file."""
     if document is None:
         return
     data = document.data
@@ -208,7 +208,7 @@ def _items(value: object) -> list[tuple[str, object]]:
 
 
 def _address(text: str) -> IpAddress | None:
-    """The IP address of a text, IPv4 where it is embedded in IPv6; None for a name."""
+    """Return the IP address of a text, IPv4 where it is embedded in IPv6; None for a name."""
     try:
         found = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:

@@ -85,7 +85,7 @@ _MADE: dict[type[Settings], type[Model]] = {}
 
 
 def model_of(declared: type[Settings]) -> type[Model]:
-    """The model of a class of settings. It is a subclass of it, and has its name and its documentation."""
+    """Return the model of a class of settings. It is a subclass of it, and has its name and its documentation."""
     if declared not in _MADE:
         types = types_of(declared)
         fields: Value = {name: _field(types[name], one) for name, one in declared.declared.items()}
@@ -108,7 +108,7 @@ def model_of(declared: type[Settings]) -> type[Model]:
 
 
 def is_made(model: type) -> bool:
-    """Whether a class is a model that `model_of` made."""
+    """Return whether a class is a model that `model_of` made."""
     return model in _MADE.values()
 
 
@@ -116,14 +116,14 @@ S = TypeVar("S", bound=Settings)
 
 
 def changed(configured: S, **values: Value) -> S:
-    """A copy of what is written, with other values of some attributes, which are not checked."""
+    """Return a copy of a model with other values of some attributes, which are not checked."""
     copy: Value = configured
     changed: S = copy.model_copy(update=values)
     return changed
 
 
 def is_said(configured: Settings) -> bool:
-    """Whether a document says anything of an object."""
+    """Return whether a document has a value for an object."""
     return isinstance(configured, Model) and bool(configured.model_fields_set)
 
 
@@ -137,7 +137,7 @@ def _from_text(cls: Value, value: object) -> object:
 
 
 def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
-    """The annotation of an attribute, and its default."""
+    """Return the annotation of an attribute, and its default."""
     if declared.group is not None:
         inner: Value = model_of(declared.group)
         if declared.optional:

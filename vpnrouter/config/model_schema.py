@@ -32,7 +32,7 @@ _SCALARS: dict[object, str] = {str: "text", int: "integer", float: "number", boo
 
 
 def kind_of(annotation: object) -> Kind:
-    """The kind of a field from its annotation."""
+    """Return the kind of a field from its annotation."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return kind_of(get_args(annotation)[0])
@@ -55,14 +55,14 @@ def kind_of(annotation: object) -> Kind:
 
 
 def bounds_of(field: FieldInfo) -> tuple[float, float] | None:
-    """Smallest and largest allowed number; None for a field without bounds."""
+    """Return the smallest and the largest allowed number; None for a field without bounds."""
     least = [item.ge for item in field.metadata if hasattr(item, "ge")]
     most = [item.le for item in field.metadata if hasattr(item, "le")]
     return (least[0], most[0]) if least and most else None
 
 
 def keys_of(model: type[Model]) -> dict[str, FieldInfo]:
-    """The fields of a model by the keys of a document: a key that is a word of Python has a field of
+    """Return the fields of a model by the keys of a document: a key that is a word of Python has a field of
     another name.
     """
     return {field.alias or name: field for name, field in model.model_fields.items()}
@@ -70,12 +70,12 @@ def keys_of(model: type[Model]) -> dict[str, FieldInfo]:
 
 @cache
 def kinds_of(model: type[Model]) -> dict[str, Kind]:
-    """What each key of a model takes; for walks over large documents."""
+    """Return what each key of a model takes; for walks over large documents."""
     return {key: kind_of(field.annotation) for key, field in keys_of(model).items()}
 
 
 def model_at(root: type[Model], path: Path) -> type[Model] | None:
-    """The model of the mapping at `path`; None where something else stands there, or nothing
+    """Return the model of the mapping at `path`; None where something else stands there, or nothing
     known.
     """
     model: type[Model] | None = root
@@ -96,7 +96,7 @@ def model_at(root: type[Model], path: Path) -> type[Model] | None:
 
 
 def field_at(root: type[Model], path: Path) -> FieldInfo | None:
-    """The field at `path`; None where a name, an index or nothing known stands at its end."""
+    """Return the field at `path`; None where a name, an index or nothing known stands at its end."""
     if not path or not isinstance(path[-1], str):
         return None
     model = model_at(root, path[:-1])
@@ -104,7 +104,7 @@ def field_at(root: type[Model], path: Path) -> FieldInfo | None:
 
 
 def grouped_key(model: type[Model], key: str) -> str | None:
-    """How a flat name is written in groups: `redelivery_delay_enabled` as `redelivery: {delay:
+    """Return the grouped form of a flat name: `redelivery_delay_enabled` as `redelivery: {delay:
     {enabled: …}}`.
     """
     for name, field in model.model_fields.items():

@@ -39,7 +39,7 @@ GROUPS: Final = ("client_connect", "publish_topic", "subscribe_topic", "subscrib
 
 
 def allow_by_default(written: object) -> object:
-    """What is written for the profile `default`, with `allow` wherever no action is written."""
+    """Return what is written for the profile `default`, with `allow` wherever no action is written."""
     written = {} if written is None else written
     if not isinstance(written, dict):
         return written
@@ -52,13 +52,13 @@ def allow_by_default(written: object) -> object:
 
 
 def _with_default(written: object) -> object:
-    """Add the built-in `default` where it is not written."""
+    """Add the built-in `default` where it is not configured."""
     written = {} if written is None else written
     return {"default": {}, **written} if isinstance(written, dict) else written
 
 
 def _with_default_acl(written: object) -> object:
-    """Add the built-in `default`, which allows everything, or open what is written for it."""
+    """Add the built-in `default`, which allows everything, or fill in what is configured for it."""
     written = {} if written is None else written
     if not isinstance(written, dict):
         return written

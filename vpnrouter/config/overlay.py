@@ -50,7 +50,7 @@ class _Dumper(_DUMPER):  # type: ignore[misc]
 
 
 def overlay_of(document: Document) -> str | None:
-    """The path of the overlay of a configuration file; None where its `router.data_dir` is unsound.
+    """Return the path of the overlay of a configuration file; None where its `router.data_dir` is unsound.
 
     Like other paths a relative one starts at the directory that the command was started in.
     """
@@ -63,7 +63,7 @@ def overlay_of(document: Document) -> str | None:
 
 
 def text_of(patch: Plain) -> bytes:
-    """The overlay file of a merge patch. Raises ValueError for text that no file can hold."""
+    """Return the overlay file of a merge patch. Raises ValueError for text that no file can hold."""
     try:
         written = yaml.dump(
             patch, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=110
@@ -74,7 +74,7 @@ def text_of(patch: Plain) -> bytes:
 
 
 def refusals(overlay: Document) -> list[Problem]:
-    """What an overlay must not say."""
+    """Return what an overlay must not say."""
     found: list[Problem] = []
     if overlay.root.value is not None and not isinstance(overlay.root.value, dict):
         found.append(Problem(overlay.value_at(()), "error", "an overlay must be a mapping"))
@@ -85,7 +85,7 @@ def refusals(overlay: Document) -> list[Problem]:
 
 
 def way_out(file: str) -> Problem:
-    """What to say last of an overlay that is why a configuration is refused."""
+    """Return what to say last of an overlay that is why a configuration is refused."""
     return Problem(Position(file, 1, 1), "error", _WAY_OUT)
 
 
@@ -94,7 +94,7 @@ _EMPTY: Final = ("model", "named", "list")
 
 
 def merge(base: Document, overlay: Document) -> Document:
-    """`base` with `overlay` over it; each part knows the file, line and column where it is written.
+    """Return `base` with `overlay` over it; each part has the position of its file, line and column.
 
     Both roots are mappings, or empty. Nothing of either is changed, and parts that only one has are shared.
     """
@@ -105,7 +105,7 @@ def merge(base: Document, overlay: Document) -> Document:
 
 
 def _merged(base: Node | None, patch: Node) -> Node | None:
-    """As deep as CONFIG_DEPTH. None where there was nothing and nothing comes."""
+    """Return the merged value; None where neither has one. It recurses to CONFIG_DEPTH."""
     if not isinstance(patch.value, dict):
         return patch
     if base is None or not isinstance(base.value, dict):
@@ -125,7 +125,7 @@ def _merged(base: Node | None, patch: Node) -> Node | None:
 
 
 def _without_removals(patch: Node) -> Node | None:
-    """What a mapping of a patch makes by itself; None if all that it does is to remove."""
+    """Return what a mapping of a patch adds without a base; None if it only removes."""
     if not patch.children:
         return patch
     children: dict[str | int, tuple[Node, Node]] = {}
@@ -137,7 +137,7 @@ def _without_removals(patch: Node) -> Node | None:
 
 
 def _mapping(at: Node, children: dict[str | int, tuple[Node, Node]]) -> Node:
-    """A mapping at the place of another one."""
+    """Return a mapping with the position of another one."""
     value = {name: child.value for name, (_, child) in children.items()}
     made = Node(at.file, at.line, at.column, value)
     made.children = children
@@ -148,7 +148,7 @@ def _mapping(at: Node, children: dict[str | int, tuple[Node, Node]]) -> Node:
 
 
 def difference(base: Plain, wanted: Plain) -> dict[str, Plain]:
-    """The merge patch that makes `wanted` of `base`, {} where they are the same.
+    """Return the merge patch that makes `wanted` of `base`, {} where they are the same.
 
     `merge` of the two is `wanted`, type for type, keys in another order at most. Parts of `wanted` stand in
     the patch, not copied. Raises ValueError where `wanted` has a null in a mapping that `base` does not have
@@ -172,7 +172,7 @@ def difference(base: Plain, wanted: Plain) -> dict[str, Plain]:
 
 
 def _writable(value: Plain) -> Plain:
-    """A new part of a patch, looked through for nulls. In a list they are values like others."""
+    """Return a new part of a patch, looked through for nulls. In a list they are values like others."""
     if value is None:
         raise ValueError("a merge patch cannot write null")
     if isinstance(value, dict):
@@ -182,7 +182,7 @@ def _writable(value: Plain) -> Plain:
 
 
 def fill_nulls(wanted: Plain, base: Plain, model: type[Model] | None) -> list[Path]:
-    """Turn nulls of `wanted` that `base` does not have there into what `model` takes them for.
+    """Replace nulls of `target` that `base` does not have there by what `model` takes them for.
 
     An object or a mapping of objects becomes {}, a list [], a key that may be left out goes. Returns the
     paths of the others: a null stands there that cannot be meant. Lists are left as they are, since a patch

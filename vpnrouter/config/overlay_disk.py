@@ -35,11 +35,11 @@ class OverlayDisk:
         self._before = self.path.with_name(f".{self.path.name}.before")
 
     def note(self) -> None:
-        """Take the file as it is now for the one that is read next."""
+        """Take the present file for the one that is read next."""
         self.look = self._look()
 
     def stage(self, text: bytes) -> None:
-        """Write a new one beside the old one."""
+        """Write a new file beside the old one."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Not into what somebody else put there.
@@ -54,12 +54,12 @@ class OverlayDisk:
             raise self._failed(error) from error
 
     def drop(self) -> None:
-        """Forget what was staged."""
+        """Delete the staged file."""
         with contextlib.suppress(OSError):
             self._new.unlink(missing_ok=True)
 
     def swap(self) -> None:
-        """Let what was staged take the place of the old one, which nothing is left of.
+        """Replace the old file by the staged one.
 
         Refused where the old one is not the one that was read last: somebody edits it by hand.
         """

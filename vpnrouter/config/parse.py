@@ -65,14 +65,14 @@ class Document:
         self.data: Plain = root.value
 
     def value_at(self, path: Path) -> Position:
-        """Where the value at `path` begins; of a path that leads nowhere, its deepest part that
+        """Return where the value at `path` begins; of a path that leads nowhere, its deepest part that
         exists.
         """
         node, _ = self._walk(path)
         return Position(node.file, node.line, node.column)
 
     def key_at(self, path: Path) -> Position:
-        """Where the last key of `path` stands; of a path that leads nowhere, its deepest part that
+        """Return where the last key of `path` stands; of a path that leads nowhere, its deepest part that
         exists.
         """
         node, key = self._walk(path)
@@ -80,7 +80,7 @@ class Document:
         return Position(place.file, place.line, place.column)
 
     def places(self) -> Iterator[tuple[Path, Position]]:
-        """Every key and item with its path, and where it is written; what is nested deeper comes later."""
+        """Yield every key and item with its path, and where it is written; what is nested deeper comes later."""
         waiting: deque[tuple[Path, Node]] = deque([((), self.root)])
         while waiting:
             path, node = waiting.popleft()
@@ -90,23 +90,23 @@ class Document:
                     waiting.append(((*path, step), child))
 
     def has(self, path: Path) -> bool:
-        """Whether something is written at `path`."""
+        """Return whether the document has a value at `path`."""
         return self._find(path) is not None
 
     def value_of(self, path: Path) -> Plain:
-        """What is written at `path`; None if nothing is."""
+        """Return the value at `path`; None if there is none."""
         node = self._find(path)
         return node.value if node is not None else None
 
     def is_whole(self, path: Path) -> bool:
-        """Whether `without` dropped nothing directly from the mapping or list at `path`, nor all
+        """Return whether `without` dropped nothing directly from the mapping or list at `path`, nor all
         of it.
         """
         node = self._find(path)
         return node is not None and not node.lost
 
     def show(self, path: Path) -> str:
-        """`path` as people write it, with the list indexes of the file."""
+        """Return `path` for people, with the list indexes of the file."""
         written: list[str | int] = []
         node: Node | None = self.root
         for step in path:
@@ -115,7 +115,7 @@ class Document:
         return show_path(tuple(written))
 
     def without(self, paths: Iterable[Path]) -> Document:
-        """This document as if the keys and items at `paths` were not written; places stay as they
+        """Return this document without the keys and items at `paths`; positions stay as they
         are.
         """
         return Document(self.file, _copy(self.root, frozenset(paths), ()))
@@ -139,7 +139,7 @@ class Document:
 
 
 def _copy(node: Node, dropped: frozenset[Path], at: Path) -> Node:
-    """A copy of a tree without the parts at `dropped`; lists close their gaps. As deep as
+    """Return a copy of a tree without the parts at `dropped`; lists close their gaps. As deep as
     CONFIG_DEPTH.
     """
     copied = Node(node.file, node.line, node.column, node.value)
@@ -213,7 +213,7 @@ def _decode(raw: bytes, file: str) -> str:
 
 
 def _place(before: str) -> tuple[int, int]:
-    """Line and column, from 0, of what follows `before`."""
+    """Return line and column, from 0, of what follows `before`."""
     return before.count("\n"), len(before) - before.rfind("\n") - 1
 
 
@@ -369,7 +369,7 @@ class _Builder:
         return key
 
     def _merge(self, into: Node, merged: Node) -> None:
-        """Add what a merge key names; what is written in the mapping itself stands (YAML merge
+        """Add what a merge key names; the mapping's own keys take precedence (YAML merge
         key, 2005).
         """
         sources = (
@@ -400,7 +400,7 @@ _UNUSABLE: Final = -1
 
 
 def _wording(error: yaml.MarkedYAMLError, text: str) -> str:
-    """What is wrong, with no part of the text beyond one character: it may be a secret."""
+    """Return what is wrong, with no part of the text beyond one character: it may be a secret."""
     problem = error.problem or "the text ends too early"
     if "cannot start any token" in problem and error.problem_mark is not None:
         lines = text.split("\n")

@@ -36,7 +36,7 @@ Path = tuple[str | int, ...]
 
 
 def show_path(path: Path) -> str:
-    """`("msg_vpns", "blue", "queues", 0)` as `msg_vpns.blue.queues[0]`."""
+    """Return `("msg_vpns", "blue", "queues", 0)` as `msg_vpns.blue.queues[0]`."""
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step

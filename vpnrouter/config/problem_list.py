@@ -27,13 +27,13 @@ class ProblemList:
         self.filter_pairs: int = limits.CONFIG_FILTER_PAIRS
 
     def error(self, path: Path, message: str) -> None:
-        """An error about the value at `path`."""
+        """Add an error about the value at `path`."""
         self.problems.append(
             Problem(self.document.value_at(path), "error", f"{self.document.show(path)}: {message}")
         )
 
     def warning(self, path: Path, message: str) -> None:
-        """A warning about the value at `path`."""
+        """Add a warning about the value at `path`."""
         self.problems.append(
             Problem(
                 self.document.value_at(path), "warning", f"{self.document.show(path)}: {message}"
@@ -41,29 +41,29 @@ class ProblemList:
         )
 
     def key_error(self, path: Path, message: str) -> None:
-        """An error about the key at the end of `path`."""
+        """Add an error about the key at the end of `path`."""
         self.problems.append(
             Problem(self.document.key_at(path), "error", f"{self.document.show(path)}: {message}")
         )
 
     def key_warning(self, path: Path, message: str) -> None:
-        """A warning about the key at the end of `path`."""
+        """Add a warning about the key at the end of `path`."""
         self.problems.append(
             Problem(self.document.key_at(path), "warning", f"{self.document.show(path)}: {message}")
         )
 
     def is_written(self, path: Path) -> bool:
-        """Whether the file holds something at `path`."""
+        """Return whether the file holds something at `path`."""
         return self.written.has(path)
 
     def is_whole(self, path: Path) -> bool:
-        """Whether nothing directly in the value at `path` was dropped, so that what is absent was
+        """Return whether nothing directly in the value at `path` was dropped, so that what is absent was
         never written.
         """
         return self.document.is_whole(path)
 
     def readable(self, path: Path, file: str | None) -> None:
-        """An error about `path` if the file it names cannot be read."""
+        """Add an error about `path` if the file that it names cannot be read."""
         if file is None:
             return
         try:
@@ -84,19 +84,19 @@ class MeshProblems:
         self.problems: list[Problem] = []
 
     def add(self, severity: Severity, loaded: Loaded, path: Path, message: str) -> None:
-        """A problem with the value at `path`."""
+        """Add a problem with the value at `path`."""
         document = loaded.positions
         self.problems.append(
             Problem(document.value_at(path), severity, f"{document.show(path)}: {message}")
         )
 
     def add_key(self, severity: Severity, loaded: Loaded, path: Path, message: str) -> None:
-        """A problem with the key at the end of `path`."""
+        """Add a problem with the key at the end of `path`."""
         document = loaded.positions
         self.problems.append(
             Problem(document.key_at(path), severity, f"{document.show(path)}: {message}")
         )
 
     def errors(self) -> int:
-        """How many errors there are by now."""
+        """Return the number of errors so far."""
         return sum(each.severity == "error" for each in self.problems)

@@ -39,12 +39,12 @@ _HEAD: Final = """\
 
 
 def reference() -> str:
-    """The text of the reference file. It is itself a configuration that loads."""
+    """Return the text of the reference file. It is itself a configuration that loads."""
     return _HEAD + "\n".join(_model(RouterConfig, "", blank_lines=True)) + "\n"
 
 
 def field_docs(model: type[Model]) -> dict[str, str]:
-    """The string under each field of a model, or under its declaration, each as one line."""
+    """Return the string under each field of a model, or under its declaration, each as one line."""
     docs: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if (
@@ -57,7 +57,7 @@ def field_docs(model: type[Model]) -> dict[str, str]:
 
 
 def _strings(of: type) -> dict[str, str]:
-    """The strings in the body of a class. An attribute like another one has that one's where it has none."""
+    """Return the strings in the body of a class. An attribute like another one has that one's where it has none."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(of))).body[0]
     body = tree.body if isinstance(tree, ast.ClassDef) else []
     docs: dict[str, str] = {}
@@ -98,7 +98,7 @@ def _comment(text: str, indent: str) -> list[str]:
 
 
 def _constraint(field: FieldInfo, kind: Kind) -> str:
-    """What the value may be, and whether it must be written."""
+    """Return what the value may be, and whether it must be written."""
     parts: list[str] = []
     bounds = bounds_of(field)
     if bounds is not None:
@@ -133,7 +133,7 @@ def _field(name: str, field: FieldInfo, kind: Kind, indent: str) -> Iterator[str
 def _inner(
     name: str, kind: Kind, model: type[Model], indent: str, example: object
 ) -> Iterator[str]:
-    """The key of a model, of named models or of a list of models, and one model below it."""
+    """Yield the key of a model, of named models or of a list of models, and one model below it."""
     yield f"{indent}{name}:"
     deeper = indent + _STEP
     if kind.form == "named":
@@ -151,7 +151,7 @@ def _commented(lines: list[str], indent: str) -> Iterator[str]:
 
 
 def _scalar(value: object) -> str:
-    """A value as YAML reads it back."""
+    """Return a value as YAML text that parses to the same value."""
     if isinstance(value, str) and _BARE.fullmatch(value) and yaml.safe_load(value) == value:
         return value
     return json.dumps(value)

@@ -64,7 +64,7 @@ class ScryptHash(NamedTuple):
 
 
 def is_hash(stored: str) -> bool:
-    """Whether a configured password is meant as a hash; `parse_hash` tells whether it is a good
+    """Return whether a configured password is meant as a hash; `parse_hash` tells whether it is a good
     one.
     """
     return stored.startswith((PREFIX, scram.PREFIX))
@@ -81,7 +81,7 @@ def check_stored(stored: str) -> None:
 def hash_password(
     text: str, salt: bytes, *, ln: int = COST_LN, r: int = BLOCK_SIZE, p: int = PASSES
 ) -> str:
-    """Hash a password for a configuration. Deterministic: the caller draws the salt, 8..64 bytes.
+    """Return the hash of a password for a configuration. Deterministic: the caller draws the salt, 8..64 bytes.
 
     Raises:
         ValueError: the parameters are out of bounds, or the password holds NUL or is longer than
@@ -100,7 +100,8 @@ def hash_password(
 
 
 def scram_verifier(text: str, salt: bytes, iterations: int = limits.SCRAM_ITERATIONS) -> str:
-    """A verifier for SCRAM-SHA-256, which serves bridges as well as clients. The caller draws the salt, 8..64 bytes.
+    """Return a verifier for SCRAM-SHA-256, which serves bridges as well as clients. The caller draws the salt, 8..64
+    bytes.
 
     Raises:
         ValueError: the iterations are out of bounds, or the password is longer than can be configured.
@@ -118,7 +119,7 @@ def scram_verifier(text: str, salt: bytes, iterations: int = limits.SCRAM_ITERAT
 
 
 def verify_password(stored: str, given: bytes) -> bool:
-    """Whether `given` is the password that `stored` stands for, a hash or a plain password.
+    """Return whether `given` is the password that `stored` stands for, a hash or a plain password.
 
     Takes the same time wherever the two differ. Blocks for as long as the hash costs (new ones: 70
     ms).
@@ -243,7 +244,7 @@ class Secret:
         self.origin = origin
 
     def reveal(self) -> str:
-        """The value itself."""
+        """Return the value itself."""
         return self._text
 
     @classmethod
@@ -270,7 +271,7 @@ class Secret:
     def __get_pydantic_core_schema__(
         cls, source: object, handler: GetCoreSchemaHandler
     ) -> core_schema.CoreSchema:
-        """How pydantic validates and writes this type."""
+        """Return how pydantic validates and serializes this type."""
         return core_schema.with_info_plain_validator_function(
             cls._validate,
             serialization=core_schema.plain_serializer_function_ser_schema(
@@ -305,7 +306,7 @@ class Password(Secret):
         return is_hash(self._text)
 
     def verify(self, given: bytes) -> bool:
-        """Whether `given` is the password; takes the same time wherever the two differ."""
+        """Return whether `given` is the password; takes the same time wherever the two differ."""
         return verify_password(self._text, given)
 
     @classmethod
@@ -317,7 +318,7 @@ class Password(Secret):
 
 
 def _resolve(value: object, environment: Mapping[str, str]) -> tuple[str, Origin]:
-    """The text behind what a document holds. No message repeats the value."""
+    """Return the secret that a value of a document stands for. No message repeats the value."""
     if isinstance(value, str):
         return value, AS_TEXT
     if isinstance(value, dict) and len(value) == 1:
@@ -342,7 +343,7 @@ def _from_environment(name: str, environment: Mapping[str, str]) -> tuple[str, O
 
 
 def _from_file(path: str, _: Mapping[str, str]) -> tuple[str, Origin]:
-    """The file's one line, without its line end."""
+    """Return the file's one line, without its line end."""
     try:
         with Path(path).open("rb") as file:
             # A hash is longer than a password; neither needs more than this.

@@ -36,7 +36,7 @@ UNSUPPORTED: Final = (
 
 
 def unsupported_keys(document: Document) -> list[Problem]:
-    """A warning for each place in the document that a row of the table describes."""
+    """Return a warning for each place in the document that a row of the table describes."""
     return [
         Problem(document.key_at(path), "warning", f"{document.show(path)}: {row.message}")
         for row in UNSUPPORTED
@@ -46,7 +46,7 @@ def unsupported_keys(document: Document) -> list[Problem]:
 
 
 def _places(data: Plain, pattern: Path) -> Iterator[tuple[Path, Plain]]:
-    """The paths that fit the pattern, each with its value."""
+    """Yield the paths that fit the pattern, each with its value."""
     reached: list[tuple[Path, Plain]] = [((), data)]
     for step in pattern:
         further: list[tuple[Path, Plain]] = []

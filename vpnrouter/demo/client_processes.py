@@ -55,7 +55,7 @@ class PublisherClient:
 
 
 def connected(client_id: str, address: tuple[str, int]) -> mqtt.Client:
-    """An MQTT client that is connected.
+    """Return an MQTT client that is connected.
 
     Raises:
         OperationError: it was refused.
@@ -71,7 +71,7 @@ def connected(client_id: str, address: tuple[str, int]) -> mqtt.Client:
 
 
 def descriptor(client: mqtt.Client) -> int:
-    """The client's socket, for waiting.
+    """Return the client's socket, for waiting.
 
     Raises:
         OperationError: it has none any more.
@@ -83,7 +83,7 @@ def descriptor(client: mqtt.Client) -> int:
 
 
 def drain(client: mqtt.Client) -> None:
-    """Wait until everything has been handed to the system."""
+    """Wait until the system has everything."""
     while client.want_write():
         select.select([], [descriptor(client)], [])
         code = client.loop_write()
@@ -161,7 +161,7 @@ class SubscriberClient:
 
 
 def read(payload: bytes | bytearray) -> Mapping[str, Any]:
-    """What a message says; nothing where it cannot be read."""
+    """Return the fields of a message; none where it cannot be read."""
     try:
         flight = json.loads(payload)
     except ValueError:
@@ -170,19 +170,19 @@ def read(payload: bytes | bytearray) -> Mapping[str, Any]:
 
 
 def origin(flight: Mapping[str, Any]) -> str:
-    """Where a message says that it was published."""
+    """Return the place that a message names as its origin."""
     return str(flight.get("from", _UNREADABLE))
 
 
 def is_late(flight: Mapping[str, Any]) -> bool:
-    """Whether it is a late flight of blue."""
+    """Return whether it is a late flight of blue."""
     return (
         flight.get("from") == scenario.BLUE and (flight.get("dep_delay") or 0) >= scenario.LATE_MIN
     )
 
 
 def alert(flight: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Topic and payload of the answer to a late flight."""
+    """Return topic and payload of the answer to a late flight."""
     route = (flight["carrier"], flight["origin"], flight["dest"])
     answer = {"from": scenario.YELLOW, "flight": flight["flight"], "late_min": flight["dep_delay"]}
     return topic(route, "alerts"), json.dumps(answer, separators=(",", ":")).encode()

@@ -50,14 +50,14 @@ class Pace:
         self.given_up: set[str] = set()
 
     def received(self, totals: Mapping[str, int], now_s: float) -> None:
-        """Take note of what subscribers have counted."""
+        """Record the counts of subscribers."""
         for name, total in totals.items():
             if total != self._received[name]:
                 self._received[name] = total
                 self._moved_s = now_s
 
     def grant(self, now_s: float) -> int | None:
-        """The flight up to which may now be published, when that is further than before."""
+        """Return the flight up to which may now be published, when that is further than before."""
         if self.granted == self._flights:
             return None
         behind = max(0, self.granted - (AHEAD - 1) * WINDOW)
@@ -68,7 +68,7 @@ class Pace:
         return self.granted
 
     def complete(self, now_s: float) -> bool:
-        """Whether everything is published and everybody has what is due, or is given up."""
+        """Return whether everything is published and everybody has what is due, or is given up."""
         return self.granted == self._flights and self._has_all(self._flights, now_s)
 
     def _has_all(self, flights: int, now_s: float) -> bool:
@@ -89,7 +89,7 @@ _ESTABLISHED: Final = "01"
 
 
 def accepted(ports: Collection[int], proc: Path = PROC) -> int | None:
-    """How many connections to these listening ports are established; None where the system has no such tables.
+    """Return how many connections to these listening ports are established; None where the system has no such tables.
 
     Each connection has a row for either end; only those count whose own port is one of `ports`.
     """
@@ -210,7 +210,7 @@ class Clients:
 def connected_clients(
     folder: Path, rows: int, addresses: Mapping[str, tuple[str, int]]
 ) -> Iterator[Clients]:
-    """All clients of the scenario, subscribers first; their processes end with the block.
+    """Start all clients of the scenario, subscribers first; their processes end with the block.
 
     Raises:
         OperationError: they cannot connect.

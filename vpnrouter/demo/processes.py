@@ -30,7 +30,7 @@ _PROGRAM: Final = (
 
 
 def run_child(parent: str, target: str) -> None:
-    """In a new process: end together with process `parent`, and call the function MODULE:FUNCTION."""
+    """Call the function MODULE:FUNCTION in a new process, which ends together with process `parent`."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
         if os.getppid() != int(parent):
@@ -68,7 +68,7 @@ class ChildProcess:
         self._output = cast(IO[bytes], self.process.stdout)
 
     def fileno(self) -> int:
-        """Descriptor of the child's standard output."""
+        """Return the descriptor of the child's standard output."""
         return self._output.fileno()
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -84,7 +84,7 @@ class ChildProcess:
             self.fail("ended early")
 
     def lines(self) -> list[str]:
-        """The lines received; waits for at least a part of one.
+        """Return the lines received; waits for at least a part of one.
 
         Raises:
             OperationError: the process has closed its output.
@@ -96,7 +96,7 @@ class ChildProcess:
         return [line.decode("utf-8", "replace") for line in whole]
 
     def first_line(self, timeout_s: float) -> str:
-        """The first line the process writes; it writes no other before it gets one.
+        """Return the first line that the process writes; it writes no other before it gets one.
 
         Raises:
             OperationError: it ended, or wrote none in time.
@@ -155,7 +155,7 @@ def _import_path() -> str:
 def child_process(
     name: str, target: str, arguments: Sequence[str], log: Path | None = None
 ) -> Iterator[ChildProcess]:
-    """A process that runs MODULE:FUNCTION with these arguments; it ends with the block.
+    """Run MODULE:FUNCTION with these arguments in a process that ends with the block.
 
     If this process is killed, Linux ends the child.
     """

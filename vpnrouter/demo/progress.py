@@ -29,7 +29,7 @@ ROUTERS: Final = "routers"
 
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[Path]:
-    """The directory, rid of what an earlier run left, and held until the block ends.
+    """Clear the directory of what an earlier run left, and lock it until the block ends.
 
     Raises:
         OperationError: something else is in it, another demonstration uses it, or it cannot be made.
@@ -73,10 +73,10 @@ class ProgressReporter(Protocol):
     """Shows the progress of the demonstration."""
 
     def stage(self, what: str) -> None:
-        """The stage `what` begins."""
+        """Begin the stage `what`."""
 
     def counts(self, published: Mapping[str, int], received: Mapping[str, int]) -> None:
-        """So many messages have left each publisher and reached each subscriber."""
+        """Show how many messages have left each publisher and reached each subscriber."""
 
 
 class LineReporter:
@@ -129,7 +129,7 @@ class BarReporter:
 
 @contextlib.contextmanager
 def progress_reporter(due: Mapping[str, int]) -> Iterator[ProgressReporter]:
-    """Shows progress until the block ends; `due` are the totals, PUBLISHED and those by subscriber."""
+    """Show progress until the block ends; `due` are the totals, PUBLISHED and those by subscriber."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
     from rich.progress import Task as Bar

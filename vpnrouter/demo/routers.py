@@ -37,8 +37,8 @@ class Routers:
 
 
 def edge_config(folder: Path, password: str) -> Config:
-    """Router edge: VPN blue, which the bridge of yellow may log in to and which has a bridge of its own,
-    and VPN green.
+    """Return the configuration of router edge: VPN blue, which the bridge of yellow may log in to and which has a
+    bridge of its own, and VPN green.
     """
     back = _bridge(scenario.BRIDGE_BACK_USERNAME, password, scenario.YELLOW, [scenario.ALERTS])
     # No address: router core is found by its name, through the connection that it opens.
@@ -52,7 +52,9 @@ def edge_config(folder: Path, password: str) -> Config:
 def core_config(
     folder: Path, password: str, edge_link: str, remote_subscriptions: Sequence[str]
 ) -> Config:
-    """Router core: VPN yellow with the bridge that attracts flights from blue, and VPN green."""
+    """Return the configuration of router core: VPN yellow with the bridge that attracts flights from blue, and VPN
+    green.
+    """
     attracts = [*remote_subscriptions, scenario.ALERTS]
     bridge = _bridge(scenario.BRIDGE_USERNAME, password, scenario.BLUE, attracts)
     bridge["remote_msg_vpns"][0]["location"] = edge_link
@@ -69,7 +71,7 @@ def core_config(
 def running_routers(
     folder: Path, remote_subscriptions: Sequence[str] = scenario.REMOTE_SUBSCRIPTIONS
 ) -> Iterator[Routers]:
-    """Both routers and both bridges up; on leaving, however, the routers are ended.
+    """Start both routers and wait for both bridges; the routers end with the block.
 
     Raises:
         OperationError: one of them does not start, or a bridge does not come up.
@@ -96,7 +98,7 @@ def running_routers(
 
 
 def parse_ready(line: str) -> dict[str, list[str]]:
-    """The values of a ready line by key: `ready router=NAME mqtt=HOST:PORT link=HOST:PORT`."""
+    """Return the values of a ready line by key: `ready router=NAME mqtt=HOST:PORT link=HOST:PORT`."""
     values: dict[str, list[str]] = {}
     for word in line.split()[1:]:
         key, _, value = word.partition("=")
@@ -116,7 +118,7 @@ def _admitting(username: str, password: str) -> Config:
 
 
 def _bridge(username: str, password: str, remote: str, attracts: Sequence[str]) -> Config:
-    """A bridge from the place `remote`, of which only the location is missing."""
+    """Return a bridge from the place `remote`, of which only the location is missing."""
     return {
         "remote_authentication": {
             "scheme": "basic",

@@ -52,7 +52,7 @@ class Flights:
         return int(self.table.num_rows)
 
     def payloads(self, first: int, end: int, source: str) -> Iterator[bytes]:
-        """One JSON object for each of the flights first..end-1: the flight, and under `from` where
+        """Yield one JSON object for each of the flights first..end-1: the flight, and under `from` where
         it is published (`router/vpn`).
         """
         rows: list[dict[str, Any]] = self.table.slice(first, end - first).to_pylist()
@@ -61,12 +61,12 @@ class Flights:
 
 
 def topic(route: tuple[str, str, str], of: str = "flights") -> str:
-    """The topic on which flights of a route, or `of` "alerts" for them, are published."""
+    """Return the topic on which flights of a route, or `of` "alerts" for them, are published."""
     return f"{of}/" + "/".join(route)
 
 
 def read_flights(rows: int | None = None) -> Flights:
-    """The first `rows` flights, or all 336,776.
+    """Return the first `rows` flights, or all 336,776.
 
     Raises:
         OperationError: the data is not installed or cannot be read.
@@ -87,7 +87,7 @@ def read_flights(rows: int | None = None) -> Flights:
 
 
 def of_table(table: pa.Table) -> Flights:
-    """The flights of a table that has at least the columns of the topic and `dep_delay`."""
+    """Return the flights of a table that has at least the columns of the topic and `dep_delay`."""
     # In plain Python: pyarrow's functions on texts, and its way to numpy, import pandas.
     numbers: dict[tuple[str, str, str], int] = {}
     each = zip(*(table[name].to_pylist() for name in TOPIC_COLUMNS), strict=True)
@@ -194,12 +194,12 @@ published in their own VPN; those in blue must get nothing from yellow but alert
 
 
 def router_of(place: str) -> str:
-    """The router of a place."""
+    """Return the router of a place."""
     return place.partition("/")[0]
 
 
 def vpn_of(place: str) -> str:
-    """The message VPN of a place."""
+    """Return the message VPN of a place."""
     return place.partition("/")[2]
 
 
@@ -209,7 +209,7 @@ Tally = dict[str, Counter[str]]
 
 
 def filter_matches(pattern: str, route: tuple[str, str, str]) -> bool:
-    """Whether a filter on flights/{carrier}/{origin}/{dest}, or alerts/…, takes a route, in either
+    """Return whether a filter on flights/{carrier}/{origin}/{dest}, or alerts/…, takes a route, in either
     dialect.
     """
     levels = pattern.split("/")
@@ -236,7 +236,7 @@ def filter_matches(pattern: str, route: tuple[str, str, str]) -> bool:
 
 
 def matching(flights: Flights, patterns: Sequence[str]) -> Mask:
-    """For each flight, whether at least one of the filters takes it."""
+    """Return for each flight whether at least one of the filters takes it."""
     by_route = np.array(
         [any(filter_matches(pattern, route) for pattern in patterns) for route in flights.routes],
         np.bool_,
@@ -245,7 +245,7 @@ def matching(flights: Flights, patterns: Sequence[str]) -> Mask:
 
 
 def published(flights: Flights, publisher: Publisher) -> Mask:
-    """For each flight, whether the publisher publishes it."""
+    """Return for each flight whether the publisher publishes it."""
     if publisher.airport is None:
         mask = np.zeros(len(flights), np.bool_)
         mask[::LOCAL_STEP] = True
@@ -255,30 +255,30 @@ def published(flights: Flights, publisher: Publisher) -> Mask:
 
 
 def published_count(flights: Flights, place: str) -> int:
-    """How many messages are published in the message VPN `place`, alerts among them."""
+    """Return how many messages are published in the message VPN `place`, alerts among them."""
     alerts = int(alerted(flights).sum()) if place == YELLOW else 0
     return int(published_at(flights, place).sum()) + alerts
 
 
 def published_at(flights: Flights, place: str) -> Mask:
-    """For each flight, whether somebody publishes it in the message VPN `place`."""
+    """Return for each flight whether a client publishes it in the message VPN `place`."""
     masks = [published(flights, one) for one in PUBLISHERS if one.place == place]
     together: Mask = np.logical_or.reduce(masks)
     return together
 
 
 def bridged(flights: Flights) -> Mask:
-    """For each flight, whether it crosses the bridge from blue to yellow."""
+    """Return for each flight whether it crosses the bridge from blue to yellow."""
     return published_at(flights, BLUE) & matching(flights, REMOTE_SUBSCRIPTIONS)
 
 
 def alerted(flights: Flights) -> Mask:
-    """For each flight, whether yellow answers it with an alert."""
+    """Return for each flight whether yellow answers it with an alert."""
     return bridged(flights) & (flights.delays >= LATE_MIN)
 
 
 def crossings(flights: Flights) -> dict[tuple[str, str], int]:
-    """How many messages cross between two places: flights one way, their alerts the other."""
+    """Return how many messages cross between two places: flights one way, their alerts the other."""
     return {
         (BLUE, YELLOW): int(bridged(flights).sum()),
         (YELLOW, BLUE): int(alerted(flights).sum()),
@@ -286,7 +286,7 @@ def crossings(flights: Flights) -> dict[tuple[str, str], int]:
 
 
 def received(flights: Flights, subscriber: Subscriber) -> dict[str, Mask]:
-    """For each place of origin that may reach the subscriber, the flights it must receive, or those
+    """Return for each origin that may reach the subscriber the flights that it must receive, or those
     whose alerts it must.
     """
     wanted = matching(flights, [subscriber.filter])
@@ -299,7 +299,7 @@ def received(flights: Flights, subscriber: Subscriber) -> dict[str, Mask]:
 
 
 def tally(flights: Flights, subscriber: Subscriber) -> Tally:
-    """What the subscriber must receive, counted by topic."""
+    """Return the number of messages that the subscriber must receive, by topic."""
     of = "alerts" if subscriber.wants_alerts else "flights"
     result: Tally = {}
     for place, mask in received(flights, subscriber).items():
@@ -315,7 +315,7 @@ def tally(flights: Flights, subscriber: Subscriber) -> Tally:
 
 
 def cumulative(masks: Mapping[str, Mask], length: int) -> npt.NDArray[np.int64]:
-    """How many messages the first k flights mean, for k from 0 to `length`."""
+    """Return how many messages the first k flights make, for k from 0 to `length`."""
     sums = np.zeros(length + 1, np.int64)
     for mask in masks.values():
         sums[1:] += np.cumsum(mask)

@@ -49,7 +49,7 @@ def make_report(folder: Path) -> Report:
 
 
 def read_report(output: Path) -> Report:
-    """What a report directory holds.
+    """Return what a report directory holds.
 
     Raises:
         OperationError: a table is missing or damaged.
@@ -103,7 +103,7 @@ class Outcome:
 
 
 def checks(outcome: Outcome) -> list[Check]:
-    """Every check of a run, in the order in which messages travel."""
+    """Return every check of a run, in the order in which messages travel."""
     found = [
         _equal(
             "flights published",
@@ -131,7 +131,7 @@ def checks(outcome: Outcome) -> list[Check]:
 
 
 def allowed_origins(subscriber: scenario.Subscriber) -> set[str]:
-    """The message VPNs whose messages may reach a subscriber: its own, and over a bridge blue, or
+    """Return the message VPNs whose messages may reach a subscriber: its own, and over a bridge blue, or
     yellow, which alone publishes alerts.
     """
     if subscriber.wants_alerts:
@@ -161,7 +161,7 @@ def _received(subscriber: scenario.Subscriber, tally: Tally, due: Tally) -> Chec
 
 
 def _worst(tally: Tally, due: Tally) -> str:
-    """The topic that differs most."""
+    """Return the topic that differs most."""
     differences: Counter[str] = Counter()
     for place in due:
         for topic in due[place].keys() | tally[place].keys():
@@ -206,7 +206,7 @@ def _report(outcome: Outcome) -> list[Check]:
 def _edges(
     edges: Sequence[Mapping[str, Any]], crossings_due: Mapping[tuple[str, str], int]
 ) -> list[Check]:
-    """The report must have these bridges and no other, with all messages that must cross."""
+    """Return the check that the report has these bridges and no other, with all messages that must cross."""
     rows = {
         (f"{edge['from_router']}/{edge['from_vpn']}", f"{edge['to_router']}/{edge['to_vpn']}"): edge
         for edge in edges

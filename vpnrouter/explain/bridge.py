@@ -125,11 +125,11 @@ class MemoryBridge(BridgeDriver):
         self._taker = None
 
     def remote_path(self, remote: RemoteMsgVpn) -> Path:
-        """Where a remote of it stands in its router's configuration."""
+        """Return where a remote of the bridge is in its router's configuration."""
         return (*self.path, "remote_msg_vpns", self.configured.bridge.remote_msg_vpns.index(remote))
 
     def place_of(self, index: int) -> ConfiguredRemote:
-        """One of its remotes, as the checks of a mesh look at it."""
+        """Return one of the bridge's remotes, for the checks of a mesh."""
         remote = self.configured.bridge.remote_msg_vpns[index]
         return ConfiguredRemote(
             self.node.loaded, self.remote_path(remote), self.configured.bridge, remote

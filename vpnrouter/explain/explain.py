@@ -47,7 +47,7 @@ QUEUES_EMPTY = "queues are taken to be empty; --url asks the router how full the
 def explain(
     mesh: Sequence[Loaded], request: ExplainRequest, live: Live | None = None
 ) -> Explanation:
-    """What becomes of the message of `question` in the mesh of these configurations.
+    """Return what becomes of the message of `question` in the mesh of these configurations.
 
     `live` adds what running routers know: clients' subscriptions, and how full queues are.
 
@@ -94,7 +94,7 @@ def _mesh_in_memory(
     *,
     traced: bool,
 ) -> tuple[MemoryMesh, list[str]]:
-    """The mesh with all who subscribe, and what is to be said of it."""
+    """Return the mesh with all subscribers, and the notes about it."""
     down, stalled = (None, None) if live is None else (live.down, live.stalled)
     memory_mesh = MemoryMesh(mesh, wall_ns, down, stalled, traced=traced)
     node = memory_mesh.nodes.get(request.router)
@@ -160,7 +160,7 @@ def _states(memory_mesh: MemoryMesh) -> list[BridgeState]:
 def explain_trace(
     trace_id: str, events: Sequence[Event], mesh: Sequence[Loaded] = ()
 ) -> Explanation:
-    """What became of a message that really went, from its trace events (trace_files.py).
+    """Return what became of a message that was sent, from its trace events (trace_files.py).
 
     With the configurations of the mesh each step says what decides in it as they are written now.
 

@@ -42,7 +42,7 @@ class Live:
         self._topic_endpoints: list[tuple[str, Row]] = []
 
     def ask(self, client: ManagementClient) -> None:
-        """Take what one router tells. Raises OperationError."""
+        """Add what one router reports. Raises OperationError."""
         configured = client.config()
         loaded = loaded_of(configured)
         self.mesh.append(loaded)
@@ -140,7 +140,7 @@ class Live:
 
 
 def live_mesh(clients: Sequence[ManagementClient]) -> Live:
-    """What these routers tell; `mesh` of it is for `explain`. Raises OperationError."""
+    """Return what these routers report; its `mesh` is for `explain`. Raises OperationError."""
     live = Live()
     for client in clients:
         live.ask(client)
@@ -148,7 +148,7 @@ def live_mesh(clients: Sequence[ManagementClient]) -> Live:
 
 
 def loaded_of(configured: Row) -> Loaded:
-    """The configuration in an answer of `/vpnrouter/v1/config`. Raises OperationError where it is none."""
+    """Return the configuration in an answer of `/vpnrouter/v1/config`. Raises OperationError where it is none."""
     document = configured.get("document")
     file = str(configured.get("file") or configured.get("routerName") or "router")
     try:
@@ -164,7 +164,7 @@ def loaded_of(configured: Row) -> Loaded:
 
 
 def document_of(data: Any, positions: Iterable[Row], file: str) -> Document:  # noqa: ANN401 - plain data
-    """A document whose parts stand where `positions` says: rows of path, file, line and column."""
+    """Return a document with the positions in `positions`: rows of path, file, line and column."""
     places = {
         tuple(row["path"]): (str(row["file"]), int(row["line"]), int(row["column"]))
         for row in positions
@@ -178,7 +178,7 @@ def _node(
     places: dict[tuple[str | int, ...], tuple[str, int, int]],
     above: tuple[str, int, int],
 ) -> Node:
-    """What no row tells of stands where the part that it is in does. As deep as a configuration is."""
+    """Return the tree of a value; a part without a row has the position of the part that it is in."""
     file, line, column = places.get(path, above)
     node = Node(file, line, column, value)
     steps: Iterable[tuple[str | int, Any]] = ()

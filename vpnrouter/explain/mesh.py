@@ -90,7 +90,7 @@ class MemoryMesh:
         self._connect()
 
     def peer_of(self, bridge: MemoryBridge, index: int) -> str:
-        """The router that remote `index` of a bridge means, "" where the files do not tell."""
+        """Return the router that remote `index` of a bridge means, "" where the files do not tell."""
         peer = self._routers.resolve(bridge.place_of(index)).peer
         return "" if peer is None else peer.config.router.name
 
@@ -159,7 +159,7 @@ class MemoryMesh:
     # -- what happened ---------------------------------------------------------------------------
 
     def take_events(self) -> list[Event]:
-        """What the routers recorded since the last call, each router's in order."""
+        """Return what the routers recorded since the last call, each router's in order."""
         return [
             event
             for node in self.nodes.values()
@@ -171,7 +171,7 @@ _RECORD: Final = Struct("<qQQQqqqII")
 
 
 def take_events(router: str, recorder: Recorder) -> list[Event]:
-    """What `recorder` holds of messages, in order; it holds nothing afterwards.
+    """Take the events of messages out of `recorder`, and return them in order.
 
     What is refused before anybody asks whether it is traced has rows without a trace: they count too.
     """

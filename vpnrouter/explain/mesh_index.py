@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def rule(loaded: Loaded | None, path: Path, text: str) -> Rule:
-    """The rule `text` at `path` of a configuration; of a default, the place of the object it is of."""
+    """Return the rule `text` at `path` of a configuration; of a default, the place of the object it is of."""
     if loaded is None:
         return Rule(text)
     positions = loaded.positions
@@ -50,7 +50,7 @@ def rule(loaded: Loaded | None, path: Path, text: str) -> Rule:
 
 
 def shown(loaded: Loaded, path: Path) -> str:
-    """`key: value` of an attribute as it is in force."""
+    """Return `key: value` of an attribute as it is in force."""
     value: Any = loaded.config
     for step in path:
         if isinstance(value, dict) or isinstance(step, int):
@@ -63,7 +63,7 @@ def shown(loaded: Loaded, path: Path) -> str:
 
 
 def attribute(loaded: Loaded, path: Path) -> Rule:
-    """The rule that an attribute is, as `key: value`."""
+    """Return the rule that an attribute is, as `key: value`."""
     return rule(loaded, path, shown(loaded, path))
 
 
@@ -111,13 +111,13 @@ WORDS: Final[dict[str, str]] = {
 
 
 def in_words(reason: str) -> str:
-    """What a reason means, with the router's own name of it."""
+    """Return what a reason means, with the router's own name of it."""
     words = WORDS.get(reason)
     return f"{words} ({reason})" if words else reason
 
 
 def counted(number: int, what: str) -> str:
-    """`1 queue`, `2 queues`."""
+    """Return `1 queue`, `2 queues`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -128,7 +128,7 @@ Group = Literal["publish_topic", "subscribe_topic"]
 
 
 def username_rule(loaded: Loaded, vpn: str, username: ClientUsername) -> Rule:
-    """The client username that a client logs in with, or `default`, which holds for names not listed."""
+    """Return the client username that a client logs in with, or `default`, which holds for names not listed."""
     listed = loaded.positions.has(("msg_vpns", vpn, "client_usernames", username.name))
     name = username.name if listed else DEFAULT
     text = f"client username {username.name}"
@@ -136,28 +136,28 @@ def username_rule(loaded: Loaded, vpn: str, username: ClientUsername) -> Rule:
 
 
 def profile_rule(loaded: Loaded, vpn: str, username: ClientUsername, key: str) -> Rule:
-    """One attribute of the client's profile."""
+    """Return one attribute of the client's profile."""
     return attribute(loaded, ("msg_vpns", vpn, "client_profiles", username.client_profile, key))
 
 
 def publish_rule(
     loaded: Loaded, vpn: str, username: ClientUsername, client: str, topic: str
 ) -> Rule:
-    """The line of the ACL profile that decides about publishing to `topic`."""
+    """Return the line of the ACL profile that decides about publishing to `topic`."""
     return _topic_rule(loaded, vpn, username, client, "publish_topic", topic)
 
 
 def delivery_rule(
     loaded: Loaded, vpn: str, username: ClientUsername, client: str, topic: str
 ) -> Rule:
-    """The line of the ACL profile that decides whether a subscriber is sent `topic`."""
+    """Return the line of the ACL profile that decides whether a subscriber is sent `topic`."""
     return _topic_rule(loaded, vpn, username, client, "subscribe_topic", topic)
 
 
 def subscribe_rule(
     loaded: Loaded, vpn: str, username: ClientUsername, client: str, wanted: Filter
 ) -> Rule:
-    """The line of the ACL profile that decides about subscribing to `wanted`."""
+    """Return the line of the ACL profile that decides about subscribing to `wanted`."""
     written = loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile].subscribe_topic
     allows = written.default_action == "allow"
 
@@ -187,7 +187,7 @@ def _deciding(
     group: Group,
     decides: Callable[[BoundRule], bool],
 ) -> Rule:
-    """The first exception that decides alone, else the default action.
+    """Return the first exception that decides alone, else the default action.
 
     Each exception is asked as a rule of its own by the same code as the whole profile.
     """
@@ -235,7 +235,7 @@ class MeshIndex:
                 self._out_of.setdefault(place, []).append(bridge)
 
     def _remotes(self, bridge: MemoryBridge) -> list[str]:
-        """The message VPNs that a bridge may take from, as far as they are known."""
+        """Return the message VPNs that a bridge may take from, as far as they are known."""
         memory_mesh = self.memory_mesh
         if memory_mesh is None:
             return []
@@ -249,25 +249,25 @@ class MeshIndex:
     # -- who is meant ----------------------------------------------------------------------------
 
     def loaded(self, router: str) -> Loaded | None:
-        """The configuration of a router."""
+        """Return the configuration of a router."""
         node = self.memory_mesh.nodes.get(router) if self.memory_mesh is not None else None
         return None if node is None else node.loaded
 
     def vpn(self, visit: Visit) -> MessageVpn | None:
-        """The message VPN of a visit."""
+        """Return the message VPN of a visit."""
         node = self.memory_mesh.nodes.get(visit.router) if self.memory_mesh is not None else None
         return None if node is None else node.router.vpns.get(visit.msg_vpn)
 
     def bridge(self, router: str, msg_vpn: str, name: str) -> MemoryBridge | None:
-        """The bridge `name` into a message VPN."""
+        """Return the bridge `name` into a message VPN."""
         return self._into.get((router, msg_vpn, name))
 
     def bridges_out_of(self, visit: Visit) -> list[MemoryBridge]:
-        """All bridges that have the message VPN of a visit among their remotes."""
+        """Return all bridges that have the message VPN of a visit among their remotes."""
         return self._out_of.get(visit.place, [])
 
     def bridges_into(self, visit: Visit) -> list[MemoryBridge]:
-        """All bridges that bring messages into the message VPN of a visit."""
+        """Return all bridges that bring messages into the message VPN of a visit."""
         memory_mesh = self.memory_mesh
         return (
             []
@@ -276,12 +276,12 @@ class MeshIndex:
         )
 
     def bridges_back(self, bridge: MemoryBridge) -> list[MemoryBridge]:
-        """The bridges of the other side that take from the message VPN of `bridge` what it sends back."""
+        """Return the bridges of the other side that take from the message VPN of `bridge` what it sends back."""
         remotes = self._remotes_of.get(bridge, [])
         return [one for one in self._out_of.get(bridge.place, []) if one.place in remotes]
 
     def serving(self, bridge: MemoryBridge) -> Link | None:
-        """The link over which the other side serves a bridge that is up."""
+        """Return the link over which the other side serves a bridge that is up."""
         half = bridge.half
         remote = bridge.remote
         if self.memory_mesh is None or half is None or remote is None or not bridge.up:
@@ -294,7 +294,7 @@ class MeshIndex:
     # -- the message -----------------------------------------------------------------------------
 
     def topic(self, visit: Visit) -> str:
-        """The topic that the message has in a message VPN: that of the link, renamed on the way in."""
+        """Return the topic that the message has in a message VPN: that of the link, renamed on the way in."""
         entered = visit.entered
         if entered is None:
             return visit.events[0].topic if visit.events else ""
@@ -308,7 +308,7 @@ class MeshIndex:
             return entered.topic
 
     def message(self, visit: Visit) -> Message:
-        """The message as it is in a message VPN."""
+        """Return the message as it is in a message VPN."""
         message = Message(self.topic(visit).encode(), self._payload, self._block)
         message.path = list(visit.path)
         message.hops = len(visit.path)
@@ -316,7 +316,7 @@ class MeshIndex:
         return message
 
     def route(self, visit: Visit) -> Route | None:
-        """Where the message VPN sends messages of this topic; None where it takes none of the kind."""
+        """Return where the message VPN sends messages of this topic; None where it takes none of the kind."""
         vpn = self.vpn(visit)
         if vpn is None:
             return None
@@ -327,11 +327,11 @@ class MeshIndex:
 
     @staticmethod
     def matching(topic: str, subscriber: Subscriber) -> list[Subscription]:
-        """The subscriptions of somebody, those of share groups too, that match a topic."""
+        """Return the subscriptions of a subscriber, those of share groups too, that match a topic."""
         return [one for one in subscriber.subscriptions.values() if matches(one.filter, topic)]
 
     def endpoint(self, visit: Visit, name: str) -> Endpoint | None:
-        """The endpoint of this name in the message VPN of a visit."""
+        """Return the endpoint of this name in the message VPN of a visit."""
         vpn = self.vpn(visit)
         if vpn is None:
             return None
@@ -340,5 +340,5 @@ class MeshIndex:
 
 
 def client_of(endpoint: str) -> str:
-    """The client id behind the name of an MQTT session's endpoint, "" for other endpoints."""
+    """Return the client id behind the name of an MQTT session's endpoint, "" for other endpoints."""
     return endpoint.removeprefix(ENDPOINT_PREFIX) if endpoint.startswith(ENDPOINT_PREFIX) else ""

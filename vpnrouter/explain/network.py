@@ -37,7 +37,7 @@ class ConnectionPair:
         return all(self._over)
 
     def pump(self) -> bool:
-        """Carry everything to the other side; False when neither end had anything."""
+        """Carry everything to the other side. Return False when neither end had anything."""
         moved = False
         for index, sender in enumerate(self._ends):
             receiver = self._ends[1 - index]
@@ -59,7 +59,7 @@ class ConnectionPair:
 
 
 def take_all(connection: Connection) -> bytes:
-    """All bytes that wait to leave over a connection that has no socket."""
+    """Return all bytes that wait to leave over a connection that has no socket."""
     outbox = connection.outbox
     data = outbox.take(_ALL)
     outbox.dirty = False
@@ -125,7 +125,7 @@ class Network:
 
 
 def _certificate(file: str) -> PeerCertificate:
-    """What the certificate that a bridge shows says of it; no authority is asked."""
+    """Return what the certificate that a bridge shows says of it; no authority is asked."""
     try:
         text = Path(file).read_text(encoding="ascii")
         begin = text.index("-----BEGIN CERTIFICATE")

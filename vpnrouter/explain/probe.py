@@ -91,7 +91,7 @@ class Session:
         )
 
     def _certificate(self) -> PeerCertificate | None:
-        """The certificate that names the client username, where only certificates let it in."""
+        """Return the certificate that names the client username, where only certificates let it in."""
         written = self.node.loaded.config.msg_vpns[self.vpn].authentication
         if not written.client_cert.enabled or not self.client_username:
             return None
@@ -124,7 +124,7 @@ class Session:
             self.connection.feed(encode(packet, 5))
 
     def pump(self) -> bool:
-        """Take in what the router says; whether it said anything."""
+        """Read what the router sends; return whether it sent anything."""
         data = take_all(self.connection)
         if not data:
             return False
@@ -217,7 +217,7 @@ class Probe:
         self.events = events[: limits.EXPLAIN_EVENTS]
 
     def rules(self) -> list[Rule]:
-        """What decides whether the client may publish the message."""
+        """Return what decides whether the client may publish the message."""
         loaded, username = self._node.loaded, self.username
         vpn = self._question.msg_vpn
         if username is None:
@@ -241,7 +241,7 @@ class Probe:
 
 
 def hypothetical(memory_mesh: MemoryMesh, subscribers: Sequence[Subscriber]) -> list[str]:
-    """Log these clients in and let them subscribe; what is to be said of it.
+    """Log these clients in and let them subscribe; return the notes about it.
 
     Raises UsageError for one at a place that is not in the mesh.
     """
@@ -284,7 +284,7 @@ def _free_name(vpn: MessageVpn, name: str) -> str:
 
 
 def _identify(vpn: MessageVpn, name: str) -> ClientUsername | None:
-    """The client username that a login with `name` comes to; None where it is not known."""
+    """Return the client username that a login with `name` comes to; None where it is not known."""
     known = vpn.credentials.usernames.get(name)
     if known is not None:
         return known
@@ -295,7 +295,7 @@ def _identify(vpn: MessageVpn, name: str) -> ClientUsername | None:
 
 
 def _somebody(node: MemoryRouter, vpn: MessageVpn, topic: str) -> str:
-    """A client username that may publish `topic`, else one that may log in; "" where everybody may.
+    """Return a client username that may publish `topic`, else one that may log in; "" where everybody may.
 
     Raises UsageError where nobody can log in.
     """

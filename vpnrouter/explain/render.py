@@ -22,7 +22,7 @@ _MARKS: Final = {
 
 
 def tree(explanation: Explanation) -> Tree:
-    """The steps of an explanation with the rules that decided, the bridges that are down, and the notes."""
+    """Return the steps of an explanation with the rules that decided, the bridges that are down, and the notes."""
     trace = f" (trace {explanation.trace_id})" if explanation.trace_id else ""
     top = Tree(f"[bold]{escape(printable(explanation.topic))}[/bold] {explanation.mode}{trace}")
     for step in explanation.steps:

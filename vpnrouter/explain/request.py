@@ -54,7 +54,7 @@ class Event:
 
 
 def path_of(text: str) -> tuple[str, ...]:
-    """The path of a row, which has ">" between the message VPNs."""
+    """Return the path of a row, which has ">" between the message VPNs."""
     return tuple(text.split(">")) if text else ()
 
 
@@ -111,7 +111,7 @@ class ExplainRequest:
     all_misses: bool = False
 
     def check(self) -> None:
-        """Raises UsageError for what no router could be asked."""
+        """Raise UsageError for a question that no router can answer."""
         if self.mode not in MODES:
             raise UsageError(f"the mode is one of {', '.join(MODES)}, not {self.mode}")
         if not 0 <= self.size <= limits.EXPLAIN_PAYLOAD_BYTES:
@@ -126,7 +126,7 @@ class ExplainRequest:
 
 
 def _check_text(text: str) -> None:
-    """Raises UsageError for what MQTT cannot say (1.5.4)."""
+    """Raise UsageError for a text that MQTT cannot carry (1.5.4)."""
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
@@ -136,7 +136,7 @@ def _check_text(text: str) -> None:
 
 
 def parse_place(text: str) -> tuple[str, str]:
-    """Router and message VPN of "ROUTER/VPN". Raises UsageError."""
+    """Return router and message VPN of "ROUTER/VPN". Raises UsageError."""
     router, slash, msg_vpn = text.partition("/")
     if not (router and slash and msg_vpn):
         raise UsageError(f"{text} is not of the form ROUTER/VPN")
@@ -144,7 +144,7 @@ def parse_place(text: str) -> tuple[str, str]:
 
 
 def parse_subscriber(text: str) -> Subscriber:
-    """The client of "ROUTER/VPN=FILTER" or "ROUTER/VPN=FILTER@QOS", the filter in MQTT's dialect.
+    """Return the client of "ROUTER/VPN=FILTER" or "ROUTER/VPN=FILTER@QOS", the filter in MQTT's dialect.
 
     Raises UsageError, and TopicError for a bad filter.
     """
@@ -162,7 +162,7 @@ def parse_subscriber(text: str) -> Subscriber:
 
 
 def parse_property(text: str) -> tuple[str, str]:
-    """Name and value of "NAME=VALUE". Raises UsageError."""
+    """Return name and value of "NAME=VALUE". Raises UsageError."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise UsageError(f"{text} is not of the form NAME=VALUE")
@@ -308,5 +308,5 @@ class Explanation:
     notes: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """As plain data: dict, list, str, int, bool, with the names of the fields."""
+        """Return the explanation as plain data: dict, list, str, int, bool, with the names of the fields."""
         return asdict(self)

@@ -101,7 +101,7 @@ class MemoryRouter:
         self.flows = BridgeFlows(spool, store, endpoints)
 
     def finish_round(self) -> bool:
-        """End a round as the edge does; whether a login was answered."""
+        """End a round as the edge does; return whether a login was answered."""
         waiting = self.router.verifications.take_all()
         for login in waiting:
             login.settle(self._verify(login))

@@ -162,7 +162,7 @@ class StepBuilder:
         self._username = username
 
     def inside(self, visit: Visit) -> list[Step]:
-        """What happens in one message VPN, and beyond the bridges that lead out of it."""
+        """Return what happens in one message VPN, and beyond the bridges that lead out of it."""
         steps = self._endpoints(visit)
         steps += self._clients(visit)
         steps += [self._bridge(visit, event, came) for event, came in visit.sends]
@@ -359,12 +359,12 @@ class StepBuilder:
 
     @staticmethod
     def _entering(visit: Visit, event: Event) -> bool:
-        """Whether a loss is about the way in: the row names the own bridge, and where it came from."""
+        """Return whether a loss is about the way in: the row names the own bridge, and where it came from."""
         entered = visit.entered
         return entered is not None and (event.bridge, event.peer) == (entered.bridge, entered.peer)
 
     def _on_reject(self, visit: Visit) -> list[Rule]:
-        """What a bridge does with a message that is refused."""
+        """Return what a bridge does with a message that is refused."""
         entered = visit.entered
         name = "" if entered is None else entered.bridge
         bridge = self._scene.bridge(visit.router, visit.msg_vpn, name)

@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 
 def parse_trace_id(text: str) -> str:
-    """The trace id in `text`: 32 hexadecimal digits, or a whole `traceparent`. Raises UsageError."""
+    """Return the trace id in `text`: 32 hexadecimal digits, or a whole `traceparent`. Raises UsageError."""
     lowered = text.strip().lower()
     parent = _PARENT.fullmatch(lowered)
     if parent is not None:
@@ -69,7 +69,7 @@ def parse_trace_id(text: str) -> str:
 
 
 def read_trace(paths: Sequence[Path], trace_id: str) -> Found:
-    """The rows of `trace_id` (see parse_trace_id) in all trace files below `paths`.
+    """Return the rows of `trace_id` (see parse_trace_id) in all trace files below `paths`.
 
     Raises OperationError where a path is not there, or a file is of a newer format.
     """

@@ -79,14 +79,14 @@ class Visit:
         return self.entered is None or self.entered.mode == DIRECT
 
     def keeps(self, endpoint: str) -> bool:
-        """Whether the endpoint of this name took the message here; of "" whether any did."""
+        """Return whether the endpoint of this name took the message here; of "" whether any did."""
         return any(
             event.event in KEPT and endpoint in {"", event.endpoint} for event in self.events
         )
 
 
 def visits_of(events: Iterable[Event]) -> list[Visit]:
-    """The visits that nothing led to: one, where all of the way is recorded. The others hang below them.
+    """Return the visits that nothing led to: one, where all of the way is recorded. The others hang below them.
 
     The events of a router stand in the order in which they happened there.
     """
@@ -115,7 +115,7 @@ def visits_of(events: Iterable[Event]) -> list[Visit]:
 
 
 def _owner(known: list[Visit], event: Event) -> Visit:
-    """Which of several visits of one place by one way an event is about: its copies may come twice."""
+    """Return which of several visits of one place by one way an event is about: its copies may come twice."""
     if event.endpoint or (event.event == SEND and event.mode != DIRECT):
         for visit in reversed(known):
             if visit.keeps(event.endpoint) or (event.event in KEPT and not visit.direct):
@@ -124,7 +124,7 @@ def _owner(known: list[Visit], event: Event) -> Visit:
 
 
 def _join(sends: list[tuple[Visit, Event]], order: list[Visit]) -> None:
-    """Find the visit that came of each send."""
+    """Find the visit that each send led to."""
     free = [visit for visit in order if visit.path]
     for sender, event in sends:
         path = (*sender.path, sender.place)
@@ -156,7 +156,7 @@ Answer = tuple[str, list[Rule]]
 
 
 def state_rule(bridge: MemoryBridge) -> Rule:
-    """Where a bridge stands, or the switch that keeps it down."""
+    """Return where a bridge is configured, or the switch that keeps it down."""
     loaded = bridge.node.loaded
     if bridge.why == _DISABLED:
         return attribute(loaded, (*bridge.path, "enabled"))
@@ -166,14 +166,14 @@ def state_rule(bridge: MemoryBridge) -> Rule:
 
 
 def hop_rule(bridge: MemoryBridge, hops: int) -> Rule:
-    """The hop limit that let the message in, or did not."""
+    """Return the hop limit that let the message in or kept it out."""
     found = attribute(bridge.node.loaded, (*bridge.path, "max_ttl"))
     text = f"{found.text}, this is bridge {hops} on its way"
     return Rule(text, found.file, found.line, found.column, found.written)
 
 
 def remote_subscription_rules(bridge: MemoryBridge, texts: Iterable[str]) -> list[Rule]:
-    """Those of a bridge's remote subscriptions that it asked for as `texts`, as they are written."""
+    """Return those of a bridge's remote subscriptions that it requested as `texts`, as they are configured."""
     wanted = set(texts)
     dialect = MQTT if bridge.configured.bridge.topic_syntax == "mqtt" else SMF
     found = []
@@ -185,7 +185,7 @@ def remote_subscription_rules(bridge: MemoryBridge, texts: Iterable[str]) -> lis
 
 
 def mapping_rules(bridge: MemoryBridge, direction: str, topic: str) -> list[Rule]:
-    """The rule of a bridge's topic mapping that renames `topic` on its way "in" or "out"."""
+    """Return the rule of a bridge's topic mapping that renames `topic` on its way "in" or "out"."""
     mapping = mapping_of(bridge.configured.bridge, direction)
     if mapping is None:
         return []
@@ -209,7 +209,7 @@ def mapping_rules(bridge: MemoryBridge, direction: str, topic: str) -> list[Rule
 
 
 def out_mapping_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> list[Rule]:
-    """The rule by which the sending message VPN renames what leaves towards a bridge of the other side."""
+    """Return the rule by which the sending message VPN renames what leaves towards a bridge of the other side."""
     for back in index.bridges_into(visit):
         if back.configured.bridge.enabled and bridge in index.bridges_back(back):
             found = mapping_rules(back, "out", index.topic(visit))
@@ -219,7 +219,7 @@ def out_mapping_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> l
 
 
 def direct_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> list[Rule]:
-    """Why a Direct message crosses: the remote subscriptions that attract it, and what renames it."""
+    """Return why a Direct message crosses: the remote subscriptions that attract it, and what renames it."""
     link = index.serving(bridge)
     route = index.route(visit)
     if link is None or link.client is None or route is None:
@@ -237,7 +237,7 @@ def direct_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> list[R
 
 
 def flow_rules(bridge: MemoryBridge) -> list[Rule]:
-    """Why a guaranteed message crosses: the queue that the bridge is bound to."""
+    """Return why a guaranteed message crosses: the queue that the bridge is bound to."""
     if bridge.remote is None:
         return []
     path = (*bridge.remote_path(bridge.remote), "queue_binding")
@@ -245,12 +245,12 @@ def flow_rules(bridge: MemoryBridge) -> list[Rule]:
 
 
 def entry_rules(bridge: MemoryBridge, hops: int, topic: str) -> list[Rule]:
-    """Why it may come in: hop limit, and what renames it."""
+    """Return why it may come in: hop limit, and what renames it."""
     return [hop_rule(bridge, hops), *mapping_rules(bridge, "in", topic)]
 
 
 def _asked(link: Link, matched: list[Subscription]) -> list[str]:
-    """The filters that the peer asked for behind these subscriptions."""
+    """Return the filters that the peer requested, for these subscriptions."""
     peer = link.peer_half
     if peer is None or peer.attracted is None:
         return []
@@ -266,7 +266,7 @@ def _asked(link: Link, matched: list[Subscription]) -> list[str]:
 
 
 def why_not(index: MeshIndex, visit: Visit, bridge: MemoryBridge, queues: list[str]) -> Answer:
-    """Why a bridge whose remote is the message VPN of `visit` does not take the message.
+    """Return why a bridge whose remote is the message VPN of `visit` does not take the message.
 
     `queues` are the endpoints that have it there.
     """
@@ -368,7 +368,7 @@ def _exceptions(bridge: MemoryBridge, link: Link, route: Route) -> list[Rule]:
 def _refused(
     index: MeshIndex, visit: Visit, bridge: MemoryBridge, link: Link, route: Route
 ) -> Answer | None:
-    """A remote subscription that would match and was not granted."""
+    """Return a remote subscription that would match and was not granted."""
     peer = link.peer_half
     admission = link.admission
     loaded = index.loaded(visit.router)
@@ -398,7 +398,7 @@ def _refused(
 def _flow(
     index: MeshIndex, visit: Visit, bridge: MemoryBridge, queue: str, queues: list[str]
 ) -> Answer:
-    """Why nothing comes through the queue that the bridge is bound to."""
+    """Return why nothing comes through the queue that the bridge is bound to."""
     rules = flow_rules(bridge)
     if queue not in queues:
         return f"its queue {queue} did not get it", rules
@@ -441,7 +441,7 @@ NEVER_ROUTED: Final = frozenset(
 
 
 def misses(index: MeshIndex, visit: Visit) -> list[Step]:
-    """A step for each queue, topic endpoint, bridge and client that does not get the message here.
+    """Return a step for each queue, topic endpoint, bridge and client that does not get the message here.
 
     None where the message did not come to be routed: the step that says so says it for all.
     """
@@ -471,7 +471,7 @@ def _ended(visit: Visit) -> bool:
 
 
 def _rejected(visit: Visit) -> str:
-    """Why nobody keeps the message, "" where somebody may."""
+    """Return why no endpoint keeps the message, "" where one may."""
     for event in visit.events:
         if event.event == "reject":
             by = f" by {event.endpoint}" if event.endpoint else ""
@@ -525,7 +525,7 @@ def _endpoints(index: MeshIndex, visit: Visit) -> list[Step]:
 
 
 def _not_taken(index: MeshIndex, visit: Visit, session: MqttSession, topic: str) -> list[Rule]:
-    """The rule of the client's ACL profile that denies it a topic."""
+    """Return the rule of the client's ACL profile that denies it a topic."""
     loaded = index.loaded(visit.router)
     connection = session.connection
     admission = None if connection is None else connection.admission

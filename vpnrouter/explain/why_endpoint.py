@@ -57,7 +57,7 @@ _ATTRIBUTES: Final = {
 
 
 def shown_name(endpoint: Endpoint | None, name: str) -> str:
-    """What people call an endpoint."""
+    """Return the name of an endpoint for people."""
     client = client_of(name)
     if client:
         return f"{NAMES[SESSION]} {client}"
@@ -66,7 +66,7 @@ def shown_name(endpoint: Endpoint | None, name: str) -> str:
 
 
 def path_of(vpn: str, endpoint: Endpoint) -> Path | None:
-    """Where an endpoint stands in the configuration; None for one that does not."""
+    """Return where an endpoint is in the configuration; None for one that is not."""
     key = KEYS.get(endpoint.kind)
     return None if key is None else ("msg_vpns", vpn, key, endpoint.name)
 
@@ -74,7 +74,7 @@ def path_of(vpn: str, endpoint: Endpoint) -> Path | None:
 def subscription_rules(
     loaded: Loaded | None, endpoint: Endpoint, subscriptions: list[Subscription]
 ) -> list[Rule]:
-    """The subscriptions of an endpoint that took part, as they are written."""
+    """Return the subscriptions of an endpoint that took part, as they are configured."""
     written = None
     if loaded is not None and endpoint.kind == QUEUE:
         written = loaded.config.msg_vpns[endpoint.vpn.name].queues.get(endpoint.name)
@@ -97,7 +97,7 @@ def subscription_rules(
 
 
 def taken_rules(index: MeshIndex, visit: Visit, endpoint: Endpoint) -> list[Rule]:
-    """Why an endpoint got the message."""
+    """Return why an endpoint got the message."""
     route = index.route(visit)
     loaded = index.loaded(visit.router)
     if route is None:
@@ -112,7 +112,7 @@ def taken_rules(index: MeshIndex, visit: Visit, endpoint: Endpoint) -> list[Rule
 
 
 def lost_rules(index: MeshIndex, visit: Visit, endpoint: Endpoint, reason: str) -> list[Rule]:
-    """Which attribute made an endpoint refuse the message."""
+    """Return which attribute made an endpoint refuse the message."""
     loaded = index.loaded(visit.router)
     path = path_of(visit.msg_vpn, endpoint)
     if loaded is None:
@@ -130,7 +130,7 @@ def lost_rules(index: MeshIndex, visit: Visit, endpoint: Endpoint, reason: str) 
 
 
 def _quota(index: MeshIndex, visit: Visit, endpoint: Endpoint, loaded: Loaded, path: Path) -> Rule:
-    """Whose megabytes are used up: the endpoint's, its message VPN's or the router's."""
+    """Return whose megabytes are used up: the endpoint's, its message VPN's or the router's."""
     message = index.message(visit)
     size = message.size
     if endpoint.obstacle(message, size):
@@ -143,7 +143,7 @@ def _quota(index: MeshIndex, visit: Visit, endpoint: Endpoint, loaded: Loaded, p
 
 
 def behavior_rule(loaded: Loaded, vpn: str, endpoint: Endpoint) -> list[Rule]:
-    """Which attribute sends the refusal back to the publisher."""
+    """Return which attribute sends the refusal back to the publisher."""
     path = path_of(vpn, endpoint)
     if path is None:
         return []
@@ -153,7 +153,7 @@ def behavior_rule(loaded: Loaded, vpn: str, endpoint: Endpoint) -> list[Rule]:
 def why_not(
     index: MeshIndex, visit: Visit, endpoint: Endpoint, rejected: str
 ) -> tuple[str, list[Rule]]:
-    """Why an endpoint does not have the message though no row tells of it; `rejected`: nobody has it."""
+    """Return why an endpoint does not have the message though no row shows it; `rejected`: no endpoint has it."""
     route = index.route(visit)
     loaded = index.loaded(visit.router)
     if route is None:
@@ -188,12 +188,12 @@ def _exceptions(loaded: Loaded | None, route: Route, endpoint: Endpoint) -> list
 
 
 def excludes(subscription: Subscription, topic: str) -> bool:
-    """Whether an exception is one for this topic: by the same test as the trie's."""
+    """Return whether an exception is one for this topic: by the same test as the trie's."""
     return matches(subscription.filter, topic)
 
 
 def subscriptions_for(route: Route, subscriber: Subscriber) -> list[Subscription]:
-    """The subscriptions by which a route names a subscriber."""
+    """Return the subscriptions by which a subscriber is on a route."""
     for target in (*route.endpoints, *route.sessions, *route.links, *route.special):
         if target.subscriber is subscriber:
             return target.subscriptions

@@ -36,7 +36,7 @@ class Caller:
     msg_vpns: frozenset[str] | None = None
 
     def sees(self, msg_vpn: str) -> bool:
-        """Whether a message VPN exists as far as this caller is told."""
+        """Return whether a message VPN exists and this caller may see it."""
         return self.msg_vpns is None or msg_vpn in self.msg_vpns
 
     @property
@@ -71,7 +71,7 @@ class Access:
 
     @classmethod
     def of(cls, management: Management) -> "Access":
-        """The access that the configuration describes."""
+        """Return the access that the configuration describes."""
         return cls(management.users)
 
     def use(self, users: Mapping[str, User]) -> None:
@@ -85,7 +85,7 @@ class Access:
         self._decoy = next(hashed, None)
 
     async def admit(self, peer: str, host: str, authorization: str) -> Caller:
-        """Who asks: `peer` is its address, `host` and `authorization` are the headers, "" for none.
+        """Return the caller: `peer` is its address, `host` and `authorization` are the headers, "" for none.
 
         Raises RequestError for whoever is not let in.
         """

@@ -70,5 +70,5 @@ class ApiContext:
 
 
 def names_of_bridges(context: ApiContext, msg_vpn: str) -> list[str]:
-    """Names of the bridges in a message VPN; none where it does not exist."""
+    """Return names of the bridges in a message VPN; none where it does not exist."""
     return [name for place, name in context.bridges if place == msg_vpn]

@@ -72,7 +72,7 @@ def build_app(
     context: ApiContext,
     access: Access,
 ) -> FastAPI:
-    """The ASGI application that tells of one router."""
+    """Return the ASGI application for one router."""
     app = FastAPI(
         title="vpnrouter management",
         version=__version__,
@@ -124,7 +124,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
-    """A parameter that the framework found wrong."""
+    """Return the error for a parameter that the framework refused."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
     said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in found)
     return error_reply(request, invalid(said))

@@ -25,7 +25,7 @@ class Audit:
         self._denials = RateLimit(limits.EVENT_DENIALS)
 
     def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
-        """Tell that something was done to clients, queues, bridges or the spool.
+        """Raise an event for an action on clients, queues, bridges or the spool.
 
         `msg_vpn` is the message VPN that it was about, "" for several or none: who sees only one reads that.
         """
@@ -33,7 +33,7 @@ class Audit:
         self._log.raise_event(table.ACTION, msg_vpn, who, f"{user}: {what}")
 
     def denied(self, peer: str, why: str) -> None:
-        """Tell of a failed login from address `peer`, as often as the limit of such events allows.
+        """Raise an event for a failed login from address `peer`, as often as the limit of such events allows.
 
         No name is told: it may be a password.
         """

@@ -57,7 +57,7 @@ def _bridges(context: ApiContext, msg_vpn: str) -> Found:
 
 
 def _parts(key: str, count: int) -> Key:
-    """The names of a compound key. A name may hold a comma: encoded, or not in the last names."""
+    """Return the names of a compound key. A name may hold a comma: encoded, or not in the last names."""
     parts = tuple(unquote(part) for part in key.rsplit(",", count - 1))
     if len(parts) != count:
         raise invalid(f"{unquote(key)} is no key of {count} names joined by commas")

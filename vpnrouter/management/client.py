@@ -21,13 +21,13 @@ class ConfigCalls(Transport):
     """
 
     def config(self) -> Row:
-        """The document in force and where it is written: `document` (secrets as `***`), `digest`,
+        """Return the document in force and where it is written: `document` (secrets as `***`), `digest`,
         `routerName`, `file`, `overlayFile`, `overlay`, `positions`.
         """
         return dict(self.get(OURS)["data"])
 
     def examine(self, document: Row) -> Row:
-        """What it would take to put `document` into force: `problems`, `changes`, `digest`."""
+        """Return what a change to `document` would do: `problems`, `changes`, `digest`."""
         return dict(self.post(f"{OURS}/examine", {"document": document})["data"])
 
     def replace_config(self, document: Row, expected: str) -> Row:
@@ -40,11 +40,11 @@ class ConfigCalls(Transport):
         return dict(self.put(f"{OURS}/return", {"digest": digest})["data"])
 
     def config_object(self, path: str) -> Row:
-        """One object of the configuration, without its secrets."""
+        """Return one object of the configuration, without its secrets."""
         return dict(self.get(CONFIG + path)["data"])
 
     def config_objects(self, path: str) -> list[Row]:
-        """The objects of one collection."""
+        """Return the objects of one collection."""
         return list(self.rows(CONFIG + path))
 
     def patch_config(self, path: str, body: Row) -> Row:
@@ -66,7 +66,7 @@ class ConfigCalls(Transport):
 
 
 def config_path(*parts: str | tuple[str, ...]) -> str:
-    """`/msgVpns/blue/bridges/from-edge,auto` of `"msgVpns", "blue", "bridges", ("from-edge", "auto")`."""
+    """Return `/msgVpns/blue/bridges/from-edge,auto` of `"msgVpns", "blue", "bridges", ("from-edge", "auto")`."""
     return "".join(f"/{segment(*((part,) if isinstance(part, str) else part))}" for part in parts)
 
 
@@ -74,16 +74,16 @@ class QueueCalls(Transport):
     """Messages, consumers and replay of queues, and the spool that holds them."""
 
     def msgs(self, msg_vpn: str, queue: str, count: int, after: int = 0) -> list[Row]:
-        """At most `count` messages of a queue with ids above `after`, by rising id."""
+        """Return at most `count` messages of a queue with ids above `after`, by rising id."""
         path = f"/SEMP/v2/monitor{queue_path(msg_vpn, queue)}/msgs"
         return list(self.rows(path, wanted=count, cursor=str(after) if after else ""))
 
     def tx_flows(self, msg_vpn: str, queue: str) -> list[Row]:
-        """The consumers that are bound to a queue."""
+        """Return the consumers that are bound to a queue."""
         return list(self.rows(f"/SEMP/v2/monitor{queue_path(msg_vpn, queue)}/txFlows"))
 
     def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes:
-        """The payload of one message."""
+        """Return the payload of one message."""
         return self.content(f"/vpnrouter/v1{queue_path(msg_vpn, queue)}/msgs/{msg_id}/payload")
 
     def delete_msgs(self, msg_vpn: str, queue: str, msg_ids: Sequence[int] | None = None) -> int:
@@ -115,7 +115,7 @@ class QueueCalls(Transport):
         self.put(f"/SEMP/v2/action{queue_path(msg_vpn, queue)}/cancelReplay", {})
 
     def clear_queue_stats(self, msg_vpn: str, queue: str) -> None:
-        """Begin the counts of a queue anew."""
+        """Reset the counts of a queue."""
         self.put(f"/SEMP/v2/action{queue_path(msg_vpn, queue)}/clearStats", {})
 
     def back_up(self, directory: str) -> None:
@@ -135,7 +135,7 @@ class QueueCalls(Transport):
 
 
 def queue_path(msg_vpn: str, queue: str) -> str:
-    """A queue's path behind the root of an API."""
+    """Return a queue's path behind the root of an API."""
     return f"/msgVpns/{segment(msg_vpn)}/queues/{segment(queue)}"
 
 
@@ -177,60 +177,60 @@ class ManagementClient(QueueCalls, ConfigCalls):
     """
 
     def router(self) -> Row:
-        """The router: `routerName`, `version`, `ready`; and who asks: `user`, `role`, `allMsgVpns`."""
+        """Return the router: `routerName`, `version`, `ready`; and who asks: `user`, `role`, `allMsgVpns`."""
         return dict(self.get(ROUTER)["data"])
 
     def msg_vpns(self, *, where: str = "") -> list[Row]:
-        """All message VPNs that the user sees, in order of name."""
+        """Return all message VPNs that the user sees, in order of name."""
         return list(self.rows(f"{MONITOR}/msgVpns", where=where))
 
     def msg_vpn(self, msg_vpn: str) -> Row:
-        """One message VPN."""
+        """Return one message VPN."""
         return dict(self.get(f"{MONITOR}/msgVpns/{segment(msg_vpn)}")["data"])
 
     def bridges(self, msg_vpn: str = "") -> list[Row]:
-        """All bridges with their `remotes`, in order of message VPN and name, or those of one VPN."""
+        """Return all bridges with their `remotes`, in order of message VPN and name, or those of one VPN."""
         return self._of_vpn(ALL_BRIDGES, msg_vpn)
 
     def bridge(self, msg_vpn: str, bridge: str) -> Row:
-        """One bridge, with its `remotes`."""
+        """Return one bridge, with its `remotes`."""
         path = MONITOR + _bridge(msg_vpn, bridge)
         row = dict(self.get(path)["data"])
         row["remotes"] = list(self.rows(f"{path}/remoteMsgVpns"))
         return row
 
     def queues(self, msg_vpn: str = "") -> list[Row]:
-        """All queues, in order of message VPN and name, or those of one VPN."""
+        """Return all queues, in order of message VPN and name, or those of one VPN."""
         return self._of_vpn(ALL_QUEUES, msg_vpn)
 
     def queue(self, msg_vpn: str, queue: str) -> Row:
-        """One queue."""
+        """Return one queue."""
         return dict(self.get(MONITOR + queue_path(msg_vpn, queue))["data"])
 
     def clients(
         self, msg_vpn: str = "", *, wanted: int | None = None, where: str = "", select: str = ""
     ) -> Iterator[Row]:
-        """Clients of all message VPNs or of one, in order of message VPN and name."""
+        """Return clients of all message VPNs or of one, in order of message VPN and name."""
         path = f"{MONITOR}/msgVpns/{segment(msg_vpn)}/clients" if msg_vpn else ALL_CLIENTS
         return self.rows(path, wanted=wanted, where=where, select=select)
 
     def client_page(self, msg_vpn: str = "", *, cursor: str = "", where: str = "") -> Page:
-        """One page of `clients`, with how many there are in all."""
+        """Return one page of `clients`, with how many there are in all."""
         path = f"{MONITOR}/msgVpns/{segment(msg_vpn)}/clients" if msg_vpn else ALL_CLIENTS
         return self.page(path, cursor=cursor, where=where)
 
     def client(self, msg_vpn: str, client: str) -> Row:
-        """One client."""
+        """Return one client."""
         return dict(self.get(MONITOR + _client(msg_vpn, client))["data"])
 
     def client_subscriptions(self, msg_vpn: str, client: str) -> Iterator[Row]:
-        """The subscriptions of one client."""
+        """Return the subscriptions of one client."""
         return self.rows(f"{MONITOR}{_client(msg_vpn, client)}/subscriptions")
 
     def subscriptions(
         self, msg_vpn: str = "", *, wanted: int | None = None, where: str = ""
     ) -> Iterator[Row]:
-        """Subscriptions of all message VPNs or of one, whoever holds them."""
+        """Return subscriptions of all message VPNs or of one, whoever holds them."""
         if msg_vpn:
             # What is asked for must exist: a misspelt name is not an empty answer.
             self.msg_vpn(msg_vpn)
@@ -239,18 +239,18 @@ class ManagementClient(QueueCalls, ConfigCalls):
         return self.rows(ALL_SUBSCRIPTIONS, wanted=wanted, where=where)
 
     def matches(self, msg_vpn: str, topic: str) -> list[Row]:
-        """The subscriptions that a topic reaches now, by the route that a message would take."""
+        """Return the subscriptions that a topic reaches now, by the route that a message would take."""
         path = f"/vpnrouter/v1/msgVpns/{segment(msg_vpn)}/matches"
         return list(self.rows(path, topic=topic))
 
     def children(self, msg_vpn: str, collection: str, *, where: str = "") -> Iterator[Row]:
-        """Objects of a message VPN: `mqttSessions`, `topicEndpoints`, `clientUsernames`,
+        """Return objects of a message VPN: `mqttSessions`, `topicEndpoints`, `clientUsernames`,
         `clientProfiles` or `aclProfiles`.
         """
         return self.rows(f"{MONITOR}/msgVpns/{segment(msg_vpn)}/{collection}", where=where)
 
     def events(self, count: int, after: int | None = None, msg_vpn: str = "") -> list[Row]:
-        """At most `count` events by rising id, and at most EVENTS_PAGE: those with ids above `after`, or
+        """Return at most `count` events by rising id, and at most EVENTS_PAGE: those with ids above `after`, or
         the newest ones.
         """
         query = {"count": str(min(count, limits.EVENTS_PAGE))}
@@ -270,7 +270,7 @@ class ManagementClient(QueueCalls, ConfigCalls):
         msg_vpn: str = "",
         trace_id: str = "",
     ) -> Traces:
-        """Traces that went by behind `mark` (0: from now on) and meet the filters that are given."""
+        """Return traces that went by behind `mark` (0: from now on) and meet the filters that are given."""
         query = {"count": str(count), "after": str(mark)}
         filters = {"topic": topic, "event": event, "msgVpnName": msg_vpn, "traceId": trace_id}
         query |= {name: value for name, value in filters.items() if value}
@@ -284,7 +284,7 @@ class ManagementClient(QueueCalls, ConfigCalls):
         self.put(f"{ACTION}{_client(msg_vpn, client)}/disconnect", {})
 
     def clear_client_stats(self, msg_vpn: str, client: str) -> None:
-        """Begin the counts of a client anew."""
+        """Reset the counts of a client."""
         self.put(f"{ACTION}{_client(msg_vpn, client)}/clearStats", {})
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> None:
@@ -292,7 +292,7 @@ class ManagementClient(QueueCalls, ConfigCalls):
         self.put(f"{ACTION}{_bridge(msg_vpn, bridge)}/disconnect", {})
 
     def clear_bridge_stats(self, msg_vpn: str, bridge: str) -> None:
-        """Begin the counts of a bridge anew."""
+        """Reset the counts of a bridge."""
         self.put(f"{ACTION}{_bridge(msg_vpn, bridge)}/clearStats", {})
 
     def _of_vpn(self, path: str, msg_vpn: str) -> list[Row]:

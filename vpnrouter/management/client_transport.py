@@ -87,7 +87,7 @@ class Transport:
         select: str = "",
         topic: str = "",
     ) -> Page:
-        """One page of a collection: at most `count` rows, 1 to MANAGEMENT_PAGE_ROWS, behind `cursor`."""
+        """Return one page of a collection: at most `count` rows, 1 to MANAGEMENT_PAGE_ROWS, behind `cursor`."""
         query = {"count": str(min(count, limits.MANAGEMENT_PAGE_ROWS))}
         query |= _given(cursor=cursor, where=where, select=select, topic=topic)
         answer = self.get(path, query)
@@ -107,16 +107,16 @@ class Transport:
         select: str = "",
         topic: str = "",
     ) -> Iterator[Row]:
-        """The rows of a collection, asked for page by page as they are taken; at most `wanted` of them."""
+        """Return the rows of a collection, asked for page by page as they are taken; at most `wanted` of them."""
         given = {"where": where, "select": select, "topic": topic}
         return islice(self._pages(path, wanted, cursor, given), wanted)
 
     def get(self, path: str, query: dict[str, str] | None = None) -> Row:
-        """The answer's object, with `data` and `meta`."""
+        """Return the answer's object, with `data` and `meta`."""
         return self._read(self._send("GET", path, query=query))
 
     def put(self, path: str, body: Row) -> Row:
-        """Have something done, or an object replaced."""
+        """Have an action done, or an object replaced."""
         return self._change("PUT", path, body)
 
     def patch(self, path: str, body: Row) -> Row:
@@ -124,7 +124,7 @@ class Transport:
         return self._change("PATCH", path, body)
 
     def post(self, path: str, body: Row) -> Row:
-        """Have an object created, or a question answered that is too long for a path."""
+        """Have an object created, or a query answered that is too long for a path."""
         return self._change("POST", path, body)
 
     def delete(self, path: str) -> Row:
@@ -132,7 +132,7 @@ class Transport:
         return self._change("DELETE", path, None)
 
     def content(self, path: str) -> bytes:
-        """What a path holds that answers with bytes."""
+        """Return the bytes that a path answers with."""
         response = self._send("GET", path)
         if response.status_code == 200:
             return response.content
@@ -185,7 +185,7 @@ class Transport:
             ) from None
 
     def _read(self, response: httpx.Response) -> Row:
-        """The answer's object. Raises OperationError for one that says no."""
+        """Return the answer's object. Raises OperationError for an error."""
         try:
             answer = response.json()
             code = answer["meta"]["responseCode"]
@@ -208,7 +208,7 @@ class Transport:
 
 
 def _given(**query: str) -> dict[str, str]:
-    """The parameters that say something."""
+    """Return the parameters that have a value."""
     return {name: value for name, value in query.items() if value}
 
 
@@ -222,7 +222,7 @@ def _authorities(ca_file: str) -> ssl.SSLContext:
 
 
 def _closed(error: httpx.TransportError) -> bool:
-    """True when a connection that waited for the next request was closed, as it is when a listener changes."""
+    """Return whether a connection that waited for the next request was closed, as it is when a listener changes."""
     return isinstance(error, httpx.ReadError | httpx.WriteError) or (
         isinstance(error, httpx.RemoteProtocolError) and "disconnected" in str(error)
     )

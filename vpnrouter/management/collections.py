@@ -91,7 +91,7 @@ class Collection:
     """Paths below an object that it links to."""
 
     def links_of(self, root: str, key: Key) -> Links:
-        """Links of the object with key (message VPN, name)."""
+        """Return the links of the object with key (message VPN, name)."""
         msg_vpn, name = key
         msg_vpn_uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}"
         uri = f"{msg_vpn_uri}/{self.path}/{segment(name, *self.suffix)}"
@@ -99,12 +99,12 @@ class Collection:
         return {"uri": uri} | below | self.links(msg_vpn_uri, name)
 
     def missing(self, msg_vpn: str, key: str) -> Exception:
-        """The error for an object that does not exist."""
+        """Return the error for an object that does not exist."""
         return not_found(f"{self.tag} {key} in msgVpn {msg_vpn}")
 
 
 def name_in_path(each: Collection) -> Callable[..., Awaitable[str]]:
-    """A dependency that gives the name of the object in the path, and raises RequestError where there is none."""
+    """Return a dependency for the name of the object in the path; it raises RequestError where there is none."""
 
     async def name(
         context: ContextDep,
@@ -203,7 +203,7 @@ def serve_clear_stats(
     clear: Callable[[ApiContext, str, str], bool],
     description: str,
 ) -> None:
-    """Add the action that begins the counts of an object anew; `clear` returns False where it does not exist."""
+    """Add the action that resets the counts of an object; `clear` returns False where it does not exist."""
 
     async def clear_stats(
         request: Request,

@@ -26,12 +26,12 @@ ERRORS = {
 
 
 def context_of(request: Request) -> ApiContext:
-    """The parts of the router that the application tells of."""
+    """Return the router, as the application has it."""
     return cast(ApiContext, request.app.state.context)
 
 
 def audit_action(request: Request, caller: Caller, what: str, msg_vpn: str = "") -> None:
-    """Tell the audit trail what a caller did."""
+    """Record in the audit trail what a caller did."""
     context_of(request).audit.acted(caller.name, what, msg_vpn)
 
 
@@ -62,7 +62,7 @@ MsgVpnDep = Annotated[str, Depends(_msg_vpn)]
 
 
 def answers(kind: type["DataclassInstance"], *, many: bool) -> dict[int | str, dict[str, Any]]:
-    """The answers of a path for the API's description; rows are made of `kind`."""
+    """Return the answers of a path for the API's description; rows are made of `kind`."""
     row = schema_of(kind)
     links = {"type": "object", "additionalProperties": {"type": "string"}}
     schema = {
@@ -80,7 +80,7 @@ def answers(kind: type["DataclassInstance"], *, many: bool) -> dict[int | str, d
 
 
 async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
-    """The object in the body, {} for an empty one; each value is of the type that `known` names.
+    """Return the object in the body, {} for an empty one; each value is of the type that `known` names.
 
     Raises RequestError for anything else.
     """
@@ -97,7 +97,7 @@ async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]
 
 
 async def json_object_of(request: Request) -> dict[str, Any]:
-    """The object in the body, {} for an empty one. Raises RequestError for what is none, or is too long."""
+    """Return the object in the body, {} for an empty one. Raises RequestError for what is no object, or too long."""
     written = b""
     async with aclosing(request.stream()) as parts:
         async for part in parts:

@@ -79,7 +79,7 @@ class Display(NamedTuple):
     """Stands for no bound."""
 
     def value(self, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a value of JSON)
-        """The value in a row. None where a router of an earlier version does not have the attribute."""
+        """Return the value in a row. None where a router of an earlier version does not have the attribute."""
         if self.make is None:
             return row.get(self.of[0])
         return self.make(*(row[name] for name in self.of))
@@ -100,20 +100,20 @@ def _client_state(connected: bool, slow: bool) -> str:
 
 
 def _direction(inbound: str, outbound: str) -> str:
-    """`bi` where the remote's bridge shares the connection, else `uni`."""
+    """Return `bi` where the remote's bridge shares the connection, else `uni`."""
     both = inbound != "not-applicable" and outbound != "not-applicable"
     return "bi" if both else "uni"
 
 
 def _bridge_queue(bound: bool, standby: bool, remotes: list[Mapping[str, Any]]) -> str:
-    """Whether the bridge is bound to its queue or stands by there; "" where it has none."""
+    """Return whether the bridge is bound to its queue or stands by there; "" where it has none."""
     if bound:
         return "standby" if standby else "bound"
     return "unbound" if any(remote["queueBinding"] for remote in remotes) else ""
 
 
 def _least_age(*ages_ms: int) -> int:
-    """The least of those that are not negative, -1 for none."""
+    """Return the least of those that are not negative, -1 for none."""
     return min((age for age in ages_ms if age >= 0), default=-1)
 
 
@@ -267,17 +267,17 @@ MSG: Final = _named(
 
 
 def chosen(displays: Mapping[str, Display], *names: str) -> tuple[Display, ...]:
-    """The displays of these attributes, in this order."""
+    """Return the displays of these attributes, in this order."""
     return tuple(displays[name] for name in names)
 
 
 def words(name: str) -> str:
-    """`inboundFailureReason` → `inbound failure reason`."""
+    """Return `inbound failure reason` for `inboundFailureReason`."""
     return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
 
 
 def shown(value: object) -> str:
-    """A value for people, by its type alone."""
+    """Return a value for people, by its type alone."""
     match value:
         case bool():
             return "yes" if value else "no"

@@ -79,7 +79,7 @@ class Tail:
         self._left = limits.TRACE_TAIL_RATE
 
     def room(self, now_ns: int) -> int:
-        """How many rows more are copied in this second."""
+        """Return how many rows more are copied in this second."""
         second = now_ns // SECOND_NS
         if second != self._second:
             self._second = second
@@ -94,7 +94,7 @@ class Tail:
         self._left -= len(rows)
 
     def look(self, after: int, most: int) -> TraceBatch:
-        """At most `most` rows behind mark `after`, the oldest first, and how many are not shown."""
+        """Return at most `most` rows behind mark `after`, the oldest first, and how many are not shown."""
         found = [(number, row) for number, row in self.rows if number > after]
         shown = found[:most]
         mark = shown[-1][0] if len(found) > len(shown) else self.number
@@ -124,11 +124,11 @@ class LiveTraces:
         return len(self._tails)
 
     def status(self) -> Status | None:
-        """What became of the rows until now; None where nothing is traced."""
+        """Return what became of the rows until now; None where nothing is traced."""
         return None if self.writer is None else self.writer.status()
 
     def look(self, wish: TraceFilter, after: int, most: int) -> TraceBatch | None:
-        """At most `most` rows of `wish` behind mark `after` (0: from now on), the oldest first.
+        """Return at most `most` rows of `wish` behind mark `after` (0: from now on), the oldest first.
 
         A wish that nobody has come back to for some seconds is forgotten with its rows. None when TRACE_TAILS
         other wishes are looked at already.
@@ -159,7 +159,7 @@ class LiveTraces:
     # -- the writer's thread ---------------------------------------------------------------------
 
     def offer(self, table: pa.Table) -> None:
-        """Copy the rows of one block to the tails that want them."""
+        """Copy the rows of one block to the tails whose filters they meet."""
         if not self._tails:
             return
         with self._lock:
@@ -176,7 +176,7 @@ class LiveTraces:
 
 
 def fitting(table: pa.Table, tail: Tail, most: int) -> tuple[list[Row], int]:
-    """The first `most` rows that fit, and how many do; those that were not examined count as fitting."""
+    """Return the first `most` rows that fit, and how many do; those that were not examined count as fitting."""
     # In the writer's thread pyarrow is loaded; whoever traces nothing never loads it.
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -210,14 +210,14 @@ def fitting(table: pa.Table, tail: Tail, most: int) -> tuple[list[Row], int]:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts instead of a dictionary's indices."""
+    """Return a column with its texts instead of a dictionary's indices."""
     import pyarrow as pa
 
     return column.cast(pa.string())
 
 
 def _both(mask: pa.ChunkedArray | None, more: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Rows that meet both conditions."""
+    """Return rows that meet both conditions."""
     import pyarrow.compute as pc
 
     return more if mask is None else pc.and_kleene(mask, more)

@@ -39,7 +39,7 @@ NOT_SENT: Final = (TRANSMIT_CONGESTION, CLIENT_NOT_CONNECTED, NO_LOCAL_DELIVERY)
 
 
 def by_direction(discards: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-    """Discards of a message VPN by reason: of messages on their way to a client, and of all others."""
+    """Return discards of a message VPN by reason: of messages on their way to a client, and of all others."""
     sent = {reason: count for reason, count in discards.items() if reason in NOT_SENT}
     return sent, {reason: count for reason, count in discards.items() if reason not in sent}
 
@@ -55,7 +55,7 @@ class _Meter:
         self._most = [0, 0, 0, 0]
 
     def sample(self, now_ns: int, found: VpnTotals) -> None:
-        """Note a sum."""
+        """Record a sum."""
         self.last = found
         # What went down with a connection had been counted as sent: that is no rate.
         self._most = [max(pair) for pair in zip(self._most, found[:4], strict=True)]
@@ -73,13 +73,13 @@ class VpnMeters:
         self._meters: dict[str, _Meter] = {}
 
     def totals(self, vpn: MessageVpn) -> VpnTotals:
-        """The counts of a message VPN: of now where few are connected, else about a second old."""
+        """Return the counts of a message VPN: of now where few are connected, else about a second old."""
         meter = self._meters.get(vpn.name)
         last = None if meter is None or meter.vpn is not vpn else meter.last
         return vpn.totals() if last is None or len(vpn.publishers) <= PORTION else last
 
     def rates(self, vpn: MessageVpn) -> BridgeRates:
-        """How fast messages go in and out."""
+        """Return the rates of messages in and out."""
         meter = self._meters.get(vpn.name)
         return NO_RATES if meter is None or meter.vpn is not vpn else meter.rates.bridge_rates()
 
@@ -100,7 +100,7 @@ class VpnMeters:
             await trio.lowlevel.checkpoint()
 
     async def keep(self) -> None:
-        """Do so about once a second, for ever."""
+        """Sample about once a second, for ever."""
         while True:
             await self.sample()
             await trio.sleep(SAMPLE_S)

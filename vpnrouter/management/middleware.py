@@ -76,7 +76,7 @@ class AuthMiddleware:
         await self._app(scope, receive, send)
 
     async def _with_body(self, request: Request, name: str, receive: Receive, send: Send) -> None:
-        """Handle a request with a body. Each user may have some of them at a time, so that other users get in."""
+        """Handle a request with a body. Each user may have a few of them at a time, so that other users get in."""
         if self._bodies[name] >= limits.BODIES_OF_A_USER:
             refusal = busy("Too many requests with a body at once; try again")
             await error_reply(request, refusal)(request.scope, receive, send)
@@ -91,7 +91,7 @@ class AuthMiddleware:
 
 
 def caller_of(connection: HTTPConnection) -> Caller:
-    """Who asks, as the gate noted it."""
+    """Return the caller, as the gate identified it."""
     return cast(Caller, connection.scope[_CALLER])
 
 
@@ -131,7 +131,7 @@ class BodyTimeout:
         return self._coming
 
     async def receive(self) -> Message:
-        """Give the next message of the request, as ASGI has it.
+        """Return the next message of the request, as ASGI has it.
 
         Raises RequestError when the body takes longer than BODY_S.
         """

@@ -81,7 +81,7 @@ class MsgVpnStatus:
 async def msg_vpns(
     request: Request, context: ContextDep, caller: CallerDep, query: ListQueryDep
 ) -> Response:
-    """The message VPNs that the user sees."""
+    """Return the message VPNs that the user sees."""
     keys = [(name,) for name in context.router.vpns if caller.sees(name)]
     links = partial(_links, root_of(request))
     return await query.reply(request, keys, partial(_row, context), links, MsgVpnStatus)
@@ -96,7 +96,7 @@ async def msg_vpns(
 async def msg_vpn(
     request: Request, context: ContextDep, name: MsgVpnDep, query: ObjectQueryDep
 ) -> Response:
-    """One message VPN."""
+    """Return one message VPN."""
     key = (name,)
     row = _row(context, key)
     if row is None:
@@ -105,7 +105,7 @@ async def msg_vpn(
 
 
 def status_of(context: ApiContext, msg_vpn: str) -> MsgVpnStatus | None:
-    """The state, counts and rates of one message VPN; None where there is none of that name."""
+    """Return the state, counts and rates of one message VPN; None where there is none of that name."""
     vpn = context.router.vpns.get(msg_vpn)
     if vpn is None:
         return None

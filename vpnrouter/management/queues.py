@@ -109,7 +109,7 @@ serve_clear_stats(
 
 
 def number_of(written: str) -> int:
-    """The id of a message in a path; raises RequestError for what is none."""
+    """Return the id of a message in a path; raises RequestError for what is none."""
     if not (written.isascii() and written.isdecimal() and len(written) <= 20):
         raise invalid(f"{unquote(written)} is no msgId")
     return int(written)
@@ -137,7 +137,7 @@ async def msgs(
     count: Annotated[int, Query(ge=1, le=limits.MANAGEMENT_PAGE_ROWS)] = 10,
     cursor: Annotated[str, Query(description="From `meta.paging`: the last msgId")] = "",
 ) -> Response:
-    """Messages of a queue, the oldest first. Nothing is taken out and nobody is kept from consuming."""
+    """Return messages of a queue, the oldest first. Nothing is taken out and nobody is kept from consuming."""
     if unknown := request.query_params.keys() - {"count", "cursor"}:
         # A queue may hold millions: there is no search over what stands on disk.
         raise invalid(f"there is no query parameter {min(unknown)}")
@@ -166,7 +166,7 @@ async def msgs(
 async def payload(
     source: QueuesDep, msg_vpn: MsgVpnDep, name: QueueDep, msg_id: MsgDep
 ) -> Response:
-    """What was published, byte for byte."""
+    """Return the payload as it was published."""
     found = source.payload(msg_vpn, name, msg_id)
     if found is None:
         raise not_found(f"msg {msg_id} in queue {name}")
@@ -257,7 +257,7 @@ async def start_replay(
     msg_vpn: MsgVpnDep,
     queue: QueueDep,
 ) -> Response:
-    """Give the queue once more what the replay log has, from `fromTime` (seconds since 1970, UTC) on.
+    """Replay to the queue what the replay log has, from `fromTime` (seconds since 1970, UTC) on.
 
     Or from behind the message `afterMsgId` (ours, an id of the log), or without both from the beginning.
     """
@@ -328,7 +328,7 @@ async def _put(
 
 
 def _ids(body: dict[str, list[object]]) -> list[int] | None:
-    """The messages named, None for all of them."""
+    """Return the ids of the requested messages, None for all messages."""
     written = body.get("msgIds")
     if written is None:
         return None

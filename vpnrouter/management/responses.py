@@ -65,14 +65,14 @@ _JSON_TYPES: Final[dict[object, dict[str, object]]] = {
 
 
 def camel(name: str) -> str:
-    """`last_rx_age_ms` → `lastRxAgeMs`."""
+    """Return `lastRxAgeMs` for `last_rx_age_ms`."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
 
 
 @cache
 def _columns(kind: type[DataclassInstance]) -> tuple[tuple[str, str], ...]:
-    """The plain attributes of a status class, snake and camel; lists of further objects are left out."""
+    """Return the plain attributes of a status class, snake and camel; lists of further objects are left out."""
     hints = get_type_hints(kind)
     return tuple(
         (field.name, camel(field.name))
@@ -82,17 +82,17 @@ def _columns(kind: type[DataclassInstance]) -> tuple[tuple[str, str], ...]:
 
 
 def row_of(status: DataclassInstance) -> Row:
-    """The row of one status object."""
+    """Return the row of one status object."""
     return {name: getattr(status, attribute) for attribute, name in _columns(type(status))}
 
 
 def names_of(kind: type[DataclassInstance]) -> tuple[str, ...]:
-    """The attribute names of a class of status objects, as a row has them."""
+    """Return the attribute names of a class of status objects, as a row has them."""
     return tuple(name for _, name in _columns(kind))
 
 
 def schema_of(kind: type[DataclassInstance]) -> dict[str, object]:
-    """The JSON schema of a row."""
+    """Return the JSON schema of a row."""
     hints = get_type_hints(kind)
     return {
         "type": "object",
@@ -105,17 +105,17 @@ Links = Mapping[str, str]
 
 
 def segment(*names: str) -> str:
-    """A path segment of a compound key: its parts encoded, joined by commas."""
+    """Return a path segment of a compound key: its parts encoded, joined by commas."""
     return ",".join(quote(name, safe="") for name in names)
 
 
 def root_of(request: Request) -> str:
-    """Scheme and host as the client wrote them."""
+    """Return scheme and host as the client wrote them."""
     return str(request.base_url).rstrip("/")
 
 
 def object_reply(request: Request, row: Row, links: Links) -> Response:
-    """One object."""
+    """Return one object."""
     return _reply(200, {"data": row, "links": links, "meta": _meta(request, 200)})
 
 
@@ -126,7 +126,7 @@ def list_reply(
     count: int,
     cursor: str | None = None,
 ) -> Response:
-    """One page of objects; `count` is how many there are in all pages."""
+    """Return one page of objects; `count` is how many there are in all pages."""
     meta = _meta(request, 200) | {"count": count}
     if cursor is not None:
         following = request.url.include_query_params(cursor=cursor)
@@ -137,18 +137,18 @@ def list_reply(
 def rows_reply(
     request: Request, rows: Sequence[Mapping[str, object]], more: Mapping[str, object]
 ) -> Response:
-    """Rows that have no links, with what `more` says of them in `meta`."""
+    """Return rows that have no links, with what `more` says of them in `meta`."""
     meta = _meta(request, 200) | {"count": len(rows)} | dict(more)
     return _reply(200, {"data": list(rows), "links": [], "meta": meta})
 
 
 def done_reply(request: Request) -> Response:
-    """The reply to a deletion, which has no data."""
+    """Return the reply to a deletion, which has no data."""
     return _reply(200, {"meta": _meta(request, 200)})
 
 
 def long_reply(request: Request, row: Row) -> Response:
-    """One object that is large, without links. To be called in a thread: it leaves others their turn."""
+    """Return one object that is large, without links. To be called in a thread: it leaves others their turn."""
     body = {"data": row, "links": {}, "meta": _meta(request, 200)}
     # The encoder that is written in C would hold the interpreter until it is through.
     text = "".join(json.JSONEncoder(separators=(",", ":")).iterencode(body))
@@ -158,7 +158,7 @@ def long_reply(request: Request, row: Row) -> Response:
 def error_reply(
     request: Request, error: RequestError, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The reply that says why a request is refused or failed."""
+    """Return the reply that says why a request is refused or failed."""
     meta = _meta(request, error.http_status)
     meta["error"] = {"code": error.code, "description": str(error), "status": error.status}
     return _reply(error.http_status, {"meta": meta}, headers)
@@ -187,7 +187,7 @@ class Order(NamedTuple):
 
 
 def parse_sort(text: str, known: Collection[str]) -> tuple[Order, ...]:
-    """The attributes of a `sort`. Raises RequestError for an unknown attribute, or one that is there twice."""
+    """Return the attributes of a `sort`. Raises RequestError for an unknown attribute, or one that is there twice."""
     if not text:
         return ()
     parts = text.split(",")
@@ -204,7 +204,7 @@ def parse_sort(text: str, known: Collection[str]) -> tuple[Order, ...]:
 
 
 def sort_key(value: object, order: Order) -> object:
-    """The key that a value is compared by, which JSON can hold. Raises RequestError for a value without order."""
+    """Return the key by which a value is compared, for JSON. Raises RequestError for a value without order."""
     if isinstance(value, (bool, int)):
         return -int(value) if order.descending else int(value)
     if isinstance(value, str):
@@ -230,7 +230,7 @@ class Condition(NamedTuple):
 
 
 def parse_where(text: str, known: Collection[str]) -> tuple[Condition, ...]:
-    """The conditions of a `where`; raises RequestError for what is none or names no known attribute."""
+    """Return the conditions of a `where`; raises RequestError for what is none or names no known attribute."""
     if not text:
         return ()
     parts = text.split(",")
@@ -249,7 +249,7 @@ def parse_where(text: str, known: Collection[str]) -> tuple[Condition, ...]:
 
 
 def meets(row: Row, conditions: tuple[Condition, ...]) -> bool:
-    """Whether the row meets all conditions; raises RequestError for a value of the wrong kind."""
+    """Return whether the row meets all conditions; raises RequestError for a value of the wrong kind."""
     return all(_holds(row[condition.name], condition) for condition in conditions)
 
 
@@ -286,7 +286,7 @@ def _holds_of_number(actual: int, condition: Condition) -> bool:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether `pattern`, in which `*` stands for any characters, is the whole of `text`."""
+    """Return whether `pattern`, in which `*` stands for any characters, is the whole of `text`."""
     first, *rest = pattern.split("*")
     if not rest:
         return pattern == text
@@ -328,7 +328,7 @@ async def page_of(
     cursor: str,
     conditions: tuple[Condition, ...],
 ) -> Page:
-    """At most `most` rows after `cursor` ("" for the first page) that meet the conditions.
+    """Return at most `most` rows after `cursor` ("" for the first page) that meet the conditions.
 
     `row` gives None for an object that is gone meanwhile. Raises RequestError for a cursor that is
     none.
@@ -366,7 +366,7 @@ async def sorted_page(
     conditions: tuple[Condition, ...],
     order: tuple[Order, ...],
 ) -> Page:
-    """A page sorted by attributes, then by names: at most `most` rows that come after `cursor` in this order.
+    """Return a page sorted by attributes, then by names: at most `most` rows that come after `cursor` in this order.
 
     All objects are looked at, and only those of the page are kept. An object whose value changes between two pages
     may come twice, or not at all. Raises RequestError for a cursor of another order.
@@ -417,12 +417,12 @@ def _place_of(cursor: str, attributes: int) -> Any:  # noqa: ANN401 - it comes f
 
 
 def cursor_of(key: Sequence[object]) -> str:
-    """The cursor behind the object of this key."""
+    """Return the cursor behind the object of this key."""
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode("ascii")
 
 
 def key_of(cursor: str) -> Key:
-    """The key that a cursor names; raises RequestError for what is no cursor."""
+    """Return the key in a cursor. Raises RequestError for what is no cursor."""
     names = _decoded(cursor)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise invalid("cursor: not one that this API gave")
@@ -438,7 +438,7 @@ def _decoded(cursor: str) -> object:
 
 
 def parse_select(text: str, known: Collection[str]) -> frozenset[str] | None:
-    """The names selected, None for all; raises RequestError for a pattern that fits no attribute."""
+    """Return the names selected, None for all; raises RequestError for a pattern that fits no attribute."""
     if not text:
         return None
     patterns = text.split(",")
@@ -465,7 +465,7 @@ async def nested_page(
     conditions: tuple[Condition, ...],
     total: int,
 ) -> Page:
-    """At most `most` rows after `cursor` ("" for the first page) that meet the conditions.
+    """Return at most `most` rows after `cursor` ("" for the first page) that meet the conditions.
 
     `groups` are in order; `opened` gives what is in one of them, in order, by keys that are that of the group
     and one name more. `total` is how many rows there are where there are no conditions. Raises RequestError for a
@@ -511,7 +511,7 @@ class ObjectQuery:
     def reply(
         self, request: Request, row: Row, links: Links, kind: type[DataclassInstance]
     ) -> Response:
-        """The object, as far as it is selected."""
+        """Return the object, as far as it is selected."""
         known = names_of(kind)
         return object_reply(request, _cut(row, parse_select(self.select, known)), links)
 
@@ -534,7 +534,7 @@ class ListQuery:
         links: Callable[[Key], Links],
         kind: type[DataclassInstance],
     ) -> Response:
-        """One page of the objects of these keys; `row` gives None for one that is gone."""
+        """Return one page of the objects of these keys; `row` gives None for one that is gone."""
         known = names_of(kind)
         selected = parse_select(self.select, known)
         conditions = parse_where(self.where, known)
@@ -554,7 +554,7 @@ class ListQuery:
         links: Callable[[Key], Links],
         kind: type[DataclassInstance],
     ) -> Response:
-        """Answer a page of objects that stand inside other objects, by names alone; see `nested_page`."""
+        """Answer with a page of objects inside other objects, by names alone (`nested_page`)."""
         if self.sort:
             raise invalid("sort: these are given in the order of their names")
         known = names_of(kind)

@@ -70,7 +70,7 @@ EditorDep = Annotated[ConfigEditor, Depends(_editor)]
 
 @ours.get("", summary="Get the configuration", responses=_MANY, response_model=None)
 async def get_config(request: Request, _: AdministratorDep, editor: EditorDep) -> Response:
-    """The document in force, its digest, what of it lies over the file, and where each part is written."""
+    """Return the document in force, its digest, what of it lies over the file, and where each part is written."""
     # All at one moment; what is shown of it afterwards does not change any more.
     document, overlay, places = editor.document(), editor.overlay(), editor.positions()
     file, overlay_file = editor.files()
@@ -95,7 +95,7 @@ async def get_config(request: Request, _: AdministratorDep, editor: EditorDep) -
 
 @ours.post("/examine", summary="Examine a configuration", responses=_MANY, response_model=None)
 async def examine(request: Request, _: AdministratorDep, editor: EditorDep) -> Response:
-    """What it would take to put `document` into force: problems, or changes and what each does."""
+    """Return what a change to `document` would do: problems, or changes with the effect of each."""
     body = await _body(request, {"document": dict})
     found = await editor.examine(body["document"])
     row: Row = {
@@ -177,7 +177,7 @@ _reading: Final[set[object]] = set()
 
 
 async def _body(request: Request, known: dict[str, type]) -> dict[str, Any]:
-    """The object in the body; the first of `known` must be in it. Raises RequestError.
+    """Return the object in the body; the first of `known` must be in it. Raises RequestError.
 
     It has to be declared as JSON: see `management.config.editing.body_of`.
     """
@@ -217,7 +217,7 @@ async def _bytes(request: Request) -> bytes:
 
 
 def _parsed(written: bytes) -> dict[str, Any]:
-    """As `json.loads`, which would hold the interpreter until it is through, and stricter."""
+    """Parse JSON more strictly than `json.loads`, which would also hold the interpreter until it is through."""
     decoder = json.JSONDecoder(
         object_pairs_hook=_once, parse_int=_integer, parse_constant=_no_constant
     )

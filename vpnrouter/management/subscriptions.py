@@ -49,7 +49,7 @@ async def all_subscriptions(
     caller: CallerDep,
     query: ListQueryDep,
 ) -> Response:
-    """The subscriptions of clients, bridges of other routers, queues and topic endpoints that the user sees."""
+    """Return the subscriptions of clients, bridges of other routers, queues and topic endpoints that the user sees."""
     msg_vpns = [name for name in sorted(context.router.vpns) if caller.sees(name)]
     return await _page(request, source, msg_vpns, query)
 
@@ -63,7 +63,7 @@ async def all_subscriptions(
 async def msg_vpn_subscriptions(
     request: Request, source: ClientsDep, msg_vpn: MsgVpnDep, query: ListQueryDep
 ) -> Response:
-    """The subscriptions in one message VPN: of clients, bridges, queues and topic endpoints."""
+    """Return the subscriptions in one message VPN: of clients, bridges, queues and topic endpoints."""
     return await _page(request, source, [msg_vpn], query)
 
 
@@ -85,7 +85,7 @@ async def matches(
     where: Annotated[str, Query(description="Conditions separated by commas")] = "",
     select: Annotated[str, Query(description="Names of the attributes to give")] = "",
 ) -> Response:
-    """The subscriptions by which somebody is sent, or keeps, a message that is published to `topic` now.
+    """Return the subscriptions by which somebody is sent, or keeps, a message that is published to `topic` now.
 
     Of a shared subscription all members that may be chosen; at most 1,000 by holder and name. Selectors, no-local
     and the way that a message has come decide for each message.
@@ -135,7 +135,7 @@ def _key(status: SubscriptionStatus) -> Key:
 
 
 def _links(root: str, key: Key) -> Links:
-    """A subscription has no path of its own but a client's; of others, the holder is linked to."""
+    """Return the links of a subscription: its own path if a client holds it, else the path of its holder."""
     msg_vpn, holder, name, topic = key
     collection = _COLLECTIONS.get(holder, "topicEndpoints")
     uri = f"{root}{MONITOR}/msgVpns/{segment(msg_vpn)}/{collection}/{segment(name)}"

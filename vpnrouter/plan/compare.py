@@ -41,7 +41,7 @@ class RouterPlan:
         return not self.changes and not self.restart
 
     def as_dict(self) -> dict[str, Any]:
-        """The plan as plain data for JSON."""
+        """Return the plan as plain data for JSON."""
         return {
             "router": self.name,
             "digest": self.digest,
@@ -58,7 +58,7 @@ _ROUTER: Final = "router"
 
 
 def compare(asked: PlannedRouter, api: ManagementClient, *, prune: bool) -> RouterPlan:
-    """What `asked` would change at the router that `api` leads to; nothing changes.
+    """Return what `asked` would change at the router that `api` leads to; nothing changes.
 
     Raises OperationError where it does not answer, refuses, or is another router.
     """
@@ -110,7 +110,7 @@ def _errors(examined: Row) -> list[str]:
 
 
 def _with_name(asked: Plain, current: Plain) -> Plain:
-    """Without `router` where nothing but the name is said of it."""
+    """Return the document without `router` where that has nothing but the name."""
     written = asked.get(_ROUTER)
     if written is None:
         return asked
@@ -118,7 +118,7 @@ def _with_name(asked: Plain, current: Plain) -> Plain:
 
 
 def _to_be_up(asked: PlannedRouter, standing: RouterState) -> list[tuple[str, str]]:
-    """Enabled bridges that are up now or do not exist yet: one that is down already proves nothing."""
+    """Return the enabled bridges that are up now or do not exist yet: one that is down already proves nothing."""
     there = {(row["msgVpnName"], row["bridgeName"]) for row in standing.bridges}
     found = []
     for vpn_name, vpn in asked.loaded.config.msg_vpns.items():
@@ -133,5 +133,5 @@ def _to_be_up(asked: PlannedRouter, standing: RouterState) -> list[tuple[str, st
 def compare_all(
     routers: Sequence[PlannedRouter], apis: Mapping[str, ManagementClient], *, prune: bool
 ) -> list[RouterPlan]:
-    """The plans of all routers of a mesh file, in its order."""
+    """Return the plans of all routers of a mesh file, in its order."""
     return [compare(asked, apis[asked.name], prune=prune) for asked in routers]

@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
 
 def wanted(current: Plain, asked: Plain, *, prune: bool, kept: Iterable[str] = ()) -> Plain:
-    """What a router shall be: `asked` over `current`, whole blocks at the top.
+    """Return the configuration that a router is to have: `asked` over `current`, whole blocks at the top.
 
     Blocks that `asked` does not have, and those in `kept`, stay as they are. So do message VPNs that it does
     not name, unless `prune`.
@@ -55,13 +55,13 @@ def wanted(current: Plain, asked: Plain, *, prune: bool, kept: Iterable[str] = (
 
 
 def unnamed(current: Plain, asked: Plain) -> list[str]:
-    """Message VPNs of a router that a mesh file says nothing of."""
+    """Return the message VPNs of a router that a mesh file leaves out."""
     named = asked.get(MSG_VPNS) or {}
     return [name for name in current.get(MSG_VPNS) or {} if name not in named]
 
 
 def steps(current: Plain, goal: Plain) -> list[Step]:
-    """The documents on the way from `current` to `goal`; those that change nothing are left out."""
+    """Return the documents on the way from `current` to `goal`; those that change nothing are left out."""
     if current == goal:
         return []
     grown = _grown(current, goal)
@@ -95,7 +95,7 @@ def _grown(current: Plain, goal: Plain) -> Plain:
 
 
 def _grown_vpn(have: Plain, want: Plain) -> Plain:
-    """A message VPN with its old bridges and all its other objects, old and new."""
+    """Return a message VPN with its old bridges and all its other objects, old and new."""
     have, want = have or {}, want or {}
     grown = {**deepcopy(have), **deepcopy({k: v for k, v in want.items() if k != BRIDGES})}
     for key in OBJECTS:
@@ -123,7 +123,7 @@ def _listed(document: Plain) -> list[Mapping[str, Plain]]:
 
 
 def _union(first: list[Mapping[str, Plain]], second: list[Mapping[str, Plain]]) -> Plain:
-    """The listeners of `first`, then those of `second` at other addresses."""
+    """Return the listeners of `first`, then those of `second` at other addresses."""
     taken = {_address(listener) for listener in first}
     return deepcopy([*first, *(each for each in second if _address(each) not in taken)])
 

@@ -30,7 +30,7 @@ class Outcome:
     stuck: dict[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The outcome as plain data for JSON."""
+        """Return the outcome as plain data for JSON."""
         return {
             "applied": not self.failure,
             "done": [{"router": router, "step": step} for router, step in self.done],
@@ -112,7 +112,7 @@ class PlanExecution:
             self._sleep(LOOK_S)
 
     def _down(self, router: str, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-        """Those of the bridges that are not up, and why."""
+        """Return the bridges that are not up, and why."""
         found = dict.fromkeys(wanted, "it is not there")
         for row in self._apis[router].bridges():
             place = (row["msgVpnName"], row["bridgeName"])

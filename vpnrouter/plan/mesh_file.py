@@ -158,7 +158,7 @@ def _planned(
 
 
 def _is_elsewhere(found: Problem, routers: list[PlannedRouter]) -> bool:
-    """Whether a warning or note is about a block that the file leaves to the router."""
+    """Return whether a warning or note is about a block that the file leaves to the router."""
     block = found.message.partition(":")[0].partition(".")[0]
     return found.severity != "error" and any(
         found.position == asked.loaded.positions.value_at(()) and block not in asked.document
@@ -174,7 +174,7 @@ def _node(document: Document, *path: str) -> Node:
 
 
 def _named(document: Document, name: str) -> Document:
-    """With `router: {name}` where it is left out."""
+    """Return the document with `router: {name}` where it is left out."""
     written = document.data.get(_ROUTER)
     if isinstance(written, dict) and "name" in written:
         return document

@@ -28,13 +28,13 @@ class RouterState:
     queues: Sequence[Row] = ()
 
     def connections(self, msg_vpn: str) -> int:
-        """Clients that are connected to a message VPN."""
+        """Return clients that are connected to a message VPN."""
         return sum(
             row["msgVpnConnections"] for row in self.msg_vpns if row["msgVpnName"] == msg_vpn
         )
 
     def spooled(self, msg_vpn: str, queue: str | None = None) -> int:
-        """Messages in a queue, or in all of a message VPN."""
+        """Return messages in a queue, or in all of a message VPN."""
         return sum(
             row["msgCount"]
             for row in self.queues
@@ -42,7 +42,7 @@ class RouterState:
         )
 
     def is_up(self, msg_vpn: str, bridge: str) -> bool:
-        """Whether a bridge is up."""
+        """Return whether a bridge is up."""
         return any(
             is_up(row)
             for row in self.bridges
@@ -51,12 +51,12 @@ class RouterState:
 
 
 def is_up(row: Row) -> bool:
-    """True when the bridge of a row is logged in. A stalled one is, and has as much to lose."""
+    """Return whether the bridge of a row is logged in. A stalled one is, and has as much to lose."""
     return row["health"] in LOGGED_IN
 
 
 def effect_name(effect: Effect) -> str:
-    """An effect as rows have it: `next-login`."""
+    """Return an effect as rows have it: `next-login`."""
     return effect.name.lower().replace("_", "-")
 
 
@@ -66,7 +66,7 @@ _MEMBER: Final = 4
 
 
 def risks_of(changes: Iterable[Row], standing: RouterState) -> list[Risk]:
-    """The risks of `changes` (rows `path`, a list, `text` and `effect` of the examine call), each told once."""
+    """Return the risks of `changes` (rows `path`, a list, `text` and `effect` of the examine call), each once."""
     found = [risk for change in changes for risk in _risks(change, standing)]
     return list(dict.fromkeys(found))
 

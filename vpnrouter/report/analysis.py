@@ -60,7 +60,7 @@ from vpnrouter.units import SECOND_NS
 def find_trouble(
     digests: Mapping[str, DataFrame], edges: Rows, links: Rows, clocks: Rows, stretch_ns: int
 ) -> list[Finding]:
-    """All findings about traffic, worst first, at most REPORT_FINDINGS of a kind.
+    """Return all findings about traffic, worst first, at most REPORT_FINDINGS of a kind.
 
     Reads the digests places, paths, uses, losses, doubles, states and endpoints. `edges`, `links` and `clocks` are rows
     of EDGES, LINKS and CLOCKS; `stretch_ns` is the length of the digests' stretches. Six Spark jobs, and one more each
@@ -113,7 +113,7 @@ def _rows(frame: DataFrame) -> Rows:
 def find_subscriptions(
     digests: Mapping[str, DataFrame], edges: Rows, span: tuple[int, int]
 ) -> list[Finding]:
-    """Findings of the kinds never_matched, covered, overlapping, not_examined, over_broad, wasted_crossing.
+    """Return findings of the kinds never_matched, covered, overlapping, not_examined, over_broad, wasted_crossing.
 
     `digests` has STATES, USES and PLACES, `edges` are rows of EDGES, `span` is the first and last time observed
     (nanoseconds since 1970). docs/report-subscriptions.md defines the findings.
@@ -138,7 +138,7 @@ def find_subscriptions(
 
 
 def _crossing(subscriptions: DataFrame, uses: DataFrame, edges: Rows) -> list[Finding]:
-    """Findings about what crosses bridges without a receiver."""
+    """Return findings about what crosses bridges without a receiver."""
     if not edges:
         return []
     crossed = crossings(uses).persist(StorageLevel.MEMORY_AND_DISK)
@@ -155,7 +155,7 @@ def _crossing(subscriptions: DataFrame, uses: DataFrame, edges: Rows) -> list[Fi
 def _held_by_bridges(
     subscriptions: DataFrame, edges: Rows, worst: Iterable[Crossing]
 ) -> dict[Edge, list[tuple[str, str]]]:
-    """The subscriptions that these bridges hold, or held last."""
+    """Return the subscriptions that these bridges hold, or held last."""
     wanted = {crossing.edge.client for crossing in worst}
     known = by_client(edges)
     rows: Rows = (
@@ -262,7 +262,7 @@ def _seconds(span: tuple[int, int]) -> float:
 
 
 def _span(nodes: Rows) -> tuple[int, int]:
-    """First and last time that any message VPN was seen; (0, 0) when none was."""
+    """Return the first and the last time of any message VPN; (0, 0) without any."""
     seen = [row for row in nodes if row["first_ns"] is not None]
     if not seen:
         return 0, 0

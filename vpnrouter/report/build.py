@@ -99,8 +99,8 @@ def build_report(request: ReportRequest, progress: Progress | None = None) -> Su
 def spark_for(
     request: ReportRequest, inventory: Inventory, progress: Progress, *, lasting: bool = False
 ) -> Iterator[SparkSession]:
-    """A session for an inventory. Java's log stays in the output if Spark fails. `lasting` is for a session that runs
-    on: it starts slower and works faster.
+    """Start a session for an inventory. Java's log stays in the output if Spark fails. `lasting` is for a session that
+    runs on: it starts slower and works faster.
 
     Raises:
         OperationError: the output cannot be written, or Spark failed.
@@ -190,7 +190,7 @@ def _analysed(
 
 
 def _inventory_before(request: ReportRequest) -> Inventory | None:
-    """The inventory of the time to compare with, if one is requested.
+    """Return the inventory of the time to compare with, if one is requested.
 
     Raises:
         OperationError: there is no readable trace file of that time.
@@ -221,6 +221,6 @@ def require_rows(inventory: Inventory) -> None:
 
 
 def partitions_for(inventory: Inventory) -> int:
-    """Partitions of the one grouping that moves rows: one per million rows, within bounds."""
+    """Return the number of partitions of the one grouping that moves rows: one per million rows, within bounds."""
     wanted = inventory.rows // _ROWS_PER_PARTITION
     return max(REPORT_SHUFFLE_PARTITIONS, min(wanted, REPORT_SHUFFLE_PARTITIONS_MOST))

@@ -61,7 +61,7 @@ _PLACE: Final = ("kind", "router", "vpn", "who", "peer_router", "peer_vpn")
 
 
 def message_places(traces: DataFrame, late_s: int) -> DataFrame:
-    """A stream of TRACES rows in; one row a message and place out, when its window is `late_s` seconds past.
+    """Return a stream of one row for each message and place, when its window is `late_s` seconds past, from TRACES.
 
     Columns: `message`, `kind` (bridge, deliver, enqueue), `router`, `vpn`, `who`, the peer of a bridge,
     `trace_id`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
@@ -101,7 +101,7 @@ def message_places(traces: DataFrame, late_s: int) -> DataFrame:
 
 
 def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
-    """Rows of `message_places` in, HOPS out."""
+    """Return HOPS from rows of `message_places`."""
     crossed = met.where(
         (F.col("kind") == "bridge") & F.col("sent_ns").isNotNull() & F.col("came_ns").isNotNull()
     )
@@ -121,7 +121,7 @@ def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
 
 
 def doubles(met: DataFrame) -> DataFrame:
-    """Rows of `message_places` in, DOUBLES out, of all kinds."""
+    """Return DOUBLES of all kinds from rows of `message_places`."""
     again = (
         met.where(F.col("copies") > 1)
         .groupBy("kind", "router", "vpn", "who")
@@ -185,12 +185,12 @@ class DigestStore:
             ) from error
 
     def taken(self, stream: str) -> int:
-        """The last batch of a stream that was added, -1 if none."""
+        """Return the last batch of a stream that was added, -1 if none."""
         with self._lock:
             return int(self._manifest["batches"].get(stream, -1))
 
     def add(self, stream: str, batch: int, tables: Mapping[str, pa.Table]) -> bool:
-        """Add what a batch gave, tables by the name of their digest; False when it was there already.
+        """Add the tables of a batch, by the name of their digest. Return False when it was there already.
 
         Raises:
             OperationError: the files cannot be written; then nothing was added.
@@ -209,7 +209,7 @@ class DigestStore:
             return True
 
     def files(self, name: str) -> list[Path]:
-        """The files of a digest, oldest first."""
+        """Return the files of a digest, oldest first."""
         with self._lock:
             return [self._folder / one for one in self._manifest["files"].get(name, [])]
 
@@ -290,7 +290,7 @@ _FILES = StructType(
 
 
 def files_of(spark: SparkSession, roots: Sequence[Path]) -> DataFrame:
-    """The files under `roots` and those that will come: a column `path`, as URIs, sound or not.
+    """Return the files under `roots` and those that will come: a column `path`, as URIs, sound or not.
 
     Raises:
         OperationError: a root is no directory.
@@ -301,7 +301,7 @@ def files_of(spark: SparkSession, roots: Sequence[Path]) -> DataFrame:
 
 
 def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFrame:
-    """The rows of all trace files under `roots` and of those that will come, from `span.since_ns` on.
+    """Return the rows of all trace files under `roots` and of those that will come, from `span.since_ns` on.
 
     Columns of TRACE_FILE. Files whose contents cannot be read are passed over: who takes the batches names them.
 
@@ -347,7 +347,7 @@ def _together(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def router_of(path: Column) -> Column:
-    """The router in the path of a file, which Spark gives as a URI of an escaped name."""
+    """Return the router in the path of a file, which Spark gives as a URI of an escaped name."""
     escaped = F.regexp_extract(path, "/router=([^/]+)/[^/]+$", 1)
     return _decoded(_decoded(escaped))
 
@@ -460,12 +460,12 @@ class DigestWriter:
             self._on_batch(Inventory(files=(), set_aside=()))
 
     def clocks(self) -> Rows:
-        """What the clocks show up to now: rows of CLOCKS."""
+        """Return rows of CLOCKS up to now."""
         found: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
         return clock_offsets(found, self._hosts())
 
     def frame(self, name: str) -> DataFrame:
-        """A digest up to now."""
+        """Return a digest up to now."""
         files = self._store.files(name)
         if not files:
             # As an Arrow table, Spark takes it without a Python process of its own.
@@ -552,7 +552,7 @@ class Follower:
             return self._inventory.hosts()
 
     def _require_both(self, store: DigestStore) -> None:
-        """A stream's checkpoint and its digests say together what has been read: one alone would skip files."""
+        """Refuse a stream's checkpoint without its digests, or these without it: one alone would skip files."""
         folder = self._request.output / CHECKPOINTS
         for name in (ROWS, MESSAGES):
             taken = store.taken(name) >= 0
@@ -645,7 +645,7 @@ class Follower:
 
 
 def _width_for(places: DataFrame) -> int:
-    """The length of the report's stretches: a multiple of the digests' stretches."""
+    """Return the length of the report's stretches: a multiple of the digests' stretches."""
     ends = places.agg(F.min("first_ns"), F.max("last_ns")).first()
     if ends is None or ends[0] is None:
         return WIDTH_NS

@@ -50,14 +50,14 @@ class Span:
     until_ns: int | None = None
 
     def days(self) -> tuple[str | None, str | None]:
-        """The first and the last UTC date that has times of the span, "YYYY-MM-DD"; None: no bound."""
+        """Return the first and the last UTC date that has times of the span, "YYYY-MM-DD"; None: no bound."""
         first = None if self.since_ns is None else _date(self.since_ns)
         last = None if self.until_ns is None else _date(self.until_ns - 1)
         return first, last
 
 
 def parse_time(text: str, now_ns: int) -> int:
-    """A point of time, in nanoseconds since 1970: a date, a date and time (ISO 8601, UTC unless it says
+    """Return a point of time, in nanoseconds since 1970: a date, a date and time (ISO 8601, UTC unless it says
     otherwise), or a duration before `now_ns`.
 
     Raises:
@@ -78,7 +78,7 @@ def parse_time(text: str, now_ns: int) -> int:
 
 
 def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
-    """The span between two times as `parse_time` reads them; None leaves an end open.
+    """Return the span between two times as `parse_time` reads them; None leaves an end open.
 
     Raises:
         OperationError: a time is not one, or nothing lies between them.
@@ -91,7 +91,7 @@ def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:
 
 
 def parse_range(text: str, now_ns: int) -> Span:
-    """A span written as "SINCE..UNTIL"; an end that is left away is open, but not both.
+    """Return a span written as "SINCE..UNTIL"; an end that is left away is open, but not both.
 
     Raises:
         OperationError: it has another form, or nothing lies between.
@@ -164,7 +164,7 @@ class Inventory:
         return sum(file.size_bytes for file in self.files)
 
     def times(self) -> tuple[int | None, int | None]:
-        """The first and last time of a row; None if a footer lacks them."""
+        """Return the first and last time of a row; None if a footer lacks them."""
         firsts = [file.first_ns for file in self.files if file.first_ns is not None]
         lasts = [file.last_ns for file in self.files if file.last_ns is not None]
         if len(firsts) < len(self.files) or len(lasts) < len(self.files):
@@ -172,7 +172,7 @@ class Inventory:
         return min(firsts, default=None), max(lasts, default=None)
 
     def without(self, path: Path, reason: str) -> Inventory:
-        """A copy of the inventory with the file `path` moved to those set aside."""
+        """Return a copy of the inventory with the file `path` moved to those set aside."""
         return replace(
             self,
             files=tuple(file for file in self.files if file.path != path),
@@ -181,7 +181,7 @@ class Inventory:
         )
 
     def without_any(self, aside: Iterable[SetAside]) -> Inventory:
-        """A copy of the inventory with these files moved to those set aside, unless they are there."""
+        """Return a copy of the inventory with these files moved to those set aside, unless they are there."""
         known = {one.path for one in self.set_aside}
         found = self
         for one in aside:
@@ -190,13 +190,13 @@ class Inventory:
         return found
 
     def always(self) -> frozenset[str]:
-        """The events that every router recorded of every message, by what all files say."""
+        """Return the events that every router recorded of every message, by what all files say."""
         if not self.files:
             return frozenset()
         return frozenset.intersection(*(file.always for file in self.files))
 
     def hosts(self) -> dict[str, frozenset[str]]:
-        """The machines that each router's files were written on. A router is left out if one of them names none."""
+        """Return the machines of each router's files. A router is left out if one of its files names none."""
         found: dict[str, set[str]] = {}
         for file in self.files:
             if file.router is not None:
@@ -204,7 +204,7 @@ class Inventory:
         return {router: frozenset(hosts) for router, hosts in found.items() if "" not in hosts}
 
     def sampling(self) -> dict[str, float]:
-        """The sampling rate of each router all of whose files state one and the same."""
+        """Return the sampling rate of each router all of whose files state one and the same."""
         rates: dict[str, set[float | None]] = {}
         for file in self.files:
             if file.router is not None:
@@ -220,7 +220,7 @@ class Inventory:
 def take_inventory(
     roots: Sequence[Path], *, leave_out: Path | None = None, span: Span | None = None
 ) -> Inventory:
-    """Look at every trace file under `roots` (directories or single files), but none under
+    """Read the footer of every trace file under `roots` (directories or single files), but of none under
     `leave_out`. Files that lie outside `span` with all their rows are not among those to read.
 
     Raises:
@@ -230,7 +230,7 @@ def take_inventory(
 
 
 def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
-    """Look at the trace files given, as `take_inventory` does.
+    """Read the footers of these trace files, as `take_inventory` does.
 
     Raises:
         OperationError: a file is of a newer trace format.
@@ -265,7 +265,7 @@ class _NewerFormatError(Exception):
 
 
 def _look_at(path: Path) -> TraceFile | SetAside:
-    """The file by its footer."""
+    """Return the file by its footer."""
     try:
         footer = pq.read_metadata(path)
         size_bytes = path.stat().st_size
@@ -310,7 +310,7 @@ def _look_at(path: Path) -> TraceFile | SetAside:
 
 
 def _times(footer: pq.FileMetaData) -> tuple[int | None, int | None]:
-    """The least and the greatest `ts_ns`, where all row groups say so."""
+    """Return the least and the greatest `ts_ns`, where all row groups say so."""
     at = footer.schema.names.index("ts_ns")
     groups = [
         footer.row_group(number).column(at).statistics for number in range(footer.num_row_groups)

@@ -137,7 +137,7 @@ def summary_of(
     *,
     paged: bool = True,
 ) -> Summary:
-    """The figures of an analysis of an inventory that took `seconds`; the report goes to `output`.
+    """Return the figures of an analysis of an inventory that took `seconds`; the report goes to `output`.
 
     `paged`: a page is among its files.
     """
@@ -236,7 +236,7 @@ def write_report(
 
 
 def contents_of(analysis: Analysis) -> Contents:
-    """The page's contents from an analysis."""
+    """Return the page's contents from an analysis."""
     known = {one.name for one in fields(Contents)}
     return Contents(
         **{name: rows for name, rows in analysis.tables.items() if name in known},

@@ -53,17 +53,17 @@ EDGE: Final = Edge._fields
 
 
 def edge_named(row: Mapping[str, Any]) -> Edge:
-    """The edge of a row that has the columns EDGE."""
+    """Return the edge of a row that has the columns EDGE."""
     return Edge._make((*(row[name] for name in EDGE[:4]), row["bridge"] or ""))
 
 
 def struct(**fields: DataType) -> StructType:
-    """Columns, all of which may be null, in the order given."""
+    """Return nullable columns of a schema, in the same order."""
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
 def _named(names: str, kind: DataType) -> dict[str, DataType]:
-    """Columns of one type, from their names with spaces between."""
+    """Return columns of one type, from their names with spaces between."""
     return dict.fromkeys(names.split(), kind)
 
 
@@ -233,7 +233,7 @@ kind gives. `detail` is a sentence for people. What does not apply is null.
 
 
 def conform(frame: DataFrame, schema: StructType) -> DataFrame:
-    """`frame` with exactly the columns of `schema`, in its order and with its types."""
+    """Return `frame` with exactly the columns of `schema`, in its order and with its types."""
     return frame.select(*(F.col(field.name).cast(field.dataType) for field in schema.fields))
 
 
@@ -271,7 +271,7 @@ class Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors, then warnings, then the rest; within these by kind, then by messages, then by place."""
+    """Return errors, then warnings, then the rest; within these by kind, then by messages, then by place."""
     return sorted(
         findings,
         key=lambda one: (
@@ -285,5 +285,5 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def rows_of(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """The findings as rows of FINDINGS."""
+    """Return the findings as rows of FINDINGS."""
     return [asdict(one) for one in findings]

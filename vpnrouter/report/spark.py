@@ -59,7 +59,7 @@ class Java:
 
 
 def version_of(banner: str) -> int | None:
-    """The feature release in what `java -version` prints: 8 for "1.8.0_402", 17 for "17.0.15",
+    """Return the feature release in what `java -version` prints: 8 for "1.8.0_402", 17 for "17.0.15",
     None if absent.
     """
     found = _VERSION.search(banner)
@@ -94,7 +94,7 @@ def probe(executable: Path, origin: str) -> Java | None:
 
 
 def find_java(environ: Mapping[str, str] | None = None, *, bundled_only: bool = False) -> Java:
-    """The first runtime of version 17 or later, by the order in the module's docstring.
+    """Return the first runtime of version 17 or later, by the order in the module's docstring.
 
     `environ` defaults to the process's own; `bundled_only` leaves JAVA_HOME and PATH out.
 
@@ -122,7 +122,7 @@ def find_java(environ: Mapping[str, str] | None = None, *, bundled_only: bool = 
 
 
 def home_of(java: Java, scratch: Path) -> Path:
-    """A directory that serves Spark as JAVA_HOME, made under `scratch` when the runtime needs the
+    """Return a directory that serves Spark as JAVA_HOME, made under `scratch` when the runtime needs the
     shim.
 
     Raises:
@@ -176,10 +176,10 @@ class Progress(Protocol):
     """Receives the progress of a report; `tasks` is called from another thread than `stage`."""
 
     def stage(self, name: str) -> None:
-        """A part of the work begins."""
+        """Begin a part of the work."""
 
     def tasks(self, done: int, total: int) -> None:
-        """So many of Spark's known tasks are done."""
+        """Show how many of Spark's known tasks are done."""
 
 
 class NoProgress:
@@ -194,7 +194,7 @@ class NoProgress:
 
 @contextlib.contextmanager
 def watched(spark: SparkSession, progress: Progress) -> Iterator[None]:
-    """While the block runs, report the tasks of Spark's active stages a few times a second."""
+    """Report the tasks of Spark's active stages a few times a second while the block runs."""
     finished = threading.Event()
 
     def poll() -> None:
@@ -260,7 +260,7 @@ def spark_session(
     short: bool = False,
     java: Java | None = None,
 ) -> Iterator[SparkSession]:
-    """A Spark session that ends, with its Java process and temporary files, when the block does.
+    """Start a Spark session that ends, with its Java process and temporary files, when the block does.
 
     `master` is any Spark master URL; `log` receives what Java prints (lost when None); `short`
     makes Java start fast rather than get fast, which halves the time of a report on few rows;
@@ -310,7 +310,7 @@ def spark_session(
 
 @contextlib.contextmanager
 def spark_errors() -> Iterator[None]:
-    """Inside the block, whatever Spark or its Java process raises becomes an OperationError of one
+    """Turn whatever Spark or its Java process raises in the block into an OperationError of one
     line.
 
     Raises:
@@ -359,7 +359,7 @@ def _settings(master: str, scratch: Path, shuffle_partitions: int) -> dict[str, 
 
 
 def _is_here(master: str) -> bool:
-    """Whether a master is this process, or stands on this machine's loopback address."""
+    """Return whether a master is this process, or is on this machine's loopback address."""
     if master.startswith("local"):
         return True
     try:
@@ -442,7 +442,7 @@ def _text_of(error: Exception) -> str:
 
 
 def _chain(throwable: JavaObject | None) -> str:
-    """The messages of a Java exception and its causes, one a line; causes are few, but a loop is
+    """Return the messages of a Java exception and its causes, one a line; causes are few, but a loop is
     possible.
     """
     messages = []
@@ -461,7 +461,7 @@ def _first_line(text: str) -> str:
 
 
 def _logged_cause(log: Path | None) -> str | None:
-    """The first error in Java's output, None when there is none."""
+    """Return the first error in Java's output, None when there is none."""
     if log is None:
         return None
     found = _LOGGED_CAUSE.search(log.read_text(errors="replace"))
@@ -475,7 +475,7 @@ _RATES: Final = StructType([StructField("origin", StringType()), StructField("ra
 
 
 def read_traces(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
-    """The rows of all files in `inventory` that lie in `span`, with the schema TRACES.
+    """Return the rows of all files in `inventory` that lie in `span`, with the schema TRACES.
 
     Raises:
         OperationError: the inventory holds no readable file.
@@ -488,7 +488,7 @@ def read_traces(spark: SparkSession, inventory: Inventory, span: Span | None = N
 
 
 def read_until(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
-    """As `read_traces`, and all rows before as well.
+    """Return the rows of `read_traces`, and all rows before as well.
 
     Raises:
         OperationError: the inventory holds no readable file.
@@ -515,7 +515,7 @@ def _read_files(spark: SparkSession, inventory: Inventory, files: Sequence[Trace
 
 
 def _source(file: TraceFile) -> tuple[str, str]:
-    """How the rows of a file come by their router, and what is needed for it: equal for files read
+    """Return how the rows of a file come by their router, and what is needed for it: equal for files read
     together.
     """
     if file.router_from == "column":
@@ -568,7 +568,7 @@ def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> Dat
 
 
 def _itself(inventory: Inventory, weight: Column, *, whole: bool) -> Column:
-    """`weight` of a sampled row; for an event that is always recorded, how many messages the row stands for."""
+    """Return `weight` of a sampled row; for an event that is always recorded, how many messages the row stands for."""
     always = inventory.always()
     if not always:
         return weight

@@ -31,7 +31,7 @@ TRUE: Final = 2
 
 
 def truth(holds: bool) -> int:
-    """TRUE when `holds`, else FALSE."""
+    """Return TRUE when `holds`, else FALSE."""
     return TRUE if holds else FALSE
 
 
@@ -59,7 +59,7 @@ _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-
 
 
 def read_number(text: str) -> Number | None:
-    """The number that a property's text reads as, None where it reads as none.
+    """Return the number that a property's text reads as, None where it reads as none.
 
     Decimal digits with sign, point and exponent, and nothing around them. Longer than
     SELECTOR_NUMBER_LENGTH characters, it is no number.
@@ -76,7 +76,7 @@ def read_number(text: str) -> Number | None:
 
 
 def bounded(value: Number) -> Number | None:
-    """The value as a number of selectors: an int within a long, a finite float, or None."""
+    """Return the value as a number of selectors: an int within a long, a finite float, or None."""
     if isinstance(value, int):
         return value if _LEAST <= value <= _MOST else float(value)
     return value if math.isfinite(value) else None
@@ -108,7 +108,7 @@ class Term:
     __slots__ = ()
 
     def value(self, properties: Mapping[str, str]) -> Number | str | None:
-        """A number; a text where a property reads as no number; None where it is unknown."""
+        """Return a number; a text where a property reads as no number; None where it is unknown."""
         raise AssertionError(properties)
 
 
@@ -122,7 +122,7 @@ class Constant(Term):
         self.number = number
 
     def value(self, properties: Mapping[str, str]) -> Number | str | None:
-        """The number."""
+        """Return the number."""
         return self.number
 
 
@@ -136,7 +136,7 @@ class PropertyTerm(Term):
         self.name = name
 
     def value(self, properties: Mapping[str, str]) -> Number | str | None:
-        """The number that the property reads as; else its text, None without the property."""
+        """Return the number that the property reads as; else its text, None without the property."""
         text = properties.get(self.name)
         if text is None:
             return None
@@ -155,7 +155,7 @@ class Signed(Term):
         self.negative = negative
 
     def value(self, properties: Mapping[str, str]) -> Number | str | None:
-        """The term's number, with its sign changed for a minus."""
+        """Return the term's number, with its sign changed for a minus."""
         number = self.term.value(properties)
         if number is None or isinstance(number, str):
             return None
@@ -173,7 +173,7 @@ class Chain(Term):
         self.steps = tuple(steps)
 
     def value(self, properties: Mapping[str, str]) -> Number | str | None:
-        """The result; None as soon as one part is unknown or no number."""
+        """Return the result; None as soon as one part is unknown or no number."""
         total = self.first.value(properties)
         for operator, term in self.steps:
             if total is None or isinstance(total, str):
@@ -196,7 +196,7 @@ class PatternPiece:
     __slots__ = ("_accept", "_masks", "_runs", "_wild", "width")
 
     def __init__(self, characters: Sequence[str]) -> None:
-        """Each of `characters` is one character, or empty where any one will do."""
+        """Take the piece's characters, each one character, or empty for any."""
         self.width = len(characters)
         self._runs = _runs(characters)
         self._wild = 0
@@ -206,14 +206,14 @@ class PatternPiece:
             self._prepare(characters)
 
     def fits(self, text: str, at: int) -> bool:
-        """True where the piece stands in `text` at `at`; the text is long enough."""
+        """Return whether the piece stands in `text` at `at`; the text is long enough."""
         for offset, run in self._runs:  # noqa: SIM110 (compiled: no generator expressions)
             if not text.startswith(run, at + offset):
                 return False
         return True
 
     def end_in(self, text: str, start: int, stop: int) -> int:
-        """The end of the leftmost place in `text[start:stop]` where the piece stands, or -1."""
+        """Return the end of the leftmost occurrence of the piece in `text[start:stop]`, or -1."""
         runs = self._runs
         if not runs:
             return start + self.width if start + self.width <= stop else -1
@@ -225,7 +225,7 @@ class PatternPiece:
         return -1 if at < 0 else at + behind
 
     def _prepare(self, characters: Sequence[str]) -> None:
-        """For each character the set of places it may stand at, one bit a place."""
+        """Prepare for each character the set of positions that it may have, one bit for each."""
         bit = 1
         for character in characters:
             if character == _ANY:
@@ -238,7 +238,7 @@ class PatternPiece:
         self._accept = bit >> 1
 
     def _scan(self, text: str, start: int, stop: int) -> int:
-        """As `end_in`, all places at once (Shift-And): bit i is set where i + 1 characters fit."""
+        """Do the same as `end_in`, for all positions at once (Shift-And): bit i is set where i + 1 characters fit."""
         masks = self._masks
         wild = self._wild
         accept = self._accept
@@ -269,7 +269,7 @@ class LikePattern:
         self._between = tuple([piece for piece in pieces[1:-1] if piece.width])
 
     def matches(self, text: str) -> bool:
-        """True when the whole of `text` is what the pattern describes."""
+        """Return whether the whole of `text` is what the pattern describes."""
         size = len(text)
         if self._one:
             return size == self._least and self._first.fits(text, 0)
@@ -287,7 +287,7 @@ class LikePattern:
 
 
 def _pieces(pattern: str, escape: str, at: int) -> list[PatternPiece]:
-    """The pieces between the `%` of a pattern, one more than there are of those."""
+    """Return the pieces between the `%` of a pattern, one more than there are of those."""
     pieces: list[PatternPiece] = []
     piece: list[str] = []
     escaped = False
@@ -315,7 +315,7 @@ def _lonely(escape: str, at: int) -> SelectorError:
 
 
 def _runs(characters: Sequence[str]) -> tuple[tuple[int, str], ...]:
-    """Offset and text of what lies between the places where any character will do."""
+    """Return offset and text of the runs between the positions that any character fits."""
     runs: list[tuple[int, str]] = []
     run: list[str] = []
     for offset, character in enumerate([*characters, _ANY]):
@@ -345,7 +345,7 @@ class Condition:
     __slots__ = ()
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """TRUE, FALSE or UNKNOWN."""
+        """Return TRUE, FALSE or UNKNOWN."""
         raise AssertionError(properties)
 
 
@@ -359,7 +359,7 @@ class Always(Condition):
         self.truth = truth
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """The truth value that was given at the start, for each message."""
+        """Return the fixed truth value."""
         return self.truth
 
 
@@ -373,7 +373,7 @@ class Not(Condition):
         self.condition = condition
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """TRUE for FALSE, FALSE for TRUE."""
+        """Return TRUE for FALSE, FALSE for TRUE."""
         return TRUE - self.condition.test(properties)
 
 
@@ -387,7 +387,7 @@ class AllOf(Condition):
         self.parts = tuple(parts)
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """FALSE as soon as one part is."""
+        """Return FALSE as soon as one part is FALSE."""
         least = TRUE
         for part in self.parts:
             found = part.test(properties)
@@ -408,7 +408,7 @@ class AnyOf(Condition):
         self.parts = tuple(parts)
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """TRUE as soon as one part is."""
+        """Return TRUE as soon as one part is TRUE."""
         greatest = FALSE
         for part in self.parts:
             found = part.test(properties)
@@ -431,7 +431,7 @@ class NumericComparison(Condition):
         self.below, self.equal, self.above = ORDERS[operator]
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """FALSE where one side reads as no number."""
+        """Return FALSE where one side reads as no number."""
         left = self.left.value(properties)
         right = self.right.value(properties)
         if left is None or right is None:
@@ -453,7 +453,7 @@ class BooleanProperty(Condition):
         self.name = name
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """TRUE where it reads "true", FALSE for every other text."""
+        """Return TRUE where it reads "true", FALSE for every other text."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
@@ -473,7 +473,7 @@ class BooleanEquals(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """FALSE where the property reads neither "true" nor "false"."""
+        """Return FALSE where the property reads neither "true" nor "false"."""
         text = properties.get(self.name)
         other = self.condition.test(properties)
         if text is None or other == UNKNOWN:
@@ -497,7 +497,7 @@ class SameOutcome(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """UNKNOWN where one of them is."""
+        """Return UNKNOWN where one of them is UNKNOWN."""
         left = self.left.test(properties)
         right = self.right.test(properties)
         if UNKNOWN in {left, right}:
@@ -518,7 +518,7 @@ class TextEquals(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """Compare the property with the text; UNKNOWN where the message lacks the property."""
+        """Compare the property with the text. Return UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
@@ -538,7 +538,7 @@ class SameTexts(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """UNKNOWN without one of them."""
+        """Return UNKNOWN without one of them."""
         left = properties.get(self.left)
         right = properties.get(self.right)
         if left is None or right is None:
@@ -559,7 +559,7 @@ class OneOf(Condition):
         self.outside = outside
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """Look for the property in the texts; UNKNOWN where the message lacks the property."""
+        """Look for the property in the texts. Return UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
@@ -579,7 +579,7 @@ class Like(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """Match the property with the pattern; UNKNOWN where the message lacks the property."""
+        """Match the property with the pattern. Return UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
@@ -598,7 +598,7 @@ class PropertyIsNull(Condition):
         self.present = present
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """An empty text is a text: the property is there."""
+        """Return whether the property is missing; a property with an empty text is not."""
         return self.present if self.name in properties else self.absent
 
 
@@ -622,7 +622,7 @@ class Selector:
         self._condition = condition
 
     def matches(self, properties: Mapping[str, str]) -> bool:
-        """True when the condition holds of a message; unknown is no match.
+        """Return whether the condition holds of a message; unknown is no match.
 
         `properties` holds the message's user properties by name, for a repeated name the first
         value, and under the names of HEADERS those parts of the message that it has.

@@ -531,7 +531,7 @@ def _take(stack: list[ParsedPart | None], operand: ParsedPart) -> None:
 
 
 def _is_sign(stack: list[ParsedPart | None]) -> bool:
-    """True when the + or - on top of the stack is a sign: no operand is before it."""
+    """Return whether the + or - on top of the stack is a sign: no operand is before it."""
     if len(stack) < 2:
         return True
     before = stack[-2]

@@ -62,7 +62,7 @@ def write(plan: Plan, output: Path, sample: float) -> int:
 
 
 def _bridges(plan: Plan) -> list[Bridge]:
-    """The bridges as they are to be configured."""
+    """Return the bridges as they are to be configured."""
     drift = plan.drift
     found = []
     for number, bridge in enumerate(plan.mesh.bridges):
@@ -132,6 +132,6 @@ def _queue(filters: list[str], partitions: int) -> dict[str, Any]:
 
 
 def _host(router: int) -> str:
-    """A unique address for each router, in 10/8."""
+    """Return a unique address for each router, in 10/8."""
     number = router + 1
     return f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"

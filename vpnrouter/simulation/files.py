@@ -45,7 +45,7 @@ class Rows:
     size_bytes: NDArray[np.int64]
 
     def at(self, which: NDArray[np.int64]) -> Rows:
-        """These rows, in this order."""
+        """Return these rows, in this order."""
         return Rows(*(column[which] for column in vars(self).values()))
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class RowGenerator:
         self._states = sorted(plan.states, key=lambda each: each.at_s)
 
     def draw(self, end_s: float) -> tuple[Rows, NDArray[np.int64]]:
-        """The rows of all messages that come in before `end_s` and are not drawn yet, and the order of
+        """Return the rows of all messages that come in before `end_s` and are not drawn yet, and the order of
         them by router, then time.
         """
         messages = self._messages(end_s)
@@ -205,7 +205,7 @@ def _joined(one: Rows, other: Rows) -> Rows:
 
 
 def _runs(values: NDArray[np.int32]) -> tuple[list[int], list[int]]:
-    """The distinct values of an ordered array, and their counts."""
+    """Return the distinct values of an ordered array, and their counts."""
     found, counts = np.unique(values, return_counts=True)
     return found.tolist(), counts.tolist()
 
@@ -401,7 +401,7 @@ def _dictionary(codes: NDArray[np.int32], values: pa.Array) -> pa.Array:
 
 
 def _mixed(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Distinct numbers that look random, one for each given (the finisher of splitmix64)."""
+    """Return distinct numbers that look random, one for each number (the finisher of splitmix64)."""
     mixed = numbers.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -40,7 +40,7 @@ class Network:
 
 
 def names() -> list[str]:
-    """The names of all networks that the package has, in order.
+    """Return the names of all networks that the package has, in order.
 
     Raises:
         OperationError: the package is not installed.
@@ -50,7 +50,7 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Network:
-    """The network `name`, such as "sndlib/germany50".
+    """Return the network `name`, such as "sndlib/germany50".
 
     Raises:
         OperationError: the package is not installed, or has no network of that name.
@@ -96,7 +96,7 @@ def _walk(folder: Any, prefix: str) -> list[str]:  # noqa: ANN401 - see above
 
 
 def _router_names(given: list[str]) -> tuple[str, ...]:
-    """Letters, digits and hyphens; a number makes names unique."""
+    """Return a name of letters, digits and hyphens; a number makes names unique."""
     taken: set[str] = set()
     routers = []
     for at, name in enumerate(given):
@@ -116,7 +116,7 @@ def _weights(
     index: Mapping[int, int],
     links: list[dict[int, float]],
 ) -> tuple[float, ...]:
-    """By the demands if there are any, else by the number of links; above 0."""
+    """Return weights by the demands if there are any, else by the number of links; above 0."""
     weights = [0.0] * len(links)
     for source, wanted in demands.items():
         for target, amount in wanted.items():
@@ -182,7 +182,7 @@ class Mesh:
     _names: set[tuple[int, str]] = field(default_factory=set)
 
     def add_site(self, router: int, vpn: str, domain: int) -> int:
-        """A new message VPN; returns its number."""
+        """Add a message VPN, and return its number."""
         self.sites.append(Site(router, self.network.routers[router], vpn, domain))
         self.near.append({})
         return len(self.sites) - 1
@@ -192,7 +192,7 @@ class Mesh:
         self.near[one][other] = self.near[other][one] = km
 
     def bridge(self, source: int, target: int) -> int:
-        """The bridge from `source` into `target` along a tree link; made when it is missing."""
+        """Return the bridge from `source` into `target` along a tree link; made when it is missing."""
         number = self._between.get((source, target))
         if number is None:
             number = self.new_bridge(source, target, self.near[source][target])
@@ -200,12 +200,12 @@ class Mesh:
         return number
 
     def both_ways(self, source: int, target: int) -> list[int]:
-        """The bridges that share the connection between two sites."""
+        """Return the bridges that share the connection between two sites."""
         pairs = ((source, target), (target, source))
         return [self._between[pair] for pair in pairs if pair in self._between]
 
     def new_bridge(self, source: int, target: int, km: float) -> int:
-        """One more bridge from `source` into `target`, of a name that its message VPN has not yet."""
+        """Return one more bridge from `source` into `target`, of a name that its message VPN has not yet."""
         remote, local = self.sites[source], self.sites[target]
         base = remote.router_name if remote.router != local.router else remote.vpn
         name, number = f"from-{base}", 1
@@ -217,13 +217,13 @@ class Mesh:
         return len(self.bridges) - 1
 
     def client_of(self, bridge: Bridge) -> str:
-        """The name of the client as which a bridge logs in at its remote."""
+        """Return the name of the client as which a bridge logs in at its remote."""
         local = self.sites[bridge.target]
         return f"#bridge/{local.router_name}/{local.vpn}/{bridge.name}"
 
 
 def build(network: Network, vpns: int, least_domains: int, rng: np.random.Generator) -> Mesh:
-    """A mesh of `vpns` message VPNs (2 or more) in at least `least_domains` domains where they suffice."""
+    """Return a mesh of `vpns` message VPNs (2 or more) in at least `least_domains` domains where they suffice."""
     mesh = Mesh(network)
     weights = np.array(network.weights)
     weights /= weights.sum()

@@ -81,7 +81,7 @@ class Plan:
 def draft(
     mesh: Mesh, seconds: float, feeds_per_vpn: float, items: int, rng: np.random.Generator
 ) -> Plan:
-    """Feeds, profiles and clocks for a mesh; nothing is planted and no template is written yet."""
+    """Return feeds, profiles and clocks for a mesh; nothing is planted and no template is written yet."""
     return Plan(
         mesh=mesh,
         seconds=seconds,
@@ -134,7 +134,7 @@ def _lay_out_feed(plan: Plan, feed: Feed, rng: np.random.Generator) -> None:
 
 
 def _templates(plan: Plan, feed: Feed, item: int, stalled: list[int]) -> list[int]:
-    """The ways of one item: one, or one for each partition of its queue."""
+    """Return the ways of one item: one, or one for each partition of its queue."""
     partitions = partitions_of(feed)
     return [
         walk(plan.templates, plan.mesh, feed, item, partition=partition, stalled=stalled)
@@ -143,7 +143,7 @@ def _templates(plan: Plan, feed: Feed, item: int, stalled: list[int]) -> list[in
 
 
 def _avoiding(plan: Plan, profile: int, bridges: list[int]) -> int:
-    """The profile without the times at which one of these bridges is down, or nearly so."""
+    """Return the profile without the times at which one of these bridges is down, or nearly so."""
     for number in bridges:
         edges = [plan.busy_s[0]]
         for begin, end, _ in plan.downs[number]:
@@ -157,7 +157,7 @@ def _avoiding(plan: Plan, profile: int, bridges: list[int]) -> int:
 
 
 def _parted(plan: Plan, profile: int, span: tuple[float, float]) -> list[tuple[int, float, int]]:
-    """A profile outside and inside a span: its number, its share of the messages, 1 for the inside."""
+    """Return a profile outside and inside a span: its number, its share of the messages, 1 for the inside."""
     usual = plan.profiles[profile]
     first, last = plan.busy_s
     part = usual.share_within([span])
@@ -188,7 +188,7 @@ def _untraced(plan: Plan, times: float) -> None:
 
 
 def share_out(plan: Plan, rows: int) -> NDArray[np.int64]:
-    """Messages of each stream, so that there are about `rows` trace rows in all.
+    """Return messages of each stream, so that there are about `rows` trace rows in all.
 
     Raises:
         OperationError: too few rows for every receiver to get a message.
@@ -215,7 +215,7 @@ def share_out(plan: Plan, rows: int) -> NDArray[np.int64]:
 
 
 def _link_states(plan: Plan) -> None:
-    """Every link comes up at the begin and goes down at the end, at both routers."""
+    """Record that every link comes up at the begin and goes down at the end, at both routers."""
     for number in range(len(plan.mesh.bridges)):
         place = number / len(plan.mesh.bridges)
         add_link_state(plan, number, "link_up", 0.2 + 0.5 * place, None)
@@ -287,7 +287,7 @@ def add_subscription_state(
     at_s: float,
     event: str = "subscribe",
 ) -> None:
-    """`client` subscribes in a site, or unsubscribes."""
+    """Record that `client` subscribes in a site, or unsubscribes."""
     place = plan.mesh.sites[site]
     row = _add_row(
         plan, place.router, vpn=place.vpn, event=event, client=client, topic_syntax=syntax

@@ -60,7 +60,7 @@ class Score:
         return self.total.recall >= LEAST_RECALL and self.total.precision >= LEAST_PRECISION
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict as plain data for JSON, with recall and precision."""
+        """Return the verdict as plain data for JSON, with recall and precision."""
         return {
             "good": self.good,
             "recall": self.total.recall,
@@ -75,7 +75,7 @@ class Score:
 
 
 def read(truth: Path, report: Path) -> Score:
-    """The score of the report in directory `report` against the file `truth`.
+    """Return the score of the report in directory `report` against the file `truth`.
 
     Raises:
         OperationError: one of them cannot be read.
@@ -90,7 +90,7 @@ def read(truth: Path, report: Path) -> Score:
 
 
 def compare(faults: Sequence[Row], consequences: Sequence[Row], findings: Iterable[Row]) -> Score:
-    """The score of `findings`, rows of the report's table of that name."""
+    """Return the score of `findings`, rows of the report's table of that name."""
     rows = list(findings)
     raised = [row for row in rows if row.get("severity") != "info"]
     agreed: dict[str, list[Row]] = {}

@@ -64,7 +64,7 @@ class Options:
 
 
 def all_faults(vpns: int) -> tuple[str, ...]:
-    """Every kind of fault, twice where the mesh has room; `vpns` 0: not known yet."""
+    """Return every kind of fault, twice where the mesh has room; `vpns` 0: not known yet."""
     return tuple(KINDS) * (2 if vpns >= _VPNS_FOR_TWO else 1)
 
 
@@ -148,7 +148,7 @@ def _generate(
 def truth_of(
     plan: Plan, counts: NDArray[np.int64], faults: list[Fault], consequences: list[Fault]
 ) -> Truth:
-    """The truth about `plan` with `counts` messages of each stream.
+    """Return the truth about `plan` with `counts` messages of each stream.
 
     `counts`: rows and messages in all, rows by event, what there is of each kind of thing. `clocks`: how far
     each router's clock is ahead, nanoseconds. `edges`: each bridge with its messages sent and received.

@@ -114,7 +114,7 @@ class Topics:
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, name: str) -> int:
-        """The number of `name`, a new one the first time."""
+        """Return the number of `name`, a new one the first time."""
         number = self._numbers.get(name)
         if number is None:
             number = self._numbers[name] = len(self.names)
@@ -178,7 +178,7 @@ class Journey:
         self._after(visit, "acknowledge", row, _CONSUMING_NS, place)
 
     def enqueue(self, visit: Visit, endpoint: str, partition: int | None = None) -> int:
-        """An endpoint takes the message; returns the row."""
+        """Record that an endpoint takes the message, and return the row."""
         return self._after(
             visit,
             "enqueue",
@@ -198,7 +198,7 @@ class Journey:
         self._after(visit, "reject", visit.row, _SPOOLING_NS, given | self._peer_of(bridge))
 
     def send(self, visit: Visit, number: int, *, acknowledged: bool = True) -> int:
-        """The message goes over bridge `number`, and leaves its queue there when it is `acknowledged`;
+        """Record that the message goes over bridge `number`, and leaves its queue there when it is `acknowledged`;
         returns the row.
         """
         mesh, bridge = self._mesh, self._mesh.bridges[number]
@@ -231,7 +231,7 @@ class Journey:
         return sent
 
     def arrive(self, visit: Visit, sent: int, number: int, ramp_ns: float = 0.0) -> Visit:
-        """The message sent from `visit` with row `sent` comes out of bridge `number`."""
+        """Record that the message sent from `visit` with row `sent` comes out of bridge `number`."""
         bridge = self._mesh.bridges[number]
         here = self._mesh.sites[bridge.source].name
         path = here if visit.path is None else f"{visit.path}>{here}"
@@ -251,7 +251,7 @@ class Journey:
         return Visit(bridge.target, row, path, visit.hops + 1, source)
 
     def cross(self, visit: Visit, number: int, ramp_ns: float = 0.0) -> Visit:
-        """Over bridge `number` and out at its other end."""
+        """Record that the message crosses bridge `number`."""
         return self.arrive(visit, self.send(visit, number), number, ramp_ns)
 
     def _peer_of(self, bridge: Bridge) -> dict[str, Value]:
@@ -300,7 +300,7 @@ def walk(
     partition: int | None = None,
     stalled: Container[int] = (),
 ) -> int:
-    """The normal way of a message of `feed` on `item`: to all who want it. Returns the template.
+    """Return the normal way of a message of `feed` on `item`: to all who want it. Returns the template.
 
     `partition` is where partitioned queues put it. Over the bridges `stalled` it is sent and never arrives.
     """
@@ -319,13 +319,13 @@ def walk(
 
 
 def partitions_of(feed: Feed) -> int:
-    """Partitions of the feed's partitioned queue; 0 if none."""
+    """Return partitions of the feed's partitioned queue; 0 if none."""
     if feed.mode == DIRECT:
         return 0
     return max((one.partitions for each in feed.receivers.values() for one in each), default=0)
 
 
 def key_of(feed: Feed, item: int) -> tuple[int, ...]:
-    """Key of an item's template: equal keys, equal templates."""
+    """Return the key of an item's template: equal keys, equal templates."""
     wanted = {one.item for each in feed.receivers.values() for one in each}
     return (item,) if item in wanted else ()

@@ -35,15 +35,15 @@ class Profile:
     share: NDArray[np.float64]
 
     def before(self, at_s: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Share of the messages that come before each of these times."""
+        """Return the share of the messages that come before each of these times."""
         return np.interp(at_s, self.times_s, self.share)
 
     def times(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """When those shares have come, in seconds."""
+        """Return the times at which those shares have come, in seconds."""
         return np.interp(shares, self.share, self.times_s)
 
     def within(self, windows: Sequence[tuple[float, float]]) -> Profile:
-        """The profile with all its traffic in these windows (seconds, in order, apart).
+        """Return the profile with all its traffic in these windows (seconds, in order, apart).
 
         The curve keeps its shape inside them.
         """
@@ -56,12 +56,12 @@ class Profile:
         return _curve(times, np.where(inside, np.diff(self.before(times)), 0.0))
 
     def share_within(self, windows: Sequence[tuple[float, float]]) -> float:
-        """Share of the messages that come in these windows."""
+        """Return the share of the messages that come in these windows."""
         return float(sum(np.diff(self.before(np.array(window)))[0] for window in windows))
 
 
 def normal(begin_s: float, end_s: float, rng: np.random.Generator) -> list[Profile]:
-    """The profiles of SHAPES for traffic from `begin_s` to `end_s`.
+    """Return the profiles of SHAPES for traffic from `begin_s` to `end_s`.
 
     A day is as long as a day is, or as the simulation where that is shorter.
     """
@@ -143,12 +143,12 @@ class Feed:
         return f"{self.prefix}/>"
 
     def topic(self, item: int) -> str:
-        """The topic of one item."""
+        """Return the topic of one item."""
         return f"{self.prefix}/i{item:02d}"
 
 
 def new_feed(mesh: Mesh, kind: str, mode: str, origin: int, rng: np.random.Generator) -> Feed:
-    """A feed without receivers; `kind` is the second level of its topics."""
+    """Return a feed without receivers; `kind` is the second level of its topics."""
     site = mesh.sites[origin]
     low, high = np.log(_MEAN_BYTES)
     return Feed(
@@ -171,7 +171,7 @@ def route(mesh: Mesh, feed: Feed, way: Sequence[int], wanted: str | None = None)
 
 
 def attract(mesh: Mesh, feed: Feed, number: int, wanted: str | None = None) -> None:
-    """Let bridge `number` take `feed` on."""
+    """Let bridge `number` attract `feed`."""
     bridge = mesh.bridges[number]
     onward = feed.onward.setdefault(bridge.source, [])
     if number not in onward:
@@ -187,7 +187,7 @@ def attract(mesh: Mesh, feed: Feed, number: int, wanted: str | None = None) -> N
 def receive(
     mesh: Mesh, feed: Feed, site: int, rng: np.random.Generator, *, plain: bool = False
 ) -> None:
-    """Add somebody at `site` who wants all of `feed`; `plain`: exactly one, without partitions."""
+    """Add a receiver of all of `feed` at `site`; `plain`: exactly one, without partitions."""
     kind = feed.prefix.split("/")[1]
     place = mesh.sites[feed.origin].router_name
     here = feed.receivers.setdefault(site, [])
@@ -207,7 +207,7 @@ def receive(
 
 
 def build(mesh: Mesh, feeds_per_vpn: float, items: int, rng: np.random.Generator) -> list[Feed]:
-    """The normal feeds of the whole mesh: each site has some, and each tree link is used both ways."""
+    """Return the normal feeds of the whole mesh: each site has some, and each tree link is used both ways."""
     feeds: list[Feed] = []
     used: set[tuple[int, int]] = set()
     taken: set[str] = set()
@@ -266,7 +266,7 @@ def _go(mesh: Mesh, feed: Feed, way: list[int], used: set[tuple[int, int]]) -> N
 
 
 def _ways(mesh: Mesh, origin: int) -> dict[int, tuple[list[int], float]]:
-    """The sites within reach, each with the path to it and its length in kilometres."""
+    """Return the sites within reach, each with the path to it and its length in kilometres."""
     found = {origin: ([origin], 0.0)}
     edge = [origin]
     for _ in range(_FARTHEST):

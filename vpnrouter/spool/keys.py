@@ -8,7 +8,7 @@
     s vpn 0 client  durable MQTT session        t vpn 0 topic   retained message (record)
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
     w vpn 0 client  will of an MQTT client      g               bridges deleted, with what they had taken (JSON)
-    h e ep          counts of an endpoint (JSON)        h b whose name  counts of a bridge (JSON)
+    h e ep          counts of an endpoint (JSON)        h b half name   counts of a bridge (JSON)
     #               store id and format version
 
 `first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
@@ -48,17 +48,17 @@ _NUMBER: Final = Struct(">Q")
 
 
 def bodies(first: int) -> bytes:
-    """Of the bodies of the segment that begins with the spool id `first`."""
+    """Return the key of the bodies of the segment that begins with the spool id `first`."""
     return _ONE(BODIES, first)
 
 
 def index(first: int) -> bytes:
-    """Of the index of the segment that begins with the spool id `first`."""
+    """Return the key of the index of the segment that begins with the spool id `first`."""
     return _ONE(INDEX, first)
 
 
 def settled(endpoint: int, first: int) -> bytes:
-    """Of the bitmap of what an endpoint has settled of a segment.
+    """Return the key of the bitmap of what an endpoint has settled of a segment.
 
     These sort by segment, as the indexes do: recovery goes through both side by side.
     """
@@ -66,110 +66,110 @@ def settled(endpoint: int, first: int) -> bytes:
 
 
 def endpoint(number: int) -> bytes:
-    """The key of an endpoint's definition."""
+    """Return the key of an endpoint's definition."""
     return _ENDPOINT(ENDPOINT, number)
 
 
 def mark(endpoint: int) -> bytes:
-    """Of an endpoint's deliverable mark: ids up to it may have been delivered before a crash."""
+    """Return the key of an endpoint's deliverable mark: ids up to it may have been delivered before a crash."""
     return _ENDPOINT(MARK, endpoint)
 
 
 def redeliveries(endpoint: int, message: int) -> bytes:
-    """Of the redelivery count of a message (a spool id) at an endpoint."""
+    """Return the key of the redelivery count of a message (a spool id) at an endpoint."""
     return _ENDPOINT_ID(REDELIVERIES, endpoint, message)
 
 
 def outbound(endpoint: int, packet: int) -> bytes:
-    """Of an outbound QoS 2 packet identifier of a session."""
+    """Return the key of an outbound QoS 2 packet identifier of a session."""
     return _ENDPOINT_PID(OUTBOUND, endpoint, packet)
 
 
 def inbound(endpoint: int, packet: int) -> bytes:
-    """Of an inbound QoS 2 packet identifier of a session."""
+    """Return the key of an inbound QoS 2 packet identifier of a session."""
     return _ENDPOINT_PID(INBOUND, endpoint, packet)
 
 
 def session(vpn: str, client: str) -> bytes:
-    """Of a durable MQTT session."""
+    """Return the key of a durable MQTT session."""
     return SESSION + _two(vpn, client.encode())
 
 
 def retained(vpn: str, topic: bytes) -> bytes:
-    """The key of a retained message."""
+    """Return the key of a retained message."""
     return RETAINED + _two(vpn, topic)
 
 
 def bridge(vpn: str, name: str) -> bytes:
-    """The key of a bridge's positions."""
+    """Return the key of a bridge's positions."""
     return BRIDGE + _two(vpn, name.encode())
 
 
 def will(vpn: str, client: str) -> bytes:
-    """Of the will of an MQTT client."""
+    """Return the key of the will of an MQTT client."""
     return WILL + _two(vpn, client.encode())
 
 
 def endpoint_counters(number: int) -> bytes:
-    """Of the counts of an endpoint."""
+    """Return the key of the counts of an endpoint."""
     return SHEET_ENDPOINT + number.to_bytes(4, "big")
 
 
 def endpoint_of_counters(key: bytes) -> int:
-    """The endpoint number in a key made by `endpoint_counters`."""
+    """Return the endpoint number in a key made by `endpoint_counters`."""
     return int.from_bytes(key[2:6], "big")
 
 
-def bridge_counters(whose: str, name: str) -> bytes:
-    """Of the counters of a bridge; `whose` is one letter."""
-    return SHEET_BRIDGE + whose.encode() + name.encode()
+def bridge_counters(half: str, name: str) -> bytes:
+    """Return the key of the counters of a bridge; `half` is one letter: the own half or the peer's."""
+    return SHEET_BRIDGE + half.encode() + name.encode()
 
 
 def bridge_of_counters(key: bytes) -> tuple[str, str]:
-    """The letter and the name of a bridge, of a key made by `bridge_counters`."""
+    """Return the letter and the name of a bridge, of a key made by `bridge_counters`."""
     text = key[2:].decode(errors="replace")
     return text[:1], text[1:]
 
 
 def of_vpn(prefix: bytes, vpn: str) -> bytes:
-    """What all keys of one kind (SESSION, RETAINED, BRIDGE, WILL) in a message VPN begin with."""
+    """Return what all keys of one kind (SESSION, RETAINED, BRIDGE, WILL) in a message VPN begin with."""
     return prefix + _two(vpn, b"")
 
 
 def vpn_and_rest(key: bytes) -> tuple[str, bytes]:
-    """The message VPN and what follows, of a key made by `session`, `retained`, `bridge` or `will`."""
+    """Return the message VPN and what follows, of a key made by `session`, `retained`, `bridge` or `will`."""
     vpn, _, rest = key[1:].partition(b"\0")
     return vpn.decode(), rest
 
 
 def endpoint_of(key: bytes) -> int:
-    """The endpoint number in a key of an endpoint's state, or of a bitmap."""
+    """Return the endpoint number in a key of an endpoint's state, or of a bitmap."""
     if key[0] == SETTLED[0]:
         return int.from_bytes(key[9:13], "big")
     return int.from_bytes(key[1:5], "big")
 
 
 def number_of(key: bytes) -> int:
-    """The spool id in a key made by `bodies`, `index` or `settled`."""
+    """Return the spool id in a key made by `bodies`, `index` or `settled`."""
     return int.from_bytes(key[1:9], "big")
 
 
 def second_of(key: bytes) -> int:
-    """The number behind the endpoint's: a spool id or a packet identifier."""
+    """Return the number behind the endpoint's: a spool id or a packet identifier."""
     return int.from_bytes(key[5:], "big")
 
 
 def pack_id(number: int) -> bytes:
-    """A spool id as a value: 8 bytes, big endian."""
+    """Return a spool id as a value: 8 bytes, big endian."""
     return _NUMBER.pack(number)
 
 
 def unpack_id(value: bytes) -> int:
-    """The spool id that `pack_id` made the value of. Raises struct.error if it is not 8 bytes."""
+    """Return the spool id that `pack_id` made the value of. Raises struct.error if it is not 8 bytes."""
     number: int = _NUMBER.unpack(value)[0]
     return number
 
 
 def _two(vpn: str, rest: bytes) -> bytes:
-    """A message VPN's name, which has no NUL in it, and what follows."""
+    """Return a message VPN's name, which has no NUL in it, and what follows."""
     return vpn.encode() + b"\0" + rest

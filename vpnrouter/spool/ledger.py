@@ -119,14 +119,14 @@ class IdQueue:
                 del self._chunks[0]
 
     def first(self) -> int:
-        """The lowest id. Raises IndexError if there is none."""
+        """Return the lowest id. Raises IndexError if there is none."""
         if not self._count:
             raise IndexError("no id waits")
         number: int = self._chunks[0][self._head]
         return number
 
     def last(self) -> int:
-        """The highest id. Raises IndexError if there is none."""
+        """Return the highest id. Raises IndexError if there is none."""
         if not self._count:
             raise IndexError("no id waits")
         return self._last
@@ -163,7 +163,7 @@ class IdQueue:
         return True
 
     def after(self, number: int, count: int) -> array[int]:
-        """The lowest `count` ids that are higher than `number`, ascending (type code Q)."""
+        """Return the lowest `count` ids that are higher than `number`, ascending (type code Q)."""
         found: array[int] = array("Q")
         if not self._count or number >= self._last:
             return found
@@ -195,7 +195,7 @@ class IdQueue:
                 self._chunks[0] = array("Q")
 
     def _chunk_of(self, number: int) -> int:
-        """Which chunk has the id, or would have it: the last that begins at or before it."""
+        """Return which chunk has the id, or would have it: the last that begins at or before it."""
         wanted: i64 = number
         low: i64 = 0
         high: i64 = len(self._chunks)
@@ -309,11 +309,11 @@ class Ledger:
         return self._store.store_id
 
     def __len__(self) -> int:
-        """Segments in the store."""
+        """Return the number of segments in the store."""
         return len(self._table)
 
     def recover(self) -> Iterator[Recovered]:
-        """What waits in the store, in portions; to be taken to its end before anything else is done.
+        """Yield what waits in the store, in portions. Consume it to its end before any other call.
 
         Each portion has messages of one endpoint, ascending, and later portions of it have higher ids.
         Raises SpoolError for what cannot be read.
@@ -369,7 +369,8 @@ class Ledger:
         return number
 
     def settle(self, endpoint: int, number: int) -> None:
-        """Note in the unit that an endpoint has settled the message `number`. Ids that are settled or gone are ignored.
+        """Record in the unit that an endpoint has settled the message `number`. Ids that are settled or gone are
+        ignored.
 
         Raises SpoolError, and changes nothing, if the bitmaps of the segment cannot be read.
         """
@@ -390,13 +391,13 @@ class Ledger:
                 self._touch(near)
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Let `key` have `value`, with this unit. The last change of a key in a unit holds."""
+        """Set `key` to `value` with this unit. The last change of a key in a unit counts."""
         self._state[key] = value
         self.pending = True
         self.pending_bytes += len(key) + len(value)
 
     def delete(self, key: bytes) -> None:
-        """Let `key` have nothing, with this unit."""
+        """Delete `key` with this unit."""
         self._state[key] = None
         self.pending = True
         self.pending_bytes += len(key)
@@ -461,7 +462,7 @@ class Ledger:
         return batch
 
     def read(self, number: int) -> list[tuple[int, bytes]]:
-        """Ids and records of the whole segment that has the message `number`, ascending.
+        """Return the ids and records of the whole segment that has the message `number`, ascending.
 
         Those of messages that are settled may be among them or not. Raises KeyError if the segment is gone
         or not committed yet, SpoolError if it cannot be read.
@@ -500,7 +501,7 @@ class Ledger:
         building.settle(endpoint, number - building.first)
 
     def _parts_of(self, number: int) -> SettledBitmaps | None:
-        """The state of the segment that has a message; None if it is gone."""
+        """Return the state of the segment that has a message; None if it is gone."""
         table = self._table
         if not table.seek(number):
             return None
@@ -511,7 +512,7 @@ class Ledger:
         return parts
 
     def _touch(self, parts: SettledBitmaps) -> None:
-        """Note that the unit changes the state of a segment."""
+        """Record that the unit changes the state of a segment."""
         parts.changed = True
         parts.unit = self._unit
         self._touched.append(parts)
@@ -532,7 +533,7 @@ class Ledger:
         return parts
 
     def _seal_part(self, parts: SettledBitmaps) -> None:
-        """Note that the batch has the bitmaps of a stored segment, or its deletion. May be called again."""
+        """Record that the batch has the bitmaps of a stored segment, or its deletion. May be called again."""
         first = int(parts.first)
         if parts.left > 0:
             self._table.update(first, int(parts.left), parts.written())
@@ -543,7 +544,7 @@ class Ledger:
             self._table.remove(first)
 
     def _note(self, building: SegmentBuilder, early: SettledBitmaps | None) -> None:
-        """Note that a segment is in the batch. May be called again."""
+        """Record that a segment is in the batch. May be called again."""
         first = building.first
         if not self._table.seek(first):
             self._table.append(first, len(building), building.left)

@@ -75,7 +75,7 @@ class Pieces:
         self._next = 1 + max([*known, *(serial for serial, _ in self._loose)], default=0)
 
     def needed(self, batch: Batch) -> bool:
-        """Whether `batch` has to be cut: it is large, or the store has pieces that it may replace."""
+        """Return whether `batch` has to be cut: it is large, or the store has pieces that it may replace."""
         return batch.size > limits.SPOOL_BATCH_BYTES or bool(self.places or self._loose)
 
     def cut(self, batch: Batch) -> CutBatch:
@@ -103,7 +103,7 @@ class Pieces:
         return made
 
     def done(self, made: CutBatch) -> None:
-        """Take note that the batch is written."""
+        """Record that the batch is written."""
         self._loose.clear()
         self.places.update(made.places)
         for key in made.gone:
@@ -139,7 +139,7 @@ def _keys(serial: int, count: int) -> list[bytes]:
 
 
 def value_of(key: bytes, rows: RdictIter) -> bytes | None:
-    """The value of `key`, whose own row is empty: put together if it is in pieces.
+    """Return the value of `key`, whose own row is empty: put together if it is in pieces.
 
     `rows` goes through all rows of the store. Returns None if a piece is missing.
     """

@@ -110,7 +110,7 @@ def encode_record(
     source_name: str,
     rare: bytes = b"",
 ) -> bytes:
-    """The bytes to store of a message; `rare` is what `encode_rare` made.
+    """Return the bytes to store of a message; `rare` is what `encode_rare` made.
 
     Args:
         topic: at most 65,535 bytes.
@@ -176,7 +176,7 @@ def encode_rare(
     trace_high: int,
     trace_low: int,
 ) -> bytes:
-    """What only traced messages and those of other routers have; empty if all of it is as in others.
+    """Return what only traced messages and those of other routers have; empty if all of it is as in others.
 
     Raises OverflowError if it has more than 65,535 bytes or a number does not fit.
     """
@@ -197,7 +197,7 @@ def encode_rare(
 
 
 def decode_record(data: bytes) -> Record:
-    """The message that `data` was made of. Raises SpoolError if it was made of none."""
+    """Return the message that `data` encodes. Raises SpoolError if it encodes none."""
     total: i64 = len(data)
     if total < _HEAD:
         raise SpoolError("a spooled message is cut short", "corrupt")
@@ -267,7 +267,7 @@ def _take_rare(record: Record, rare: bytes) -> None:
 
 
 def _signed(number: int) -> i64:
-    """A number of 64 bits without sign as the signed one of the same bits."""
+    """Return a number of 64 bits without sign as the signed one of the same bits."""
     if number <= _SMALL:
         if number < 0:
             raise OverflowError(f"{number} is below 0")
@@ -278,7 +278,7 @@ def _signed(number: int) -> i64:
 
 
 def _unsigned(number: i64) -> int:
-    """A signed number of 64 bits as the one without sign of the same bits."""
+    """Return a signed number of 64 bits as the one without sign of the same bits."""
     if number >= 0:
         return int(number)
     return int(number) + (1 << 64)

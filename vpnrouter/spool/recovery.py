@@ -72,7 +72,7 @@ class Recovery:
         self._advance()
 
     def run(self) -> Iterator[Recovered]:
-        """Portions of what waits; several of one endpoint, ascending. Fills the table on the way.
+        """Yield portions of what waits; several of one endpoint, ascending. It fills the table meanwhile.
 
         Raises SpoolError for an index that cannot be read.
         """
@@ -85,13 +85,13 @@ class Recovery:
         yield from self._handed_over()
 
     def _handed_over(self) -> list[Recovered]:
-        """The findings since the last call."""
+        """Return the findings since the last call."""
         found = [each for each in self._found.values() if each.ids]
         self._found = {}
         return found
 
     def _take(self, first: int, value: bytes) -> int:
-        """Note one segment; returns how many of its memberships are not settled."""
+        """Record one segment; returns how many of its memberships are not settled."""
         try:
             columns = decode_index(value)
         except SpoolError as error:
@@ -123,7 +123,7 @@ class Recovery:
         return left
 
     def _all(self, endpoint: int, first: int, columns: Columns) -> None:
-        """Note that all messages of the segment wait in the endpoint."""
+        """Record that all messages of the segment wait in the endpoint."""
         found = self._of(endpoint)
         found.ids.extend(array("Q", range(first, first + columns.count)))
         found.sizes.extend(columns.sizes)
@@ -134,7 +134,7 @@ class Recovery:
     def _some(
         self, endpoint: int, first: int, columns: Columns, places: range | list[int], bitmap: bytes
     ) -> int:
-        """Note that the messages at `places` wait, except what is settled; returns how many wait."""
+        """Record that the messages at `places` wait, except what is settled; returns how many wait."""
         found = self._of(endpoint)
         ids = found.ids
         before = len(ids)
@@ -156,7 +156,7 @@ class Recovery:
         return found
 
     def _settled(self, first: int, count: int) -> dict[int, bytes]:
-        """The bitmaps of a segment, by endpoint."""
+        """Return the bitmaps of a segment, by endpoint."""
         found: dict[int, bytes] = {}
         while self._bitmap_first != -1 and self._bitmap_first <= first:
             bitmap = self._bitmap

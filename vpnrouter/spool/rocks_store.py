@@ -99,7 +99,7 @@ def options(torn: bool = False) -> Options:
 
 
 def prefix_only(prefix: bytes) -> ReadOptions:
-    """A scan that ends with the last key that begins with `prefix`."""
+    """Return a scan that ends with the last key that begins with `prefix`."""
     made = ReadOptions()
     kept = prefix.rstrip(b"\xff")
     if kept:
@@ -119,7 +119,7 @@ _U32: Final = 0xFFFFFFFF
 
 
 def end_is_torn(directory: Path) -> bool:
-    """Whether the store's logs are damaged at most at the end of the newest, as a power cut leaves them.
+    """Return whether the store's logs are damaged at most at the end of the newest, as a power cut leaves them.
 
     False when there are none or they cannot be read.
     """
@@ -132,7 +132,7 @@ def end_is_torn(directory: Path) -> bool:
 
 
 def torn(log: bytes) -> bool:
-    """Whether nothing but the last batch of this log is damaged."""
+    """Return whether nothing but the last batch of this log is damaged."""
     at = _damage(log)
     if at == -1:
         return True
@@ -158,7 +158,7 @@ def _begins_batch(log: bytes, at: int) -> bool:
 
 
 def _end(log: bytes, at: int) -> int:
-    """The end of the record at `at`, or -1 if there is none that can be read."""
+    """Return the end of the record at `at`, or -1 if there is none that can be read."""
     end = at + _HEAD + (log[at + 4] | log[at + 5] << 8)
     # None reaches into the next block.
     if end > len(log) or (end - 1) // _BLOCK != at // _BLOCK or not _FULL <= log[at + 6] <= _LAST:
@@ -181,7 +181,7 @@ _TABLE: Final = _table()
 
 
 def _checksum(data: bytes) -> int:
-    """RocksDB's masked CRC-32C."""
+    """Return RocksDB's masked CRC-32C."""
     crc = _U32
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 255] ^ crc >> 8
@@ -295,7 +295,7 @@ class RocksStore(Store):
             self._db.write(made)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of `key`, or None."""
+        """Return the value of `key`, or None."""
         value = self._get(key)
         if value == b"":
             # It may be in pieces, which have to be those of the same moment as the row.
@@ -319,7 +319,7 @@ class RocksStore(Store):
         return value
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys that begin with `prefix`, ascending, with their values, as they are now."""
+        """Return the keys that begin with `prefix`, ascending, with their present values."""
         # Two views of the same moment: no write comes between them.
         with self._exchange:
             try:
@@ -458,7 +458,7 @@ class RocksStore(Store):
             mark.unlink()
 
     def _name_anew(self) -> None:
-        """Draw the id of a store that begins its life."""
+        """Give a new store a random id."""
         self.store_id = os.urandom(STORE_ID_BYTES)
         batch = Batch()
         batch.put(keys.STORE, self.store_id + FORMAT.to_bytes(2, "big"))
@@ -479,7 +479,7 @@ def _reason(error: Exception) -> str:
 
 
 def _borrowed(error: Exception) -> bool:
-    """Whether `error` says that another thread uses the database and this one has to wait."""
+    """Return whether `error` says that another thread uses the database and this one has to wait."""
     return isinstance(error, RuntimeError) and "borrowed" in str(error)
 
 

@@ -68,7 +68,7 @@ class Columns:
 
 
 def encode_segment(records: list[bytes]) -> bytes:
-    """The bodies of a segment: at most 65,535 records of less than 4 GiB. Raises OverflowError beyond."""
+    """Return the bodies of a segment: at most 65,535 records of less than 4 GiB. Raises OverflowError beyond."""
     count = len(records)
     if count > 65_535:
         raise OverflowError(f"{count} messages are too many for a segment")
@@ -77,7 +77,7 @@ def encode_segment(records: list[bytes]) -> bytes:
 
 
 def decode_segment(data: bytes) -> list[bytes]:
-    """The records of a segment, in order. Raises SpoolError if `data` is not a segment."""
+    """Return the records of a segment, in order. Raises SpoolError if `data` is not a segment."""
     if len(data) < 2:
         raise SpoolError("a segment is cut short", "corrupt")
     count = data[0] | data[1] << 8
@@ -103,7 +103,7 @@ def encode_index(
     sets: list[list[int]],
     which: list[int],
 ) -> bytes:
-    """The index of a segment; the lists have a value a message, except `sets`.
+    """Return the index of a segment; the lists have a value a message, except `sets`.
 
     Raises OverflowError (or struct.error) if a value does not fit its column.
     """
@@ -125,7 +125,7 @@ def encode_index(
 
 
 def decode_index(data: bytes) -> Columns:
-    """The columns of an index. Raises SpoolError if `data` is not one."""
+    """Return the columns of an index. Raises SpoolError if `data` is not one."""
     if len(data) < _HEAD.size + 15:
         raise SpoolError("the index of a segment is cut short", "corrupt")
     form = data[0]
@@ -172,7 +172,7 @@ def _packed(numbers: array[int]) -> bytes:
 
 
 def _unpacked(code: str, data: bytes, at: int, count: int) -> array[int]:
-    """`count` numbers that begin at `at`. Raises SpoolError if there are not as many."""
+    """Return `count` numbers that begin at `at`. Raises SpoolError if there are not as many."""
     numbers: array[int] = array(code)
     end = at + numbers.itemsize * count
     if end > len(data):
@@ -184,7 +184,7 @@ def _unpacked(code: str, data: bytes, at: int, count: int) -> array[int]:
 
 
 def bits_set(bitmap: Sequence[int]) -> int:
-    """How many bits of a bitmap are set."""
+    """Return how many bits of a bitmap are set."""
     return int.from_bytes(bitmap, "little").bit_count()
 
 
@@ -201,7 +201,7 @@ class SettledBitmap:
         self.changed = False
 
     def has(self, offset: i64) -> bool:
-        """True when the bit of the message at `offset` is set."""
+        """Return whether the bit of the message at `offset` is set."""
         there: i64 = self.bits[offset >> 3]
         return there >> (offset & 7) & 1 != 0
 
@@ -232,7 +232,7 @@ class SettledBitmaps:
         self._parts: dict[int, SettledBitmap] = {}
 
     def settle(self, store: Store, endpoint: int, number: i64) -> bool:
-        """Settle a message (its spool id) for an endpoint; returns whether that is news."""
+        """Settle a message (its spool id) for an endpoint; returns whether it was unsettled."""
         part = self._near
         if part is None or part.endpoint != endpoint:
             part = self._part(store, endpoint)
@@ -249,14 +249,14 @@ class SettledBitmaps:
         self._parts[part.endpoint] = part
 
     def write(self, batch: Batch) -> None:
-        """Put the bitmaps that changed; `written` is called when the batch is complete."""
+        """Write the bitmaps that changed; `written` is called when the batch is complete."""
         first = int(self.first)
         for part in self._parts.values():
             if part.changed:
                 batch.put(keys.settled(part.endpoint, first), bytes(part.bits))
 
     def written(self) -> bool:
-        """Note that the changed bitmaps are in a batch. True when the store has a bitmap of this segment then."""
+        """Record that a batch has the changed bitmaps. Return whether the store then has a bitmap of this segment."""
         self.changed = False
         any_stored = self.cold
         for part in self._parts.values():
@@ -357,7 +357,7 @@ class SegmentBuilder:
         return len(self._records)
 
     def takes(self, size: int) -> bool:
-        """True when there is room for a record of so many bytes. There is always room for the first one."""
+        """Return whether there is room for a record of so many bytes. There is always room for the first one."""
         count = len(self._records)
         return not count or (count < self.most and self._bytes + size <= limits.SPOOL_SEGMENT_BYTES)
 
@@ -409,7 +409,7 @@ class SegmentBuilder:
         self._last = []
 
     def settle(self, endpoint: int, offset: int) -> None:
-        """Note that an endpoint has settled the message at `offset`, if it is a member."""
+        """Record that an endpoint has settled the message at `offset`, if it is a member."""
         members = self._sets[self._which[offset]]
         if endpoint not in members:
             return
@@ -429,7 +429,7 @@ class SegmentBuilder:
         self._records[offset] = b""
 
     def parts(self) -> list[SettledBitmap]:
-        """Copies of the bitmaps of settled messages, to be stored beside the index."""
+        """Return copies of the bitmaps of settled messages, to be stored beside the index."""
         size = len(self._records) + 7 >> 3
         found: list[SettledBitmap] = []
         for part in self._parts.values():
@@ -439,17 +439,17 @@ class SegmentBuilder:
         return found
 
     def bodies(self) -> bytes:
-        """The value of the segment's bodies."""
+        """Return the value of the segment's bodies."""
         return encode_segment(self._records)
 
     def index(self) -> bytes:
-        """The value of the segment's index."""
+        """Return the value of the segment's index."""
         return encode_index(
             self._sizes, self._priorities, self._lanes, self._expires, self._sets, self._which
         )
 
     def _number(self, members: list[int]) -> int:
-        """The number of a set of endpoints."""
+        """Return the number of a set of endpoints."""
         key = tuple(members)
         number = self._known.get(key)
         if number is None:
@@ -513,7 +513,7 @@ class SegmentTable:
         self._size += 1
 
     def find(self, number: int) -> int:
-        """The first id of the segment that has the message `number`. Raises KeyError if it is gone."""
+        """Return the first id of the segment that has the message `number`. Raises KeyError if it is gone."""
         if not self.seek(number):
             raise KeyError(number)
         return self.first
@@ -558,7 +558,7 @@ class SegmentTable:
         return True
 
     def update(self, first: int, left: int, parts: bool) -> None:
-        """Note what is left of a segment, and whether it has bitmaps. Raises KeyError if it is gone."""
+        """Record what is left of a segment, and whether it has bitmaps. Raises KeyError if it is gone."""
         self.find(first)
         chunk = self._chunks[self._chunk]
         chunk.left[self._at] = left
@@ -567,7 +567,7 @@ class SegmentTable:
         self.parts = parts
 
     def remove(self, first: int) -> None:
-        """Forget a segment. Raises KeyError if it is gone."""
+        """Remove a segment. Raises KeyError if it is gone."""
         self.find(first)
         chunk = self._chunks[self._chunk]
         del chunk.firsts[self._at]
@@ -578,7 +578,7 @@ class SegmentTable:
             self._merge(self._chunk)
 
     def firsts(self) -> list[int]:
-        """The first ids of all segments, ascending."""
+        """Return the first ids of all segments, ascending."""
         return [first for chunk in self._chunks for first in chunk.firsts]
 
     def _merge(self, at: int) -> None:

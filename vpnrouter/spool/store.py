@@ -78,11 +78,11 @@ class Store:
         raise AssertionError(batch)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of `key`, or None."""
+        """Return the value of `key`, or None."""
         raise AssertionError(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys that begin with `prefix`, ascending, with their values, as they were at the first one."""
+        """Return the keys that begin with `prefix`, ascending, with their values, as of the first one."""
         raise AssertionError(prefix)
 
     def backup(self, directory: Path) -> None:
@@ -112,19 +112,19 @@ class MemoryStore(Store):
             self._rows.pop(key, None)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of `key`, or None."""
+        """Return the value of `key`, or None."""
         self._check()
         return self._rows.get(key)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Keys that begin with `prefix`, ascending, with their values, as they are now."""
+        """Return the keys that begin with `prefix`, ascending, with their present values."""
         self._check()
         # A copy first: another thread may commit while this one sorts.
         rows = list(self._rows.items())
         return iter(sorted(row for row in rows if row[0].startswith(prefix)))
 
     def backup(self, directory: Path) -> None:
-        """Refused: what is only in memory has no files to copy."""
+        """Raise SpoolError: what is only in memory has no files to copy."""
         raise SpoolError(f"{directory}: a spool in memory cannot be backed up")
 
     def close(self) -> None:

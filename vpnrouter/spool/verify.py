@@ -44,7 +44,7 @@ _VALUE_LENGTHS: Final = {
 
 
 def verify(store: Store) -> list[str]:
-    """What is wrong with a store nobody else works with, a line for each finding; empty if nothing is.
+    """Return what is wrong with a store nobody else works with, a line for each finding; empty if nothing is.
 
     Every index has its bodies and the other way round, counts agree, segments do not overlap and lie below
     the next id, bitmaps belong to live segments and to their members, something is left of each segment,
@@ -203,5 +203,5 @@ class _Rows:
 
 
 def _members(columns: Columns, place: int) -> list[int]:
-    """The endpoints that were to have the message at `place`."""
+    """Return the endpoints that the message at `place` was added for."""
     return columns.sets[columns.which[place] if columns.which else 0]

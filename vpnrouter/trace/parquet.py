@@ -85,7 +85,7 @@ _ENCODINGS: Final = {
 
 
 def table(block: Block) -> pa.Table:
-    """The rows of `block`, in order, with the columns of `schema.FILE_COLUMNS`.
+    """Return the rows of `block`, in order, with the columns of `schema.FILE_COLUMNS`.
 
     Text that is not UTF-8 has U+FFFD where it is not.
     """
@@ -129,7 +129,7 @@ def table(block: Block) -> pa.Table:
 
 
 def writer_of(where: Path | BinaryIO, metadata: dict[str, str]) -> pq.ParquetWriter:
-    """A writer of trace rows, encoded as the head of this module says, into a file with this metadata."""
+    """Return a writer of trace rows, encoded as the head of this module says, into a file with this metadata."""
     writer = pq.ParquetWriter(
         where,
         SCHEMA,
@@ -159,17 +159,17 @@ def by_date(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 def partition_value(name: str) -> str:
-    """`name` as the value of a partition directory, escaped as Spark and Hive do."""
+    """Return `name` as the value of a partition directory, escaped as Spark and Hive do."""
     return "".join(f"%{ord(c):02X}" if c in _ESCAPED else c for c in name)
 
 
 def folder_of(router: str) -> str:
-    """Name of the directory of a router's files under each date."""
+    """Return the name of the directory of a router's files under each date."""
     return f"router={partition_value(router)}"
 
 
 def open_for_writing(path: Path) -> BinaryIO:
-    """A new buffered binary file."""
+    """Return a new buffered binary file."""
     # Buffered although the writes are large: an unbuffered file may take a part of a write only.
     return path.open("wb")
 
@@ -238,7 +238,7 @@ class PartFile:
         return size
 
     def abandon(self) -> None:
-        """Give the file up and remove what there is of it; never raises OSError."""
+        """Abort the file and remove it; never raises OSError."""
         # The footer must not be written, now or when the writer is collected.
         self._writer.is_open = False
         self._remove()
@@ -254,7 +254,7 @@ class PartFile:
 def _times(
     block: Block, rows: NDArray[Any], event: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns ts_ns and since_ingress_ns, sends of a round moved on to the time of its flush."""
+    """Return the columns ts_ns and since_ingress_ns, with the sends of a round moved to the time of its flush."""
     ts = rows["ts"].copy()
     since = rows["since"].copy()
     if block.rounds:
@@ -277,7 +277,7 @@ def _integers(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
 
 
 def _strings(values: Sequence[str | bytes | None]) -> pa.DictionaryArray:
-    """A dictionary array of distinct strings, None as null."""
+    """Return a dictionary array of distinct strings, None as null."""
     try:
         if any(isinstance(v, bytes) for v in values):
             # Converted as a whole, which also checks the encoding.
@@ -316,7 +316,7 @@ def _modes(contexts: Sequence[Context], event_of: NDArray[np.int32]) -> pa.Dicti
 def _counts(
     number: NDArray[np.int64], untraced: NDArray[np.bool_], no_message: NDArray[np.bool_]
 ) -> pa.Array:
-    """The numbers of rows that stand for messages without a trace; most blocks have none."""
+    """Return the numbers of rows that stand for messages without a trace; most blocks have none."""
     counted = untraced & ~no_message
     if not counted.any():
         return pa.nulls(len(number), pa.int64())
@@ -330,7 +330,7 @@ def _partitions(contexts: Sequence[Context]) -> pa.Array:
 def trace_ids(
     high: NDArray[np.uint64], low: NDArray[np.uint64], untraced: NDArray[np.bool_]
 ) -> pa.StringArray:
-    """Both halves as 32 hexadecimal digits, null where there is no trace."""
+    """Return both halves as 32 hexadecimal digits, null where there is no trace."""
     count = len(high)
     halves = np.empty((count, 2), dtype=">u8")
     halves[:, 0] = high

@@ -43,7 +43,7 @@ _serials: Final = count(1)
 
 
 def _checked(number: int) -> i64:
-    """A number with a sign, as 64 bits."""
+    """Return a number with a sign, as 64 bits."""
     if -_SMALL < number < _SMALL:
         return number
     if number >= 1 << 63 or number < -(1 << 63):
@@ -52,7 +52,7 @@ def _checked(number: int) -> i64:
 
 
 def _bits(number: int) -> i64:
-    """A number of 64 bits without sign as the signed one of the same bits."""
+    """Return a number of 64 bits without sign as the signed one of the same bits."""
     if number < _SMALL:
         if number < 0:
             raise OverflowError(f"{number} is below 0")
@@ -303,7 +303,7 @@ class Recorder:
             self._close()
 
     def begin_round(self) -> None:
-        """Note the begin of a round of the event loop; an unfinished one is given up."""
+        """Record the begin of a round of the event loop; an unfinished one is dropped."""
         if self._held:
             self._release()
         self._mark = self.recorded
@@ -311,7 +311,7 @@ class Recorder:
         self._in_round = True
 
     def end_round(self, flush_ns: int) -> None:
-        """Say when what was sent in this round was handed to the system.
+        """Record when the system was given what was sent in this round.
 
         A round in which nothing was recorded need not be ended.
 
@@ -353,7 +353,7 @@ class Recorder:
         return taken
 
     def _open(self) -> bool:
-        """Begin a block; False when `max_blocks` are waiting."""
+        """Begin a block. Return False when `max_blocks` are waiting."""
         if len(self.full) + len(self._held) >= self.max_blocks:
             return False
         block = Block()

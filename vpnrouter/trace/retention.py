@@ -82,7 +82,7 @@ class Retention:
         """The last error, empty for none."""
 
     def completed(self, date: str, size_bytes: int) -> None:
-        """Note one more complete file under `date=…`."""
+        """Record one more complete file under `date=…`."""
         self._again = self._max_age_ns > 0 or self._max_bytes > 0
         held = self._held
         if held is None:
@@ -129,7 +129,7 @@ class Retention:
         return self._sweep is not None or self._again
 
     def _work(self, now_ns: int) -> Iterator[None]:
-        """One sweep; yields after each file."""
+        """Do one sweep; yields after each file."""
         if self._max_age_ns:
             yield from self._by_age(now_ns)
         if self._max_bytes:
@@ -188,7 +188,7 @@ class Retention:
                 self._tidy(date, now_ns)
 
     def _dates(self) -> list[str]:
-        """Dates under which this router has a directory of its own, oldest first."""
+        """Return the dates that have a directory of this router, oldest first."""
         found = []
         try:
             with os.scandir(self._directory) as entries:
@@ -203,7 +203,7 @@ class Retention:
         return sorted(found)
 
     def _files(self, date: str) -> Iterator[_File | None]:
-        """The complete files of a date, in no order; None for whatever else lies there."""
+        """Yield the complete files of a date, in no order; None for any other file."""
         try:
             with os.scandir(self._place(date)) as entries:
                 for entry in entries:
@@ -272,6 +272,6 @@ def _is_date(text: str) -> bool:
 
 
 def _begin_ns(date: str) -> int:
-    """Midnight (UTC) at which a date begins, nanoseconds since 1970."""
+    """Return midnight (UTC) at which a date begins, nanoseconds since 1970."""
     epoch = dt.date(1970, 1, 1)
     return (dt.date.fromisoformat(date) - epoch).days * DAY_NS

@@ -66,7 +66,7 @@ class Sampler:
         self.left = 1 if span == 1 else 1 + ((self._draw() * span) >> 32)
 
     def _draw(self) -> int:
-        """The next 32 random bits.
+        """Return the next 32 random bits.
 
         The xorshift generator with two 32-bit words and shifts 10, 13, 10 (Marsaglia, "Xorshift
         RNGs", 2003); its period is 2**64 - 1. Words of 32 bits keep every intermediate value

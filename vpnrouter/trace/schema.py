@@ -100,8 +100,8 @@ FILE_COLUMNS: Final[tuple[Column, ...]] = tuple(c for c in COLUMNS if not c.part
 def file_metadata(
     router: str, sample: float | None, always: Sequence[str] = (), host: str = ""
 ) -> dict[str, str]:
-    """What a file says about itself: version, router, machine, the events that are recorded of every message and,
-    where it is known, the sampling rate.
+    """Return what a file says about itself: version, router, machine, the events that are recorded of every message
+    and, where it is known, the sampling rate.
     """
     metadata = {
         VERSION_KEY: str(VERSION),

@@ -26,7 +26,7 @@ def span_id(
     client: str = "",
     endpoint: str = "",
 ) -> int:
-    """The id of a span, 1 … 2**64-1 (W3C Trace Context, 3.2.2.4: 0 is invalid).
+    """Return the id of a span, 1 … 2**64-1 (W3C Trace Context, 3.2.2.4: 0 is invalid).
 
     Args:
         trace_high: high half of the trace id, 0 … 2**64-1.

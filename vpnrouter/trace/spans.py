@@ -75,7 +75,7 @@ _WAY: Final = (
 
 
 def bridge_client(router: str, vpn: str, bridge: str) -> str:
-    """The client as which a bridge of `router` and `vpn` logs in at the other end."""
+    """Return the client as which a bridge of `router` and `vpn` logs in at the other end."""
     return f"#bridge/{router}/{vpn}/{bridge}"
 
 
@@ -113,7 +113,7 @@ class SpanMaker:
         # "expire" is followed by what became of the message; the rest is about no message.
 
     def take(self, rows: Iterable[Row]) -> list[Span]:
-        """The spans that are complete with these rows; rows without a trace make none."""
+        """Return the spans that are complete with these rows; rows without a trace make none."""
         before = list(self._receives)
         for row in rows:
             rule = self._rules.get(row["event"])
@@ -203,7 +203,7 @@ class SpanMaker:
         self._note(row, "reject", {names.REASON: reason}, reason)
 
     def _note(self, row: Row, name: str, attributes: dict[str, Value], error: str = "") -> None:
-        """Add an event to the message's receive span; if that went out before, a span of its own."""
+        """Add an event to the message's receive span; if that was sent already, make a span of the event."""
         span = self._receives.get(_key(row, ""))
         ts = row["ts_ns"]
         if span is None:
@@ -327,7 +327,7 @@ def _id(row: Row, router: str, vpn: str, kind: str, client: str = "", endpoint: 
 
 
 def _attributes(row: Row, operation: str) -> dict[str, Value]:
-    """What every span says of its message."""
+    """Return what every span says of its message."""
     found: dict[str, Value] = {names.SYSTEM: names.SYSTEM_NAME, names.OPERATION: operation}
     if row["message_id"] is not None:
         found[names.MESSAGE_ID] = str(row["message_id"])

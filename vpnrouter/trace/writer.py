@@ -151,7 +151,7 @@ class Writer:
         self._finish()
 
     def status(self) -> Status:
-        """Counters up to now; may be called from any thread."""
+        """Return the present counters. May be called from any thread."""
         part = self._part
         dropped = dict(self._dropped)
         if self._recorder.dropped:
@@ -385,7 +385,7 @@ class WriterThread:
                     self._fault(error)
 
     def _tell(self) -> None:
-        """Say when rows begin to be lost, and when they are written again."""
+        """Report when rows begin to be lost, and when they are written again."""
         if self._say is None:
             return
         status = self._writer.status()

@@ -88,7 +88,7 @@ def _check_subscriptions(
 
 
 def _topic_path(found: ProblemList, path: Path) -> Path:
-    """Where the filter stands: in the short form the item is the filter."""
+    """Return where the filter is in the file: in the short form the item is the filter."""
     return (*path, "topic") if found.document.has((*path, "topic")) else path
 
 
@@ -197,7 +197,7 @@ def _check_remotes(found: ProblemList, path: Path, bridge: Bridge) -> None:
 
 
 def _report_no_remotes(found: ProblemList, path: Path, bridge: Bridge) -> None:
-    """A bridge is made before its remote message VPNs where both are made one by one, as the field's
+    """Warn of a bridge without remotes: it is created before them where both are created one by one, as the field's
     scripts do: it stays down, and says why in the field's words.
     """
     if bridge.enabled:
@@ -207,7 +207,7 @@ def _report_no_remotes(found: ProblemList, path: Path, bridge: Bridge) -> None:
 
 
 def _check_parking(found: ProblemList, path: Path, bridge: Bridge) -> None:
-    """Tell keys for guaranteed messages that have no effect."""
+    """Warn of keys for guaranteed messages that have no effect."""
     quota = (*path, "max_parked_msg_spool_usage")
     default = Bridge.model_fields["max_parked_msg_spool_usage"].default
     if bridge.on_reject == "park":
@@ -218,7 +218,7 @@ def _check_parking(found: ProblemList, path: Path, bridge: Bridge) -> None:
 
 
 def _check_authentication(found: ProblemList, path: Path, bridge: Bridge, has_server: bool) -> None:
-    """The field finds these when the bridge starts; here the configuration is refused."""
+    """Refuse what the field finds when the bridge starts."""
     schemes = {_scheme(bridge, remote) for remote in bridge.remote_msg_vpns}
     if _BASIC in schemes or bridge.remote_authentication.scheme == _BASIC:
         _check_basic(found, path, bridge)
@@ -249,7 +249,7 @@ def _check_authentication(found: ProblemList, path: Path, bridge: Bridge, has_se
 def _check_proof(
     found: ProblemList, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
 ) -> None:
-    """Check that passwords are shown to verified names alone, and that a remote known by name has to prove itself."""
+    """Check that passwords go to verified names only, and that a remote known by name has to prove itself."""
     named = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
     basic = bridge.remote_authentication.basic
     for index, remote in enumerate(bridge.remote_msg_vpns):
@@ -274,7 +274,7 @@ def _check_proof(
 
 
 def _scheme(bridge: Bridge, remote: RemoteMsgVpn) -> str:
-    """How the bridge logs in there."""
+    """Return how the bridge logs in to the remote."""
     return remote.authentication_scheme or bridge.remote_authentication.scheme
 
 

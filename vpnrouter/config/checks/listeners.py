@@ -43,7 +43,7 @@ def check_files(found: ProblemList, config: RouterConfig) -> None:
 
 
 def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
-    """For each file or directory: where it is configured, its path, and the permissions that count."""
+    """Yield for each file or directory where it is configured, its path, and the permissions that count."""
     data = FilePath(config.router.data_dir)
     # Files in these directories are protected by them.
     yield DATA_DIR, str(data), _WRITE
@@ -67,7 +67,7 @@ def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
 
 
 def close_to_others(config: RouterConfig) -> None:
-    """Set the umask of this process to `router.umask`, by which new files are for their owner alone."""
+    """Set the umask of this process to `router.umask`; by default new files are for their owner only."""
     os.umask(config.router.file_mask)
 
 
@@ -138,7 +138,7 @@ def _check_tls(found: ProblemList, path: Path, listener: Listener) -> None:
 
 
 def _check_client_certificates(found: ProblemList, config: RouterConfig) -> None:
-    """A message VPN that takes client certificates needs a listener that asks for them."""
+    """Check that a message VPN that takes client certificates has a listener that requests them."""
     places = [("listeners",), *(("listeners", index) for index in range(len(config.listeners)))]
     if not all(found.is_whole(place) for place in places):
         return
@@ -172,7 +172,7 @@ def _check_client_certificates(found: ProblemList, config: RouterConfig) -> None
 
 
 def _check_authorities(found: ProblemList, config: RouterConfig) -> None:
-    """The authorities of a message VPN are read where client certificates log in."""
+    """Check that the authorities of a message VPN can be read where client certificates log in."""
     for name, vpn in config.msg_vpns.items():
         rules = vpn.authentication.client_cert
         if rules.ca is None:
@@ -202,7 +202,7 @@ def _holds_certificates(file: str) -> bool:
 def _check_management(
     found: ProblemList, path: Path, listener: Listener, config: RouterConfig
 ) -> None:
-    """Without users the API is open to everybody, so it must stay on this machine."""
+    """Check that the API stays on this machine if it has no users, since it is open to everybody then."""
     if listener.protocol not in ("http", "https") or config.management.users:
         return
     if found.is_written(("management", "users")) or _is_loopback(listener.address.host):
@@ -218,7 +218,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _collide(one: Address, other: Address) -> bool:
-    """Whether the system refuses to bind both. Port 0 never collides."""
+    """Return whether the system refuses to bind both. Port 0 never collides."""
     if one.port != other.port or one.port == 0:
         return False
     if one.host.lower() == other.host.lower():

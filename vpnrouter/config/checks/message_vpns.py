@@ -35,7 +35,7 @@ class FilterRules(NamedTuple):
 def check_filters(
     found: ProblemList, texts: Sequence[tuple[Path, str]], rules: FilterRules
 ) -> list[tuple[Path, Filter]]:
-    """Parse each filter; tell what does not parse, what stands twice and what adds nothing.
+    """Parse each filter; report those that do not parse, are there twice or add nothing.
 
     Returns the filters that parse, each with its path.
     """
@@ -66,7 +66,7 @@ def check_filters(
 
 
 def check_exceptions(found: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:
-    """Tell exceptions that except nothing, and filters of which an exception leaves nothing."""
+    """Warn of exceptions that except nothing, and of filters of which an exception leaves nothing."""
     exceptions = [(path, filter_) for path, filter_ in parsed if filter_.exception]
     others = [(path, filter_) for path, filter_ in parsed if not filter_.exception]
     found.filter_pairs -= len(exceptions) * len(others)
@@ -82,12 +82,12 @@ def check_exceptions(found: ProblemList, parsed: Sequence[tuple[Path, Filter]]) 
 
 
 def clause_of(error: TopicError) -> str:
-    """The rule of docs/topics.md that is broken, as it stands behind a message."""
+    """Return the rule of docs/topics.md that is broken, as it stands behind a message."""
     return f" ({error.clause})" if error.clause else ""
 
 
 def _other_dialect(text: str, rules: FilterRules) -> str:
-    """A hint where the other dialect takes the filter."""
+    """Return a hint where the other dialect takes the filter."""
     other = "mqtt" if rules.syntax == "smf" else "smf"
     try:
         parse_filter(text, DIALECTS[other], exceptions=rules.exceptions)
@@ -121,7 +121,7 @@ def _same_purpose(a: Filter, b: Filter) -> bool:
 
 
 def check_trace(found: ProblemList, config: RouterConfig) -> None:
-    """Tell filters that do not parse, fit nothing, or are never asked."""
+    """Report filters that do not parse, match nothing, or are never used."""
     trace = config.trace
     if trace is None:
         return
@@ -193,7 +193,7 @@ def check_endpoints(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
 
 
 def _check_endpoint(found: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:
-    """What holds for queues and topic endpoints alike."""
+    """Check what holds for queues and topic endpoints alike."""
     delay = endpoint.redelivery.delay
     if delay.initial_interval > delay.max_interval:
         found.error(

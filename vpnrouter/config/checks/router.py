@@ -14,7 +14,7 @@ from vpnrouter.config.router import RouterConfig
 def check_config(
     config: RouterConfig, document: Document, written: Document | None = None
 ) -> list[Problem]:
-    """All problems of a configuration whose parts are sound by themselves.
+    """Return all problems of a configuration whose parts are sound by themselves.
 
     `document` is what `config` was made from. `written` is the file's own document where the two
     differ because unsound parts were dropped.
@@ -35,7 +35,7 @@ def check_config(
 
 
 def _check_guaranteed_msging(found: ProblemList, config: RouterConfig) -> None:
-    """Tell what needs a spool where there is none, and quotas beyond the router's."""
+    """Report what needs a spool where there is none, and quotas beyond the router's."""
     whole = config.guaranteed_msging
     for name, vpn in config.msg_vpns.items():
         path = ("msg_vpns", name)

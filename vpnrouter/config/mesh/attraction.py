@@ -26,7 +26,7 @@ _NAMES = 3
 
 
 def report_without_source(found: MeshProblems, graph: Graph, routers: Routers) -> None:
-    """Tell the remote subscriptions that attract nothing since their topics are never published."""
+    """Report the remote subscriptions that attract nothing since their topics are never published."""
     brought: dict[int, list[TopicSet] | None] = {}
     for crossing in graph.crossings:
         source = graph.vpns[crossing.source]
@@ -62,7 +62,7 @@ def _into(graph: Graph, vpn: int) -> list[Crossing]:
 
 
 def _brought(graph: Graph, vpn: Vpn, routers: Routers) -> list[TopicSet] | None:
-    """What bridges may bring into a message VPN, wherever they lead; None: there is no telling."""
+    """Return what bridges may bring into a message VPN, wherever they lead; None where that is unknown."""
     brought: list[TopicSet] = []
     for name, bridge in vpn.msg_vpn.bridges.items():
         if not bridge.enabled:
@@ -94,7 +94,7 @@ def _brought(graph: Graph, vpn: Vpn, routers: Routers) -> list[TopicSet] | None:
 
 
 def report_broken_chains(found: MeshProblems, graph: Graph) -> None:
-    """Tell the message VPNs that bridges bring topics into and other bridges take other topics from."""
+    """Report the message VPNs that bridges bring topics into and other bridges take other topics from."""
     for hub, vpn in enumerate(graph.vpns):
         into = [each for each in _into(graph, hub) if each.all_kinds]
         known = {each.bridge for each in _into(graph, hub)}
@@ -122,7 +122,7 @@ def report_broken_chains(found: MeshProblems, graph: Graph) -> None:
 def _report_ends(
     found: MeshProblems, graph: Graph, ends: list[tuple[Crossing, list[Crossing]]]
 ) -> None:
-    """One note for all bridges that lead out of one message VPN."""
+    """Add one note for all bridges that lead out of one message VPN."""
     onward, before = ends[0]
     first = before[0]
     topic = graph.topics.example(first.all_kinds[0])
@@ -151,7 +151,7 @@ def _have_common(graph: Graph, one: Crossing, other: Crossing) -> bool:
 
 
 def check_filters_alone(found: MeshProblems, graph: Graph, place: ConfiguredRemote) -> None:
-    """Tell the filters of a bridge that no topic matches, and those that its exceptions empty."""
+    """Report the filters of a bridge that no topic matches, and those that its exceptions empty."""
     parsed = _filters(place)
     exceptions = [filter_ for _, filter_ in parsed if filter_.exception]
     for path, filter_ in parsed:
@@ -174,7 +174,7 @@ def check_filters_alone(found: MeshProblems, graph: Graph, place: ConfiguredRemo
 
 
 def check_filters_there(found: MeshProblems, place: ConfiguredRemote, peer: Loaded) -> None:
-    """Tell the filters of a bridge that the remote message VPN refuses."""
+    """Report the filters of a bridge that the remote message VPN refuses."""
     vpn = peer.config.msg_vpns.get(place.remote.name)
     if vpn is None:
         return
@@ -205,7 +205,7 @@ def check_filters_there(found: MeshProblems, place: ConfiguredRemote, peer: Load
 
 
 def check_queue(found: MeshProblems, graph: Graph, place: ConfiguredRemote, peer: Loaded) -> None:
-    """Tell a bound queue that no topic leads into."""
+    """Report a bound queue that no topic leads into."""
     name = place.remote.queue_binding
     vpn = peer.config.msg_vpns.get(place.remote.name)
     queue = vpn.queues.get(name) if vpn is not None and name is not None else None

@@ -18,7 +18,7 @@ from vpnrouter.config.router import Loaded
 def check_half(
     found: MeshProblems, place: ConfiguredRemote, peer: Loaded, routers: Routers
 ) -> bool:
-    """Tell what keeps a remote from the router that it means. Returns whether nothing does."""
+    """Report what keeps a remote from the router that it means. Returns whether nothing does."""
     before = found.errors()
     loaded, remote, path = place.loaded, place.remote, place.path
     router = peer.config.router.name
@@ -76,7 +76,7 @@ def _check_location(
 
 
 def report_wrong_router(found: MeshProblems, place: ConfiguredRemote, other: Loaded) -> None:
-    """The remote names a router, and another one listens where it leads."""
+    """Report a remote that names one router and leads to another."""
     router = other.config.router.name
     at = other.positions.key_at(("router", "name"))
     found.add(
@@ -139,7 +139,7 @@ def _check_login(
 
 
 def check_pairs(found: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]) -> None:
-    """Tell of two message VPNs with a bridge each way that cannot share one connection."""
+    """Report two message VPNs with a bridge each way that cannot share one connection."""
     ways: dict[tuple[str, str, str, str], list[tuple[ConfiguredRemote, BridgeEnds]]] = defaultdict(
         list
     )

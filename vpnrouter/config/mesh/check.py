@@ -32,7 +32,7 @@ _SEARCHES = 3
 
 
 def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> list[Problem]:
-    """All findings that only show when the configurations are seen together.
+    """Return all findings that only show when the configurations are seen together.
 
     `steps` bounds the searches, in comparisons of topic sets.
     """
@@ -65,7 +65,7 @@ def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> 
 
 
 def _peer(found: MeshProblems, place: ConfiguredRemote, routers: Routers) -> Loaded | None:
-    """The router that a remote means; if none is known, that is told."""
+    """Return the router that a remote means, and report it if none is known."""
     target = routers.resolve(place)
     if target.peer is not None:
         return target.peer

@@ -43,7 +43,7 @@ class DoubleSearch:
         self.found: dict[tuple[int, int], DoubleDelivery] = {}
 
     def run(self, budget: Budget) -> bool:
-        """Search; False when the budget ended it."""
+        """Search. Return False when the budget ended it."""
         for number in self._graph.vpns[self._target].into:
             crossing = self._graph.crossings[number]
             if crossing.mapped:
@@ -109,7 +109,7 @@ class DoubleSearch:
 
 
 def needs_two_remotes(passed: list[Crossing]) -> bool:
-    """Whether two remotes of one bridge would have to be in use at a time."""
+    """Return whether two remotes of one bridge would have to be in use at the same time."""
     used: dict[tuple[str, str, str], int] = {}
     return any(used.setdefault(each.bridge, each.number) != each.number for each in passed)
 
@@ -117,7 +117,7 @@ def needs_two_remotes(passed: list[Crossing]) -> bool:
 def report_doubles(
     found: MeshProblems, graph: Graph, target: int, budget: Budget
 ) -> list[DoubleDelivery]:
-    """Search one message VPN for double deliveries and tell them."""
+    """Search one message VPN for double deliveries and report them."""
     start = graph.topics.steps
     budget.begin()
     search = DoubleSearch(graph, target)
@@ -167,7 +167,7 @@ def _how(crossing: Crossing, by_queue: bool) -> str:
 
 
 def _when(passed: list[Crossing]) -> str:
-    """Says so when it takes a fail-over for this to happen."""
+    """Return an addition for what happens only after a fail-over, else ""."""
     second = next((each for each in passed if not each.preferred), None)
     if second is None:
         return ""
@@ -177,7 +177,7 @@ def _when(passed: list[Crossing]) -> str:
 
 
 def _more_ways(graph: Graph, double: DoubleDelivery, reported: set[tuple[str, str, str]]) -> str:
-    """How many more bridges bring the topic as well."""
+    """Return how many more bridges bring the topic as well."""
     hops = graph.reached(double.topic, double.origin, without=double.target)
     more = {
         crossing.bridge

@@ -100,7 +100,7 @@ class Graph:
                     self.vpns.append(Vpn(loaded, name, msg_vpn, self.topics))
 
     def connect(self, fitting: Iterable[tuple[ConfiguredRemote, Loaded]]) -> None:
-        """Add the remotes that fit the routers which they mean."""
+        """Add the remotes that fit the routers that they mean."""
         for place, peer in fitting:
             router = place.loaded.config.router.name
             target = self.numbers.get((router, place.msg_vpn))
@@ -144,11 +144,11 @@ class Graph:
         return queue_topics(self.topics, queue) if queue is not None else ()
 
     def carries(self, crossing: Crossing, topic: str) -> bool:
-        """Whether a message with this topic is sure to cross."""
+        """Return whether a message with this topic is sure to cross."""
         return not crossing.mapped and any(self.topics.holds(each, topic) for each in crossing.sure)
 
     def reached(self, topic: str, origin: int, without: int = -1) -> dict[int, int]:
-        """The message VPNs that a message published in `origin` is sure to reach, `without` one, each
+        """Return the message VPNs that a message published in `origin` is sure to reach, `without` one, each
         with the least number of bridges to it.
         """
         hops = {origin: 0}
@@ -167,7 +167,7 @@ class Graph:
         return hops
 
     def fits(self, topic: str, vpns: Iterable[int]) -> bool:
-        """Whether the topic keeps the bounds of these message VPNs."""
+        """Return whether the topic keeps the bounds of these message VPNs."""
         size, levels = len(topic.encode()), topic.count("/") + 1
         return all(
             size <= self.vpns[each].msg_vpn.max_topic_bytes
@@ -176,19 +176,19 @@ class Graph:
         )
 
     def route(self, origin: int, crossings: Iterable[Crossing]) -> str:
-        """The way as people read it: `edge/blue -> core/yellow`."""
+        """Return the path for people: `edge/blue -> core/yellow`."""
         names = [self.vpns[origin].name, *(self.vpns[each.target].name for each in crossings)]
         return " -> ".join(names)
 
 
 def _is_first(place: ConfiguredRemote) -> bool:
-    """Whether a bridge takes from this remote as long as it can."""
+    """Return whether a bridge takes from this remote as long as it can."""
     enabled = [each for each in place.bridge.remote_msg_vpns if each.enabled]
     return min(enabled, key=lambda each: each.connect_order) is place.remote
 
 
 def attraction_of(topics: Topics, bridge: Bridge) -> Attraction:
-    """What the remote subscriptions of a bridge attract, its exceptions taken away."""
+    """Return what the remote subscriptions of a bridge attract, without its exceptions."""
     parsed: list[tuple[Filter, bool]] = []
     exceptions: list[Filter] = []
     for subscription in bridge.remote_subscriptions:
@@ -212,7 +212,7 @@ def attraction_of(topics: Topics, bridge: Bridge) -> Attraction:
 
 
 def queue_topics(topics: Topics, queue: Queue) -> tuple[TopicSet, ...]:
-    """What the subscriptions of a queue attract."""
+    """Return what the subscriptions of a queue attract."""
     parsed: list[Filter] = []
     for text in queue.subscriptions:
         try:
@@ -238,7 +238,7 @@ class Step(NamedTuple):
     before: Step | None
 
     def crossings(self) -> list[int]:
-        """The bridges of the whole way, this step's first."""
+        """Return the bridges of the whole path, this step's first."""
         found = [self.crossing]
         step = self.before
         while step is not None:
@@ -265,7 +265,7 @@ class Frontier:
         """Topics of which enough is known; they are followed no further."""
 
     def taken(self, vpn: int) -> list[Step]:
-        """The steps kept at a message VPN."""
+        """Return the steps kept at a message VPN."""
         return self._taken.get(vpn, [])
 
     def settle(self, topics: TopicSet) -> None:
@@ -273,12 +273,12 @@ class Frontier:
         self.settled.append(topics)
 
     def is_settled(self, topics: TopicSet) -> bool:
-        """Whether all of these topics are settled."""
+        """Return whether all of these topics are settled."""
         holds_all = self._graph.topics.holds_all
         return any(holds_all(each, topics) for each in self.settled)
 
     def is_new(self, step: Step, labels: int = 2) -> bool:
-        """Whether a step tells more than those taken; `labels` is how many labels may tell the same."""
+        """Return whether a step adds something to those kept; `labels` is how many labels may add the same."""
         if self.is_settled(step.topics):
             return False
         same: set[int] = set()
@@ -291,7 +291,7 @@ class Frontier:
         return True
 
     def next(self) -> Step | None:
-        """The step to go on from; None when the search is at its end."""
+        """Return the step to go on from; None when the search is at its end."""
         while self.waiting:
             step = self.waiting.popleft()
             if not self.is_settled(step.topics):
@@ -325,7 +325,7 @@ class Budget:
         self._until = self._graph.topics.steps + self._left // self._shares
 
     def over(self) -> bool:
-        """Whether the search has used up its share."""
+        """Return whether the search has used up its share."""
         return self._graph.topics.steps > self._until
 
     def end(self, what: str, start: int) -> None:

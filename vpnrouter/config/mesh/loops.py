@@ -25,7 +25,7 @@ class TooFar(NamedTuple):
 
 
 def find_too_far(graph: Graph, target: int, budget: Budget) -> tuple[list[TooFar], bool]:
-    """Messages that a chain brings to the door of `target` and that its last bridge's hop limit keeps
+    """Return messages that a chain brings to the door of `target` and that its last bridge's hop limit keeps
     out, one for each last bridge, if they do not come in another way. False: the budget ended it.
     """
     frontier = Frontier(graph)
@@ -77,7 +77,7 @@ def _lost(graph: Graph, target: int, step: Step, ways: list[int]) -> TooFar | No
 
 
 def report_too_far(found: MeshProblems, graph: Graph, budget: Budget) -> list[TooFar]:
-    """Search the whole mesh for hop limits that chains exceed and tell them."""
+    """Search the whole mesh for hop limits that chains exceed and report them."""
     reported: list[TooFar] = []
     if any(crossing.mapped for crossing in graph.crossings):
         return reported  # a message may come by another way, under another name
@@ -137,7 +137,7 @@ class LoopSearch:
         self.loops: list[Loop] = []
 
     def run(self, start: int, budget: Budget) -> bool:
-        """Search for loops through `start`; False when the budget ended it."""
+        """Search for loops through `start`. Return False when the budget ended it."""
         graph, frontier = self._graph, Frontier(self._graph)
         self._start = start
         if graph.vpns[start].into:
@@ -199,7 +199,7 @@ class LoopSearch:
             return
 
     def _is_told(self, vpns: set[int], ring: list[Crossing]) -> bool:
-        """Whether a loop that was found says the same of all these bridges."""
+        """Return whether a loop that is already reported has all these bridges."""
         return any(
             vpns <= loop.tangle and all(self._graph.carries(each, loop.topic) for each in ring)
             for loop in self.loops
@@ -207,7 +207,7 @@ class LoopSearch:
 
 
 def _tangle(graph: Graph, topic: str, start: int) -> frozenset[int]:
-    """The message VPNs that the topic gets to from `start` and back from."""
+    """Return the message VPNs that the topic reaches from `start`, and from which it comes back."""
 
     def spread(numbers: Callable[[int], Iterable[int]], end: Callable[[Crossing], int]) -> set[int]:
         seen, waiting = {start}, deque([start])
@@ -226,7 +226,7 @@ def _tangle(graph: Graph, topic: str, start: int) -> frozenset[int]:
 
 
 def report_loops(found: MeshProblems, graph: Graph, budget: Budget) -> list[Loop]:
-    """Search the whole mesh for loops and tell them."""
+    """Search the whole mesh for loops and report them."""
     search = LoopSearch(graph)
     for start, vpn in enumerate(graph.vpns):
         begun = graph.topics.steps

@@ -19,7 +19,7 @@ _WITHOUT_CONSUMING: Final = ("no-access", "read-only")
 def check_bound_queue(
     found: MeshProblems, place: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
 ) -> None:
-    """Tell what keeps a bridge from the queue that it is to be bound to. `where` names `vpn`."""
+    """Report what keeps a bridge from the queue that it is to be bound to. `where` names `vpn`."""
     name = place.remote.queue_binding
     if name is None:
         return
@@ -52,7 +52,7 @@ def check_bound_queue(
 def _check_receiving(
     found: MeshProblems, place: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
 ) -> None:
-    """Tell a client username whose profile keeps guaranteed messages from it."""
+    """Report a client username whose profile keeps guaranteed messages from it."""
     username = login(place).client_username
     account = None if username is None else account_of(vpn, username)
     profile = None if account is None else vpn.client_profiles.get(account.client_profile)
@@ -72,7 +72,7 @@ def _check_receiving(
 def check_shared_queues(
     found: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
 ) -> None:
-    """Tell of two bridges that are bound to one queue: it is exclusive, so one of them gets nothing."""
+    """Report two bridges that are bound to one queue: it is exclusive, so one of them gets nothing."""
     bound: dict[tuple[str, str, str], list[ConfiguredRemote]] = defaultdict(list)
     for place, peer in fitting:
         if place.remote.queue_binding is not None:
@@ -141,7 +141,7 @@ def _lost_topic(
     taken: Sequence[TopicSet],
     safe: Sequence[TopicSet],
 ) -> str | None:
-    """A topic that the bridge brings and the queue takes, and that no rejecting queue is sure to take as well."""
+    """Return a topic that the bridge brings and the queue takes, and that no rejecting queue surely takes as well."""
     for one in brought:
         for other in taken:
             common = graph.topics.common(one, other)
@@ -155,7 +155,7 @@ def _lost_topic(
 def check_end_to_end(
     found: MeshProblems, mesh: Sequence[Loaded], fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
 ) -> None:
-    """Tell of profiles whose `end_to_end_bridge` is no bridge that takes from there by a queue."""
+    """Report profiles whose `end_to_end_bridge` is no bridge that takes from there by a queue."""
     taking: dict[tuple[str, str, str], bool] = {}
     for place, peer in fitting:
         key = (peer.config.router.name, place.remote.name, place.bridge_name)

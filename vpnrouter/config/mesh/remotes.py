@@ -59,7 +59,7 @@ class RemoteRouter(NamedTuple):
 
 
 def remotes(loaded: Loaded) -> list[ConfiguredRemote]:
-    """Every enabled remote of every enabled bridge of every enabled message VPN of one router."""
+    """Return every enabled remote of every enabled bridge of every enabled message VPN of one router."""
     return [
         ConfiguredRemote(
             loaded,
@@ -90,7 +90,7 @@ class Routers:
                 self.by_address.setdefault(address, []).append(loaded)
 
     def resolve(self, place: ConfiguredRemote) -> RemoteRouter:
-        """The router that a remote means."""
+        """Return the router that a remote means."""
         wanted, address = place.wanted, place.remote.address
         if wanted is not None:
             peer = self.by_name.get(wanted)
@@ -109,7 +109,7 @@ class Routers:
         )
 
     def listening_instead(self, place: ConfiguredRemote) -> Loaded | None:
-        """The one router that listens where the remote leads, when the remote names another one.
+        """Return the one router that listens where the remote leads, when the remote names another one.
 
         A loopback address is another one on each machine: there it counts only if the router named
         is described and does not listen there itself.
@@ -128,12 +128,12 @@ class Routers:
 
 
 def link_listeners(config: RouterConfig) -> list[Listener]:
-    """The listeners that bridges are let in by."""
+    """Return the listeners that bridges are let in by."""
     return [one for one in config.listeners if one.enabled and one.protocol in LINK_PROTOCOLS]
 
 
 def listener_at(config: RouterConfig, address: Address | None) -> Listener | None:
-    """The link listener that answers at `address`, bound to it or to all addresses of the machine."""
+    """Return the link listener that answers at `address`, bound to it or to all addresses of the machine."""
     if address is None:
         return None
     listeners = link_listeners(config)
@@ -147,12 +147,12 @@ def listener_at(config: RouterConfig, address: Address | None) -> Listener | Non
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is the machine itself, whichever that is."""
+    """Return whether a host is the machine itself, whichever that is."""
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
 def check_names(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
-    """Tell of routers with one name, routers with one data directory, and message VPNs whose names
+    """Report routers with one name, routers with one data directory, and message VPNs whose names
     differ only by case.
     """
     names: dict[str, Loaded] = {}
@@ -199,7 +199,7 @@ def _check_directories(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
 
 
 def _may_be_neighbours(one: Loaded, other: Loaded) -> bool:
-    """Whether two routers can run on one machine: no port is bound by both."""
+    """Return whether two routers can run on one machine: no port is bound by both."""
     theirs = {each.address for each in other.config.listeners if each.enabled}
     for mine in (each.address for each in one.config.listeners if each.enabled):
         for address in theirs:
@@ -214,7 +214,7 @@ def _overlap(host: str, other: str) -> bool:
 
 
 def _machines(loaded: Loaded) -> set[str]:
-    """The hosts that a router binds and that are one machine's alone."""
+    """Return the hosts that a router binds and that belong to one machine only."""
     return {
         each.address.host
         for each in loaded.config.listeners

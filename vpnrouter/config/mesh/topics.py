@@ -62,7 +62,7 @@ class Topics:
         self.steps = 0
 
     def number(self, filter_: Filter) -> int:
-        """The number of a filter: of its levels alone, whatever its dialect, prefixes and mark."""
+        """Return the number of a filter: of its levels alone, whatever its dialect, prefixes and mark."""
         key = (tuple(filter_.levels), tuple(filter_.kinds))
         found = self._numbers.get(key)
         if found is None:
@@ -72,7 +72,7 @@ class Topics:
         return found
 
     def of(self, filter_: Filter, exceptions: Iterable[Filter] = ()) -> TopicSet | None:
-        """What the filter matches less the exceptions; None when no client can publish any of it."""
+        """Return what the filter matches less the exceptions; None when no client can publish any of it."""
         number = self.number(filter_)
         excepted = frozenset(self.number(each) for each in exceptions)
         return self._of(number, excepted)
@@ -86,7 +86,7 @@ class Topics:
         return topics if self.example(topics) is not None else None
 
     def common(self, a: TopicSet, b: TopicSet) -> TopicSet | None:
-        """What both hold; None when that is nothing."""
+        """Return what is in both sets; None when that is nothing."""
         number = self._meet(a.filter, b.filter)
         if number == _NOTHING:
             return None
@@ -95,11 +95,11 @@ class Topics:
         return self._of(number, a.exceptions | b.exceptions)
 
     def less(self, topics: TopicSet, filters: Iterable[int]) -> TopicSet | None:
-        """What is left of a set without what these filters match; None when that is nothing."""
+        """Return what is left of a set without what these filters match; None when that is nothing."""
         return self._of(topics.filter, topics.exceptions.union(filters))
 
     def holds_all(self, a: TopicSet, b: TopicSet) -> bool:
-        """Whether `a` is sure to hold all that `b` holds."""
+        """Return whether `a` is sure to hold all that `b` holds."""
         self.steps += 1
         if not a.exceptions <= b.exceptions:
             return False
@@ -113,13 +113,13 @@ class Topics:
         return found
 
     def holds(self, topics: TopicSet, topic: str) -> bool:
-        """Whether `topic` is one of them."""
+        """Return whether `topic` is in the set."""
         return algebra.matches(self._filters[topics.filter], topic) and not any(
             algebra.matches(self._filters[each], topic) for each in topics.exceptions
         )
 
     def example(self, topics: TopicSet) -> str | None:
-        """A topic of the set that an MQTT client can publish, a shortest one; None when there is none.
+        """Return a topic of the set that an MQTT client can publish, a shortest one; None when there is none.
 
         Where the filter leaves text free, the example has text that no exception mentions: an
         exception that matches it nevertheless matches every topic of the same number of levels.
@@ -169,7 +169,7 @@ class Topics:
 
 
 def meet(a: Filter, b: Filter) -> Filter | None:
-    """The filter of what both match; None when that is nothing."""
+    """Return the filter of what both match; None when that is nothing."""
     if algebra.witness(a, b) is None:
         return None
     least = max(_least(a), _least(b))
@@ -191,7 +191,7 @@ def meet(a: Filter, b: Filter) -> Filter | None:
 
 
 def _narrower(a: tuple[int, str], b: tuple[int, str]) -> tuple[int, str]:
-    """What two level patterns that have something in common both match."""
+    """Return what two level patterns that have something in common both match."""
     for one in (a, b):
         if one[0] == LITERAL:
             return one
@@ -209,14 +209,14 @@ def _fixed(filter_: Filter) -> int:
 
 
 def _least(filter_: Filter) -> int:
-    """Levels of the shortest topics it matches."""
+    """Return the levels of the shortest topics that it matches."""
     if filter_.levels == ["", ""] and filter_.kinds == [LITERAL, ALL]:
         return 2  # the parent would be the empty topic, which there is not (TOPIC-3)
     return max(1, _fixed(filter_) + (filter_.kinds[-1] == REST))
 
 
 def _at(filter_: Filter, index: int) -> tuple[int, str]:
-    """Kind and text of a level; an open end is any number of ONE."""
+    """Return kind and text of a level; an open end is any number of ONE."""
     if index < _fixed(filter_):
         return filter_.kinds[index], filter_.levels[index]
     return ONE, ""
@@ -230,7 +230,7 @@ def _text(filter_: Filter, index: int, fresh: str, *, plain: bool) -> str:
 
 
 def _fresh(filters: list[Filter]) -> str:
-    """A letter that stands in no filter."""
+    """Return a letter that is in no filter."""
     taken = {letter for each in filters for level in each.levels for letter in level}
     for letter in _FRESH:
         if letter not in taken:
@@ -265,12 +265,12 @@ class Login(NamedTuple):
 
 
 def scheme(place: ConfiguredRemote) -> str:
-    """How the bridge logs in: `basic` or `client-certificate`."""
+    """Return how the bridge logs in: `basic` or `client-certificate`."""
     return place.remote.authentication_scheme or place.bridge.remote_authentication.scheme
 
 
 def login(place: ConfiguredRemote) -> Login:
-    """What the bridge logs in with."""
+    """Return what the bridge logs in with."""
     if scheme(place) != "basic":
         return Login(place.path, None, None)
     remote: RemoteMsgVpn = place.remote
@@ -282,7 +282,7 @@ def login(place: ConfiguredRemote) -> Login:
 
 
 def account_of(vpn: MsgVpn, client_username: str) -> ClientUsername | None:
-    """The client username that holds for a login by name; None where it is refused."""
+    """Return the client username that holds for a login by name; None where it is refused."""
     account = vpn.client_usernames.get(client_username)
     if account is None and not vpn.authentication.basic.enabled:
         return vpn.client_usernames[_DEFAULT]
@@ -314,7 +314,7 @@ class Publishers:
                 self._rules.append(rule)
 
     def part_of(self, wanted: TopicSet) -> TopicSet | None:
-        """Topics of a set that some client may publish; None when there are none."""
+        """Return topics of a set that some client may publish; None when there are none."""
         for rule in self._rules:
             if rule.default_allow:
                 if not rule.filters:
@@ -337,7 +337,7 @@ NOTHING: Final = 0
 
 
 def may_subscribe(vpn: MsgVpn, username: str, client_name: str, wanted: Filter) -> int:
-    """How much of a filter the ACL of a client username lets a bridge have that subscribes to it over a link."""
+    """Return how much of a filter a bridge gets over a link, by the ACL of its client username."""
     account = account_of(vpn, username)
     profile = vpn.acl_profiles.get(account.acl_profile) if account is not None else None
     if profile is None:
@@ -366,7 +366,7 @@ def _may_log_in(vpn: MsgVpn, account: ClientUsername) -> bool:
 
 
 def _rule(topics: Topics, rule: PublishTopic, username: str) -> _Rule:
-    """A rule for somebody with this client username and some client id."""
+    """Return a rule for somebody with this client username and some client id."""
     allow = rule.default_action == "allow"
     filters = [
         # Where an exception to "allow" names the client id, a client with another id gets around it.
@@ -377,7 +377,7 @@ def _rule(topics: Topics, rule: PublishTopic, username: str) -> _Rule:
 
 
 def _exception(text: str, syntax: TopicSyntax, username: str, *, widen: bool) -> Filter | None:
-    """An exception with the names filled in.
+    """Return an exception with the names filled in.
 
     Those of clients that the configuration does not name are any one level (`widen`), or the
     exception is left out.

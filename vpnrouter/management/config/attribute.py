@@ -70,7 +70,7 @@ class Attribute:
     says: str = ""
 
     def taken(self, value: Plain) -> Plain:
-        """What a request gives, as a document has it. Raises RequestError; no message shows a secret."""
+        """Return the value of a request in the form of a document. Raises RequestError; no message shows a secret."""
         if not _is(value, self.form):
             raise invalid(f"{self.name}: must be {_WORDS[self.form]}")
         if self.form == TEXT:
@@ -89,7 +89,7 @@ class Attribute:
         return value
 
     def shown(self, value: Plain) -> Plain:
-        """What a model holds, as an answer has it."""
+        """Return the value of a model in the form of an answer."""
         if value is None:
             return "" if self.form == TEXT else self.default
         if self.form == TEXTS:
@@ -141,7 +141,7 @@ def _is(value: object, form: str) -> bool:
 
 
 def _camel(record: Model) -> Plain:
-    """The keys of a model that have a value."""
+    """Return the keys of a model that have a value."""
     found = {
         key: getattr(record, f"{key}_" if key == "from" else key) for key in keys_of(type(record))
     }
@@ -149,7 +149,7 @@ def _camel(record: Model) -> Plain:
 
 
 def _encodable(name: str, value: Plain) -> str:
-    """A text that is one: JSON can name halves of characters."""
+    """Return a text without halves of characters, which JSON can name."""
     if not isinstance(value, str):
         raise invalid(f"{name}: must be a text")
     try:

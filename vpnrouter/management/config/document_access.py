@@ -29,29 +29,29 @@ class DocumentAccess(Protocol):
         """The keys that lead from the holder to the objects."""
 
     def keys(self, holder: Held) -> Iterator[Key]:
-        """The keys of all objects of a model."""
+        """Return the keys of all objects of a model."""
 
     def model(self, holder: Held, key: Key) -> Held:
-        """The object in a model, None if it is not there."""
+        """Return the object in a model, None if it is not there."""
 
     def find(self, holder: Plain, key: Key) -> Plain:
-        """The object in plain data, None if it is not there."""
+        """Return the object in plain data, None if it is not there."""
 
     def add(self, holder: Plain, key: Key, written: Plain) -> None:
         """Put an object into plain data, which does not hold it."""
 
     def put(self, holder: Plain, key: Key, written: Plain) -> None:
-        """Write an object anew that plain data holds."""
+        """Replace an object in plain data."""
 
     def drop(self, holder: Plain, key: Key) -> None:
         """Take an object out of plain data."""
 
     def path(self, holder: Plain, key: Key) -> Path:
-        """The keys and indexes from the holder to an object of plain data, or to where it would stand."""
+        """Return the keys and indexes from the holder to an object of plain data, or to where it would stand."""
 
 
 def reached(model: Held, keys: Sequence[str]) -> Held:
-    """What models hold at the end of `keys`, None where one of them is not there."""
+    """Return what models hold at the end of `keys`, None where one of them is not there."""
     for key in keys:
         if model is None:
             return None
@@ -60,7 +60,7 @@ def reached(model: Held, keys: Sequence[str]) -> Held:
 
 
 def opened(holder: Plain, keys: Sequence[str]) -> Plain:
-    """The mapping at the end of `keys`, made where it is not there."""
+    """Return the mapping at the end of `keys`, made where it is not there."""
     for key in keys:
         if holder.get(key) is None:
             holder[key] = {}
@@ -84,15 +84,15 @@ class MappingAccess:
         self._built_in = built_in
 
     def keys(self, holder: Held) -> Iterator[Key]:
-        """Give the key of each object: its name, with `rest` behind it."""
+        """Yield the key of each object: its name, with `rest` behind it."""
         return ((name, *self._rest) for name in reached(holder, self.home))
 
     def model(self, holder: Held, key: Key) -> Held:
-        """Give the object of that name, None where there is none or its key has another rest."""
+        """Return the object of that name, None where there is none or its key has another rest."""
         return reached(holder, self.home).get(key[0]) if key[1:] == self._rest else None
 
     def find(self, holder: Plain, key: Key) -> Plain:
-        """Give the object of that name, or None; an empty or a built-in one is made a mapping."""
+        """Return the object of that name, or None; an empty or a built-in one is made a mapping."""
         objects = opened(holder, self.home)
         name = key[0]
         if key[1:] != self._rest or (name not in objects and name != self._built_in):
@@ -106,7 +106,7 @@ class MappingAccess:
         opened(holder, self.home)[key[0]] = written
 
     def put(self, holder: Plain, key: Key, written: Plain) -> None:
-        """Write the object anew under its name."""
+        """Replace the object under its name."""
         self.add(holder, key, written)
 
     def drop(self, holder: Plain, key: Key) -> None:
@@ -114,7 +114,7 @@ class MappingAccess:
         del opened(holder, self.home)[key[0]]
 
     def path(self, holder: Plain, key: Key) -> Path:
-        """Give the keys of the mapping and the object's name."""
+        """Return the keys of the mapping and the object's name."""
         return (*self.home, key[0])
 
 
@@ -127,21 +127,21 @@ class RecordsAccess:
         self._rest = rest
 
     def keys(self, holder: Held) -> Iterator[Key]:
-        """Give the key of each mapping: the values of `fields`, with `rest` behind them."""
+        """Yield the key of each mapping: the values of `fields`, with `rest` behind them."""
         return (
             (*(getattr(each, field) for field in self._fields), *self._rest)
             for each in reached(holder, self.home)
         )
 
     def model(self, holder: Held, key: Key) -> Held:
-        """Give the model of the list that has this key, None where there is none."""
+        """Return the model of the list that has this key, None where there is none."""
         for found, each in zip(self.keys(holder), reached(holder, self.home), strict=True):
             if found == key:
                 return each
         return None
 
     def find(self, holder: Plain, key: Key) -> Plain:
-        """Give the mapping that has this key, or None; one that is written short is written out."""
+        """Return the mapping that has this key, or None; its short form is replaced by the mapping."""
         items = _listed(holder, self.home)
         index = self._index(items, key)
         if index is None:
@@ -170,7 +170,7 @@ class RecordsAccess:
             del items[index]
 
     def path(self, holder: Plain, key: Key) -> Path:
-        """Give the keys of the list and the object's index, the list's length for a new object."""
+        """Return the keys of the list and the object's index, the list's length for a new object."""
         items = _listed(holder, self.home)
         index = self._index(items, key)
         return (*self.home, len(items) if index is None else index)
@@ -196,18 +196,18 @@ class TextsAccess:
         self._syntax = (*home[:-1], syntax) if syntax else ()
 
     def keys(self, holder: Held) -> Iterator[Key]:
-        """Give the key of each text, once: the syntax first where there is one, then the text."""
+        """Yield the key of each text, once: the syntax first where there is one, then the text."""
         first = (reached(holder, self._syntax),) if self._syntax else ()
         return ((*first, each) for each in dict.fromkeys(reached(holder, self.home)))
 
     def model(self, holder: Held, key: Key) -> Held:
-        """Give the key itself if the list has its text and syntax, else None."""
+        """Return the key itself if the list has its text and syntax, else None."""
         if self._syntax and reached(holder, self._syntax) != key[0]:
             return None
         return key if key[-1] in reached(holder, self.home) else None
 
     def find(self, holder: Plain, key: Key) -> Plain:
-        """Give {} if the list has the text in the syntax of the key, else None."""
+        """Return {} if the list has the text in the syntax of the key, else None."""
         found = key[-1] in _listed(holder, self.home)
         return {} if found and self._written_syntax(holder) == key[:-1] else None
 
@@ -227,7 +227,7 @@ class TextsAccess:
         items.append(key[-1])
 
     def put(self, holder: Plain, key: Key, written: Plain) -> None:
-        """Do nothing, since a text has nothing to write anew."""
+        """Do nothing, since a text has nothing to replace."""
 
     def drop(self, holder: Plain, key: Key) -> None:
         """Take the text out of the list."""
@@ -235,7 +235,7 @@ class TextsAccess:
         items[:] = [each for each in items if each != key[-1]]
 
     def path(self, holder: Plain, key: Key) -> Path:
-        """Give the keys of the list and the text's index, the list's length for a new text."""
+        """Return the keys of the list and the text's index, the list's length for a new text."""
         items = _listed(holder, self.home)
         return (*self.home, items.index(key[-1]) if key[-1] in items else len(items))
 

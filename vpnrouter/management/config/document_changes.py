@@ -45,7 +45,7 @@ class WriteRequest:
 def read_given(
     kind: ObjectType, known: Mapping[str, str], body: Mapping[str, Any], query: WriteRequest
 ) -> Given:
-    """The attributes in a body. `known` are those that the path has said already: they cannot be others.
+    """Return the attributes in a body. `known` are those of the path: the body cannot change them.
 
     Raises RequestError for an unknown name, a wrong value, one that this router does not have.
     """
@@ -70,7 +70,7 @@ def read_given(
 
 
 def key_of(kind: ObjectType, body: Mapping[str, Any]) -> Key:
-    """The key of an object to be made. Raises RequestError if it is not there or wrong."""
+    """Return the key of an object to be created. Raises RequestError if it is missing or wrong."""
     key = []
     for each in kind.identity:
         if each.name not in body and not each.required:
@@ -85,7 +85,7 @@ def key_of(kind: ObjectType, body: Mapping[str, Any]) -> Key:
 
 
 def known_by_path(kind: ObjectType, keys: Keys) -> dict[str, str]:
-    """What a path says of an object to be made in `keys`, those of the objects above."""
+    """Return the attributes that the path gives of an object to be created in `keys`, those of the objects above."""
     return {} if kind.parent is None else kind.parent.known_by(keys)
 
 
@@ -135,7 +135,7 @@ def _unknown(kind: ObjectType, name: str) -> str:
 
 
 def passwords_in(kind: ObjectType, given: Given) -> list[str]:
-    """The attributes given that are stored as hashes."""
+    """Return the attributes of the request that are stored as hashes."""
     return [
         name
         for name, value in given.items()
@@ -144,7 +144,7 @@ def passwords_in(kind: ObjectType, given: Given) -> list[str]:
 
 
 def create(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
-    """Make the object of these keys. Raises RequestError if it is there, or what it stands in is not."""
+    """Create the object of these keys. Raises RequestError if it exists, or the one that holds it does not."""
     holder = holder_of(document, kind, keys)
     if kind.store.find(holder, keys[-1]) is not None:
         raise already_exists(kind.told(keys))
@@ -152,7 +152,7 @@ def create(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
 
 
 def patch(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
-    """Change the attributes given. Raises RequestError if the object is not there."""
+    """Change these attributes. Raises RequestError if the object does not exist."""
     holder = holder_of(document, kind, keys)
     there = kind.store.find(holder, keys[-1])
     if there is None:
@@ -162,7 +162,7 @@ def patch(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
 
 
 def replace(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
-    """Give the object these attributes and no others, but what was write-only; make it if it is not there.
+    """Replace the attributes of the object, except write-only ones; create it if it does not exist.
 
     A write-only attribute goes too where the one that it belongs to is not given (SEMP v2, note 4).
     """
@@ -186,7 +186,7 @@ def replace(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None
 
 
 def delete(document: Plain, kind: ObjectType, keys: Keys) -> None:
-    """Take the object away. Raises RequestError if it is not there, or always is."""
+    """Delete the object. Raises RequestError if it does not exist, or is always there."""
     holder = holder_of(document, kind, keys)
     if kind.store.find(holder, keys[-1]) is None:
         raise not_found(kind.told(keys))
@@ -196,7 +196,7 @@ def delete(document: Plain, kind: ObjectType, keys: Keys) -> None:
 
 
 def holder_of(document: Plain, kind: ObjectType, keys: Keys) -> Plain:
-    """The mapping that holds the objects of a kind. Raises RequestError if one above them is not there."""
+    """Return the mapping that holds the objects of a kind. Raises RequestError if one above them is not there."""
     holders = [document]
     for above, key in zip(kind.chain[:-1], keys, strict=False):
         place = holders[-1 - above.above]
@@ -208,14 +208,14 @@ def holder_of(document: Plain, kind: ObjectType, keys: Keys) -> Plain:
 
 
 def place_of(document: Plain, kind: ObjectType, keys: Keys) -> Path:
-    """Where the object stands in the document, or would."""
+    """Return where the object is in the document, or would be."""
     outer = kind.holder
     above = () if outer is None else place_of(document, outer, keys[: len(outer.chain)])
     return (*above, *kind.store.path(holder_of(document, kind, keys), keys[-1]))
 
 
 def written_of(kind: ObjectType, given: Given, *, whole: bool = False) -> Plain:
-    """The mapping of an object with these attributes; the others as the field starts them.
+    """Return the mapping of an object with these attributes; the others as the field starts them.
 
     A document starts some of them otherwise, so these are written out. `whole` writes all of them.
     """
@@ -229,7 +229,7 @@ def written_of(kind: ObjectType, given: Given, *, whole: bool = False) -> Plain:
 
 
 def _is_plain(attribute: Attribute) -> bool:
-    """Whether its default can be written: secrets have none, and objects hold the field's anyway."""
+    """Return whether its default can be written: secrets have none, and objects hold the field's anyway."""
     return not attribute.write_only and attribute.form != OBJECT
 
 

@@ -44,7 +44,7 @@ MOST_TOLD: Final = 10
 
 
 def semp_message(error: ConfigError, kind: ObjectType, place: Path, within: str = "") -> str:
-    """The problems as one text. `place` is where the object stands in the document.
+    """Return the problems as one text. `place` is where the object stands in the document.
 
     With `within`, a message VPN, what is wrong elsewhere is counted and not told.
     """
@@ -68,7 +68,7 @@ def semp_message(error: ConfigError, kind: ObjectType, place: Path, within: str 
 
 
 def _words(kind: ObjectType) -> Mapping[str, str]:
-    """Attribute names by keys joined by dots."""
+    """Return attribute names by keys joined by dots."""
     return {".".join(each.keys): each.name for each in kind.values}
 
 
@@ -91,7 +91,7 @@ def _name(dotted: str, words: Mapping[str, str]) -> str:
 
 
 def _replaced(message: str, dotted: str, words: Mapping[str, str]) -> str:
-    """Keys inside a message as attributes, as far as there are such."""
+    """Return keys inside a message as attributes, as far as there are such."""
     above = dotted.rpartition(".")[0]
 
     def named(found: re.Match[str]) -> str:
@@ -146,7 +146,7 @@ NO_OPAQUE_PASSWORD: Final = Depends(_no_opaque_password)
 
 
 def keys_of(request: Request, kind: ObjectType | None) -> Keys:
-    """The keys in a path: of an object of this kind and all above it, () for no kind."""
+    """Return the keys in a path: of an object of this kind and all above it, () for no kind."""
     chain = () if kind is None else kind.chain
     params = request.path_params
     return tuple(tuple(unquote(params[name]) for name in each.key_names) for each in chain)
@@ -168,7 +168,7 @@ def demand_all(caller: Caller) -> None:
 
 
 async def body_of(request: Request) -> dict[str, object]:
-    """The attributes in the body.
+    """Return the attributes in the body.
 
     It has to be declared as JSON: a web page can send a POST to this address from a browser on the router's
     machine, but none of this type without being asked first, and this API does not answer that.
@@ -180,7 +180,7 @@ async def body_of(request: Request) -> dict[str, object]:
 
 
 async def hash_passwords(kind: ObjectType, given: Given) -> None:
-    """Put hashes in the place of the passwords that are only compared; a hash stands as it is.
+    """Replace the passwords that are only compared by hashes; a hash stays as it is.
 
     Raises RequestError for a password that cannot be one.
     """
@@ -215,7 +215,7 @@ async def edit(
     *,
     deletes: bool = False,
 ) -> None:
-    """Have the configuration changed. Raises RequestError if it is refused; nothing has changed then."""
+    """Change the configuration. Raises RequestError if it is refused; nothing has changed then."""
     place: Path = ()
 
     def changing(document: Plain) -> None:

@@ -117,36 +117,36 @@ class ConfigEditor:
         self._threads = trio.CapacityLimiter(1)
 
     def config(self) -> RouterConfig:
-        """The configuration in force."""
+        """Return the configuration in force."""
         return self._in_force()
 
     def document(self) -> Plain:
-        """The document in force as plain data, secrets included; it must not be changed."""
+        """Return the document in force as plain data, secrets included; it must not be changed."""
         return self._loaded.positions.data
 
     def position(self, path: Path) -> Position:
-        """Where the part at `path` is written, be it in the file or in the overlay."""
+        """Return where the part at `path` is written, be it in the file or in the overlay."""
         return self._loaded.positions.value_at(path)
 
     def positions(self) -> Iterator[tuple[Path, Position]]:
-        """Every part of the document with the place where it is written."""
+        """Return every part of the document with the place where it is written."""
         return self._loaded.positions.places()
 
     def files(self) -> tuple[str, str]:
-        """The paths of the person's file and of the overlay."""
+        """Return the paths of the person's file and of the overlay."""
         return self._path, self._file
 
     def digest(self) -> str:
-        """Hexadecimal digest of the document in force."""
+        """Return the hexadecimal digest of the document in force."""
         return self._packed.digest
 
     def overlay(self) -> Plain:
-        """The merge patch (RFC 7396) that lies over the file; {} for none."""
+        """Return the merge patch (RFC 7396) that lies over the file; {} for none."""
         over = self._loaded.overlay
         return {} if over is None or over.data is None else over.data
 
     async def examine(self, document: Plain) -> Examined:
-        """The problems of `document`, and the changes that it would take; nothing changes."""
+        """Return the problems of `document`, and the changes that it would take; nothing changes."""
         found = await self._beside(partial(candidate, document, self._loaded, self._file))
         return Examined(found.problems, found.changes)
 
@@ -188,7 +188,7 @@ class ConfigEditor:
                 return await self._put(await self._beside(packed.unpacked), who)
 
     async def reread(self) -> None:
-        """Read file and overlay again and put them into force, as for SIGHUP; events say what became of it."""
+        """Read file and overlay again and put them into force, as for SIGHUP; events report the outcome."""
         async with self._turn:
             look = self._disk.look
             read_again = await self._reread()
@@ -199,7 +199,7 @@ class ConfigEditor:
                 self._take(*read_again)
 
     async def _reread(self) -> tuple[Loaded, PackedDocument] | None:
-        """What is in force now, None where all stays as it was."""
+        """Return what is in force now, None where nothing changed."""
         try:
             found, packed = await self._beside(self._read_files)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the router goes on
@@ -224,7 +224,7 @@ class ConfigEditor:
         return found.loaded, packed
 
     def _read_files(self) -> tuple[Reading, PackedDocument]:
-        """Read file and overlay as they are now; the document is empty where they are refused."""
+        """Read the present file and overlay; the document is empty where they are refused."""
         if self._overlaid:
             self._disk.note()
         found = read(self._path, overlay=self._file if self._overlaid else False)
@@ -273,7 +273,7 @@ class ConfigEditor:
         return prepared.commit()
 
     def _take(self, loaded: Loaded, packed: PackedDocument) -> None:
-        """Note what is in force now, and keep what was."""
+        """Record what is in force now, and keep what was before."""
         before, self._packed, self._loaded = self._packed, packed, loaded
         if before.digest == packed.digest:
             return

@@ -29,7 +29,9 @@ _FORMS: Final = {"text": TEXT, "secret": TEXT, "choice": TEXT, "integer": NUMBER
 
 
 def left_out(of: type[Settings], children: tuple[str, ...] = ()) -> dict[str, str]:
-    """What is no attribute of a kind, by its keys with dots between, and why; `children` are objects of their own."""
+    """Return what is no attribute of a kind, by its keys with dots between, and why; `children` are objects of their
+    own.
+    """
     return dict.fromkeys(children, CHILDREN) | {
         ".".join(each.path): KEY if each.attribute.key else each.attribute.child
         for each in of.places
@@ -40,7 +42,7 @@ def left_out(of: type[Settings], children: tuple[str, ...] = ()) -> dict[str, st
 def derived(
     of: type[Settings], model: type[Model], children: tuple[str, ...] = ()
 ) -> Iterator[Attribute]:
-    """The attributes of a kind, in the order of the model; what is `left_out` is not among them.
+    """Yield the attributes of a kind, in the order of the model; what is `left_out` is not among them.
 
     Raises TypeError for a key that can be no attribute.
     """

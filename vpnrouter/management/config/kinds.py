@@ -318,5 +318,5 @@ KINDS: Final = (
 
 
 def children_of(kind: ObjectType) -> tuple[ObjectType, ...]:
-    """The kinds that stand in objects of a kind."""
+    """Return the kinds directly below a kind."""
     return tuple(each for each in KINDS if each.parent is kind)

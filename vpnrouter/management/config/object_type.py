@@ -82,14 +82,14 @@ class ObjectType:
         return tuple(each.name for each in self.identity)
 
     def known_by(self, keys: Keys) -> dict[str, str]:
-        """The key's attributes of an object and of all above it, with their values."""
+        """Return the key's attributes of an object and of all above it, with their values."""
         named: dict[str, str] = {}
         for kind, key in zip(self.chain, keys, strict=True):
             named |= dict(zip(kind.key_names, key, strict=True))
         return named
 
     def told(self, keys: Keys) -> str:
-        """An object in words."""
+        """Return a description of an object for people."""
         parts = [
             f"{kind.noun} {','.join(key)}"
             for kind, key in zip(reversed(self.chain), reversed(keys), strict=True)
@@ -98,12 +98,12 @@ class ObjectType:
 
 
 def by_name(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
-    """Attributes by their names."""
+    """Return attributes by their names."""
     return {each.name: each for each in attributes}
 
 
 def name_of(name: str, most: int, says: str, least: int = 1) -> Attribute:
-    """An attribute of a key: a name of `least` to `most` characters."""
+    """Return an attribute of a key: a name of `least` to `most` characters."""
     return Attribute(
         name=name,
         form=TEXT,
@@ -115,7 +115,7 @@ def name_of(name: str, most: int, says: str, least: int = 1) -> Attribute:
 
 
 def always_of(name: str, value: str, says: str, *, identifying: bool, required: bool) -> Attribute:
-    """An attribute that has one value here and takes no other."""
+    """Return an attribute that has one value here and takes no other."""
     return Attribute(
         name=name,
         form=TEXT,
@@ -142,7 +142,7 @@ def object_type(
     parent: ObjectType | None = None,
     **rest: Plain,
 ) -> ObjectType:
-    """A row of the table: `identity` in the order of the key, attributes made from `of`, and `more`."""
+    """Return a row of the table: `identity` in the order of the key, attributes made from `of`, and `more`."""
     found: tuple[Attribute, ...] = ()
     left: dict[str, str] = {}
     if of is not None:
@@ -165,13 +165,13 @@ def object_type(
 
 
 def object_at(config: RouterConfig, kind: ObjectType, keys: Keys) -> Held:
-    """What the models hold for an object, None if it or one above it is not there."""
+    """Return what the models hold for an object, None if it or one above it is not there."""
     holder = holding(config, kind, keys[:-1])
     return None if holder is None else kind.store.model(holder, keys[-1])
 
 
 def holding(config: RouterConfig, kind: ObjectType, above: Keys) -> Held:
-    """The model that holds the objects of a kind; None if an object above them is not there."""
+    """Return the model that holds the objects of a kind; None if an object above them is not there."""
     holders: list[Held] = [config]
     for each, key in zip(kind.chain[:-1], above, strict=True):
         found = each.store.model(holders[-1 - each.above], key)
@@ -182,13 +182,13 @@ def holding(config: RouterConfig, kind: ObjectType, above: Keys) -> Held:
 
 
 def keys_in(config: RouterConfig, kind: ObjectType, above: Keys) -> Sequence[Key] | None:
-    """The keys of all objects of a kind; None if an object above them is not there."""
+    """Return the keys of all objects of a kind; None if an object above them is not there."""
     holder = holding(config, kind, above)
     return None if holder is None else list(kind.store.keys(holder))
 
 
 def row_at(config: RouterConfig, kind: ObjectType, keys: Keys) -> Row | None:
-    """The attributes of an object, secrets left out; None if it is not there."""
+    """Return the attributes of an object, secrets left out; None if it is not there."""
     found = object_at(config, kind, keys)
     if found is None:
         return None

@@ -52,7 +52,7 @@ class OperationText:
 
 
 def fill(told: Schema, kind: ObjectType, says: OperationText) -> None:
-    """Put what is to be said of a path into `told`: parameters, body, answers."""
+    """Put the description of a path into `operation`: parameters, body, answers."""
     told["parameters"] = parameters_of(kind if says.one else kind.parent)
     told["responses"] = answers(kind, many=says.many, nothing=says.deletes)
     if says.creates or says.changes:
@@ -60,7 +60,7 @@ def fill(told: Schema, kind: ObjectType, says: OperationText) -> None:
 
 
 def schema_of(attribute: Attribute) -> Schema:
-    """The JSON schema of one attribute."""
+    """Return the JSON schema of one attribute."""
     schema: Schema = {"type": _TYPES[attribute.form]}
     if attribute.form == TEXTS:
         schema["items"] = {"type": "string"}
@@ -84,7 +84,7 @@ def schema_of(attribute: Attribute) -> Schema:
 
 
 def row_schema(kind: ObjectType) -> Schema:
-    """The JSON schema of an answer's object."""
+    """Return the JSON schema of an answer's object."""
     known = {name: {"type": "string"} for each in kind.chain[:-1] for name in each.key_names}
     own = {
         each.name: _shown(schema_of(each))
@@ -95,7 +95,7 @@ def row_schema(kind: ObjectType) -> Schema:
 
 
 def body_schema(kind: ObjectType, *, creates: bool) -> Schema:
-    """The JSON schema of a body that makes an object, or of one that changes it."""
+    """Return the JSON schema of a body that makes an object, or of one that changes it."""
     properties = {
         each.name: schema_of(each)
         for each in kind.attributes.values()
@@ -120,7 +120,7 @@ def body_schema(kind: ObjectType, *, creates: bool) -> Schema:
 
 
 def parameters_of(kind: ObjectType | None) -> list[Schema]:
-    """The names in the path of an object."""
+    """Return the names in the path of an object."""
     return [
         {
             "name": each.name,
@@ -135,13 +135,13 @@ def parameters_of(kind: ObjectType | None) -> list[Schema]:
 
 
 def body(kind: ObjectType, *, creates: bool) -> Schema:
-    """The description of a body."""
+    """Return the description of a body."""
     schema = body_schema(kind, creates=creates)
     return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
 def answers(kind: ObjectType, *, many: bool = False, nothing: bool = False) -> Schema:
-    """The answers of a path."""
+    """Return the answers of a path."""
     row = row_schema(kind)
     names = ["uri", *(f"{each.collection}Uri" for each in children_of(kind))]
     links = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
@@ -167,7 +167,7 @@ def _path_schema(attribute: Attribute) -> Schema:
 
 
 def _shown(schema: Schema) -> Schema:
-    """Of an answer: what a person wrote may be longer than what a request may say."""
+    """Return the schema for an answer: a text in the file may be longer than one in a request."""
     return {name: value for name, value in schema.items() if name not in {"minLength", "maxLength"}}
 
 

@@ -75,13 +75,13 @@ routes: Final = APIRouter(prefix=CONFIG, dependencies=[NO_OPAQUE_PASSWORD])
 
 
 def path_of(kind: ObjectType | None) -> str:
-    """The path of an object, its keys as parameters."""
+    """Return the path of an object, its keys as parameters."""
     chain = () if kind is None else kind.chain
     return "".join(f"/{each.collection}/{each.path}" for each in chain)
 
 
 def uri_of(request: Request, kind: ObjectType, keys: Keys) -> str:
-    """Where an object is."""
+    """Return the links of an object."""
     parts = (
         f"/{each.collection}/{segment(*key)}" for each, key in zip(kind.chain, keys, strict=True)
     )

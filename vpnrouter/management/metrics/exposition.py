@@ -46,7 +46,7 @@ class Sheet:
     def write(
         self, labels: list[str], rows: Sequence[Sequence[object]]
     ) -> Iterator[tuple[Family, str]]:
-        """Each family with its samples; of each row, `labels` has what it is called."""
+        """Yield each family with its samples; of each row, `labels` has what it is called."""
         if labels != self._known:
             self._known = labels
             self._templates = [self._template(family) for family in self._families]
@@ -65,7 +65,7 @@ class Sheet:
                 yield family, samples(family, labels, columns[place])
 
     def _template(self, family: Family) -> str:
-        """All samples with places for their values; "" where their number is not known before."""
+        """Return all samples with places for their values; "" where their number is not known before."""
         if family.sparse or family.split not in WHOLE:
             return ""
         name = family.name
@@ -120,7 +120,7 @@ class Turns:
         return self._clock_ns() >= self._until_ns
 
     async def give(self) -> None:
-        """Let the others go on."""
+        """Let other tasks run."""
         await trio.lowlevel.checkpoint()
         self._until_ns = self._clock_ns() + PORTION_NS
 
@@ -144,7 +144,7 @@ class Exposition:
         user: str = "",
         openmetrics: bool = False,
     ) -> str:
-        """Everything of a router; with `sees` only what belongs to message VPNs that it is true for.
+        """Return everything of a router; with `sees` only what belongs to message VPNs that it is true for.
 
         `user` tells those apart who see different things.
         """
@@ -180,7 +180,7 @@ class Exposition:
         return "".join(made.parts)
 
     def sheet(self, user: str, name: str) -> Sheet:
-        """What writes a section for a user."""
+        """Return a writer of a section for a user."""
         found = self._sheets.get((user, name))
         if found is None:
             if len(self._sheets) >= SHEETS:
@@ -191,7 +191,7 @@ class Exposition:
         return found
 
     def labels_of(self, own: str, name: str, figures: Sequence[Any]) -> str:
-        """The labels of an object, which its row begins with."""
+        """Return the labels of an object, which its row begins with."""
         names = SECTIONS[name].labels
         key = (name, *figures[: len(names)])
         known = self._labels.get(key)
@@ -214,7 +214,7 @@ class _Page:
         self._turns = Turns()
 
     async def write_all(self, name: str, figures: Iterator[Sequence[Any]], most: int) -> int:
-        """Write the rows of objects; how many there are beyond `most`."""
+        """Write the rows of objects; return how many there are beyond `most`."""
         rows = Rows([], [])
         beyond = 0
         labels_of = self._exposition.labels_of

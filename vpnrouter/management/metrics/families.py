@@ -76,24 +76,24 @@ class Durations:
         self._total_ns += max(0, duration_ns)
 
     def histogram(self) -> Histogram:
-        """The histogram of all durations until now."""
+        """Return the histogram of all durations until now."""
         return Histogram(BOUNDS_S, tuple(self._counts), self._total_ns / 1e9)
 
 
 def escaped(value: str) -> str:
-    r"""A label's value as it is written: `\`, `"` and line feeds escaped."""
+    r"""Return a label's value as it is written: `\`, `"` and line feeds escaped."""
     if value.translate(_BARE) == value:
         return value
     return value.translate(_ESCAPES)
 
 
 def labelled(names: Sequence[str], values: Sequence[str]) -> str:
-    """`name="value"` for each, with a comma before each but the first."""
+    """Return `name="value"` for each, with commas between."""
     return ",".join(f'{name}="{escaped(value)}"' for name, value in zip(names, values, strict=True))
 
 
 def head(family: Family, *, openmetrics: bool) -> str:
-    """The lines HELP and TYPE."""
+    """Return the lines HELP and TYPE."""
     name = family.name
     if openmetrics and family.kind == "counter":
         name = name.removesuffix("_total")
@@ -101,7 +101,7 @@ def head(family: Family, *, openmetrics: bool) -> str:
 
 
 def samples(family: Family, rows: Sequence[str], values: Sequence[object]) -> str:
-    """The samples of a family: of each row its labels, as `{name="value"` without the end, and its value."""
+    """Return the samples of a family: of each row its labels, as `{name="value"` without the end, and its value."""
     name = family.name
     split = family.split
     found: list[str] = []
@@ -763,7 +763,7 @@ class Section(NamedTuple):
 
 
 def section_of(figures: type[Any]) -> Section:
-    """The families and labels that a class of figures declares."""
+    """Return the families and labels that a class of figures declares."""
     families: dict[str, Family] = {}
     labels: list[str] = []
     for name, hint in get_type_hints(figures, include_extras=True).items():

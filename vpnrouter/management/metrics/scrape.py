@@ -32,7 +32,7 @@ GZIP: Final = 31
     response_model=None,
 )
 async def metrics(request: Request, context: ContextDep, caller: CallerDep) -> Response:
-    """What the router counts, as far as the user sees it: see docs/metrics.md."""
+    """Return what the router counts and the user may see (docs/metrics.md)."""
     if request.query_params:
         raise invalid(f"there is no query parameter {min(request.query_params)}")
     exposition = context.exposition
@@ -59,7 +59,7 @@ async def metrics(request: Request, context: ContextDep, caller: CallerDep) -> R
 
 
 def _compressed(request: Request, size: int) -> bool:
-    """Whether a page is worth being compressed: on its way to this machine it is not."""
+    """Return whether a page is worth being compressed: on its way to this machine it is not."""
     if size < GZIP_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
         return False
     try:

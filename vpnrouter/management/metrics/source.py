@@ -52,7 +52,7 @@ _BEGAN_S: Final = time.time()
 
 
 def process_figures() -> ProcessFigures:
-    """The figures of this moment. It reads two files of /proc: some 50 µs."""
+    """Return the figures of this moment. It reads two files of /proc: some 50 µs."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     virtual = resident = threads = 0
@@ -132,7 +132,7 @@ class Figures:
         self._last: dict[tuple[str, ...], _Seen] = {}
 
     async def keep(self) -> None:
-        """Look twice a second how late the event loop is and what the newest message is, for ever."""
+        """Record twice a second how late the event loop is and what the newest message is, for ever."""
         while True:
             if self._queues is not None:
                 self._queues.look()
@@ -143,7 +143,7 @@ class Figures:
     # -- the router as a whole -------------------------------------------------------------------
 
     def router(self) -> RouterFigures:
-        """The figures of the router as a whole."""
+        """Return the figures of the router as a whole."""
         router = self._router
         refused, errors = self._edge.accepts()
         info = {
@@ -170,11 +170,11 @@ class Figures:
         )
 
     def process(self) -> ProcessFigures:
-        """The figures of the process."""
+        """Return the figures of the process."""
         return process_figures()
 
     def spool(self) -> SpoolFigures | None:
-        """The figures of the message spool; None where guaranteed messaging is off."""
+        """Return the figures of the message spool; None where guaranteed messaging is off."""
         spool = spool_of(self._router.context)
         if spool is None:
             return None
@@ -191,7 +191,7 @@ class Figures:
         )
 
     def traces(self) -> TraceFigures | None:
-        """The figures of routing traces; None where nothing is traced."""
+        """Return the figures of routing traces; None where nothing is traced."""
         status = self._traces.status()
         if status is None:
             return None
@@ -205,13 +205,13 @@ class Figures:
         )
 
     def listeners(self) -> Iterator[ListenerFigures]:
-        """The listeners for clients and bridges that are open, in the order of the configuration."""
+        """Return the listeners for clients and bridges that are open, in the order of the configuration."""
         return iter(self._edge.listeners())
 
     # -- what message VPNs have ------------------------------------------------------------------
 
     def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
-        """The figures of each message VPN whose name `sees` is true for."""
+        """Yield the figures of each message VPN whose name `sees` is true for."""
         for name, vpn in list(self._router.vpns.items()):
             if sees(name):
                 yield self._msg_vpn(vpn)
@@ -262,7 +262,7 @@ class Figures:
         )
 
     def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
-        """The figures of each bridge in those message VPNs, counted since the start of the router."""
+        """Yield the figures of each bridge in those message VPNs, counted since the start of the router."""
         now = self._bridges.now()
         for key in [key for key in self._last if key[0] == "bridge" and key[1:] not in now]:
             del self._last[key]
@@ -274,7 +274,9 @@ class Figures:
                 yield self._steady(("bridge", msg_vpn, name), source, shown)
 
     def _age(self, kept: Iterable[Endpoint]) -> float | None:
-        """Seconds that the oldest message of these waits, None for none; many are asked, so none is read."""
+        """Return the seconds that the oldest message waits, None without one; it reads no message, since there may be
+        many queues.
+        """
         numbers = self._queues
         if numbers is None:
             return None
@@ -289,7 +291,7 @@ class Figures:
         return BridgeFigures(*shown[:FIRST], *risen, *shown[BEHIND:])  # type: ignore[arg-type]
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
-        """The figures of each queue, topic endpoint and parking lot in those message VPNs."""
+        """Yield the figures of each queue, topic endpoint and parking lot in those message VPNs."""
         numbers = self._queues
         if numbers is None:
             return
@@ -303,7 +305,7 @@ class Figures:
     def _rising(
         self, key: tuple[str, ...], thing: object, counts: tuple[object, ...]
     ) -> tuple[object, ...]:
-        """The counts of a thing, none below what it showed before."""
+        """Return the counts of an object, none below its last one."""
         last = self._last.get(key)
         if last is not None and last.thing is thing and last.counts != counts:
             counts = tuple(
@@ -314,7 +316,7 @@ class Figures:
 
 
 def higher(before: object, now: object) -> object:
-    """The higher of two counts, of each of two pairs, or of each reason."""
+    """Return the higher of two counts, of each of two pairs, or of each reason."""
     if isinstance(before, int) and isinstance(now, int):
         return max(before, now)
     if isinstance(before, tuple) and isinstance(now, tuple):
@@ -325,7 +327,7 @@ def higher(before: object, now: object) -> object:
 
 
 def bridge_figures(status: BridgeStatus) -> BridgeFigures:
-    """The figures of a bridge from what monitoring shows."""
+    """Return the figures of a bridge from what monitoring shows."""
     bound = [remote.queue_binding for remote in status.remotes if remote.up]
     info: Mapping[str, str] = {
         "remote_router": status.remote_router_name,

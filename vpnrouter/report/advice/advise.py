@@ -81,7 +81,7 @@ def advise(
     changes: Rows | None = None,
     subscriptions: Rows | None = None,
 ) -> Rows:
-    """Rows of ADVICE, the most useful first, at most REPORT_ADVICE.
+    """Return rows of ADVICE, the most useful first, at most REPORT_ADVICE.
 
     `edges` are the rows that `structure` was made from, with `cut` filled in. `changes`, rows of CHANGES, say which
     findings are new, and the evidence says so too. `subscriptions` are those that bridges hold: rows with
@@ -142,8 +142,8 @@ def _blockers(findings: Sequence[Finding]) -> dict[tuple[str | None, ...] | None
 
 
 def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """All findings but those that follow from another one: a bridge that stalls because an endpoint behind it refuses,
-    and covered filters that match nothing.
+    """Yield all findings but those that follow from another one: a bridge that stalls because an endpoint behind it
+    refuses, and covered filters that match nothing.
     """
     blocked = _blockers(findings)
     idle = {
@@ -160,7 +160,7 @@ def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _follow_ups(findings: Sequence[Finding]) -> dict[Finding, list[Finding]]:
-    """The stalled bridges by the endpoint that blocks them; the first endpoint where there are several."""
+    """Return the stalled bridges by the endpoint that blocks them; the first endpoint where there are several."""
     blockers = _blockers(findings)
     found: dict[Finding, list[Finding]] = {}
     for one in findings:

@@ -64,30 +64,30 @@ class Advice:
         return round(_SEVERITIES[self.severity] + min(points, _MOST), 1)
 
     def row(self, rank: int) -> dict[str, Any]:
-        """As a row of ADVICE."""
+        """Return the advice as a row of ADVICE."""
         fields = asdict(self)
         del fields["severity"], fields["gain"]
         return {**fields, "rank": rank, "score": self.score}
 
 
 def worst_of(findings: Sequence[Finding]) -> Severity:
-    """The worst severity among findings."""
+    """Return the worst severity among findings."""
     return max((one.severity for one in findings), key=lambda one: _SEVERITIES[one])
 
 
 def place_of(finding: Finding, *names: str) -> dict[str, str | None]:
-    """Fields of a finding for an Advice; by default those of a bridge."""
+    """Return the fields of a finding for an Advice; by default those of a bridge."""
     fields = names or ("router", "vpn", "peer_router", "peer_vpn", "bridge")
     return {name: getattr(finding, name) for name in fields}
 
 
 def messages_of(findings: Sequence[Finding]) -> int:
-    """The sum of the messages of all findings."""
+    """Return the sum of the messages of all findings."""
     return sum(one.messages or 0 for one in findings)
 
 
 def bytes_of(findings: Sequence[Finding]) -> int:
-    """The sum of the bytes of all findings."""
+    """Return the sum of the bytes of all findings."""
     return sum(one.bytes or 0 for one in findings)
 
 
@@ -119,18 +119,18 @@ class MeshContext:
         self.wanted = _UnmetSubscriptions(findings)
 
     def held(self, edge: dict[str, Any]) -> list[Filter]:
-        """The filters that a bridge subscribes to at its remote end, as far as known, without exceptions."""
+        """Return the filters that a bridge subscribes to at its remote end, as far as known, without exceptions."""
         held = self._held.get((start_of(edge), edge_named(edge).client), [])
         parsed = (_parsed(text, SMF) for text in held)
         return [one for one in parsed if one is not None and not one.exception]
 
     def busiest(self, start: Place, goal: Place) -> dict[str, Any] | None:
-        """The bridge from one message VPN to another, the busiest of several."""
+        """Return the bridge from one message VPN to another, the busiest of several."""
         rows = self.between.get((start, goal), [])
         return max(rows, key=lambda row: row["messages"] or 0, default=None)
 
     def way(self, start: Place, goal: Place) -> list[dict[str, Any]] | None:
-        """The bridges of a shortest path for messages, None when there is none."""
+        """Return the bridges of a shortest path for messages, None when there is none."""
         before: dict[Place, Place] = {start: start}
         waiting = deque([start])
         while waiting and goal not in before:
@@ -150,7 +150,7 @@ class MeshContext:
         return found[::-1]
 
     def shared(self, edges: Sequence[dict[str, Any]]) -> list[str]:
-        """Filters of the first bridge that have topics in common with filters of all the others."""
+        """Return filters of the first bridge that have topics in common with filters of all the others."""
         held = [self.held(edge) for edge in edges]
         return [
             one.original
@@ -172,14 +172,14 @@ class _UnmetSubscriptions:
                     self._filters.append((filter_, one))
 
     def elsewhere(self, place: Place, topic: str) -> Iterator[Finding]:
-        """Those in other message VPNs that match a topic of this one."""
+        """Yield the subscriptions in other message VPNs that match a topic of this one."""
         for filter_, one in self._filters:
             if (one.router, one.vpn) != place and matches(filter_, topic):
                 yield one
 
 
 def dialect_of(text: str) -> int:
-    """The dialect that a filter was likely written in, by its wildcards."""
+    """Return the dialect that a filter probably has, by its wildcards."""
     levels = text.split("/")
     return MQTT if "+" in levels or levels[-1] == "#" or levels[0] == "$share" else SMF
 
@@ -192,24 +192,24 @@ def _parsed(text: str, dialect: int) -> Filter | None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """`a, b, c and 4 more`, each once, in the order given."""
+    """Return `a, b, c and 4 more`, each once, in the same order."""
     found = list(dict.fromkeys(names))
     more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
     return ", ".join(found[:SHOWN]) + more
 
 
 def at(place: Sequence[str | None]) -> str:
-    """A message VPN as text."""
+    """Return a message VPN as text."""
     return "/".join(name or "?" for name in place)
 
 
 def bridge_named(edge: dict[str, Any]) -> str:
-    """A bridge as text, from a row of EDGES."""
+    """Return a bridge as text, from a row of EDGES."""
     return f"bridge {edge['bridge']} ({at(start_of(edge))} to {at(goal_of(edge))})"
 
 
 def bridge_of(finding: Finding) -> str:
-    """A bridge as text, from a finding about it."""
+    """Return a bridge as text, from a finding about it."""
     ends = at((finding.router, finding.vpn))
     if finding.peer_router is not None:
         ends = f"{at((finding.peer_router, finding.peer_vpn))} to {ends}"

@@ -36,7 +36,7 @@ MOVE_MESSAGES: Final = 1_000
 
 
 def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`head_of_line` of one endpoint, with the `stalled_bridge` that it causes."""
+    """Advise against `head_of_line` of one endpoint, with the `stalled_bridge` that it causes."""
     blocks = [one for one in findings if one.kind == "head_of_line"]
     first = blocks[0]
     seconds = sum(one.value or 0.0 for one in blocks)
@@ -93,8 +93,8 @@ def set_clock(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
 
 
 def moves(context: MeshContext) -> Iterator[Advice]:
-    """Message VPNs whose traffic crosses to and from one other router and hardly concerns clients here. On that router,
-    their bridges would join message VPNs of one router.
+    """Yield message VPNs whose traffic crosses to and from one other router and hardly concerns clients here. On that
+    router, their bridges would join message VPNs of one router.
     """
     crossing: dict[Place, dict[str, tuple[int, int]]] = {}
     for edge in context.edges:
@@ -135,7 +135,7 @@ _CYCLE: Final = re.compile(
 
 
 def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """A `loop`: the bridge that carries the least is to drop what loops."""
+    """Yield a `loop`: the bridge that carries the least is to drop what loops."""
     for one in findings:
         cycle = _cycle(one)
         edges = [edge for step in pairwise(cycle) if (edge := context.busiest(*step)) is not None]
@@ -172,7 +172,7 @@ def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Ad
 
 
 def narrow_stopped_loop(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`loop_stopped` of one bridge: it need not bring what is discarded."""
+    """Advise against `loop_stopped` of one bridge: it need not bring what is discarded."""
     first, messages = findings[0], messages_of(findings)
     over = bridge_of(first) if first.bridge else f"the bridges into {at((first.router, first.vpn))}"
     reasons = listed(one.reason or "no reason given" for one in findings)
@@ -190,7 +190,7 @@ def narrow_stopped_loop(_: MeshContext, findings: Sequence[Finding]) -> Iterator
 
 
 def drop_redundant_path(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`two_ways` and `duplicate` in one message VPN."""
+    """Advise against `two_ways` and `duplicate` in one message VPN."""
     ways = [one for one in findings if one.kind == "two_ways"]
     first = (ways or list(findings))[0]
     messages = messages_of(ways or findings)
@@ -221,7 +221,7 @@ def drop_redundant_path(_: MeshContext, findings: Sequence[Finding]) -> Iterator
 
 
 def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`flapping_link` and `stalled_bridge` of one bridge."""
+    """Advise against `flapping_link` and `stalled_bridge` of one bridge."""
     first = findings[0]
     flaps = [one for one in findings if one.kind == "flapping_link"]
     stalls = [one for one in findings if one.kind == "stalled_bridge"]
@@ -254,7 +254,7 @@ def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[A
 
 
 def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`hot_bridge`: less over it, or a second bridge beside it."""
+    """Advise against `hot_bridge`: less over it, or a second bridge beside it."""
     first, messages = findings[0], messages_of(findings)
     wasted = [
         one
@@ -283,7 +283,7 @@ def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterato
 
 
 def add_link(way: RedundantLink, edges: Sequence[dict[str, Any]]) -> Advice:
-    """A link that gives as many pairs as possible a second path."""
+    """Return a link that gives as many pairs as possible a second path."""
     cut = sorted((edges[row] for row in way.rows), key=lambda edge: -(edge["messages"] or 0))
     what = "a second link beside the one" if way.beside else "a link"
     if way.past is not None:

@@ -35,8 +35,8 @@ _UNKNOWN: Final = {
 
 
 def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """What one router has in its file and not in operation. What follows from a missing message VPN or bridge is left
-    out.
+    """Yield what one router has in its file and not in operation. What follows from a missing message VPN or bridge is
+    left out.
     """
     gone = {(one.router, one.vpn) for one in findings if one.kind == "missing_vpn"}
     down = {(one.router, one.vpn, one.bridge) for one in findings if one.kind == "missing_bridge"}
@@ -63,7 +63,7 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
 
 
 def add_to_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """What one router has in operation and not in its file."""
+    """Yield what one router has in operation and not in its file."""
     first = findings[0]
     yield Advice(
         action="write_down",
@@ -78,7 +78,7 @@ def add_to_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterato
 
 
 def _place(findings: Sequence[Finding]) -> dict[str, str | None]:
-    """All of the place of a single finding, else the router."""
+    """Return all of the place of a single finding, else the router."""
     if len(findings) > 1:
         return place_of(findings[0], "router")
     names = ("router", "vpn", "peer_router", "peer_vpn", "bridge", "client", "topic")
@@ -99,8 +99,8 @@ def _counts(findings: Sequence[Finding], nouns: dict[str, str]) -> str:
 
 
 def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`never_matched` of one message VPN; clients with the same unmatched filters are one piece of advice. A
-    subscription that another message VPN has messages for is kept (`add_for_black_holes`).
+    """Advise against `never_matched` of one message VPN; clients with the same unmatched filters are one piece of
+    advice. A subscription that another message VPN has messages for is kept (`add_for_black_holes`).
     """
     by_client: dict[str, list[Finding]] = {}
     for one in findings:
@@ -134,7 +134,7 @@ def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterato
 
 
 def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`covered` of one client: filters that another of its filters covers."""
+    """Advise against `covered` of one client: filters that another of its filters covers."""
     first = findings[0]
     yield Advice(
         action="drop_subscription",
@@ -152,7 +152,7 @@ def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice
 
 
 def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`over_broad` and `wasted_crossing` of one bridge."""
+    """Advise against `over_broad` and `wasted_crossing` of one bridge."""
     broad = [one for one in findings if one.kind == "over_broad"]
     crossing = [one for one in findings if one.kind == "wasted_crossing"]
     first = (broad or crossing)[0]
@@ -188,8 +188,8 @@ def _narrowed(one: Finding) -> str:
 
 
 def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """`black_hole` of one message VPN. Topics that clients elsewhere subscribe to are to be bridged there; the rest
-    is to be subscribed to, or not to be published.
+    """Advise against `black_hole` of one message VPN. Topics that clients elsewhere subscribe to are to be bridged
+    there; the rest is to be subscribed to, or not to be published.
     """
     here = (findings[0].router or "", findings[0].vpn or "")
     wanted: dict[tuple[str, str], list[tuple[Finding, Finding]]] = {}

@@ -40,7 +40,7 @@ class Count(NamedTuple):
 
 
 def differ(before: Count, after: Count, factor: float = FACTOR) -> bool:
-    """Whether the rates differ by more than the factor and by more than chance explains."""
+    """Return whether the rates differ by more than the factor and by more than chance explains."""
     low, high = sorted((before.rate, after.rate))
     if high <= low * factor:
         return False
@@ -57,7 +57,7 @@ def differ(before: Count, after: Count, factor: float = FACTOR) -> bool:
 
 
 def count_of(row: dict[str, object] | None, name: str, seconds: float) -> Count:
-    """A column of a result table as events, and its `*_estimated` column, if known, as messages."""
+    """Return a column of a result table as events, and its `*_estimated` column, if known, as messages."""
     events = _number(row, name)
     estimated = None if row is None else row.get(f"{name}_estimated")
     messages = float(events) if estimated is None else float(_number(row, f"{name}_estimated"))
@@ -65,7 +65,7 @@ def count_of(row: dict[str, object] | None, name: str, seconds: float) -> Count:
 
 
 def comparable(before: dict[str, object], after: dict[str, object], name: str) -> bool:
-    """Whether both rows have an estimate or neither: a count and an estimate cannot be compared."""
+    """Return whether both rows have an estimate or neither: a count and an estimate cannot be compared."""
     column = f"{name}_estimated"
     return (before.get(column) is None) == (after.get(column) is None)
 
@@ -131,7 +131,7 @@ _LEAST_SECONDS: Final = 1.0
 
 
 def compare(before: Tables, after: Tables, before_seconds: float, after_seconds: float) -> Rows:
-    """Rows of CHANGES: findings first, then bridges, message VPNs and topics.
+    """Return rows of CHANGES: findings first, then bridges, message VPNs and topics.
 
     Of each, new and gone rows come before more and less, the largest first, at most REPORT_CHANGES. A row that only one
     side has is null on the other. Counts are per second; a finding's figures are its messages.
@@ -162,7 +162,7 @@ def _row(
 
 
 def _findings(old: Rows, new: Rows) -> Iterator[dict[str, Any]]:
-    """Findings that are new or gone. `measure` is the kind; the figures are messages."""
+    """Yield findings that are new or gone. `measure` is the kind; the figures are messages."""
     was, now = ({_key_of(row): row for row in rows} for rows in (old, new))
     for change, rows, others in (("gone", was, now), ("new", now, was)):
         for key in rows.keys() - others.keys():
@@ -204,8 +204,8 @@ def _compared(
 
 
 def _floor(compared: _Compared, rows: Rows, seconds: float) -> Count | None:
-    """What a row must exceed to be new or gone, None for nothing. A topic must be busier than by chance, and than the
-    least one listed if the table is full.
+    """Return what a row must exceed to be new or gone, None for nothing. A topic must be busier than by chance, and
+    than the least one listed if the table is full.
     """
     if compared.what != "topic":
         return None
@@ -219,7 +219,7 @@ def _rate(count: Count) -> float:
 
 
 def _beyond(count: Count, floor: Count | None) -> bool:
-    """Whether a row exceeds the floor."""
+    """Return whether a row exceeds the floor."""
     return floor is None or (count.rate > floor.rate and differ(floor, count))
 
 
@@ -250,7 +250,7 @@ def _changed(
 def _latencies(
     place: Mapping[str, Any], before: dict[str, Any], after: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Changes of latency, only where both clocks agree: a clock that was set is no change."""
+    """Yield changes of latency, only where both clocks agree: a clock that was set is no change."""
     one_clock = place["router"] == place["peer_router"]
     if not one_clock and not (before.get("latency_corrected") and after.get("latency_corrected")):
         return

@@ -25,7 +25,7 @@ _COLUMNS: Final = ("router", "vpn", "client", "filter")
 
 
 def bridge_subscriptions(states: DataFrame) -> Rows:
-    """STATES in; every filter that a bridge ever subscribed to: `router`, `vpn`, `client`, `filter`."""
+    """Return, from STATES, every filter that a bridge ever subscribed to: `router`, `vpn`, `client`, `filter`."""
     subscribed = states.where(
         (F.col("event") == "subscribe") & F.col("client").startswith(BRIDGE_CLIENT)
     )
@@ -119,7 +119,7 @@ def load_configured(files: Sequence[Path]) -> Configured:
 
 
 def configured(mesh: Sequence[Loaded]) -> Configured:
-    """The loaded configurations together."""
+    """Return the loaded configurations together."""
     routers = Routers(mesh)
     notes: list[str] = []
     vpns: dict[Place, ConfiguredVpn] = {}
@@ -171,7 +171,7 @@ def _bridge(
 
 
 def _filters(bridge: Bridge) -> frozenset[str]:
-    """The bridge's remote subscriptions in SMF syntax, as links carry them (docs/link-protocol.md)."""
+    """Return the bridge's remote subscriptions in SMF syntax, as links carry them (docs/link-protocol.md)."""
     found: set[str] = set()
     for subscription in bridge.remote_subscriptions:
         try:
@@ -185,7 +185,7 @@ def _filters(bridge: Bridge) -> frozenset[str]:
 def _renaming(
     mesh: Sequence[Loaded], bridges: Mapping[tuple[Place, str], ConfiguredBridge]
 ) -> Iterator[tuple[Place, Place]]:
-    """(from, to) of the bridges' directions whose topics the sending end renames, so that its filters differ from
+    """Yield (from, to) of the bridges' directions whose topics the sending end renames, so that its filters differ from
     those configured.
     """
     for loaded in mesh:

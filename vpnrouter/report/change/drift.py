@@ -33,7 +33,7 @@ class Drift(NamedTuple):
     notes: tuple[str, ...]
 
     def merged(self, edges: Rows) -> Rows:
-        """The rows of EDGES with `configured` filled in."""
+        """Return the rows of EDGES with `configured` filled in."""
         return [
             {**row, "configured": known} for row, known in zip(edges, self.configured, strict=True)
         ]
@@ -159,8 +159,8 @@ def _unknown_vpns(mesh: Configured, nodes: Rows) -> Iterable[Finding]:
 
 
 def _known(mesh: Configured, row: dict[str, Any]) -> bool | None:
-    """Whether a bridge is configured as seen: enabled, and from one of its remotes. None if its router's file is not
-    given.
+    """Return whether a bridge is configured as seen: enabled, and from one of its remotes. None if its router's file is
+    not given.
     """
     goal, source = goal_of(row), start_of(row)
     if goal[0] not in mesh.routers:
@@ -196,8 +196,8 @@ def _unknown_bridges(mesh: Configured, edges: Rows) -> Iterable[Finding]:
 
 
 def _subscriptions(bridge: ConfiguredBridge, seen: _Observed) -> Iterable[Finding]:
-    """Differences of subscriptions, at the remotes where the traces show them: the link came up in the time reported
-    on, or one of the bridge's subscriptions was seen.
+    """Yield differences of subscriptions, at the remotes where the traces show them: the link came up in the time
+    reported on, or one of the bridge's subscriptions was seen.
     """
     if not bridge.enabled or bridge.filters is None:
         return

@@ -18,7 +18,7 @@ _EXACT: Final = STEPS
 
 
 def bucket(duration_ns: Column) -> Column:
-    """The bucket of a duration in nanoseconds (bigint): an int; null stays null.
+    """Return the bucket of a duration in nanoseconds (bigint): an int; null stays null.
 
     A duration of 2**k to 2**(k+1) nanoseconds, k at least 5, is in bucket 32 * (k - 4) plus the five bits
     below its highest one.
@@ -38,7 +38,7 @@ def _shifted(value: Column, bits: Column) -> Column:
 
 
 def middle_ns(number: int) -> int:
-    """The duration, in nanoseconds, in the middle of bucket `number`."""
+    """Return the duration, in nanoseconds, in the middle of bucket `number`."""
     if number < 0:
         return -max(1, middle_ns(-number - 1))
     if number < _EXACT:
@@ -49,7 +49,7 @@ def middle_ns(number: int) -> int:
 
 
 def percentiles(counts: Iterable[tuple[int, int]], shares: Sequence[float]) -> list[int | None]:
-    """The duration, in nanoseconds, that the given shares (0.0 to 1.0) of a histogram do not exceed.
+    """Return the duration, in nanoseconds, that the given shares (0.0 to 1.0) of a histogram do not exceed.
 
     `counts` are buckets and how many fell into each, in any order; None for each share of an empty one.
     """
@@ -70,33 +70,33 @@ def percentiles(counts: Iterable[tuple[int, int]], shares: Sequence[float]) -> l
 
 
 def stands_for() -> Column:
-    """How many trace rows a row counts as: its `count`, else one."""
+    """Return how many trace rows a row counts as: its `count`, else one."""
     return F.coalesce(F.col("count"), F.lit(1).cast("long"))
 
 
 def counted() -> Column:
-    """The digest column `count`."""
+    """Return the digest column `count`."""
     return F.sum(stands_for()).alias("count")
 
 
 def weighed() -> Column:
-    """The digest column `weight`: null when the weight of one row is not known."""
+    """Return the digest column `weight`: null when the weight of one row is not known."""
     known = F.count("weight") == F.count(F.lit(1))
     return F.when(known, F.sum("weight")).alias("weight")
 
 
 def payload() -> Column:
-    """The digest column `bytes`."""
+    """Return the digest column `bytes`."""
     return F.coalesce(F.sum(F.col("size_bytes") * stands_for()), F.lit(0)).alias("bytes")
 
 
 def stretch_of(time_ns: Column, width_ns: int) -> Column:
-    """The begin of the stretch of `width_ns` since 1970 in which a time lies."""
+    """Return the begin of the stretch of `width_ns` since 1970 in which a time lies."""
     return time_ns - F.pmod(time_ns, F.lit(width_ns))
 
 
 def ends(remote: Column) -> dict[str, Column]:
-    """The columns of EDGE for a row that the remote router wrote (`remote` true) or the local one."""
+    """Return the columns of EDGE for a row that the remote router wrote (`remote` true) or the local one."""
     return {
         "from_router": F.when(remote, F.col("router")).otherwise(F.col("peer_router")),
         "from_vpn": F.when(remote, F.col("vpn")).otherwise(F.col("peer_vpn")),
@@ -115,7 +115,7 @@ class Corrections:
         self._group = comparable(rows)
 
     def between(self, first: Column, second: Column) -> Column:
-        """How far the clock of the router `second` is ahead of that of `first`, nanoseconds; 0 where the two
+        """Return how far the clock of the router `second` is ahead of that of `first`, nanoseconds; 0 where the two
         cannot be compared.
         """
         if not self._ahead:

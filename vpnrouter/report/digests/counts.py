@@ -21,7 +21,7 @@ from vpnrouter.report.schema import conform
 
 
 def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
-    """TRACES in, DELAYS out, unordered.
+    """Return DELAYS, unordered, from TRACES.
 
     A message that has crossed no bridge began here; one that has and does not say where it began is left out.
     """
@@ -44,7 +44,7 @@ def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
 
 
 def endpoints(traces: DataFrame) -> DataFrame:
-    """TRACES in, ENDPOINTS out, unordered."""
+    """Return ENDPOINTS, unordered, from TRACES."""
     enqueued = F.when(F.col("event") == "enqueue", stands_for())
     acknowledged = F.when(F.col("event") == "acknowledge", stands_for())
     grouped = (
@@ -63,7 +63,7 @@ _LOST: Final = ("discard", "reject", "expire", "dead_letter", "redeliver")
 
 
 def losses(traces: DataFrame, width_ns: int) -> DataFrame:
-    """TRACES in, LOSSES out, unordered; stretches are `width_ns` long."""
+    """Return LOSSES, unordered, from TRACES; stretches are `width_ns` long."""
     named = {
         name: F.coalesce(F.col(name), F.lit(""))
         for name in ("reason", "endpoint", "bridge", "client")
@@ -100,7 +100,7 @@ _PLACE: Final = ("path", "router", "vpn", "bridge")
 
 
 def paths(traces: DataFrame) -> DataFrame:
-    """TRACES in, PATHS out, unordered.
+    """Return PATHS, unordered, from TRACES.
 
     A path says where it began, how many bridges it crossed and over which message VPN it came last, so rows
     that have one are grouped by it alone: these are many, and each column read and compared costs. Where a
@@ -141,7 +141,7 @@ _LINKS: Final = ("link_up", "link_down")
 
 
 def places(traces: DataFrame, states: DataFrame, width_ns: int) -> DataFrame:
-    """TRACES and STATES in, PLACES out, unordered; stretches are `width_ns` long.
+    """Return PLACES, unordered, from TRACES and STATES; stretches are `width_ns` long.
 
     This looks at every row there is, so it groups by columns as they are: each condition in a key would
     be evaluated a hundred million times.
@@ -177,12 +177,12 @@ _WHAT: Final = ("router", "vpn", "client", "bridge", "peer_router", "peer_vpn", 
 
 
 def states(traces: DataFrame) -> DataFrame:
-    """TRACES in, STATES out, unordered."""
+    """Return STATES, unordered, from TRACES."""
     return conform(traces.where(F.col("event").isin(*_CHANGED)), STATES)
 
 
 def standing_at(rows: DataFrame, since_ns: int | None) -> DataFrame:
-    """STATES in; STATES of the time from `since_ns` on out: what was up or held by then begins with it.
+    """Return STATES of the time from `since_ns` on, from STATES: what was up or held by then begins with it.
 
     Of the rows before only the last one of each link and subscription counts, and only when it says that
     there is one. None leaves the rows as they are.
@@ -211,7 +211,7 @@ _UNMATCHED: Final = "no-subscription-match"
 
 
 def uses(traces: DataFrame) -> DataFrame:
-    """TRACES in, USES out, unordered."""
+    """Return USES, unordered, from TRACES."""
     event = F.col("event")
     unmatched = (event == "discard") & (F.col("reason") == _UNMATCHED)
     grouped = (

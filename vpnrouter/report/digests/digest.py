@@ -53,7 +53,7 @@ _AS_THEY_ARE: Final = frozenset({"states"})
 
 
 def combined(name: str, parts: DataFrame) -> DataFrame:
-    """The rows of several digests called `name` in, one digest out; the same schema."""
+    """Return one digest `name` from the rows of several; the schema is the same."""
     schema = DIGESTS[name]
     if name in _AS_THEY_ARE:
         return conform(parts, schema)
@@ -92,7 +92,7 @@ def digested(
     small: bool = False,
     hosts: Mapping[str, frozenset[str]] | None = None,
 ) -> Iterator[Digests]:
-    """Digest the rows of TRACES; what is kept for it is given back when the block ends.
+    """Digest the rows of TRACES; what is cached for it is released when the block ends.
 
     `earlier` are rows of the same shape that end where `traces` end and may begin before `since_ns`, where
     those begin: what links were up already, and what subscriptions, is known from them. `partitions` for

@@ -34,17 +34,17 @@ _KINDS: Final = {_RECEIVE: "bridge", _DELIVER: "deliver", _ENQUEUE: "enqueue"}
 
 
 def message() -> Column:
-    """Eight bytes for a message's identity: two that share them by chance cost one wrong sample."""
+    """Return eight bytes for a message's identity: two that share them by chance cost one wrong sample."""
     return F.xxhash64("trace_id", "message_id", "origin_ts_ns")
 
 
 def _marked(hashed: Column, code: Column | int) -> Column:
-    """A hash with its last two bits replaced by a code."""
+    """Return a hash with its last two bits replaced by a code."""
     return hashed.bitwiseAND(F.lit(-4)).bitwiseOR(F.lit(code) if isinstance(code, int) else code)
 
 
 def meetings(traces: DataFrame, partitions: int) -> DataFrame:
-    """TRACES in; one row a message and place: `place`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
+    """Return one row for each message and place of TRACES: `place`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
 
     `place` is the marked hash: of a bridge with the code of receiving. `copies` counts arrivals.
     """
@@ -80,7 +80,7 @@ def meetings(traces: DataFrame, partitions: int) -> DataFrame:
 
 
 def summed(met: DataFrame, corrected: DataFrame) -> DataFrame:
-    """What `meetings` gave, summed up by place and bucket of the time taken.
+    """Return the result of `meetings` summed up by place and bucket of the time taken.
 
     `corrected` has `place` and `ahead_ns`, how far the clock of the receiving router is ahead of the sending
     one's. Columns: `place`, `bucket` (null for what is no bridge, or has one end only), `count`,
@@ -102,7 +102,7 @@ def summed(met: DataFrame, corrected: DataFrame) -> DataFrame:
 
 
 def edge_places(places: DataFrame) -> DataFrame:
-    """PLACES in; every edge that messages crossed, with its `place`."""
+    """Return from PLACES every edge that messages crossed, with its `place`."""
     seen = places.where(
         F.col("event").isin("bridge_send", "bridge_receive") & F.col("peer_router").isNotNull()
     )
@@ -111,19 +111,19 @@ def edge_places(places: DataFrame) -> DataFrame:
 
 
 def corrected(edges: DataFrame, corrections: Corrections) -> DataFrame:
-    """Edges with their `place` in; `place` and `ahead_ns` of those that need a correction."""
+    """Return `place` and `ahead_ns` of those edges that need a correction."""
     difference = corrections.between(F.col("from_router"), F.col("to_router"))
     return edges.select("place", difference.alias("ahead_ns")).where(F.col("ahead_ns") != 0)
 
 
 def hops(sums: DataFrame, edges: DataFrame) -> DataFrame:
-    """What `summed` gave and the edges with their `place` in, HOPS out."""
+    """Return HOPS from the result of `summed` and the edges with their `place`."""
     crossed = sums.where(F.col("bucket").isNotNull())
     return conform(crossed.join(F.broadcast(edges), "place"), HOPS)
 
 
 def doubles(sums: DataFrame, edges: DataFrame, uses: DataFrame) -> DataFrame:
-    """What `summed` gave, the edges with their `place`, and USES in; DOUBLES out, but for `two_ways`."""
+    """Return DOUBLES, without `two_ways`, from the result of `summed`, the edges with their `place`, and USES."""
     again = sums.where(F.col("messages") > 0).groupBy("place")
     again_by_place = again.agg(
         F.sum("messages").alias("messages"),
@@ -154,7 +154,7 @@ _WHERE = ["router", "vpn", "origin_router", "origin_vpn"]
 
 
 def candidates(paths: DataFrame) -> DataFrame:
-    """PATHS in; message VPNs and the origins that they hear from over more than one bridge."""
+    """Return from PATHS the message VPNs and the origins that they hear from over more than one bridge."""
     way = F.struct("peer_router", "peer_vpn", "bridge")
     return (
         paths.where(F.col("origin_router").isNotNull())
@@ -166,7 +166,7 @@ def candidates(paths: DataFrame) -> DataFrame:
 
 
 def two_ways(traces: DataFrame, places: DataFrame) -> DataFrame:
-    """TRACES and what `candidates` gave in; DOUBLES of the kind `two_ways` out."""
+    """Return DOUBLES of the kind `two_ways` from TRACES and the result of `candidates`."""
     way = F.concat_ws(
         "",
         F.col("peer_router"),

@@ -44,7 +44,7 @@ _Estimate = tuple[int, int]
 
 
 def least_ages(paths: DataFrame) -> DataFrame:
-    """The PATHS digest in; `origin_router`, `router`, `least_age_ns` out, one row a pair of routers.
+    """Return `origin_router`, `router`, `least_age_ns` from the PATHS digest, one row for each pair of routers.
 
     All that `clock_offsets` needs, and as small as the mesh: PATHS itself has a row a way.
     """
@@ -56,7 +56,7 @@ def least_ages(paths: DataFrame) -> DataFrame:
 def clock_offsets(
     paths: Iterable[Mapping[str, Any]], hosts: Mapping[str, frozenset[str]] | None = None
 ) -> Rows:
-    """Rows of PATHS, or of `least_ages`, in; rows of CLOCKS out, by name of router.
+    """Return rows of CLOCKS, by name of router, from rows of PATHS or of `least_ages`.
 
     `hosts` are the machines that a router's files name (Inventory.hosts), none where a file names none.
 
@@ -85,7 +85,7 @@ def clock_offsets(
 
 
 def offset_of(clocks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Rows of CLOCKS in; by router how many nanoseconds its clock is ahead, where that is known.
+    """Return by router how many nanoseconds its clock is ahead, where that is known, from rows of CLOCKS.
 
     A time by a router's clock minus its offset is the time by the clock of the group's reference.
     """
@@ -93,7 +93,7 @@ def offset_of(clocks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def comparable(clocks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Rows of CLOCKS in; the reference of each router whose offset is known.
+    """Return the reference of each router whose offset is known, from rows of CLOCKS.
 
     Times of two routers may be compared when they have the same one.
     """
@@ -101,7 +101,7 @@ def comparable(clocks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def one_clock(references: Mapping[str, str], first: str | None, second: str | None) -> bool:
-    """Whether times of two routers compare: they are one router, or `comparable` has one reference."""
+    """Return whether times of two routers compare: they are one router, or `comparable` has one reference."""
     if first is None or second is None:
         return False
     if first == second:
@@ -111,7 +111,7 @@ def one_clock(references: Mapping[str, str], first: str | None, second: str | No
 
 
 def _ages(paths: Iterable[Mapping[str, Any]]) -> tuple[set[str], dict[tuple[str, str], int]]:
-    """All routers named, and the least age of messages from the first of a pair to the second."""
+    """Return all routers, and the least age of messages from the first router of a pair to the second."""
     routers: set[str] = set()
     ages: dict[tuple[str, str], int] = {}
     for row in paths:
@@ -143,7 +143,7 @@ def _share_clocks(
 def _pairs(
     ages: Mapping[tuple[str, str], int], hosts: Mapping[str, frozenset[str]]
 ) -> dict[str, dict[str, _Estimate]]:
-    """Estimates by router and partner, for pairs that exchanged messages both ways."""
+    """Return estimates by router and partner, for pairs that exchanged messages both ways."""
     pairs: dict[str, dict[str, _Estimate]] = {}
     for (origin, router), there in ages.items():
         back = ages.get((router, origin))
@@ -162,7 +162,7 @@ def _pairs(
 
 
 def _from(reference: str, pairs: Mapping[str, Mapping[str, _Estimate]]) -> dict[str, _Estimate]:
-    """Offset and error of each router that chains of pairs lead to, by Dijkstra's algorithm over the errors."""
+    """Return offset and error of each router that chains of pairs lead to, by Dijkstra's algorithm over the errors."""
     settled: dict[str, _Estimate] = {}
     waiting = [(0, reference, 0)]
     while waiting:

@@ -26,7 +26,7 @@ _WIDTHS: Final = tuple(
 
 
 def width_for(span_ns: int, most: int = 60) -> int:
-    """The shortest usual stretch, in nanoseconds, that cuts `span_ns` into at most `most`.
+    """Return the shortest usual stretch, in nanoseconds, that cuts `span_ns` into at most `most`.
 
     The longest one, 30 days, where none does.
     """
@@ -41,7 +41,7 @@ CHANGES: Final = ("link_up", "link_down")
 
 
 def edge_of(row: Mapping[str, Any]) -> Edge | None:
-    """The edge that a row with `remote`, `router`, `vpn`, `peer_router`, `peer_vpn` and `bridge` is about.
+    """Return the edge that a row with `remote`, `router`, `vpn`, `peer_router`, `peer_vpn` and `bridge` is about.
 
     None for a row that does not say both ends.
     """
@@ -54,14 +54,14 @@ def edge_of(row: Mapping[str, Any]) -> Edge | None:
 
 
 def remote_end() -> Column:
-    """Whether a row of PLACES was written at the remote end: senders always are there."""
+    """Return whether the remote end wrote a row of PLACES: senders always are there."""
     return (F.col("event") == "bridge_send") | (
         F.col("event").isin(*CHANGES) & F.coalesce(F.col("remote"), F.lit(False))
     )
 
 
 def with_edge(frame: DataFrame) -> DataFrame:
-    """Rows of PLACES that say both ends of a bridge, with the columns of EDGE in place of who wrote
+    """Return rows of PLACES that say both ends of a bridge, with the columns of EDGE in place of who wrote
     the row.
     """
     known = F.lit(True)
@@ -75,25 +75,25 @@ _PLACE: Final = ("router", "vpn", "event", "bridge", "peer_router", "peer_vpn", 
 
 
 def rows_in(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of a table, a batch at a time: as objects all of them would take ten times the room."""
+    """Yield the rows of a table, a batch at a time: as objects all of them would take ten times the room."""
     for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
         yield from batch.to_pylist()
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], schema: StructType) -> pa.Table:
-    """Rows with at least the columns of `schema` as a table with exactly those."""
+    """Return rows with at least the columns of `schema` as a table with exactly those."""
     return pa.Table.from_pylist(list(rows), schema=to_arrow_schema(schema))
 
 
 def collected(frame: DataFrame, schema: StructType) -> pa.Table:
-    """A small frame with the columns of `schema` as a table; Spark knows of some that they are never null,
+    """Return a small frame with the columns of `schema` as a table; Spark knows of some that they are never null,
     and a table of results says so of none.
     """
     return frame.toArrow().cast(to_arrow_schema(schema))
 
 
 def totals(places: DataFrame) -> pa.Table:
-    """PLACES in; one row an event and place out, over all time.
+    """Return one row for each event and place of PLACES, over all time.
 
     Columns: those of a place (`remote` as `remote_end` has it), `count`, `direct` (of mode Direct), `weight`, `bytes`,
     `first_ns`, `last_ns`, `peak` (count of the busiest stretch) and `stretches` (in how many it happened).
@@ -127,7 +127,7 @@ def totals(places: DataFrame) -> pa.Table:
 
 
 def link_changes(states: DataFrame) -> pa.Table:
-    """STATES in; one row an end of a link out, and one a message VPN for its other rows.
+    """Return from STATES one row for each end of a link, and one for each message VPN for its other rows.
 
     Columns: `router`, `vpn`, `first_ns`, `last_ns`; for a link also `bridge`, `peer_router`, `peer_vpn`, `remote`
     and `changes`, a list in order of time of `ts_ns`, `up` and `reason`, the last REPORT_LINK_CHANGES of
@@ -164,5 +164,5 @@ def link_changes(states: DataFrame) -> pa.Table:
 
 
 def histogram() -> Column:
-    """A group's buckets and counts as a list; rows of digests put together may repeat a bucket."""
+    """Return a group's buckets and counts as a list; rows of digests put together may repeat a bucket."""
     return F.collect_list(F.struct("bucket", "count"))

@@ -60,7 +60,7 @@ _LOSSES: Final = ("discard", "reject", "expire", "dead_letter")
 
 
 def discards(losses: DataFrame) -> DataFrame:
-    """LOSSES in, DISCARDS out, unordered: counts by router, VPN, event, reason and place.
+    """Return DISCARDS, unordered, from LOSSES: counts by router, VPN, event, reason and place.
 
     The place is the endpoint, else the bridge, else the client that the rows name. A redelivery ends no message's
     way.
@@ -83,12 +83,12 @@ def discards(losses: DataFrame) -> DataFrame:
 
 
 def most_frequent(rows: DataFrame, most: int) -> DataFrame:
-    """DISCARDS in and out: the `most` most frequent, ties in order of place."""
+    """Return the `most` most frequent rows of DISCARDS, ties in order of place."""
     return rows.orderBy(F.desc("messages"), "router", "vpn", "event", "reason", "place").limit(most)
 
 
 def _named(column: str) -> Column:
-    """The name; null for the digest's ""."""
+    """Return the name; null for the digest's ""."""
     return F.when(F.col(column) != "", F.col(column))
 
 
@@ -107,7 +107,7 @@ class Latency:
 
 
 def histograms(hops: DataFrame) -> pa.Table:
-    """HOPS in; one row an edge with `samples` and its `histogram`, those with most samples first."""
+    """Return from HOPS one row for each edge with `samples` and its `histogram`, most samples first."""
     named = hops.withColumn("bridge", F.coalesce(F.col("bridge"), F.lit("")))
     return (
         named.groupBy(*EDGE)
@@ -118,7 +118,7 @@ def histograms(hops: DataFrame) -> pa.Table:
 
 
 def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], Rows]:
-    """Rows of `histograms` in; the percentiles of every edge, and LATENCIES.
+    """Return the percentiles of every edge, and LATENCIES, from rows of `histograms`.
 
     LATENCIES are in the order of the edges, then of latency; whole histograms of the edges with most
     samples, up to REPORT_LATENCIES rows.
@@ -141,7 +141,7 @@ def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], R
 
 
 def merged(pairs: Iterable[Mapping[str, int]]) -> dict[int, int]:
-    """Counts by bucket, from a list in which a bucket may come more than once."""
+    """Return counts by bucket, from a list in which a bucket may come more than once."""
     counts: dict[int, int] = {}
     for pair in pairs:
         counts[pair["bucket"]] = counts.get(pair["bucket"], 0) + pair["count"]
@@ -152,7 +152,7 @@ _PAIR: Final = ("origin_router", "origin_vpn", "router", "vpn")
 
 
 def delays(digest: DataFrame) -> pa.Table:
-    """DELAYS in; one row a pair of message VPNs with `messages` and the `histogram`: the
+    """Return from DELAYS one row for each pair of message VPNs with `messages` and the `histogram`: the
     REPORT_END_TO_END pairs with most messages, these first.
     """
     return (
@@ -165,7 +165,7 @@ def delays(digest: DataFrame) -> pa.Table:
 
 
 def end_to_end(rows: Iterable[Mapping[str, Any]], references: Mapping[str, str]) -> Rows:
-    """Rows of `delays` in; END_TO_END, in the same order.
+    """Return END_TO_END from rows of `delays`, in the same order.
 
     `references` are those of the clocks (`comparable`).
     """
@@ -207,7 +207,7 @@ def nodes(
     changes: Iterable[Mapping[str, Any]],
     edges: Iterable[Edge],
 ) -> Rows:
-    """NODES, ordered by router and VPN: every message VPN in the traces.
+    """Return NODES, ordered by router and VPN: every message VPN in the traces.
 
     `totals` and `changes` are rows of `totals` and `link_changes`. A VPN that is only the other end of one of the
     `edges` has `traced` false and no counts. An estimate is 0 where nothing was counted, and null where a weight is
@@ -237,7 +237,7 @@ def nodes(
 
 
 def last_seen(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """NODES in; the last time of a row by router."""
+    """Return the last time of a row by router, from NODES."""
     seen: dict[str, int] = {}
     for row in rows:
         if row["last_ns"] is not None:
@@ -246,7 +246,7 @@ def last_seen(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _seen(found: dict[_Place, dict[str, Any]], row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The node of a row, with its times widened by the row; None for a row without a VPN."""
+    """Return the node of a row, with its times widened by the row; None for a row without a VPN."""
     router, vpn = row["router"], row["vpn"]
     if router is None or vpn is None:
         return None
@@ -270,7 +270,7 @@ def _add_sizes(node: dict[str, Any], column: str, row: Mapping[str, Any]) -> Non
 
 
 def timeline(places: DataFrame) -> DataFrame:
-    """PLACES in, TIMELINE out, ordered: events by the stretches of the digest."""
+    """Return TIMELINE, ordered, from PLACES: events by the stretches of the digest."""
     grouped = (
         places.where(F.col("event").isin("ingress", "bridge_receive", "deliver", "discard"))
         .groupBy("start_ns")
@@ -285,7 +285,7 @@ def timeline(places: DataFrame) -> DataFrame:
 
 
 def _sum(event: str, figure: str | Column = "count") -> Column:
-    """The sum of a figure over the rows of an event, 0 without any."""
+    """Return the sum of a figure over the rows of an event, 0 without any."""
     value = F.col(figure) if isinstance(figure, str) else figure
     return F.coalesce(F.sum(F.when(F.col("event") == event, value)), F.lit(0))
 
@@ -294,7 +294,7 @@ _EVENTS: Final = ("ingress", "bridge_receive", "bridge_send", "deliver", "discar
 
 
 def topics(uses: DataFrame) -> DataFrame:
-    """USES in, TOPICS out, unordered: one row a topic and message VPN in which it was seen.
+    """Return TOPICS, unordered, from USES: one row for each topic and message VPN in which it was seen.
 
     VPNs are isolated: one topic in two of them is two topics, unless a bridge joins them.
     """
@@ -318,7 +318,7 @@ def topics(uses: DataFrame) -> DataFrame:
 
 
 def busiest(rows: DataFrame, most: int) -> DataFrame:
-    """TOPICS in and out: the `most` with most messages entering, ties in order of name."""
+    """Return the `most` rows of TOPICS with most messages entering, ties in order of name."""
     entering = F.col("published") + F.col("bridged_in")
     return rows.orderBy(
         entering.desc(), F.desc("published"), F.desc("delivered"), "topic", "router", "vpn"
@@ -326,8 +326,8 @@ def busiest(rows: DataFrame, most: int) -> DataFrame:
 
 
 def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
-    """PATHS in, WAYS out: the `most` frequent paths, these first; and, with null for `way` and `bytes`, the messages
-    of each number of bridges. One job for both.
+    """Return WAYS from PATHS: the `most` frequent paths, these first; and, with null for `way` and `bytes`, the
+    messages of each number of bridges. One job for both.
 
     A message that has crossed one bridge needs no `path`: it came from the other end. Longer paths that a row does
     not name count among the lengths only.
@@ -364,13 +364,13 @@ def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
 
 
 def ways(rows: Iterable[Mapping[str, Any]]) -> Rows:
-    """Rows of `ways_and_lengths` in; WAYS, those of most messages first."""
+    """Return WAYS from rows of `ways_and_lengths`, those of most messages first."""
     taken = [dict(row) for row in rows if row["way"] is not None]
     return sorted(taken, key=lambda row: (-row["messages"], row["way"], row["hops"]))
 
 
 def lengths(rows: Iterable[Mapping[str, Any]], published: int) -> Rows:
-    """Rows of `ways_and_lengths` in; LENGTHS, the shortest first, with the `published` messages as
+    """Return LENGTHS from rows of `ways_and_lengths`, the shortest first, with the `published` messages as
     those that crossed no bridge.
     """
     counts = {row["hops"]: row["messages"] for row in rows if row["way"] is None}
@@ -394,7 +394,7 @@ class UpTime:
 def spans_of(
     changes: Iterable[Mapping[str, Any]], first_seen: Mapping[Edge, int]
 ) -> dict[Edge, list[UpTime]]:
-    """Rows of `link_changes` in; the times up of each link out, in order.
+    """Return the times up of each link, in order, from rows of `link_changes`.
 
     A link that goes down first was up before the traces begin: its time up starts when the edge was
     first seen.
@@ -411,7 +411,7 @@ def spans_of(
 
 
 def links(spans: Mapping[Edge, Sequence[UpTime]]) -> Rows:
-    """LINKS, ordered by ends, name and time: the latest REPORT_LINKS times that links were up."""
+    """Return LINKS, ordered by ends, name and time: the latest REPORT_LINKS times that links were up."""
     listed = [(edge, span) for edge, of_edge in spans.items() for span in of_edge]
     if len(listed) > REPORT_LINKS:
         listed = sorted(listed, key=lambda one: one[1].up_ns)[-REPORT_LINKS:]
@@ -428,14 +428,14 @@ def links(spans: Mapping[Edge, Sequence[UpTime]]) -> Rows:
 
 
 def time_up(spans: Iterable[UpTime], end_ns: int) -> int:
-    """Nanoseconds that a link was up; a time that has not ended lasts until `end_ns`."""
+    """Return nanoseconds that a link was up; a time that has not ended lasts until `end_ns`."""
     return sum(
         max(0, (end_ns if span.down_ns is None else span.down_ns) - span.up_ns) for span in spans
     )
 
 
 def flaps(rows: Iterable[Mapping[str, Any]]) -> dict[Edge, int]:
-    """LINKS in; how often each link went down and came up again.
+    """Return how often each link went down and came up again, from LINKS.
 
     The last down does not count: a router that stops takes its links down, and that is no fault.
     """
@@ -451,7 +451,7 @@ def _saw(row: Mapping[str, Any]) -> tuple[int, bool]:
 
 
 def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> list[UpTime]:
-    """The times up that follow from the ups and downs that one end saw.
+    """Return the times up that follow from the ups and downs that one end saw.
 
     | link | up                          | down                                   |
     |------|-----------------------------|----------------------------------------|
@@ -524,7 +524,7 @@ class ObservedBridge:
 
 
 def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, ObservedBridge]:
-    """Rows of `totals` in; every edge of messages or links, in order."""
+    """Return every edge of messages or links, in order, from rows of `totals`."""
     found: dict[Edge, ObservedBridge] = {}
     for row in totals:
         event = row["event"]
@@ -565,7 +565,7 @@ def edges(
     last_seen: Mapping[str, int],
     references: Mapping[str, str],
 ) -> Rows:
-    """EDGES, ordered by ends and name; `configured`, `cut` and `centrality` are null.
+    """Return EDGES, ordered by ends and name; `configured`, `cut` and `centrality` are null.
 
     `spans` are the times that links were up (`spans_of`), those that have not ended last until one of the
     two routers was last seen (`last_seen`); without any, the time up is null. `references` are those of the
@@ -605,7 +605,7 @@ def edges(
 
 
 def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, ObservedBridge]) -> Rows:
-    """RATES, ordered by edge and time, from PLACES: those of the side that saw more of the edge.
+    """Return RATES, ordered by edge and time, from PLACES: those of the side that saw more of the edge.
 
     `seen` are the edges (`seen_edges`). Of more than REPORT_RATES rows those of the busiest edges.
     """
@@ -651,7 +651,7 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, ObservedBr
 
 
 def busiest_bridges(seen: Mapping[Edge, ObservedBridge], most: int) -> list[Edge]:
-    """The edges with most messages, as many as have at most `most` rows of rates together."""
+    """Return the edges with most messages, as many as have at most `most` rows of rates together."""
     kept: list[Edge] = []
     rows = 0
     for edge in sorted(seen, key=lambda name: (-seen[name].fuller.messages, name)):
@@ -680,7 +680,7 @@ def flows(
     clocks: Rows,
     begin: Callable[[str], None] = lambda _: None,
 ) -> Flows:
-    """All tables of Flows from the digests places, paths, uses, losses, delays, hops and states.
+    """Return all tables of Flows from the digests places, paths, uses, losses, delays, hops and states.
 
     `clocks` are the rows of `clock_offsets`, with which hops and delays were corrected. Calls `begin` with the name
     of each part that begins.

@@ -63,7 +63,7 @@ class Rectangle(Protocol):
 
 
 def route(pairs: Sequence[tuple[Rectangle, Rectangle]], bowed: Sequence[bool]) -> list[Curve]:
-    """A curve for each (start, goal); a bowed one leaves and arrives on the right.
+    """Return a curve for each (start, goal); a bowed one leaves and arrives on the right.
 
     The lines at one side of a rectangle are put in the order of where they come from, so that they
     do not cross.
@@ -104,7 +104,7 @@ def route(pairs: Sequence[tuple[Rectangle, Rectangle]], bowed: Sequence[bool]) -
 
 
 def arcs(pairs: Sequence[tuple[Rectangle, Rectangle]]) -> list[Curve]:
-    """A gentle arc from edge to edge for each (start, goal): for crowds, where routed lines tangle.
+    """Return a gentle arc from edge to edge for each (start, goal): for crowds, where routed lines tangle.
 
     There and back bend to different sides; lines that join the same two lie beside each other.
     """
@@ -129,7 +129,7 @@ def arcs(pairs: Sequence[tuple[Rectangle, Rectangle]]) -> list[Curve]:
 
 
 def _border(card: Rectangle, towards: Point) -> Point:
-    """Where the way from the middle of `card` to a point leaves it."""
+    """Return where the way from the middle of `card` to a point leaves it."""
     x, y = _middle(card)
     run_x, run_y = towards[0] - x, towards[1] - y
     scale = max(abs(run_x) / (card.width / 2), abs(run_y) / (card.height / 2), 1e-9)
@@ -137,7 +137,7 @@ def _border(card: Rectangle, towards: Point) -> Point:
 
 
 def on_curve(points: Curve, t: float) -> Point:
-    """The place on the curve at `t`, 0..1."""
+    """Return the place on the curve at `t`, 0..1."""
     a, b, c, d = points
     u = 1 - t
     return (
@@ -147,7 +147,7 @@ def on_curve(points: Curve, t: float) -> Point:
 
 
 def label_position(points: Curve, t: float, distance: float) -> tuple[float, float, str]:
-    """Where a text beside the curve at `t` stands, and its SVG anchor: above level stretches, to the
+    """Return where a text beside the curve at `t` goes, and its SVG anchor: above level stretches, to the
     right of upright ones, so that it does not lie on the line.
     """
     x, y = on_curve(points, t)
@@ -164,7 +164,7 @@ def label_position(points: Curve, t: float, distance: float) -> tuple[float, flo
 
 
 def arrow_paths(points: Curve, width: float) -> tuple[str, str]:
-    """Path data of the line, shortened by its head, and of the head."""
+    """Return path data of the line, shortened by its head, and of the head."""
     a, b, c, d = points
     length = 7.0 + 1.6 * width
     half = 4.0 + 0.9 * width
@@ -226,7 +226,7 @@ LETTER: Final = 0.68
 def visible_until(
     names: Sequence[tuple[float, float, str]], weights: Sequence[float], unit: float
 ) -> list[float]:
-    """For each name the largest unit (sheet pixels to a screen pixel) at which it is seen.
+    """Return for each name the largest unit (sheet pixels to a screen pixel) at which it is visible.
 
     `names` are x, y and text of names that begin there, in sheet pixels; those of more weight come
     first. `unit` is that of the whole drawing; at 1 every name is seen.
@@ -254,7 +254,7 @@ def visible_until(
 
 
 def _cells(name: tuple[float, float, str], unit: float) -> set[tuple[int, int]]:
-    """The cells of a grid over the screen that a name covers."""
+    """Return the cells of a grid over the screen that a name covers."""
     x, y, text = name[0] / unit, name[1] / unit, name[2]
     right = x + len(text) * LABEL_SIZE * LETTER
     columns = range(int(x // _CELL[0]), int(right // _CELL[0]) + 1)
@@ -295,7 +295,7 @@ class Area(NamedTuple):
     bottom: float
 
     def meets(self, other: Area) -> bool:
-        """Whether the two have a part in common."""
+        """Return whether the two blocks overlap."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -304,7 +304,7 @@ class Area(NamedTuple):
         )
 
     def inside(self, other: Area) -> bool:
-        """Whether all of it is in `other`."""
+        """Return whether the whole block is in `other`."""
         return (
             self.left >= other.left
             and self.right <= other.right
@@ -332,7 +332,7 @@ class Label(NamedTuple):
 
 
 def block_of(text: str, place: LabelAnchor) -> Area:
-    """The block that a text covers, computed with the widest letters that a font is likely to have."""
+    """Return the block that a text covers, computed with the widest letters that a font is likely to have."""
     width = len(text) * SIZE * LETTER
     left = {"start": place.x, "end": place.x - width}.get(place.anchor, place.x - width / 2)
     return Area(
@@ -350,7 +350,7 @@ def place_labels(
     marks: Sequence[Area],
     sheet: Area,
 ) -> list[LabelAnchor | None]:
-    """A place for each name, None where there is none. Earlier names have the first choice.
+    """Return a place for each name, None where there is none. Earlier names have the first choice.
 
     No name lies on another, on what is `taken` (cards, names of routers) or on a mark (of its own place in the
     list), nor leaves the `sheet`. Among the other places, the name gets the one with the fewest parts of arrows and
@@ -387,7 +387,7 @@ def _candidates(name: Label) -> Iterable[LabelAnchor]:
 
 
 def _at(name: Label, t: float, distance: float) -> Iterable[LabelAnchor]:
-    """The places on both sides of the arrow at `t`."""
+    """Yield the places on both sides of the arrow at `t`."""
     x, y, anchor = label_position(name.curve, t, distance)
     if name.bow:
         # On the inner side of a bow the text would be under the cards.

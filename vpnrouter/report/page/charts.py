@@ -37,7 +37,7 @@ class Histogram:
 
 
 def histograms(latencies: Rows, places: ShapeIndex) -> dict[int, Histogram]:
-    """Rows of LATENCIES by edge."""
+    """Return rows of LATENCIES by edge."""
     steps: dict[int, dict[int, int]] = {}
     below: dict[int, int] = {}
     for row in latencies:
@@ -59,7 +59,7 @@ def histograms(latencies: Rows, places: ShapeIndex) -> dict[int, Histogram]:
 
 
 def step_of(latency_ns: int) -> int:
-    """The step of a latency of 1 ns or more."""
+    """Return the step of a latency of 1 ns or more."""
     return math.floor(math.log10(latency_ns) * STEPS + 1e-9)
 
 
@@ -92,7 +92,7 @@ class BridgeCurve:
 
 
 def rates_of(contents: Contents, places: ShapeIndex) -> Rates:
-    """The rows of `contents.rates` by edge; stretches are joined where the page does not bear all."""
+    """Return the rows of `contents.rates` by edge; stretches are joined where the page does not bear all."""
     known = [
         (places.edge(row), row["start_ns"], row["messages"] or 0)
         for row in contents.rates
@@ -114,7 +114,7 @@ def rates_of(contents: Contents, places: ShapeIndex) -> Rates:
 
 
 def bridge_curves(contents: Contents, rates: Rates, places: ShapeIndex) -> list[BridgeCurve]:
-    """Curves of the busiest bridges, each on a scale of its own."""
+    """Return curves of the busiest bridges, each on a scale of its own."""
     busiest = sorted(rates.by_edge, key=lambda at: (-sum(rates.by_edge[at]), at))
     if rates.columns < 2:
         return []
@@ -138,7 +138,7 @@ def _spark(rates: Rates, edge: int, title: str, drawn: bool) -> BridgeCurve:
 
 
 def curve_paths(values: Sequence[int], top: int, width: float, height: float) -> tuple[str, str]:
-    """SVG path data of a curve over `values`, and of the area below it."""
+    """Return SVG path data of a curve over `values`, and of the area below it."""
     step = width / len(values)
     top = max(top, 1)
     points = [(step * (at + 0.5), height * (1 - value / top)) for at, value in enumerate(values)]
@@ -195,12 +195,12 @@ class Timeline:
 
 
 def bar(value: int, most: int) -> float:
-    """Length of a bar, 0..100; every value above 0 is visible."""
+    """Return the length of a bar, 0..100; every value above 0 is visible."""
     return 0.0 if most <= 0 or value <= 0 else max(round(value * 100 / most, 2), 0.6)
 
 
 def timeline_chart(rows: Rows, width_ns: int) -> Timeline | None:
-    """Lines of what happened in each stretch of `width_ns`; None when nothing did, or within one
+    """Return the lines of what happened in each stretch of `width_ns`; None when nothing did, or within one
     stretch only.
     """
     if len(rows) < 2:
@@ -319,7 +319,7 @@ class LatencyChart:
 
 
 def latency_chart(edges: Rows, histograms: Mapping[int, Histogram]) -> LatencyChart | None:
-    """The chart of all bridges whose latency is known; None when there is none."""
+    """Return the chart of all bridges whose latency is known; None when there is none."""
     known = [(at, edge) for at, edge in enumerate(edges) if (edge["latency_samples"] or 0) > 0]
     if not known:
         return None
@@ -373,7 +373,7 @@ def latency_chart(edges: Rows, histograms: Mapping[int, Histogram]) -> LatencyCh
 
 
 def _swell(histogram: Histogram | None, y: float, at_power: Callable[[float], float]) -> str:
-    """A shape around the line at `y`, thicker where more messages took so long."""
+    """Return a shape around the line at `y`, thicker where more messages took so long."""
     if histogram is None or not histogram.counts:
         return ""
     most = max(histogram.counts)

@@ -53,12 +53,12 @@ _COUNTS: Final = ((1_000_000_000, "G"), (1_000_000, "M"), (10_000, "k"))
 
 
 def count(value: int | None) -> str:
-    """12345 as "12,345"."""
+    """Return 12345 as "12,345"."""
     return NONE if value is None else f"{value:,}"
 
 
 def short_count(value: int | None) -> str:
-    """12345 as "12.3k", for tight places; exact below 10,000."""
+    """Return 12345 as "12.3k", where there is little room; exact below 10,000."""
     if value is None:
         return NONE
     for least, unit in _COUNTS:
@@ -69,7 +69,7 @@ def short_count(value: int | None) -> str:
 
 
 def size(value: int | None) -> str:
-    """Bytes with a binary unit, three digits: 12345 as "12.1 KiB"."""
+    """Return bytes with a binary unit, three digits: 12345 as "12.1 KiB"."""
     if value is None:
         return NONE
     scaled = float(value)
@@ -83,7 +83,7 @@ def size(value: int | None) -> str:
 
 
 def duration(value: int | None) -> str:
-    """Nanoseconds, three digits in the unit that fits: 305000 as "305 µs", 90 s as "1 min 30 s"."""
+    """Return nanoseconds, three digits in the unit that fits: 305000 as "305 µs", 90 s as "1 min 30 s"."""
     if value is None:
         return NONE
     magnitude = abs(value)
@@ -97,7 +97,7 @@ def duration(value: int | None) -> str:
 
 
 def moment(value: int | None) -> str:
-    """Nanoseconds since 1970 as a UTC time of second precision."""
+    """Return nanoseconds since 1970 as a UTC time of second precision."""
     if value is None:
         return NONE
     try:
@@ -108,24 +108,24 @@ def moment(value: int | None) -> str:
 
 
 def share(value: float) -> str:
-    """0.0125 as "1.25 %"."""
+    """Return 0.0125 as "1.25 %"."""
     return f"{value * 100:.3g} %"
 
 
 def decimal(value: float | None) -> str:
-    """A number that may have a fraction: 1234567.8 as "1,234,568", 12.345 as "12.35"."""
+    """Return a number that may have a fraction: 1234567.8 as "1,234,568", 12.345 as "12.35"."""
     if value is None:
         return NONE
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.4g}"
 
 
 def yes_or_no(value: bool | None) -> str:
-    """A truth that may not be known."""
+    """Return the cell of a value that is true, false or unknown."""
     return NONE if value is None else "yes" if value else "no"
 
 
 def visible(text: str | None) -> str:
-    """`text` with control characters made visible."""
+    """Return `text` with control characters made visible."""
     return NONE if text is None else printable(text)
 
 
@@ -162,11 +162,11 @@ class ShapeIndex:
         self.drawn_edges: frozenset[int] = frozenset(range(len(edges)))
 
     def edge(self, row: Row) -> int | None:
-        """The edge that a row with the columns of an edge is about."""
+        """Return the edge that a row with the columns of an edge is about."""
         return self._edges.get((*(row[name] for name in _ENDS), row["bridge"]))
 
     def edges_of(self, row: Row) -> list[int]:
-        """The edges that a row with a place and its peer is about; more than one where it names no
+        """Return the edges that a row with a place and its peer is about; more than one where it names no
         bridge.
         """
         ends = (row["peer_router"], row["peer_vpn"], row["router"], row["vpn"])
@@ -176,13 +176,13 @@ class ShapeIndex:
         return [] if at is None else [at]
 
     def node(self, router: str | None, vpn: str | None) -> int | None:
-        """The message VPN of this name; the first of its router where the row names none."""
+        """Return the message VPN of this name; the first of its router where the row names none."""
         if router is None:
             return None
         return self._first_of_router.get(router) if vpn is None else self._nodes.get((router, vpn))
 
     def shape(self, row: Row) -> str | None:
-        """Id of the shape that a row is about: its bridge, else its message VPN."""
+        """Return the id of the shape that a row is about: its bridge, else its message VPN."""
         for at in self.edges_of(row):
             if at in self.drawn_edges:
                 return f"edge-{at}"
@@ -191,12 +191,12 @@ class ShapeIndex:
 
 
 def name_of(router: str | None, vpn: str | None) -> str:
-    """A message VPN's name, "router/vpn"; the router's alone where there is no VPN."""
+    """Return a message VPN's name, "router/vpn"; the router's alone where there is no VPN."""
     return visible(router) if vpn is None else f"{visible(router)}/{visible(vpn)}"
 
 
 def place_of(row: Row) -> str:
-    """Where a finding, an advice or a change is, in words: "bridge name, from → to" or "router/vpn"."""
+    """Return where a finding, an advice or a change is, in words: "bridge name, from → to" or "router/vpn"."""
     here = name_of(row["router"], row["vpn"]) if row["router"] is not None else ""
     if row["peer_router"] is not None:
         here = f"{name_of(row['peer_router'], row['peer_vpn'])} → {here}"
@@ -206,14 +206,14 @@ def place_of(row: Row) -> str:
 
 
 def title_of(edge: Row) -> str:
-    """A bridge's name and ends."""
+    """Return a bridge's name and ends."""
     name = visible(edge["bridge"]) if edge["bridge"] else "bridge"
     start = name_of(edge["from_router"], edge["from_vpn"])
     return f"{name}: {start} → {name_of(edge['to_router'], edge['to_vpn'])}"
 
 
 def has_reconnected(edge: Row) -> bool:
-    """Whether a link went down and came up again. Every link goes down when a router stops."""
+    """Return whether a link went down and came up again. Every link goes down when a router stops."""
     return (edge["link_downs"] or 0) > 0 and (edge["link_ups"] or 0) > 1
 
 
@@ -255,7 +255,7 @@ class Grades:
 
 
 def grade(contents: Contents, places: ShapeIndex) -> Grades:
-    """Grade every row of `contents.nodes` and `contents.edges`."""
+    """Return the grades of all rows of `contents.nodes` and `contents.edges`."""
     edges = contents.edges
     node_findings: list[list[int]] = [[] for _ in contents.nodes]
     edge_findings: list[list[int]] = [[] for _ in edges]
@@ -328,7 +328,7 @@ def _graded(
 def _scale(
     values: Sequence[int], spell: Callable[[int], str]
 ) -> tuple[Callable[[int], int], tuple[str, str]]:
-    """A logarithmic scale of STEPS from the least value above 0 to the greatest, and the labels of its ends."""
+    """Return a logarithmic scale of STEPS from the least value above 0 to the greatest, and the labels of its ends."""
     known = [value for value in values if value > 0]
     if not known:
         return _none, ("", "")

@@ -207,7 +207,7 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
 
 
 def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[int]]:
-    """Indices of what is drawn: all, or beyond the bound those with errors, then the busiest."""
+    """Return the indices of what is drawn: all, or beyond the bound those with errors, then the busiest."""
     if len(nodes) <= REPORT_DRAWN_SHAPES and len(edges) <= REPORT_DRAWN_SHAPES:
         return list(range(len(nodes))), list(range(len(edges)))
     index = {(row["router"], row["vpn"]): at for at, row in enumerate(nodes)}
@@ -238,7 +238,7 @@ def _style_for(nodes: int, edges: int) -> DrawingStyle:
 
 
 def _loop_room(edges: Rows) -> float:
-    """Space for arrows within a router, which bow out on its right."""
+    """Return the space for arrows within a router, which bow out on its right."""
     return (
         170.0
         if len(edges) <= _ARCS_FROM
@@ -359,7 +359,7 @@ def _arrows(
 
 
 def _named(arrows: list[Arrow], boxes: list[Box], manner: DrawingStyle, sheet: Area) -> list[Arrow]:
-    """The arrows with positions for their labels, the busiest first. A label without space is left out."""
+    """Return the arrows with positions for their labels, the busiest first. A label without space is left out."""
     if not manner.labels:
         return arrows
     taken = [

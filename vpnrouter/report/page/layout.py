@@ -30,7 +30,7 @@ _GOLDEN: Final = 2.399963229728653
 
 
 def spread_points(points: int, pairs: Sequence[tuple[int, int]]) -> Points:
-    """Places of `points` points of one connected graph, about the unit square; the same each time.
+    """Return positions of the `points` points of one connected graph, about the unit square; the same each time.
 
     `pairs` are the links, each of two different points below `points`.
     """
@@ -106,7 +106,7 @@ def _springs(at: Points, links: NDArray[np.int64]) -> Points:
 
 
 def _repulsion(at: Points, rest: float) -> Points:
-    """The push on each point from all others, by one over the distance."""
+    """Return the push on each point from all others, by one over the distance."""
     at = at - at.mean(axis=0)
     length = (at**2).sum(axis=1)
     pushed = np.empty_like(at)
@@ -130,7 +130,7 @@ _GROWTH: Final = 1.06
 
 
 def separate_boxes(at: Points, extent: Points) -> Points:
-    """Centres near `at`, shape (n, 2), at which boxes of size `extent`, shape (n, 2), do not overlap.
+    """Return centres near `at`, shape (n, 2), at which boxes of size `extent`, shape (n, 2), do not overlap.
 
     Each round pushes every two that overlap along the axis where less is missing, and now and then
     all get more room; should the rounds not do, all places are drawn out until nothing overlaps.
@@ -162,7 +162,7 @@ def separate_boxes(at: Points, extent: Points) -> Points:
 
 
 def _clashes(at: Points, extent: Points) -> tuple[Numbers, Numbers, Points]:
-    """Pairs of boxes that overlap by more than half a pixel, and by how much on each axis.
+    """Return pairs of boxes that overlap by more than half a pixel, and by how much on each axis.
 
     Boxes are looked at in order of x, each with the next, the one after it, and so on, until no
     two so far apart in the order can meet: n times the boxes in a column, not n times n.
@@ -212,7 +212,7 @@ def place(
     links: Iterable[tuple[str, str, float]],
     gaps: tuple[float, float] = ROOMY,
 ) -> dict[str, Point]:
-    """The centre of each box.
+    """Return the centre of each box.
 
     `sizes` gives each box its width and height in pixels; `links` are (from, to, weight above 0);
     `gaps` are the pixels between boxes, across and down.

@@ -81,7 +81,7 @@ class AdviceItem:
 
 
 def verdict(contents: Contents) -> Verdict:
-    """The findings as one sentence and by area."""
+    """Return the findings as one sentence and by area."""
     severities = [row["severity"] for row in contents.findings]
     errors, warnings = severities.count("error"), severities.count("warning")
     infos = len(severities) - errors - warnings
@@ -102,7 +102,7 @@ def verdict(contents: Contents) -> Verdict:
 
 
 def advice_items(contents: Contents, places: ShapeIndex) -> list[AdviceItem]:
-    """The advice by rank."""
+    """Return the advice by rank."""
     ordered = sorted(contents.advice, key=lambda row: (row["rank"] is None, row["rank"] or 0))
     return [
         AdviceItem(
@@ -167,7 +167,7 @@ _STYLES: Final = ("page.css", "drawing.css", "print.css")
 
 
 def page(summary: dict[str, Any], contents: Contents) -> str:
-    """The whole page. `summary` has the fields of `vpnrouter.report.build.Summary`."""
+    """Return the whole page. `summary` has the fields of `vpnrouter.report.build.Summary`."""
     places = ShapeIndex(contents.nodes, contents.edges)
     grades = grade(contents, places)
     drawing = draw(contents.nodes, contents.edges, grades)
@@ -248,12 +248,12 @@ def _environment() -> Environment:
 
 
 def _trusted(text: str) -> Markup:
-    """A text that is HTML already: a file of this package, or JSON without any markup in it."""
+    """Return a text that is HTML already: a file of this package, or JSON without any markup in it."""
     return Markup(text)  # noqa: S704
 
 
 def _busiest(edges: Rows, places: ShapeIndex) -> str:
-    """The id of the shape that is selected when the page opens."""
+    """Return the id of the shape that is selected when the page opens."""
     drawn = sorted(places.drawn_edges)
     if not drawn:
         return "node-0"
@@ -261,7 +261,7 @@ def _busiest(edges: Rows, places: ShapeIndex) -> str:
 
 
 def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
-    """The part of the plane that is visible at first: x, y, width, height."""
+    """Return the part of the plane that is visible at first: x, y, width, height."""
     width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
     # Names grow where much is seen at once: the outermost ones need room to the right.
     letter = LABEL_SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
@@ -271,12 +271,12 @@ def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
 
 
 def _unit(frame: tuple[float, float, float, float]) -> float:
-    """Sheet pixels to a screen pixel when all of the drawing is visible."""
+    """Return sheet pixels to a screen pixel when all of the drawing is visible."""
     return max(frame[2] / _SCREEN[0], frame[3] / _SCREEN[1], 1.0)
 
 
 def _names(drawing: Drawing, unit: float) -> list[tuple[Box, float]]:
-    """The routers, and the unit up to which their names are visible: those of most traffic longest."""
+    """Return the routers, and the unit up to which their names are visible: those of most traffic longest."""
     until = visible_until(
         [(box.x + _INDENT, box.name_y, box.name) for box in drawing.boxes],
         [float(sum(card.grade.load for card in box.cards)) for box in drawing.boxes],
@@ -309,13 +309,13 @@ def _shape(contents: Contents) -> dict[str, int]:
 
 
 def _is_complete(summary: dict[str, Any], nodes: Rows) -> bool:
-    """Whether every router read states that it traced every message."""
+    """Return whether every router read states that it traced every message."""
     rates: dict[str, float] = summary["sampling"]
     return all(rates.get(node["router"]) == 1.0 for node in nodes if node["traced"])
 
 
 def _is_estimated(summary: dict[str, Any], nodes: Rows) -> bool:
-    """Whether estimates differ from the counts."""
+    """Return whether estimates differ from the counts."""
     return bool(summary["sampling"]) and not _is_complete(summary, nodes)
 
 

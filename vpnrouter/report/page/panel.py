@@ -67,7 +67,7 @@ def details(
     rates: Rates,
     histograms: dict[int, Histogram],
 ) -> str:
-    """The block of every drawn shape, harmless inside an HTML script element."""
+    """Return the block of every drawn shape, harmless inside an HTML script element."""
     findings: dict[int, int] = {}
     links = _links(contents.links, places)
     centrality = {(row["router"], row["vpn"]): row["centrality"] for row in contents.vpns}
@@ -136,7 +136,7 @@ def details(
 
 
 def embedded(block: object) -> str:
-    """JSON that no HTML parser can take for markup: "<", ">", "&" and line separators are escapes."""
+    """Return JSON that no HTML parser can take for markup: "<", ">", "&" and line separators are escapes."""
     text = json.dumps(block, ensure_ascii=False, separators=(",", ":"))
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")

@@ -57,17 +57,17 @@ _SHARES: Final = {"hot_bridge", "over_broad", "wasted_crossing"}
 
 
 def area_of(kind: str) -> str:
-    """The area that a kind belongs to; a kind that is not known here is trouble."""
+    """Return the area that a kind belongs to; a kind that is not known here is trouble."""
     return _AREA_OF.get(kind, TROUBLE)
 
 
 def label_of(kind: str) -> str:
-    """The kind "stalled_bridge" as "stalled bridge"."""
+    """Return the kind "stalled_bridge" as "stalled bridge"."""
     return visible(kind).replace("_", " ")
 
 
 def value_of(finding: dict[str, Any]) -> str:
-    """The finding's value in the unit that its kind gives it."""
+    """Return the finding's value in the unit that its kind gives it."""
     value: float | None = finding["value"]
     if value is None:
         return NONE
@@ -127,17 +127,17 @@ class Sheet:
     choices: tuple[int, ...] = ()
 
     def ids(self) -> list[str]:
-        """The rows' ids."""
+        """Return the rows' ids."""
         numbers = self.numbers or range(len(self.rows))
         return [f"{self.name}-{at}" for at in numbers]
 
     def options(self, column: int) -> list[str]:
-        """The different texts of a column, in order."""
+        """Return the different texts of a column, in order."""
         return sorted({row[column].text for row in self.rows})
 
 
 def number(value: int | None, *, most: int | None = None, alarm: bool = False) -> Cell:
-    """A count; with `most`, the greatest of the column, a bar beneath."""
+    """Return a count; with `most`, the greatest of the column, a bar beneath."""
     return Cell(
         text=count(value),
         key=_UNKNOWN if value is None else value,
@@ -147,47 +147,47 @@ def number(value: int | None, *, most: int | None = None, alarm: bool = False) -
 
 
 def real(value: float | None) -> Cell:
-    """A number with a fraction, three digits."""
+    """Return a number with a fraction, three digits."""
     return Cell(
         text=NONE if value is None else f"{value:.3g}", key=_UNKNOWN if value is None else value
     )
 
 
 def octets(value: int | None) -> Cell:
-    """A number of bytes."""
+    """Return a number of bytes."""
     return Cell(text=size(value), key=_UNKNOWN if value is None else value)
 
 
 def time(value: int | None, *, alarm: bool = False) -> Cell:
-    """A duration, nanoseconds."""
+    """Return a duration, nanoseconds."""
     return Cell(text=duration(value), key=_UNKNOWN if value is None else value, alarm=alarm)
 
 
 def when(value: int | None) -> Cell:
-    """A moment, nanoseconds since 1970."""
+    """Return a moment, nanoseconds since 1970."""
     return Cell(text=moment(value), key=moment(value))
 
 
 def text(value: str | None, *, long: bool = False, shape: str | None = None) -> Cell:
-    """A name or a sentence, any control characters spelt out."""
+    """Return a name or a sentence, any control characters spelt out."""
     shown = visible(value) if value else NONE
     return Cell(text=shown, key=shown, long=long, shape=shape)
 
 
 def place(router: str | None, vpn: str | None, shape: str | None = None) -> Cell:
-    """A message VPN's name."""
+    """Return a message VPN's name."""
     shown = name_of(router, vpn)
     return Cell(text=shown, key=shown, shape=shape)
 
 
 def yes_no(value: bool | None) -> Cell:
-    """Yes, no, or unknown."""
+    """Return a cell with yes, no or unknown."""
     shown = yes_or_no(value)
     return Cell(text=shown, key=shown)
 
 
 def greatest(rows: Sequence[dict[str, Any]], name: str) -> int:
-    """The greatest value of a column, 0 for none: what bars are measured by."""
+    """Return the greatest value of a column, 0 for none: what bars are measured by."""
     return max((row[name] or 0 for row in rows), default=0)
 
 
@@ -205,7 +205,7 @@ def column(
     make: Callable[[Any], Cell] = text,
     hint: str = "",
 ) -> Column:
-    """A column of names or truths; `cell` makes the cell of a row, or names the field that `make` makes it from."""
+    """Return a column of names or truths; `cell` makes the cell of a row, or names the field for `make`."""
     made = (lambda row: make(row[cell])) if isinstance(cell, str) else cell
     return Column(Heading(label=label, hint=hint), made)
 
@@ -216,7 +216,7 @@ def figures(
     make: Callable[[Any], Cell] = number,
     hint: str = "",
 ) -> Column:
-    """A column of numbers; the rest as for `column`."""
+    """Return a column of numbers; the rest as for `column`."""
     made = column(label, cell, make)
     return Column(Heading(label=label, numeric=True, hint=hint), made.cell)
 
@@ -230,7 +230,7 @@ def _sheet(
     numbers: Sequence[int] = (),
     choices: tuple[int, ...] = (),
 ) -> Sheet:
-    """The rows `shown` of `total`; `title` makes a row's title from it and its cells."""
+    """Return the rows `shown` of `total`; `title` makes a row's title from it and its cells."""
     rows = [[one.cell(row) for one in columns] for row in shown]
     return Sheet(
         name=name,
@@ -244,7 +244,7 @@ def _sheet(
 
 
 def edge_sheet(edges: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
-    """The busiest bridges; the drawing's arrows link here."""
+    """Return the busiest bridges; the drawing's arrows link here."""
     shown = _busiest(edges, "messages")
     most = greatest(edges, "messages")
     planned = any(edge["configured"] is not None for edge in edges)
@@ -297,7 +297,7 @@ def edge_sheet(edges: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
 
 
 def node_sheet(nodes: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
-    """The busiest message VPNs; the drawing's cards link here."""
+    """Return the busiest message VPNs; the drawing's cards link here."""
     shown = _busiest(nodes, "ingress")
     most = greatest(nodes, "ingress")
     columns = [
@@ -327,7 +327,7 @@ def node_sheet(nodes: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
 
 
 def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
-    """The busiest topics."""
+    """Return the busiest topics."""
     shown = topics[:REPORT_PAGE_ROWS]
     most = max((topic["published"] + topic["bridged_in"] for topic in shown), default=0)
     columns = [
@@ -350,7 +350,7 @@ def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
 
 
 def discard_sheet(discards: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
-    """Where and why messages were discarded."""
+    """Return where and why messages were discarded."""
     shown = discards[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
     columns = [
@@ -368,7 +368,7 @@ def discard_sheet(discards: Rows, places: ShapeIndex, *, estimated: bool) -> She
 
 
 def _busiest(rows: Rows, name: str) -> list[tuple[int, dict[str, Any]]]:
-    """Rows and their indices, the busiest if the page cannot show all."""
+    """Return rows and their indices, the busiest if the page cannot show all."""
     numbered = list(enumerate(rows))
     if len(rows) <= REPORT_PAGE_SHAPE_ROWS:
         return numbered
@@ -377,12 +377,12 @@ def _busiest(rows: Rows, name: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _barred(most: int) -> Callable[[Any], Cell]:
-    """Makes counts with bars; `most` is the greatest of the column."""
+    """Return a function that makes counts with bars; `most` is the greatest of the column."""
     return partial(number, most=most)
 
 
 def _alarming(value: int | None) -> Cell:
-    """A count that is highlighted unless it is 0."""
+    """Return a count that is highlighted unless it is 0."""
     return number(value, alarm=bool(value))
 
 
@@ -392,7 +392,7 @@ def _card(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn"
 
 
 def _placed(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> Cell:
-    """The message VPN in two fields, linked to its card."""
+    """Return the message VPN in two fields, linked to its card."""
     return place(row[router], row[vpn], shape=_card(places, row, router, vpn))
 
 
@@ -402,7 +402,7 @@ _CHANGE_TONES: Final[dict[str, Tone]] = {"new": "good", "gone": "error", "more":
 
 
 def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
-    """The worst findings."""
+    """Return the worst findings."""
     order = sorted(range(len(findings)), key=lambda at: RANKS.get(findings[at]["severity"], 3))
     shown = [findings[at] for at in order[:REPORT_PAGE_SHAPE_ROWS]]
 
@@ -444,7 +444,7 @@ def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
 
 
 def change_sheet(changes: Rows, places: ShapeIndex) -> Sheet:
-    """What differs between the two ranges of time."""
+    """Return what differs between the two ranges of time."""
 
     def change(row: Row) -> Cell:
         tone = _CHANGE_TONES.get(row["change"], "warning")
@@ -483,7 +483,7 @@ def _measured(row: Row, name: str) -> Cell:
 
 
 def delay_sheet(end_to_end: Rows, places: ShapeIndex) -> Sheet:
-    """From first ingress to delivery, by pair of message VPNs, the busiest."""
+    """Return the delays from first ingress to delivery, by pair of message VPNs, the busiest."""
     shown = sorted(end_to_end, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
     columns = [
@@ -509,7 +509,7 @@ def delay_sheet(end_to_end: Rows, places: ShapeIndex) -> Sheet:
 
 
 def clock_sheet(clocks: Rows) -> Sheet:
-    """The corrections of clocks, the largest first."""
+    """Return the corrections of clocks, the largest first."""
     columns = [
         column("Router", "router"),
         column("Against", "reference", hint="the router whose clock counts in its group"),
@@ -522,7 +522,7 @@ def clock_sheet(clocks: Rows) -> Sheet:
 
 
 def way_sheet(ways: Rows) -> Sheet:
-    """The most frequent paths."""
+    """Return the most frequent paths."""
     shown = sorted(ways, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
     columns = [
@@ -535,7 +535,7 @@ def way_sheet(ways: Rows) -> Sheet:
 
 
 def vpn_sheet(vpns: Rows, places: ShapeIndex) -> Sheet:
-    """The message VPNs, articulation points first."""
+    """Return the message VPNs, articulation points first."""
     columns = [
         column("Message VPN", lambda row: _placed(places, row)),
         column("Articulation point", "articulation", yes_no, "without it the mesh falls apart"),
@@ -549,7 +549,7 @@ def vpn_sheet(vpns: Rows, places: ShapeIndex) -> Sheet:
 
 
 def pair_sheet(pairs: Rows, places: ShapeIndex) -> Sheet:
-    """The pairs of message VPNs with the fewest links between them."""
+    """Return the pairs of message VPNs with the fewest links between them."""
     columns = [
         column("Message VPN", lambda row: _placed(places, row)),
         column("and", lambda row: _placed(places, row, "other_router", "other_vpn")),

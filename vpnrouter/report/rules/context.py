@@ -15,7 +15,7 @@ from vpnrouter.units import HOUR_S, MINUTE_S
 
 
 def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
-    """The worst `most` of each kind, worst first; the last one of a kind says how many more there are."""
+    """Return the worst `most` of each kind, worst first; the last one of a kind says how many more there are."""
     kept: list[Finding] = []
     places: dict[str, list[int]] = {}
     left_out: dict[str, int] = {}
@@ -34,12 +34,12 @@ def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """`1 message`, `2,000 messages`; `plural` where an s does not make one."""
+    """Return `1 message`, `2,000 messages`; `plural` where an s does not make one."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
 
 
 def lasting(seconds: float) -> str:
-    """A duration, given in seconds, with a unit that fits: `250 ms`, `12.5 s`, `3.0 minutes`."""
+    """Return a duration, given in seconds, with a unit that fits: `250 ms`, `12.5 s`, `3.0 minutes`."""
     if seconds < 1:
         return f"{seconds * 1_000:.0f} ms"
     if seconds < 2 * MINUTE_S:
@@ -50,12 +50,12 @@ def lasting(seconds: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of 1.0: `12.5 %`."""
+    """Return a share of 1.0: `12.5 %`."""
     return f"{share * 100:.1f} %"
 
 
 def ends(edge: Edge) -> dict[str, Any]:
-    """The fields of a finding about a bridge: its place is the local end, which attracts."""
+    """Return the fields of a finding about a bridge: its place is the local end, which attracts."""
     return {
         "router": edge.to_router,
         "vpn": edge.to_vpn,
@@ -66,7 +66,7 @@ def ends(edge: Edge) -> dict[str, Any]:
 
 
 def named(edge: Edge) -> str:
-    """The bridge as text."""
+    """Return the bridge as text."""
     return (
         f"bridge {edge.bridge} from {edge.from_router}/{edge.from_vpn}"
         f" to {edge.to_router}/{edge.to_vpn}"
@@ -86,7 +86,7 @@ class Bridges:
             self._out_of.setdefault((edge[0], edge[1]), []).append(edge)
 
     def sending(self, router: str, vpn: str, client: str, bridge: str) -> Edge | None:
-        """The bridge over which `router`/`vpn` sends to its `client`, or to the bridge of that name."""
+        """Return the bridge over which `router`/`vpn` sends to its `client`, or to the bridge of that name."""
         here = self._out_of.get((router, vpn), [])
         if client.startswith(BRIDGE_CLIENT):
             logged_in = self._by_login(here, router, vpn, client)
@@ -114,7 +114,7 @@ class Bridges:
     def receiving(
         self, router: str, vpn: str, client: str, bridge: str, path: str | None
     ) -> Edge | None:
-        """The bridge over which a message came to `router`/`vpn`, None if that is ambiguous.
+        """Return the bridge over which a message came to `router`/`vpn`, None if that is ambiguous.
 
         `client` delivered it, `bridge` is the name in the row, `path` where the message had been: its last VPN is the
         other end.
@@ -146,7 +146,7 @@ _CONSUMER: Final = "rejected"
 
 
 def losses_by_place(losses: DataFrame) -> DataFrame:
-    """LOSSES in; out `router`, `vpn`, `event`, `reason`, `endpoint`, `bridge`, `client`, `back`, `count`,
+    """Return from LOSSES `router`, `vpn`, `event`, `reason`, `endpoint`, `bridge`, `client`, `back`, `count`,
     `weight` (null when not known of all), `bytes`, `example_path`, `first_ns`, `last_ns`, `spans`.
 
     Only what the rules of this package look at. `back`: the message had been in this VPN before, which only a
@@ -185,7 +185,7 @@ def losses_by_place(losses: DataFrame) -> DataFrame:
 
 
 def sums_of(losses: Rows) -> dict[str, Any]:
-    """The fields of a finding that rows of losses add up to."""
+    """Return the fields of a finding about rows of losses."""
     return {
         "messages": sum(row["count"] for row in losses),
         "bytes": sum(row["bytes"] or 0 for row in losses),
@@ -214,7 +214,7 @@ class KnownCauses:
     """
 
     def __init__(self, back: dict[tuple[str, str], int], losses: Rows, links: Rows) -> None:
-        """`back` of `looped_arrivals`, `losses` of `losses_by_place`, `links` rows of LINKS."""
+        """Take `back` of `looped_arrivals`, `losses` of `losses_by_place`, and `links`, rows of LINKS."""
         self._back = back
         self._discarded: dict[tuple[str, str], int] = {}
         for row in losses:
@@ -227,16 +227,16 @@ class KnownCauses:
                 self._downs.setdefault(edge_named(row), []).append(row["down_ns"])
 
     def by_loop(self, router: str, vpn: str, copies: int) -> bool:
-        """Whether as many messages as `copies` came around a loop."""
+        """Return whether as many messages as `copies` came around a loop."""
         return copies <= self._back.get((router, vpn), 0) * _MARGIN
 
     def by_discards(self, router: str, vpn: str, copies: int) -> bool:
-        """Whether the VPN discarded as many messages as `copies`."""
+        """Return whether the VPN discarded as many messages as `copies`."""
         place = router, vpn
         return copies <= (self._discarded.get(place, 0) + self._back.get(place, 0)) * _MARGIN
 
     def by_breaks(self, edge: Edge | None, copies: int, first_ns: int, last_ns: int) -> bool:
-        """Whether the bridge's link broke around that time, often enough to explain the copies."""
+        """Return whether the bridge's link broke around that time, often enough to explain the copies."""
         if edge is None:
             return False
         downs = self._downs.get(edge, [])

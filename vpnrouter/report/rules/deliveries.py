@@ -25,7 +25,7 @@ _DEAD_MESSAGES: Final = "#DEAD_MSG_QUEUE"
 
 
 def doubles_by_place(doubles: DataFrame) -> DataFrame:
-    """DOUBLES in and out, one row a kind, place and those concerned, those with most copies."""
+    """Return from DOUBLES one row for each kind, place and receiver, those with most copies first."""
     return (
         doubles.groupBy("kind", "router", "vpn", "who", "other")
         .agg(
@@ -41,7 +41,7 @@ def doubles_by_place(doubles: DataFrame) -> DataFrame:
 
 
 def duplicates(doubles: Rows, excuses: KnownCauses, bridges: Bridges) -> list[Finding]:
-    """`doubles` of `doubles_by_place` in, a `duplicate` for each client, endpoint and bridge out.
+    """Return a `duplicate` for each client, endpoint and bridge in `doubles` of `doubles_by_place`.
 
     `value` is how many copies were one too many.
     """
@@ -90,7 +90,7 @@ _DISCARDED: Final = INFO
 
 
 def two_ways(doubles: Rows, excuses: KnownCauses) -> list[Finding]:
-    """`doubles` of `duplicates.doubles_by_place` in, a `two_ways` for each pair of bridges out.
+    """Return a `two_ways` for each pair of bridges in `doubles` of `doubles_by_place`.
 
     Info, and one a VPN, where it discarded the copies, as it does with Direct messages: then the second way
     is there for the day on which the first breaks. None where the messages came around a loop.
@@ -145,7 +145,7 @@ _NEXT: Final = ">"
 
 
 def looping_paths(paths: DataFrame) -> DataFrame:
-    """PATHS in; out the ways with a VPN in them twice: `way`, `router`, `vpn`, `count`, `bytes`,
+    """Return from PATHS the paths with a VPN in them twice: `way`, `router`, `vpn`, `count`, `bytes`,
     `first_ns`, `last_ns`. The last VPN of the way is where the messages arrived.
     """
     way = F.concat_ws(_NEXT, "path", F.concat_ws("/", "router", "vpn"))
@@ -167,13 +167,13 @@ def looping_paths(paths: DataFrame) -> DataFrame:
 
 
 def canonical(cycle: list[str]) -> tuple[str, ...]:
-    """The cycle begun at its smallest VPN; `cycle` names each of its VPNs once, in order."""
+    """Return the cycle with its smallest VPN first; `cycle` names each of its VPNs once, in order."""
     least = cycle.index(min(cycle))
     return (*cycle[least:], *cycle[:least])
 
 
 def cycles_of(way: str) -> tuple[list[tuple[str, ...]], tuple[str, ...] | None]:
-    """The cycles on a way, canonical, in order, and the one that its last step closed, if it did."""
+    """Return the cycles on a way, canonical, in order, and the one that its last step closed, if it did."""
     found: list[tuple[str, ...]] = []
     closed: tuple[str, ...] | None = None
     stops = way.split(_NEXT)
@@ -190,7 +190,7 @@ def cycles_of(way: str) -> tuple[list[tuple[str, ...]], tuple[str, ...] | None]:
 
 
 def _without_cycles(stops: list[str]) -> list[str]:
-    """A path without its loops: the same begin and end, each VPN once."""
+    """Return a path without its loops: the same begin and end, each VPN once."""
     straight: list[str] = []
     for stop in stops:
         if stop in straight:
@@ -201,7 +201,7 @@ def _without_cycles(stops: list[str]) -> list[str]:
 
 
 def looped_arrivals(ways: Rows) -> dict[tuple[str, str], int]:
-    """How many messages came to each VPN after they had been in some VPN twice."""
+    """Return how many messages came to each VPN after they had been in a VPN twice."""
     found: dict[tuple[str, str], int] = {}
     for row in ways:
         place = row["router"], row["vpn"]
@@ -221,7 +221,7 @@ class _Loop:
 
 
 def loops(ways: Rows, losses: Rows) -> list[Finding]:
-    """`ways` of `looping_paths` and `losses` of `losses_by_place` in, a `loop` for each cycle out.
+    """Return a `loop` for each cycle in `ways` of `looping_paths`; `losses` are those of `losses_by_place`.
 
     A cycle whose every return was discarded on arrival is left to `loop_stopped`.
     """
@@ -279,7 +279,7 @@ def _most(one: int | None, other: int | None) -> int | None:
 
 
 def stopped_loops(losses: Rows, bridges: Bridges) -> list[Finding]:
-    """`losses` of `losses_by_place` in, a `loop_stopped` for each place, bridge and reason out.
+    """Return a `loop_stopped` for each place, bridge and reason in `losses` of `losses_by_place`.
 
     Messages that the sender did not send cost nothing and are ignored: every bridge in both directions has them.
     """

@@ -27,8 +27,8 @@ _DIALECTS: Final = {"mqtt": (MQTT,), "smf": (SMF,)}
 
 
 def unmatched(uses: DataFrame) -> DataFrame:
-    """USES in; out the topics, a row each VPN, that nobody received: `topic`, `router`, `vpn`, `published`, `bytes`,
-    `lost`.
+    """Return from USES the topics, a row for each VPN, that nobody received: `topic`, `router`, `vpn`, `published`,
+    `bytes`, `lost`.
 
     `published` is of traced messages; `lost` is of all whose loss is known.
     """
@@ -59,7 +59,7 @@ def unmatched(uses: DataFrame) -> DataFrame:
 
 
 def filters_held_at_end(states: DataFrame, rows: Rows) -> DataFrame:
-    """STATES and rows of `unmatched` in; out the filters held at the end in their VPNs: `router`, `vpn`, `topic`,
+    """Return from STATES and rows of `unmatched` the filters held at the end in their VPNs: `router`, `vpn`, `topic`,
     `topic_syntax`.
     """
     places = [
@@ -82,7 +82,7 @@ def filters_held_at_end(states: DataFrame, rows: Rows) -> DataFrame:
 
 
 def black_holes(rows: Rows, filters: Rows) -> list[Finding]:
-    """Rows of `unmatched` and of `filters_held_at_end` in, a `black_hole` for each topic out.
+    """Return a `black_hole` for each topic, from rows of `unmatched` and of `filters_held_at_end`.
 
     A topic that a filter matches at the end is none: its receiver came late.
     """
@@ -134,7 +134,7 @@ _PAUSE_NS: Final = 600_000_000_000
 
 
 def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
-    """`losses` of `losses_by_place` in, a `head_of_line` for each endpoint, reason and bridge out.
+    """Return a `head_of_line` for each endpoint, reason and bridge in `losses` of `losses_by_place`.
 
     `value` is how many seconds it refused again and again, all such spans together.
     """
@@ -175,7 +175,7 @@ def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
 
 
 def _spans(pieces: Rows) -> list[tuple[int, int, int]]:
-    """First and last time and count of each span of refusals that lasted, in order."""
+    """Return first and last time and count of each span of refusals that lasted, in order."""
     joined: list[tuple[int, int, int]] = []
     for piece in sorted(pieces, key=lambda one: (one["first_ns"], one["last_ns"])):
         first, last, count = piece["first_ns"], piece["last_ns"], piece["count"]
@@ -204,7 +204,7 @@ _MAJORITY: Final = 3
 
 
 def skewed_clocks(clocks: Rows) -> list[Finding]:
-    """Rows of CLOCKS in, a `clock_skew` for each router out; `value` is by how many seconds it is ahead.
+    """Return a `clock_skew` for each router, from rows of CLOCKS; `value` is by how many seconds it is ahead.
 
     The clock of the majority is right, of two the reference's. If the reference's own clock is wrong, the finding is
     about the reference, compared with the router nearest to the others.
@@ -223,7 +223,7 @@ def skewed_clocks(clocks: Rows) -> list[Finding]:
 
 
 def groups_of(clocks: Rows) -> dict[str, Rows]:
-    """The rows of CLOCKS with an offset by their reference, which is among them."""
+    """Return the rows of CLOCKS with an offset by their reference, which is among them."""
     groups: dict[str, Rows] = {}
     for row in clocks:
         if row["offset_ns"] is not None and row["reference"]:
@@ -235,7 +235,7 @@ def groups_of(clocks: Rows) -> dict[str, Rows]:
 
 
 def majority_offset(rows: Rows) -> int:
-    """The offset, nanoseconds, of the majority of a group; of two the reference's, 0."""
+    """Return the offset, nanoseconds, of the majority of a group; of two the reference's, 0."""
     if len(rows) < _MAJORITY:
         return 0
     offsets: list[int] = [row["offset_ns"] for row in rows]
@@ -268,7 +268,7 @@ _LEAST_SKEWED: Final = 40
 
 
 def partition_loads(endpoints: DataFrame) -> DataFrame:
-    """ENDPOINTS in; out one row a queue that has partitions: `router`, `vpn`, `endpoint`, `partitions`,
+    """Return from ENDPOINTS one row for each queue that has partitions: `router`, `vpn`, `endpoint`, `partitions`,
     `largest` (a partition's number), `most` and `messages` (that it and that all took), `bytes`.
 
     A partition that took nothing has no row; it is known by the numbers of those above it.
@@ -295,7 +295,7 @@ def partition_loads(endpoints: DataFrame) -> DataFrame:
 
 
 def skewed_partitions(rows: Rows) -> list[Finding]:
-    """Rows of `partition_loads` in, a `skewed_partition` for each queue out; `value` is largest / mean."""
+    """Return a `skewed_partition` for each queue, from rows of `partition_loads`; `value` is largest / mean."""
     found = []
     for row in rows:
         partitions, most, messages = row["partitions"], row["most"], row["messages"]

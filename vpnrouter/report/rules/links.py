@@ -38,7 +38,7 @@ links down for good, one that starts anew does once; an upgrade that goes wrong,
 
 
 def flapping_links(links: Rows) -> list[Finding]:
-    """Rows of LINKS in, a `flapping_link` for each bridge out; `value` is how often it went down and came
+    """Return a `flapping_link` for each bridge, from rows of LINKS; `value` is how often it went down and came
     back.
     """
     by_edge: dict[Edge, list[tuple[int | None, int | None]]] = {}
@@ -71,7 +71,7 @@ def flapping_links(links: Rows) -> list[Finding]:
 
 
 def _too_often(downs: list[int]) -> tuple[int, int] | None:
-    """The first length of time, nanoseconds, that holds too many of `downs`, and how many at most."""
+    """Return the first length of time, nanoseconds, that holds too many of `downs`, and how many at most."""
     for within, bound in _TOO_OFTEN:
         most = begin = 0
         for at, down in enumerate(downs):
@@ -91,7 +91,7 @@ _LEAST: Final = 10
 
 
 def hot_bridges(losses: Rows, bridges: Bridges) -> list[Finding]:
-    """`losses` of `losses_by_place` in, a `hot_bridge` for each bridge out; `value` is the share lost."""
+    """Return a `hot_bridge` for each bridge in `losses` of `losses_by_place`; `value` is the share lost."""
     lost: dict[Edge, Rows] = {}
     for row in losses:
         if row["event"] == "discard" and row["reason"] == TRANSMIT_CONGESTION:
@@ -119,8 +119,8 @@ def hot_bridges(losses: Rows, bridges: Bridges) -> list[Finding]:
 
 
 def _share(messages: int, rows: Rows, edge: dict[str, Any] | None) -> float:
-    """The share lost. Discards may be recorded of every message and sends of a sample only, so weights count where
-    they are known.
+    """Return the share lost. Discards may be recorded of every message and sends of a sample only, so weights count
+    where they are known.
     """
     if edge is None:
         return 1.0
@@ -155,8 +155,8 @@ _FOREVER: Final = 1 << 63
 
 
 def unanswered_sends(places: DataFrame, clocks: Rows, width_ns: int) -> DataFrame:
-    """PLACES in; out the bridges with stretches in which they sent and nothing arrived: the edge, and `stretches`, a
-    list of structs of start_ns, sent, received, in order of time.
+    """Return from PLACES the bridges with stretches in which they sent and nothing arrived: the edge, and `stretches`,
+    a list of structs of start_ns, sent, received, in order of time.
 
     `clocks` are rows of CLOCKS and `width_ns` is the length of a stretch; times are by the majority's clock.
     """
@@ -195,7 +195,7 @@ def unanswered_sends(places: DataFrame, clocks: Rows, width_ns: int) -> DataFram
 
 
 def _corrected(clocks: Rows, width_ns: int) -> Column:
-    """The begin of the stretch by the majority's clock, in whole stretches."""
+    """Return the begin of the stretch by the majority's clock, in whole stretches."""
     shifts = _shifts(clocks, width_ns)
     start = F.col("start_ns")
     if not shifts:
@@ -205,7 +205,7 @@ def _corrected(clocks: Rows, width_ns: int) -> Column:
 
 
 def _shifts(clocks: Rows, width_ns: int) -> dict[str, int]:
-    """By how much clocks are wrong, in whole stretches, if by more than half a stretch."""
+    """Return by how much clocks are wrong, in whole stretches, if by more than half a stretch."""
     found: dict[str, int] = {}
     for rows in groups_of(clocks).values():
         right = majority_offset(rows)
@@ -215,7 +215,7 @@ def _shifts(clocks: Rows, width_ns: int) -> dict[str, int]:
 
 
 def active_stretches(places: DataFrame, rows: Rows, clocks: Rows, width_ns: int) -> DataFrame:
-    """PLACES and rows of `unanswered_sends` in; out the stretches in which the routers that should have received
+    """Return from PLACES and rows of `unanswered_sends` the stretches in which the routers that should have received
     wrote anything: `router`, `starts` (a list, in order).
     """
     routers = sorted({row["to_router"] for row in rows})
@@ -241,7 +241,7 @@ class _Run:
 def stalled_bridges(
     rows: Rows, lives: Rows, links: Rows, bridges: Bridges, width_ns: int
 ) -> list[Finding]:
-    """Rows of `unanswered_sends`, of `active_stretches` and of LINKS in, a `stalled_bridge` for each stall out;
+    """Return a `stalled_bridge` for each stall, from rows of `unanswered_sends`, of `active_stretches` and of LINKS;
     `value` is its seconds and `messages` what was sent in vain.
     """
     starts = {row["router"]: row["starts"] for row in lives}

@@ -48,7 +48,7 @@ class WidestPaths:
         return place
 
     def between(self, one: int, other: int) -> int | None:
-        """Messages over the narrowest step of the widest way; None when there is no way."""
+        """Return messages over the narrowest step of the widest way; None when there is no way."""
         width: int | None = None
         while one != other:
             # The one that was joined earlier has its way up within what the other has yet to join.
@@ -87,7 +87,7 @@ class Centrality(NamedTuple):
 
 
 def centrality(mesh: Mesh, most_steps: int = REPORT_CENTRALITY_STEPS) -> Centrality:
-    """Exact while places times arcs are at most `most_steps`, else from so many starts as that allows."""
+    """Compute exactly while places times arcs are at most `most_steps`, else from as many starts as that allows."""
     arcs = mesh.arcs()
     count = len(mesh.places)
     rows = [0.0] * len(mesh.ends)
@@ -164,7 +164,7 @@ class _PathCounts:
         self.through += behind.reshape(len(begins), self.count).sum(axis=0)
 
     def _step(self, here: Numbers) -> tuple[Numbers, Numbers, Numbers]:
-        """All arcs that leave from `here`: each with its begin and its end."""
+        """Return all arcs that leave from `here`, each with its begin and its end."""
         place = here % self.count
         many = self.first[place + 1] - self.first[place]
         ahead = np.cumsum(many) - many

@@ -25,7 +25,7 @@ class StepBudget:
         self.left = left
 
     def take(self, count: int) -> None:
-        """Use some.
+        """Use some of the links.
 
         Raises:
             OutOfSteps: they are used up.
@@ -49,12 +49,12 @@ class PathSearch:
         self.used: dict[int, int] = {}
 
     def _free(self, joint: int, here: int) -> bool:
-        """Whether a link of the joint can be taken from `here`."""
+        """Return whether a link of the joint can be taken from `here`."""
         links, used = self._mesh.joints[joint].links, self.used.get(joint, 0)
         return (used if here == self._mesh.joints[joint].one else -used) < links
 
     def shortest(self, start: int, goal: int) -> list[int] | None:
-        """The joints of a shortest way of what is free, from `start` on; None when there is none.
+        """Return the joints of a shortest way of what is free, from `start` on; None when there is none.
 
         Raises:
             OutOfSteps: the search would take too long.
@@ -91,7 +91,7 @@ class PathSearch:
             here = joint.beyond(here)
 
     def links(self, start: int, goal: int, first: Sequence[int]) -> int:
-        """How many links have to go before the two are apart, counted up to REPORT_PAIR_LINKS; `first` is a way
+        """Return how many links have to go before the two are apart, counted up to REPORT_PAIR_LINKS; `first` is a way
         between them.
 
         Raises:
@@ -207,7 +207,7 @@ class _Walk:
 
 
 def cuts(mesh: Mesh) -> Cuts:
-    """All cut joints and articulation points; a joint of two links or more is not cut."""
+    """Return all cut joints and articulation points; a joint of two links or more is not cut."""
     walk = _Walk(mesh)
     joints: dict[int, Cutoff] = {}
     places: dict[int, Cutoff] = {}
@@ -309,8 +309,8 @@ Forest = dict[int, dict[int, int]]
 def redundant_links(
     mesh: Mesh, found: Cuts, components: Sequence[int], most: int = REPORT_SECOND_WAYS
 ) -> list[RedundantLink]:
-    """The best links to add, at most so many for cut joints and as many for articulation points; those that help the
-    most pairs first. Each counts on those before it.
+    """Return the best links to add, at most so many for cut joints and as many for articulation points; those that help
+    the most pairs first. Each counts on those before it.
     """
     forest: Forest = {}
     for number in found.joints:
@@ -354,7 +354,7 @@ def _trees(forest: Forest) -> list[set[int]]:
 
 
 def _walk(forest: Forest, root: int) -> dict[int, int]:
-    """Every block of a tree and the one that it was reached from, each after that one."""
+    """Return every block of a tree and the one that it was reached from, each after that one."""
     above = {root: root}
     waiting = [root]
     while waiting:
@@ -369,7 +369,7 @@ def _walk(forest: Forest, root: int) -> dict[int, int]:
 def _longest(
     mesh: Mesh, forest: Forest, members: dict[int, list[int]], tree: Iterable[int]
 ) -> list[int]:
-    """The path with the most places on its blocks; of equal ones that with the most messages."""
+    """Return the path with the most places on its blocks; of equal ones that with the most messages."""
     total = 1 + 2 * sum(joint.messages for joint in mesh.joints)
     weights = {
         block: len(members[block])
@@ -408,7 +408,7 @@ def _over(
 
 
 def _end(mesh: Mesh, block: Sequence[int], joint: int) -> int:
-    """Where to attach the link in a block: its busiest place, but not that of the cut link."""
+    """Return where to attach the link in a block: its busiest place, but not that of the cut link."""
     fastened = {mesh.joints[joint].one, mesh.joints[joint].other}
     free = [place for place in block if place not in fastened] or block
     return max(free, key=lambda place: (_load(mesh, place), -place))

@@ -30,7 +30,7 @@ class Joint(NamedTuple):
     rows: tuple[int, ...]
 
     def beyond(self, here: int) -> int:
-        """The end that is not `here`."""
+        """Return the end that is not `here`."""
         return self.other if here == self.one else self.one
 
 
@@ -77,11 +77,11 @@ class Mesh:
         return joints
 
     def name(self, number: int) -> str:
-        """A place as "router/vpn"."""
+        """Return a place as "router/vpn"."""
         return "/".join(self.places[number])
 
     def arcs(self) -> dict[tuple[int, int], list[int]]:
-        """The directions that messages can take, each with its rows of EDGES."""
+        """Return the directions that messages can take, each with its rows of EDGES."""
         found: dict[tuple[int, int], list[int]] = {}
         for row, ends in enumerate(self.ends):
             if ends is not None and ends[0] != ends[1]:
@@ -89,7 +89,7 @@ class Mesh:
         return found
 
     def undirected(self) -> nx.Graph[int]:
-        """The joints as a networkx graph, with `links` and `messages`."""
+        """Return the joints as a networkx graph, with `links` and `messages`."""
         graph: nx.Graph[int] = nx.Graph()
         graph.add_nodes_from(range(len(self.places)))
         graph.add_edges_from(
@@ -99,7 +99,7 @@ class Mesh:
         return graph
 
     def directed(self) -> nx.DiGraph[int]:
-        """The directions of messages as a networkx graph."""
+        """Return the directions of messages as a networkx graph."""
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(range(len(self.places)))
         graph.add_edges_from(self.arcs())
@@ -107,17 +107,17 @@ class Mesh:
 
 
 def start_of(edge: dict[str, Any]) -> Place:
-    """Where messages come from on a row of EDGES."""
+    """Return where messages come from on a row of EDGES."""
     return edge["from_router"], edge["from_vpn"]
 
 
 def goal_of(edge: dict[str, Any]) -> Place:
-    """Where messages go to on a row of EDGES."""
+    """Return where messages go to on a row of EDGES."""
     return edge["to_router"], edge["to_vpn"]
 
 
 def components(mesh: Mesh) -> list[int]:
-    """The component of each place, from 1, the largest first; of equal ones that of the first name."""
+    """Return the component of each place, from 1, the largest first; of equal ones that of the first name."""
     found = [0] * len(mesh.places)
     parts = nx.connected_components(mesh.undirected())
     for number, part in enumerate(sorted(parts, key=lambda part: (-len(part), min(part))), 1):

@@ -30,7 +30,7 @@ def pairs(
     most: int = REPORT_PAIRS,
     most_steps: int = REPORT_PAIR_STEPS,
 ) -> Rows:
-    """Rows of PAIRS, at most so many, for pairs that hang together.
+    """Return rows of PAIRS, at most so many, for pairs that hang together.
 
     `traffic` are rows of END_TO_END: their pairs come first, the busiest before the others, then pairs of the
     busiest message VPNs, the weakest linked first. `links` and `hops` are null for pairs that the search had
@@ -59,7 +59,7 @@ def pairs(
 
 
 def _sent(mesh: Mesh, traffic: Rows) -> dict[tuple[int, int], int]:
-    """Messages from end to end, both directions together, by pair of places."""
+    """Return messages from end to end, both directions together, by pair of places."""
     sent: dict[tuple[int, int], int] = {}
     for row in traffic:
         one = mesh.numbers.get((row["origin_router"], row["origin_vpn"]))
@@ -100,7 +100,7 @@ def _chosen(
 def _measured(
     mesh: Mesh, found: Cuts, steps: StepBudget, one: int, other: int
 ) -> tuple[int | None, int | None]:
-    """Hops and links, None if the search limit was reached."""
+    """Return hops and links, None if the search limit was reached."""
     ways = PathSearch(mesh, steps)
     try:
         way = ways.shortest(one, other)
@@ -138,7 +138,7 @@ class Structure:
     starts: int
 
     def merged(self, edges: Rows) -> Rows:
-        """The rows of EDGES with `cut` and `centrality` filled in."""
+        """Return the rows of EDGES with `cut` and `centrality` filled in."""
         return [
             {**row, "cut": standing.cut, "centrality": standing.centrality}
             for row, standing in zip(edges, self.edges, strict=True)
@@ -146,7 +146,7 @@ class Structure:
 
 
 def structure(nodes: Rows, edges: Rows, traffic: Rows | None = None) -> Structure:
-    """Rows of NODES and EDGES in; `traffic`, rows of END_TO_END, says which pairs matter most."""
+    """Return the structure of NODES and EDGES; `traffic`, rows of END_TO_END, shows which pairs matter most."""
     mesh = Mesh(nodes, edges)
     parts = components(mesh)
     found = cuts(mesh)
@@ -204,7 +204,7 @@ def _articulations(mesh: Mesh, parts: Sequence[int], found: Cuts) -> list[Findin
 
 
 def _cut_bridges(mesh: Mesh, parts: Sequence[int], found: Cuts, edges: Rows) -> list[Finding]:
-    """One finding for each cut joint, about its busier direction."""
+    """Return one finding for each cut joint, about its busier direction."""
     sizes = _sizes(parts)
     findings = []
     for number, parting in _weightiest(found.joints):

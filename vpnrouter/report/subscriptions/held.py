@@ -28,30 +28,30 @@ _NOT_HIDDEN: Final = r"(?!\$|#P2P)"
 
 
 def syntax_of(client: Column, written: Column) -> Column:
-    """The dialect of a subscription: as written down, else by the kind of client: bridges speak SMF."""
+    """Return the dialect of a subscription: as recorded, else by the kind of client: bridges speak SMF."""
     bridge = client.startswith(BRIDGE_CLIENT)
     return F.coalesce(written, F.when(bridge, F.lit(SMF)).otherwise(F.lit(MQTT)))
 
 
 def exception(filter_: Column, syntax: Column) -> Column:
-    """Whether a filter is a subscription exception (TOPIC-29); in MQTT a leading `!` stands for itself."""
+    """Return whether a filter is a subscription exception (TOPIC-29); in MQTT a leading `!` stands for itself."""
     return (syntax == SMF) & filter_.startswith("!")
 
 
 def bare(filter_: Column, syntax: Column) -> Column:
-    """The filter without exception mark, `#noexport/` and share name."""
+    """Return the filter without exception mark, `#noexport/` and share name."""
     shared = F.regexp_replace(filter_, r"^\$share/[^/]+/", "")
     exported = F.regexp_replace(filter_, r"^!?(?:#noexport/)?(?:#share/[^/]+/)?", "")
     return F.when(syntax == MQTT, shared).otherwise(exported)
 
 
 def levels(text: Column) -> Column:
-    """The levels of a topic or of a bare filter; empty levels are levels (TOPIC-7)."""
+    """Return the levels of a topic or of a bare filter; empty levels are levels (TOPIC-7)."""
     return F.split(text, "/", -1)
 
 
 def wild_first(text: Column, syntax: Column) -> Column:
-    """Whether the first level of a bare filter is a wildcard."""
+    """Return whether the first level of a bare filter is a wildcard."""
     parts = levels(text)
     first = parts[0]
     smf = first.endswith("*") | (text == ">")
@@ -59,7 +59,7 @@ def wild_first(text: Column, syntax: Column) -> Column:
 
 
 def literal(text: Column, syntax: Column) -> Column:
-    """Whether a bare filter has no wildcard, so that it matches only the topic of the same text."""
+    """Return whether a bare filter has no wildcard, so that it matches only the topic of the same text."""
     parts = levels(text)
     mqtt = F.exists(parts, lambda level: level.isin("+", "#"))
     smf = F.exists(parts, lambda level: level.endswith("*")) | (F.element_at(parts, -1) == ">")
@@ -67,7 +67,7 @@ def literal(text: Column, syntax: Column) -> Column:
 
 
 def pattern(text: Column, syntax: Column) -> Column:
-    """The regular expression (Java's) that finds exactly the topics that a bare filter matches."""
+    """Return the regular expression (Java's) that finds exactly the topics that a bare filter matches."""
     guard = F.when(wild_first(text, syntax), F.lit(_NOT_HIDDEN)).otherwise(F.lit(""))
     body = F.when(syntax == MQTT, _mqtt(levels(text))).otherwise(_smf(levels(text)))
     # (?s): a topic may hold line ends. \z and not $, which would pass over a last line end.
@@ -89,7 +89,7 @@ def _smf(parts: Column) -> Column:
 
 
 def _cut(level: Column) -> Column:
-    """A level without its last character."""
+    """Return a level without its last character."""
     return F.substring(level, F.lit(1), F.length(level) - 1)
 
 
@@ -110,19 +110,19 @@ def _mqtt(parts: Column) -> Column:
 
 
 def _quoted(text: Column) -> Column:
-    """Quoted text; a mark that ends a quotation is quoted by itself."""
+    """Return the text quoted; a mark that ends a quotation is quoted by itself."""
     inside = F.replace(text, F.lit(r"\E"), F.lit(r"\E\\E\Q"))
     return F.concat(F.lit(r"\Q"), inside, F.lit(r"\E"))
 
 
 def by_client(edges: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], Edge]:
-    """The edges by remote router, remote message VPN, and name of the client there."""
+    """Return the edges by remote router, remote message VPN, and name of the client there."""
     known = (edge_named(row) for row in edges)
     return {(edge.from_router, edge.from_vpn, edge.client): edge for edge in known}
 
 
 def bridge_of(client: str) -> str | None:
-    """The bridge that a client's name stands for; None for a client that is none.
+    """Return the bridge that a client's name stands for; None for any other client.
 
     A bridge's name has no "/", what stands before it may.
     """
@@ -141,7 +141,7 @@ _ANYWHERE: Final = 2
 
 
 def unmet(subscriptions: DataFrame, uses: DataFrame) -> DataFrame:
-    """Those rows of `subscriptions` (of `held`) whose filter matches no topic that USES has of their VPN.
+    """Return those rows of `subscriptions` (of `held`) whose filter matches no topic that USES has of their VPN.
 
     It does not matter who got the messages: shared subscriptions, sessions that are away, and bridges that do not
     send a message back match too.
@@ -181,7 +181,7 @@ def unmet(subscriptions: DataFrame, uses: DataFrame) -> DataFrame:
 
 
 def _keys(topic: Column) -> Column:
-    """The places where a topic may meet a filter."""
+    """Return the places where a topic may meet a filter."""
     keys = {_LITERAL: topic, _HEADED: levels(topic)[0], _ANYWHERE: F.lit("")}
     return F.array(
         *(F.struct(F.lit(kind).alias("kind"), key.alias("key")) for kind, key in keys.items())
@@ -198,7 +198,7 @@ _QUEUE_PREFIX: Final = "$queue/"
 
 
 def held(states: DataFrame, span: tuple[int, int]) -> DataFrame:
-    """STATES in; one row a subscription out, whether it is still held or not.
+    """Return from STATES one row for each subscription, whether it is still held or not.
 
     * `router`, `vpn`, `client`, `filter` as written, `syntax` ("mqtt" or "smf");
     * `since_ns`: when it was first made, `until_ns`: when it was last given up, null for one still held

@@ -22,7 +22,7 @@ Levels = tuple[str, ...]
 def narrower(
     filter_: str, used: Iterable[str], wasted: Iterable[str], syntax: str, most: int = MOST
 ) -> list[str]:
-    """At most `most` filters in the dialect `syntax` ("mqtt" or "smf") that match every topic of `used` that
+    """Return at most `most` filters in the dialect `syntax` ("mqtt" or "smf") that match every topic of `used` that
     `filter_` matches, and as few of `wasted` as was found possible.
 
     Each is covered by `filter_` and keeps its prefixes (share name, `#noexport`). Empty when there is nothing
@@ -64,7 +64,7 @@ class _Part:
 
     @staticmethod
     def of(whole: Filter, used: list[Levels], wasted: list[str]) -> "_Part | None":
-        """The part with the best filter found; None when the topics cannot be written down below `whole`."""
+        """Return the part with the best filter found; None when the topics cannot be written down below `whole`."""
         found: _Part | None = None
         for filter_ in _filters_for(whole, used):
             left = [topic for topic in wasted if matches(filter_, topic)]
@@ -76,7 +76,7 @@ class _Part:
 
 
 def _filters_for(whole: Filter, used: list[Levels]) -> Iterator[Filter]:
-    """Filters for exactly these topics: with plain wildcards, and with prefixes where values share one."""
+    """Yield filters for exactly these topics: with plain wildcards, and with prefixes where values share one."""
     for prefixes in (False, True) if whole.dialect == SMF else (False,):
         for first_wild in (False, True):
             text = _written(whole, used, prefixes, first_wild)
@@ -96,7 +96,7 @@ def _all_match(filter_: Filter, used: list[Levels]) -> bool:
 
 
 def _written(whole: Filter, used: list[Levels], prefixes: bool, first_wild: bool) -> str:
-    """The narrowest filter for topics, level by level; an open end where they differ in length."""
+    """Return the narrowest filter for topics, level by level; an open end where they differ in length."""
     shortest = min(map(len, used))
     open_end = any(len(topic) != shortest for topic in used)
     # `>` needs a level, `#` does not.
@@ -111,7 +111,7 @@ def _written(whole: Filter, used: list[Levels], prefixes: bool, first_wild: bool
 
 
 def _level(whole: Filter, index: int, values: set[str], prefixes: bool, first_wild: bool) -> str:
-    """One level of a filter for these values."""
+    """Return one level of a filter for these values."""
     smf = whole.dialect == SMF
     at = index if index < len(whole.kinds) else -1
     must = whole.levels[at] if whole.kinds[at] == PREFIX and index < len(whole.kinds) else ""
@@ -129,7 +129,7 @@ def _level(whole: Filter, index: int, values: set[str], prefixes: bool, first_wi
 
 
 def _common(values: set[str]) -> str:
-    """The common prefix."""
+    """Return the common prefix."""
     low, high = min(values), max(values)
     size = next((at for at, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
     return low[:size]
@@ -156,7 +156,7 @@ def _split(whole: Filter, parts: list[_Part], most: int) -> list[_Part]:
 
 
 def _best(whole: Filter, part: _Part, room: int) -> list[_Part]:
-    """The split of `part` into at most `room` parts that wastes least; empty if none wastes less."""
+    """Return the split of `part` into at most `room` parts that wastes least; empty if none wastes less."""
     best: list[_Part] = []
     least = len(part.wasted)
     for groups in _partings(part.used, room):
@@ -171,7 +171,7 @@ def _best(whole: Filter, part: _Part, room: int) -> list[_Part]:
 
 
 def _partings(used: list[Levels], room: int) -> Iterator[list[list[Levels]]]:
-    """Ways to split topics: by their number of levels, and by the text of a level."""
+    """Yield ways to split topics: by their number of levels, and by the text of a level."""
     yield from _grouped(used, [str(len(topic)) for topic in used], room)
     for index in range(max(map(len, used))):
         # A topic that has no such level has a group of its own; no level holds a "/".
@@ -181,7 +181,7 @@ def _partings(used: list[Levels], room: int) -> Iterator[list[list[Levels]]]:
 
 
 def _grouped(used: list[Levels], keys: list[str], room: int) -> Iterator[list[list[Levels]]]:
-    """One group a key; of too many, the most frequent ones, and all others together."""
+    """Yield one group for each key; of too many, the most frequent ones, and all others together."""
     counts = Counter(keys)
     if len(counts) < 2:
         return
@@ -226,7 +226,7 @@ def _spelled_out(whole: Filter, parts: list[_Part], unwanted: list[str], most: i
 
 
 def _without_covered(parts: list[_Part]) -> list[_Part]:
-    """The parts that no other one covers; of two alike the first."""
+    """Return the parts that no other part covers; of two equal ones the first."""
     kept: list[_Part] = []
     for at, part in enumerate(parts):
         if not any(

@@ -35,7 +35,8 @@ _SEEN: Final = ("ingress", "deliver", "enqueue")
 
 
 def crossings(uses: DataFrame) -> DataFrame:
-    """One row an edge and topic: `sent`, `sent_bytes`, `received`, `received_bytes`, the counts of both ends.
+    """Return one row for each edge and topic: `sent`, `sent_bytes`, `received`, `received_bytes`, the counts of both
+    ends.
 
     A bridge that renames topics has rows with only `sent` and rows with only `received`.
     """
@@ -67,7 +68,7 @@ def crossings(uses: DataFrame) -> DataFrame:
 
 
 def wasted(crossed: DataFrame, uses: DataFrame) -> DataFrame | None:
-    """The rows of `crossed` (from `crossings`, kept in memory by the caller) that were wasted.
+    """Return the rows of `crossed` (from `crossings`, kept in memory by the caller) that were wasted.
 
     None when there are none. `inherited`: the bridge only passes on what another one should not have brought,
     the sending message VPN having no publisher of the topic.
@@ -101,7 +102,7 @@ def wasted(crossed: DataFrame, uses: DataFrame) -> DataFrame | None:
 
 
 def _unreceived(crossed: DataFrame, uses: DataFrame) -> DataFrame:
-    """The topics of a message VPN that bridges bring and nobody there receives: router, vpn, topic, published."""
+    """Return the topics of a message VPN that bridges bring and nobody receives: router, vpn, topic, published."""
     local = (
         uses.where(F.col("event").isin(*_SEEN))
         .groupBy(*_NODE)
@@ -123,7 +124,7 @@ def _unreceived(crossed: DataFrame, uses: DataFrame) -> DataFrame:
 
 
 def _without_receiver(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
-    """Those of `nodes` from which no path leads to where the topic is received, or may be."""
+    """Return those of `nodes` from which no path leads to where the topic is received, or may be."""
     target = F.struct(
         F.col("to_router").alias("router"),
         F.col("to_vpn").alias("vpn"),
@@ -166,7 +167,7 @@ def _without_receiver(crossed: DataFrame, nodes: DataFrame) -> DataFrame:
 
 
 def _with_receiver(onward: DataFrame) -> DataFrame:
-    """The column `node` of those that lead to where the topic is received, found on the driver."""
+    """Return the column `node` of those that lead to where the topic is received, found on the driver."""
     table = onward.toArrow()
     node_type = table.schema.field("node").type
     before: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
@@ -233,7 +234,7 @@ class Crossing:
 
 
 def worst_crossings(crossed: DataFrame, lost: DataFrame) -> list[Crossing]:
-    """The edges that waste most, from the frames of `crossings` and `wasted`; one job.
+    """Return the edges that waste most, from the frames of `crossings` and `wasted`; one job.
 
     What is inherited counts neither as used nor as wasted.
     """
@@ -302,7 +303,7 @@ def _gathered(rows: Iterable[Mapping[str, Any]]) -> list[Crossing]:
 def over_broad(
     crossings: Iterable[Crossing], subscriptions: Mapping[Edge, list[tuple[str, str]]]
 ) -> list[Finding]:
-    """The findings `over_broad` and `wasted_crossing` of edges.
+    """Return the findings `over_broad` and `wasted_crossing` of edges.
 
     `subscriptions` are those that each bridge holds at its remote message VPN: (filter, syntax).
     """
@@ -317,7 +318,7 @@ def over_broad(
 
 
 def _parsed(written: Iterable[tuple[str, str]]) -> list[tuple[str, Filter]]:
-    """The filters that bring messages: exceptions do not."""
+    """Return the filters that bring messages: exceptions do not."""
     found: list[tuple[str, Filter]] = []
     for text, syntax in sorted(written):
         dialect = DIALECTS[syntax]
@@ -331,7 +332,7 @@ def _parsed(written: Iterable[tuple[str, str]]) -> list[tuple[str, Filter]]:
 
 
 def _of_bridge(crossing: Crossing, known: list[tuple[str, Filter]]) -> list[tuple[Finding, Filter]]:
-    """The broad subscriptions of one bridge."""
+    """Return the broad subscriptions of one bridge."""
     suspects: list[tuple[str, Filter, int, int, int]] = []
     fine: list[Filter] = []
     for syntax, filter_ in known:
@@ -353,12 +354,12 @@ def _of_bridge(crossing: Crossing, known: list[tuple[str, Filter]]) -> list[tupl
 
 
 def _brings(filter_: Filter, topic: str, crossing: Crossing) -> bool:
-    """Whether a filter at the sending end brings this wasted topic; a renamed one has another name there."""
+    """Return whether a filter at the sending end brings this wasted topic; a renamed one has another name there."""
     return topic not in crossing.renamed and matches(filter_, topic)
 
 
 def _advice(crossing: Crossing, filter_: Filter, syntax: str, fine: list[Filter]) -> str:
-    """The subscription to make instead; empty if none is better."""
+    """Return the subscription to make instead; empty if none is better."""
     if crossing.more_used:
         return ""
     # What another subscription of the bridge brings anyway need not come by this one.
@@ -390,7 +391,7 @@ def _broad(
 
 
 def _left_over(crossing: Crossing, broad: list[Filter]) -> list[Finding]:
-    """The wasted topics that no broad subscription explains."""
+    """Return the wasted topics that no broad subscription explains."""
     left = [
         one
         for one in crossing.wasted

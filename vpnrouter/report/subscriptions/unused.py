@@ -38,7 +38,7 @@ Written = tuple[str, str]
 
 
 def overlaps(held: DataFrame) -> list[Finding]:
-    """The findings `covered`, `overlapping` and `not_examined`, from the frame of `held`; one small job.
+    """Return the findings `covered`, `overlapping` and `not_examined`, from the frame of `held`; one small job.
 
     `topic` is the filter that is not needed, or the first one of a pair that overlaps. Only
     current subscriptions count, exceptions do not. Shared subscriptions are compared within their group only.
@@ -65,7 +65,7 @@ def overlaps(held: DataFrame) -> list[Finding]:
 
 
 def compared(rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    """The findings of `overlaps` from rows with router, vpn, client, count and filters (filter, syntax)."""
+    """Return the findings of `overlaps` from rows with router, vpn, client, count and filters (filter, syntax)."""
     pairs = _Pairs()
     covered: list[Finding] = []
     overlapping: list[Finding] = []
@@ -97,7 +97,7 @@ class _Pairs:
         self._witness: dict[tuple[Written, Written], str | None] = {}
 
     def parsed(self, written: Written) -> Filter | None:
-        """The filter; None for one that the router would have refused."""
+        """Return the filter; None for one that the router would have refused."""
         if written not in self._parsed:
             try:
                 self._parsed[written] = parse_filter(written[0], DIALECTS[written[1]])
@@ -106,7 +106,7 @@ class _Pairs:
         return self._parsed[written]
 
     def covers(self, a: Written, b: Written) -> bool:
-        """Whether `a` matches every topic that `b` does."""
+        """Return whether `a` matches every topic that `b` does."""
         found = self._covers.get((a, b))
         if found is None:
             found = covers(self._of(a), self._of(b))
@@ -114,7 +114,7 @@ class _Pairs:
         return found
 
     def witness(self, a: Written, b: Written) -> str | None:
-        """A topic that both match."""
+        """Return a topic that both match."""
         if (a, b) not in self._witness:
             self._witness[a, b] = witness(self._of(a), self._of(b))
         return self._witness[a, b]
@@ -166,7 +166,7 @@ def _compare(
 
 
 def _named(filter_: Written, beside: Written) -> str:
-    """A filter as people write it, with its dialect where that differs from its neighbour's."""
+    """Return a filter for people, with its dialect where that differs from its neighbour's."""
     return filter_[0] if filter_[1] == beside[1] else f"{filter_[0]} ({filter_[1]})"
 
 
@@ -228,14 +228,14 @@ class _Traffic:
     unseen: float
 
     def between(self, since_ns: int, until_ns: int) -> int:
-        """Messages of the stretches that begin in a span of time."""
+        """Return messages of the stretches that begin in a span of time."""
         return sum(count for start, count in self.stretches if since_ns <= start < until_ns)
 
 
 def never_matched(
     held: DataFrame, digests: Mapping[str, DataFrame], span: tuple[int, int]
 ) -> list[Finding]:
-    """The findings `never_matched`, from the frame of `held`, USES and PLACES.
+    """Return the findings `never_matched`, from the frame of `held`, USES and PLACES.
 
     `router` and `vpn` are where the client holds the subscription, also when it is a bridge's, whose name is
     then in `bridge`. `value` is for how many seconds it was held, `messages` how many entered meanwhile and did
@@ -287,7 +287,7 @@ def _never_matched(
 
 
 def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Place, _Traffic]:
-    """What entered the message VPNs `places`; two small jobs."""
+    """Return what entered the message VPNs `places`; two small jobs."""
     uses = digests["uses"]
     # As an Arrow table, Spark takes it without a Python process of its own.
     named = [{"router": router, "vpn": vpn} for router, vpn in places]
@@ -335,5 +335,5 @@ def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Plac
 
 
 def unseen_topics(once: int, twice: int) -> float:
-    """The least number of topics that were published and not traced, from those seen once and twice."""
+    """Return the least number of topics that were published and not traced, from those seen once and twice."""
     return once * (once - 1) / (2 * (twice + 1))

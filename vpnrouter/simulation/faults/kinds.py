@@ -36,7 +36,7 @@ ALL_KINDS: Final = {**KINDS, **DRIFT_KINDS}
 
 
 def plant(placement: Placement, kinds: Sequence[str]) -> None:
-    """Plant one fault for each of `kinds`, which may stand several times.
+    """Plant one fault for each of `kinds`, which may be in there several times.
 
     Raises:
         OperationError: the mesh is too small for them.

@@ -38,15 +38,15 @@ class Placement:
         self._free = [int(at) for at in self.rng.permutation(len(self.plan.mesh.domains))]
 
     def messages(self, times: float = 1.0) -> int:
-        """How many messages a fault has, `times` as many as is usual."""
+        """Return how many messages a fault has, `times` as many as is usual."""
         return max(LEAST_MESSAGES, round(SHARE * self.rows * times))
 
     def planted(self, kind: str) -> int:
-        """How many faults of `kind` are planted already."""
+        """Return how many faults of `kind` are planted already."""
         return sum(fault["kind"] == kind for fault in self.faults)
 
     def way(self, sites: int) -> list[int]:
-        """So many sites in a row, in a domain without a fault.
+        """Return so many sites in a row, in a domain without a fault.
 
         Raises:
             OperationError: there is no such domain left.
@@ -75,7 +75,7 @@ class Placement:
         return []
 
     def feed(self, kind: str, mode: str, origin: int, items: int = 1) -> Feed:
-        """A feed whose templates the fault writes itself."""
+        """Return a feed whose templates the fault writes itself."""
         feed = new_feed(self.plan.mesh, kind, mode, origin, self.rng)
         feed.items = items
         self.plan.scripted.append(feed)
@@ -84,7 +84,7 @@ class Placement:
     def stream(
         self, feed: Feed, item: int, template: int, messages: int, profile: int | None = None
     ) -> None:
-        """Messages of `feed` on one item."""
+        """Add messages of `feed` on one item."""
         topic = self.plan.topics.number(feed.topic(item))
         at = int(self.rng.integers(3)) if profile is None else profile
         self.plan.streams.append(
@@ -92,26 +92,26 @@ class Placement:
         )
 
     def window(self, begin: float, end: float) -> tuple[float, float]:
-        """Shares of the busy time as seconds."""
+        """Return shares of the busy time as seconds."""
         first, last = self.plan.busy_s
         return first + begin * (last - first), first + end * (last - first)
 
     def profile(self, *windows: tuple[float, float]) -> int:
-        """The number of a steady profile with traffic in these windows (seconds) only."""
+        """Return the number of a steady profile with traffic in these windows (seconds) only."""
         self.plan.profiles.append(self.plan.profiles[0].within(windows))
         return len(self.plan.profiles) - 1
 
     def at(self, site: int) -> Fault:
-        """A site in the fields of findings."""
+        """Return a site in the fields of findings."""
         place = self.plan.mesh.sites[site]
         return {"router": place.router_name, "vpn": place.vpn}
 
     def edge(self, number: int) -> Fault:
-        """A bridge in the fields of findings: its local end, and its remote end as the peer."""
+        """Return a bridge in the fields of findings: its local end, and its remote end as the peer."""
         return self.ends(self.plan.mesh.bridges[number])
 
     def ends(self, bridge: Bridge) -> Fault:
-        """The ends of a bridge in the fields of findings; it need not be one of the mesh."""
+        """Return the ends of a bridge in the fields of findings; it need not be one of the mesh."""
         remote = self.plan.mesh.sites[bridge.source]
         return {
             **self.at(bridge.target),

@@ -22,7 +22,7 @@ _LEAST_ROUTERS: Final = 4
 
 
 def clock_skew(placement: Placement) -> None:
-    """The clock of one router is tens of milliseconds to seconds off; never of the one with most links.
+    """Plant a clock of one router that is tens of milliseconds to seconds off; never of the one with most links.
 
     Raises:
         OperationError: too few routers exchange messages to say whose clock is wrong.
@@ -51,7 +51,7 @@ def clock_skew(placement: Placement) -> None:
 
 
 def _comparable(plan: Plan) -> dict[int, set[int]]:
-    """Routers whose messages reach each other, both ways: traces show only their clock differences."""
+    """Return routers whose messages reach each other, both ways: traces show only their clock differences."""
     sites = plan.mesh.sites
     origins_at: dict[int, set[int]] = {}
     for feed in plan.feeds:
@@ -84,7 +84,7 @@ def _components(near: dict[int, set[int]]) -> list[set[int]]:
 
 
 def missing_vpn(placement: Placement) -> None:
-    """A message VPN is configured, and nothing happens in it."""
+    """Plant a message VPN that is configured and in which nothing happens."""
     (site,) = placement.way(1)
     place = placement.plan.mesh.sites[site]
     vpn = f"{place.vpn}-next"
@@ -93,7 +93,7 @@ def missing_vpn(placement: Placement) -> None:
 
 
 def missing_bridge(placement: Placement) -> None:
-    """A bridge is configured, and its link never comes up."""
+    """Plant a bridge that is configured and whose link never comes up."""
     source, target = placement.way(2)
     name = f"from-{placement.plan.mesh.sites[source].router_name}-next"
     topic = f"{placement.plan.mesh.sites[source].vpn}/planned/>"
@@ -103,14 +103,14 @@ def missing_bridge(placement: Placement) -> None:
 
 
 def unknown_bridge(placement: Placement) -> None:
-    """A bridge carries messages and is not configured."""
+    """Plant a bridge that carries messages and is not configured."""
     number = placement.plan.mesh.bridge(*placement.way(2))
     placement.plan.drift.without.add(number)
     placement.faults.append({"kind": "unknown_bridge", **placement.edge(number)})
 
 
 def missing_subscription(placement: Placement) -> None:
-    """A bridge has a remote subscription in its configuration that it never asked for."""
+    """Plant a bridge with a remote subscription in its configuration that it never requested."""
     number, _ = _filtered(placement, 1)
     source = placement.plan.mesh.sites[placement.plan.mesh.bridges[number].source]
     topic = f"{source.vpn}/planned/{source.router_name}/>"
@@ -121,7 +121,7 @@ def missing_subscription(placement: Placement) -> None:
 
 
 def unknown_subscription(placement: Placement) -> None:
-    """A bridge asks for more than its configuration says."""
+    """Plant a bridge that requests more than is configured."""
     number, topic = _filtered(placement, 2)
     placement.plan.drift.less.append((number, topic))
     placement.faults.append(
@@ -130,7 +130,7 @@ def unknown_subscription(placement: Placement) -> None:
 
 
 def _filtered(placement: Placement, least: int) -> tuple[int, str]:
-    """A bridge with so many filters, and one of them."""
+    """Return a bridge with at least so many filters, and one of them."""
     mesh = placement.plan.mesh
     for _ in mesh.domains:
         way = placement.way(2)
@@ -152,7 +152,7 @@ _BLOCKED_MOST_S: Final = 600.0
 
 
 def flapping_link(placement: Placement) -> None:
-    """The connection between two message VPNs is lost again and again; no message comes meanwhile."""
+    """Plant a connection between two message VPNs that is lost again and again; no message comes meanwhile."""
     plan = placement.plan
     way = placement.way(2)
     feed = _feed(placement, "sensors", DIRECT, way)
@@ -174,7 +174,7 @@ def flapping_link(placement: Placement) -> None:
 
 
 def stalled_bridge(placement: Placement) -> None:
-    """For a while what is sent over a bridge does not arrive, though its link is up."""
+    """Plant a bridge over which nothing arrives for a while, though its link is up."""
     way = placement.way(2)
     feed = _feed(placement, "tickets", DIRECT, way)
     feed.messages = placement.messages(4)
@@ -195,7 +195,7 @@ def stalled_bridge(placement: Placement) -> None:
 
 
 def hot_bridge(placement: Placement) -> None:
-    """More is published than a bridge can take: messages wait ever longer, and many are discarded."""
+    """Plant a bridge that is sent more than it can take: messages wait ever longer, and many are discarded."""
     plan, mesh = placement.plan, placement.plan.mesh
     way = placement.way(2)
     feed = placement.feed("video", DIRECT, way[0])
@@ -216,7 +216,7 @@ def hot_bridge(placement: Placement) -> None:
 
 
 def head_of_line(placement: Placement) -> None:
-    """For a while an endpoint refuses what a bridge brings."""
+    """Plant an endpoint that for a while refuses what a bridge brings."""
     plan, mesh = placement.plan, placement.plan.mesh
     way = placement.way(2)
     feed = placement.feed("claims", PERSISTENT, way[0])
@@ -251,7 +251,7 @@ def head_of_line(placement: Placement) -> None:
 def _span(
     placement: Placement, low: float, high: float, most_s: float = float("inf")
 ) -> tuple[float, float]:
-    """A span between these shares of the busy time, in its middle, longer than a pause."""
+    """Return a span between these shares of the busy time, in its middle, longer than a pause."""
     first, last = placement.plan.busy_s
     length = (last - first) * float(placement.rng.uniform(low, high))
     begin = first + (last - first) * float(placement.rng.uniform(0.2, 0.6))
@@ -259,7 +259,7 @@ def _span(
 
 
 def _feed(placement: Placement, kind: str, mode: str, way: list[int]) -> Feed:
-    """A feed with enough messages to show what happens to them."""
+    """Return a feed with enough messages to show what happens to them."""
     feed = placement.feed(kind, mode, way[0])
     receive(placement.plan.mesh, feed, way[-1], placement.rng, plain=True)
     route(placement.plan.mesh, feed, way)

@@ -18,7 +18,7 @@ _SKEW: Final = 0.8
 
 
 def black_hole(placement: Placement) -> None:
-    """A client publishes what nobody has subscribed to."""
+    """Plant a client that publishes what nobody has subscribed to."""
     (site,) = placement.way(1)
     feed = placement.feed("heartbeats", DIRECT, site)
     journey = Journey(placement.plan.templates, placement.plan.mesh, feed)
@@ -28,7 +28,7 @@ def black_hole(placement: Placement) -> None:
 
 
 def never_matched(placement: Placement) -> None:
-    """A client subscribes to what nobody publishes, besides what it gets."""
+    """Plant a client that subscribes to what nobody publishes, besides what it gets."""
     plan = placement.plan
     (site,) = placement.way(1)
     place = plan.mesh.sites[site]
@@ -46,7 +46,7 @@ def never_matched(placement: Placement) -> None:
 
 
 def over_broad(placement: Placement) -> None:
-    """A bridge attracts a whole feed, of which one topic alone is wanted behind it."""
+    """Plant a bridge that attracts a whole feed, of which only one topic has receivers behind it."""
     plan, mesh = placement.plan, placement.plan.mesh
     source, target = way = placement.way(2)
     feed = placement.feed("catalog", DIRECT, source, _WIDE_ITEMS)
@@ -76,7 +76,7 @@ def over_broad(placement: Placement) -> None:
 
 
 def skewed_partition(placement: Placement) -> None:
-    """Nearly all messages of a partitioned queue have keys of one partition."""
+    """Plant a partitioned queue nearly all of whose messages have keys of one partition."""
     plan, mesh = placement.plan, placement.plan.mesh
     (site,) = placement.way(1)
     feed = placement.feed("sessions", PERSISTENT, site)
@@ -100,7 +100,7 @@ def skewed_partition(placement: Placement) -> None:
 
 
 def loop(placement: Placement) -> None:
-    """Three message VPNs in a ring attract one feed: it comes round, goes on, and is stopped only then."""
+    """Plant three message VPNs in a ring that attract one feed: it comes round, goes on, and is stopped only then."""
     mesh = placement.plan.mesh
     first, second, third = way = placement.way(3)
     feed = placement.feed("ledger", DIRECT, first)
@@ -128,7 +128,7 @@ def loop(placement: Placement) -> None:
 
 
 def two_ways(placement: Placement) -> None:
-    """A feed reaches a message VPN twice: by a shortcut, or by a second bridge beside the first."""
+    """Plant a feed that reaches a message VPN twice: by a shortcut, or by a second bridge beside the first."""
     mesh = placement.plan.mesh
     way = placement.way(3)
     first, second, third = way
@@ -156,7 +156,7 @@ def two_ways(placement: Placement) -> None:
 
 
 def duplicate(placement: Placement) -> None:
-    """Two bridges take the same guaranteed messages, each by a queue: the queue behind them has all twice."""
+    """Plant two bridges that take the same guaranteed messages, each by a queue: the queue behind has all twice."""
     mesh = placement.plan.mesh
     first, second = way = placement.way(2)
     feed = placement.feed("payments", PERSISTENT, first)
