@@ -283,37 +283,6 @@ def test_no_move_within_a_router(edge: Make, node: Make) -> None:
     assert list(moves(context(edges=edges, nodes=nodes))) == []
 
 
-def test_ways(edge: Make) -> None:
-    """Shortest, in the direction of messages, over the busiest of bridges side by side."""
-    edges = [
-        edge("a/x", "b/x"),
-        edge("b/x", "c/x", bridge="idle", messages=1),
-        edge("b/x", "c/x", bridge="busy", messages=9),
-        edge("a/x", "d/x"),
-    ]
-    here = context(edges=edges)
-    way = here.way(("a", "x"), ("c", "x"))
-    assert way is not None
-    assert [one["bridge"] for one in way] == ["fares", "busy"]
-    assert here.way(("c", "x"), ("a", "x")) is None
-    assert here.way(("a", "x"), ("a", "x")) == []
-    assert here.busiest(("b", "x"), ("a", "x")) is None
-
-
-def test_filters_that_bridges_share(edge: Make) -> None:
-    """What one bridge of a loop asks for and all others do as well."""
-    edges = [edge("a/x", "b/x"), edge("b/x", "a/x")]
-    held = [
-        {"router": "a", "vpn": "x", "client": "#bridge/b/x/fares", "filter": one}
-        for one in ("orders/>", "news/*", "!orders/test")
-    ]
-    held.append({"router": "b", "vpn": "x", "client": "#bridge/a/x/fares", "filter": "orders/eu/>"})
-    here = context(edges=edges, subscriptions=held)
-    assert here.shared(edges) == ["orders/>"]
-    assert here.shared(edges[::-1]) == ["orders/eu/>"]
-    assert context(edges=edges).shared(edges) == []
-
-
 def test_who_waits_for_a_topic() -> None:
     """Clients of other message VPNs whose filter matches, in either dialect; bridges do not count."""
     waiting = [

@@ -65,16 +65,6 @@ def random_mesh(draw: random.Random, count: int, arcs: int) -> Mesh:
     return Mesh(node_rows(count), random_rows(draw, count, arcs))
 
 
-def test_the_largest_is_number_one() -> None:
-    """Numbers rise with falling size, and each place has one."""
-    mesh = random_mesh(random.Random(3), 60, 40)
-    parts = components(mesh)
-    sizes = [parts.count(number) for number in range(1, max(parts) + 1)]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sum(sizes) == 60
-    assert all(parts[joint.one] == parts[joint.other] for joint in mesh.joints)
-
-
 def test_a_bridge_and_the_one_back_are_one_link() -> None:
     """Two message VPNs share a connection for both directions, so names do not matter."""
     mesh = Mesh([], edge_rows([(0, 1, 5, "there"), (1, 0, 7, "back")]))
@@ -97,14 +87,6 @@ def test_rows_that_join_nothing() -> None:
     assert mesh.joints == []
     assert mesh.ends == [(1, 1), None]
     assert [mesh.name(place) for place in range(3)] == ["alone/v", "r00000/v", "r00001/v"]
-
-
-def test_networkx_has_the_same() -> None:
-    """Both views have every place and what lies between them."""
-    mesh = Mesh([], edge_rows([(0, 1, 5, "a"), (1, 0, 2, "a"), (1, 2, 7, "a")]))
-    assert mesh.undirected().edges[0, 1] == {"links": 1, "messages": 7}
-    assert sorted(mesh.directed().edges) == [(0, 1), (1, 0), (1, 2)]
-    assert mesh.joints[0].beyond(1) == 0
 
 
 def of(mesh: Mesh, **more: Any) -> list[tuple[Any, ...]]:
@@ -312,28 +294,6 @@ def test_pairs_that_get_a_second_way(seed: int) -> None:
         if parts[pair[0]] == parts[pair[1]]
     )
     assert best.pairs >= 0.8 * could, f"seed {seed}"
-
-
-def test_around_an_articulation_point() -> None:
-    """Two rings that meet in one place: a link from ring to ring leads around it."""
-    arcs = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 2)]
-    mesh = Mesh([], edge_rows([(start, goal, 10, "b") for start, goal in arcs]))
-    (way,) = second_links(mesh)
-    assert way.past == ("r00002", "v")
-    assert way.one[0] in {"r00000", "r00001"}
-    assert way.other[0] in {"r00003", "r00005"}
-    assert (way.pairs, way.messages) == (6, 20)
-
-
-def test_the_second_link_counts_on_the_first() -> None:
-    """A star of six: three links pair the leaves up."""
-    mesh = Mesh([], edge_rows([(0, leaf, leaf, "b") for leaf in range(1, 7)]))
-    ways = second_links(mesh)
-    ends = [place for way in ways for place in (way.one, way.other)]
-    assert len(set(ends)) == 6
-    assert sum(way.pairs for way in ways) == apart(mesh)
-    links = [(mesh.numbers[way.one], mesh.numbers[way.other]) for way in ways]
-    assert apart(mesh, *links) == 0
 
 
 def reachable(graph: nx.DiGraph[int]) -> int:

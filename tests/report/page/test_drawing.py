@@ -25,7 +25,7 @@ from vpnrouter.report.page.arrows import (
 )
 from vpnrouter.report.page.contents import Contents, ShapeIndex, grade
 from vpnrouter.report.page.drawing import Drawing, draw
-from vpnrouter.report.page.layout import Point, Points, place, separate_boxes, spread_points
+from vpnrouter.report.page.layout import Point, place, spread_points
 from vpnrouter.report.schema import FINDINGS, Rows
 
 Make = Callable[..., dict[str, Any]]
@@ -214,26 +214,6 @@ def test_labels_lie_on_nothing(node: Make, edge: Make, drawn: Draw, number: int)
     assert overlaps(drawing) == [], f"seed {seed}"
     # One may find no place, however few there are.
     assert len(blocks(drawing)) >= min(0.8 * len(edges), len(edges) - 1), f"seed {seed}"
-
-
-def overlapping(at: Points, extent: Points) -> int:
-    """Pairs of boxes that share more than a pixel."""
-    gap = np.abs(at[:, None] - at[None, :]) - (extent[:, None] + extent[None, :]) / 2
-    return int(((gap < -1.0).all(axis=2).sum() - len(at)) // 2)
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_crowded_boxes_part(seed: int) -> None:
-    """120 boxes of many sizes on little room end without overlaps."""
-    draw = np.random.default_rng(seed)
-    extent = draw.uniform(40, 300, (120, 2))
-    assert overlapping(separate_boxes(draw.uniform(0, 500, (120, 2)), extent), extent) == 0
-
-
-def test_boxes_that_do_not_touch_stay() -> None:
-    """What is fine is left alone, the places given are not changed."""
-    at = np.array([[0.0, 0.0], [100.0, 0.0]])
-    assert (separate_boxes(at, np.full((2, 2), 50.0)) == at).all()
 
 
 @dataclass(frozen=True)
