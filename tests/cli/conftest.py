@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -144,8 +144,8 @@ class Recorded:
     answered with, "" for yes.
     """
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self) -> None:
+        self.url = ""
         self.answers: dict[str, Any] = {}
         self.asked: list[tuple[str, str, Any]] = []
         self.refusal = ""
@@ -182,33 +182,54 @@ def refused(description: str) -> dict[str, Any]:
     return {"meta": {"responseCode": 400, "error": {"code": 6, "description": description}}}
 
 
+Answer = Callable[[str, str, bytes], bytes]
+"""Method, path with its query and body of a request → body of the answer."""
+
+
 @pytest.fixture
-def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
+def answering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], str]]:
+    """`answering(answer)` starts an HTTP server that answers by the function, and returns its URL, which VPNROUTER_URL
+    has as well.
+    """
+    with ExitStack() as stack:
+
+        def start(answer: Answer) -> str:
+            class Handler(BaseHTTPRequestHandler):
+                def handle_one(self) -> None:
+                    size = int(self.headers.get("content-length") or 0)
+                    body = answer(self.command, self.path, self.rfile.read(size))
+                    self.send_response(200)
+                    self.send_header("content-length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+
+                do_GET = do_PUT = do_PATCH = do_POST = do_DELETE = handle_one  # noqa: N815
+
+                def log_message(self, *_: object) -> None:
+                    """Say nothing."""
+
+            server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            stack.callback(thread.join, 20)
+            stack.callback(server.shutdown)
+            url = f"http://127.0.0.1:{server.server_port}"
+            monkeypatch.setenv("VPNROUTER_URL", url)
+            return url
+
+        yield start
+
+
+@pytest.fixture
+def recorded(answering: Callable[[Answer], str]) -> Recorded:
     """A management API with recorded answers; VPNROUTER_URL says where it is."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def handle_one(self) -> None:
-            size = int(self.headers.get("content-length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else None
-            said = json.dumps(api.answer(self.command, self.path, body)).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(said)))
-            self.end_headers()
-            self.wfile.write(said)
-
-        do_GET = do_PUT = do_PATCH = do_POST = do_DELETE = handle_one  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        api = Recorded(f"http://127.0.0.1:{server.server_port}")
-        monkeypatch.setenv("VPNROUTER_URL", api.url)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield api
-        server.shutdown()
-        thread.join(20)
+    api = Recorded()
+    api.url = answering(
+        lambda method, target, body: json.dumps(
+            api.answer(method, target, json.loads(body) if body else None)
+        ).encode()
+    )
+    return api
 
 
 class Dialogue:

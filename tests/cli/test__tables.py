@@ -5,18 +5,10 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from rich.table import Table
 
 from vpnrouter.bridges.status import BridgeStatus
 from vpnrouter.cli._format import (
-    RX_RATE,
-    TX_RATE,
-    RenderBuffer,
-    add_rate_columns,
     cell,
-    console_for,
-    printer_for,
-    rate_cells,
 )
 from vpnrouter.cli._listing import Listing, Spec
 from vpnrouter.cli._tables import (
@@ -26,7 +18,6 @@ from vpnrouter.cli._tables import (
     SUBSCRIPTIONS,
     VPNS,
     BridgeTables,
-    QueueTables,
     halves,
     is_balanced,
     is_stuck,
@@ -138,44 +129,6 @@ STATUS = QueueStatus(
 )
 
 
-def printed(how: str, **changes: Any) -> str:
-    """What a table says of one queue."""
-    file = io.StringIO()
-    getattr(QueueTables(file), how)([row_of(replace(STATUS, **changes))])
-    return file.getvalue()
-
-
-def test_overview() -> None:
-    """Names are no markup; counts are readable; what was lost and what was refused is one number."""
-    row = printed("overview").splitlines()[1].split()
-    assert row == [
-        *("orders[1]", "blue", "queue", "exclusive", "on", "on"),
-        *("1,234", "2.5", "5,000", "0", "0", "9", "01:02:05"),
-    ]
-
-
-def test_detail() -> None:
-    """Every attribute is there in words."""
-    said = printed("detail")
-    assert said.startswith("Queue orders[1] in message VPN blue: 1,234 messages\n")
-    assert "max redelivery exceeded to dmq msg count" in said
-    assert "max-ttl-expired 7" in said
-
-
-def test_stats() -> None:
-    """What was lost stands apart from what was not taken."""
-    said = {tuple(line.split()) for line in printed("stats").splitlines()}
-    assert ("lost:", "max-ttl-expired", "7") in said
-    assert ("not", "taken:", "max-msg-size-exceeded", "2") in said
-    assert ("moved", "3") in said
-
-
-def test_balance() -> None:
-    """The terms of the balance in one line."""
-    row = printed("balance", imbalance=5).splitlines()[1].split()
-    assert row == ["orders[1]", "blue", "2,000", "756", "7", "3", "0", "1,234", "5"]
-
-
 @pytest.mark.parametrize(
     ("changes", "stuck"),
     [
@@ -201,29 +154,6 @@ SPEC = Spec(
     reasons="discarded",
 )
 
-ROWS = [{"name": "a", "count": 1, "more": "m"}, {"name": "long name", "count": 22, "more": "n"}]
-
-
-def test_blocks_stand_below_each_other() -> None:
-    """Titles once, and columns that do not get narrower."""
-    file = io.StringIO()
-    listing = Listing(file, SPEC)
-    listing.overview(ROWS)
-    listing.overview(ROWS[:1])
-    assert [line.rstrip() for line in file.getvalue().splitlines()] == [
-        "Name       Count",
-        "a              1",
-        "long name     22",
-        "a              1",
-    ]
-
-
-def test_wide() -> None:
-    """More columns."""
-    file = io.StringIO()
-    Listing(file, SPEC).overview(ROWS, wide=True)
-    assert file.getvalue().split()[:3] == ["Name", "Count", "More"]
-
 
 def test_detail_and_stats() -> None:
     """All attributes; counts both ways, what this router does not tell left out, reasons by name."""
@@ -238,35 +168,6 @@ def test_detail_and_stats() -> None:
     assert ("waiting", "3") in said
     assert ("discarded:", "loop", "4") in said
     assert not [line for line in said if line[:2] == ("of", "later")]
-
-
-def test_names_are_no_markup() -> None:
-    """Brackets and colons of names are printed as they are, on one line however long."""
-    file = io.StringIO()
-    printer_for(file).print("[bold]x[/bold] :smile: " + "y" * 300)
-    assert file.getvalue() == "[bold]x[/bold] :smile: " + "y" * 300 + "\n"
-
-
-def test_collected_and_drawn_later() -> None:
-    """What is collected comes out in its order, empty lines too."""
-    found = RenderBuffer()
-    assert printer_for(found) is found
-    found.print("[one]", style="red")
-    found.print()
-    found.print("two")
-    file = io.StringIO()
-    console_for(file).print(found.drawn())
-    assert file.getvalue() == "[one]\n\ntwo\n"
-
-
-def test_rate_columns_only_while_watching() -> None:
-    """Rows that are not watched have no such columns; an unknown rate is a dash."""
-    table = Table()
-    add_rate_columns(table, [{}])
-    assert (len(table.columns), rate_cells({})) == (0, ())
-    row = {RX_RATE: None, TX_RATE: 1234.4}
-    add_rate_columns(table, [row])
-    assert (len(table.columns), rate_cells(row)) == (2, ("-", "1,234"))
 
 
 CLIENT = ClientStatus("blue", "c[1]", "ann", platform="MQTT 5", uptime=61, tx_msg_count=1_234)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli import app, events
-from vpnrouter.cli.events import json_line_of, line_of, weighs
+from vpnrouter.cli.events import line_of, weighs
 
 
 def event(number: int, level: str = "info") -> dict[str, Any]:
@@ -127,9 +127,3 @@ def test_weight(least: str, expected: bool) -> None:
     """Of a level and above; a level that is not known is not kept back."""
     assert weighs(ROW, least) is expected
     assert weighs(ROW | {"level": "alert"}, least)
-
-
-def test_json() -> None:
-    """One line, everything in it."""
-    assert json.loads(json_line_of(ROW)) == ROW
-    assert "\n" not in json_line_of(ROW)

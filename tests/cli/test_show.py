@@ -222,6 +222,52 @@ def test_queues(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[2].split()[6:9] == ["25", "<0.1", "5,000"]
 
 
+QUEUE = {
+    "max_msg_spool_usage": 5_000,
+    "msg_count": 1_234,
+    "msg_spool_usage": 2_500_000,
+    "spooled_msg_count": 2_000,
+    "acked_msg_count": 756,
+    "moved_msg_count": 3,
+    "discarded": {"max-ttl-expired": 7},
+    "refused": {"max-msg-size-exceeded": 2},
+    "oldest_msg_age_ms": 3_725_000,
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        pytest.param(
+            [],
+            ["orders blue queue exclusive on on 1,234 2.5 5,000 0 0 9 01:02:05"],
+            id="lost and refused messages are one number",
+        ),
+        pytest.param(
+            ["--detail"],
+            ["Queue orders in message VPN blue: 1,234 messages", "discarded max-ttl-expired 7"],
+            id="every attribute in words",
+        ),
+        pytest.param(
+            ["--stats"],
+            ["lost: max-ttl-expired 7", "not taken: max-msg-size-exceeded 2", "moved 3"],
+            id="lost messages apart from refused ones",
+        ),
+        pytest.param(
+            ["--balance"],
+            ["orders blue 2,000 756 7 3 0 1,234 0"],
+            id="the terms of the balance in one line",
+        ),
+    ],
+)
+def test_a_queue(served: Any, form: list[str], expected: list[str], capsys: Any) -> None:
+    """Each form of a queue has its figures, written for people."""
+    served.still.queues.changes["blue", "orders"] = QUEUE
+    assert app.run(["show", "queues", "orders", *form]) == 0
+    found = [" ".join(line.split()) for line in lines(capsys)]
+    assert set(expected) <= set(found)
+
+
 def test_queues_that_do_not_balance(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """A message that no counter knows is exit code 1."""
     assert app.run(["show", "queues", "--balance"]) == 0

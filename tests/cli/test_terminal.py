@@ -7,9 +7,7 @@ import pty
 import re
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -69,48 +67,26 @@ EVENT: Final = {
 
 
 @pytest.fixture
-def hostile(served: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def hostile(served: Any, answering: Any) -> str:
     """A router's management API with hostile texts in every answer; VPNROUTER_URL says where it is."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def handle_one(self) -> None:
-            target = quote(unquote(self.path).replace(HOSTILE, ""), safe="/?&=%,*")
-            size = int(self.headers.get("content-length") or 0)
-            body = httpx.request(
-                self.command,
-                served.url + target,
-                content=self.rfile.read(size),
-                headers={"content-type": "application/json"},
-            ).content
-            if "/events" in target:
-                body = json.dumps({"data": [EVENT], "meta": {"responseCode": 200}}).encode()
-            try:
-                answer = json.loads(body)
-            except ValueError:
-                pass
-            else:
-                answer["data"] = poisoned(answer.get("data", {}))
-                if "error" in answer["meta"]:
-                    answer["meta"]["error"] = poisoned(answer["meta"]["error"])
-                body = json.dumps(answer).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(method: str, path: str, body: bytes) -> bytes:
+        target = quote(unquote(path).replace(HOSTILE, ""), safe="/?&=%,*")
+        headers = {"content-type": "application/json"}
+        found = httpx.request(method, served.url + target, content=body, headers=headers).content
+        if "/events" in target:
+            found = json.dumps({"data": [EVENT], "meta": {"responseCode": 200}}).encode()
+        try:
+            said = json.loads(found)
+        except ValueError:
+            return found
+        said["data"] = poisoned(said.get("data", {}))
+        if "error" in said["meta"]:
+            said["meta"]["error"] = poisoned(said["meta"]["error"])
+        return json.dumps(said).encode()
 
-        do_GET = do_PUT = do_PATCH = do_POST = do_DELETE = handle_one  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        url = f"http://127.0.0.1:{server.server_port}"
-        monkeypatch.setenv("VPNROUTER_URL", url)
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield url
-        server.shutdown()
-        thread.join(20)
+    url: str = answering(answer)
+    return url
 
 
 FORMS: Final = [[], ["--wide"], ["--detail"], ["--stats"], ["--balance"], ["--json"]]
