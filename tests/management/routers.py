@@ -18,8 +18,10 @@ import trio
 from vpnrouter.config.load import load
 from vpnrouter.config.locations import Locations
 from vpnrouter.config.router import Management, RouterConfig
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.events.log import EventLog
+from vpnrouter.explain.bridge import MemoryBridge
 from vpnrouter.explain.mesh import START_NS, MemoryMesh
 from vpnrouter.explain.router import MemoryRouter
 from vpnrouter.management.access import Access
@@ -29,6 +31,7 @@ from vpnrouter.management.config.editor import ConfigEditor, PreparedChange
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.testing.memory import Client
+from vpnrouter.trace.writer import Writer
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Suback, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
 
@@ -81,10 +84,12 @@ class LiveRouter:
     def connect(
         self, msg_vpn: str, name: str, *filters: str, user: str = "ann", peer: str = "192.0.2.1"
     ) -> LiveClient:
-        """A client connects with a session that outlives the connection, and subscribes."""
+        """A client connects, with password `pw` and a session that outlives the connection, and subscribes."""
         world: Any = self.node
         client = LiveClient(world, MqttConnection(self.router, peer, msg_vpn), 5)
-        client.send(Connect(name, protocol_level=5, properties=LASTING, username=user))
+        client.send(
+            Connect(name, protocol_level=5, properties=LASTING, username=user, password=b"pw")
+        )
         self.mesh.settle()
         (answer,) = client.received()
         assert isinstance(answer, Connack)
@@ -115,14 +120,37 @@ class LiveRouter:
 
     def up(self, msg_vpn: str, bridge: str) -> bool:
         """Whether a bridge of this router is up."""
-        (found,) = [one for one in self.bridges if (one.vpn_name, one.name) == (msg_vpn, bridge)]
-        return found.up
+        return self.bridge(msg_vpn, bridge).up
 
-    def remove_bridge(self, msg_vpn: str, bridge: str) -> None:
-        """A bridge of this router is no longer configured."""
-        self.bridges[:] = [
-            one for one in self.bridges if (one.vpn_name, one.name) != (msg_vpn, bridge)
-        ]
+    def bridge(self, msg_vpn: str, bridge: str) -> MemoryBridge:
+        """A bridge of this router."""
+        (found,) = [one for one in self.bridges if (one.vpn_name, one.name) == (msg_vpn, bridge)]
+        return found
+
+    def remove_bridge(self, msg_vpn: str, bridge: str) -> MemoryBridge:
+        """A bridge of this router is no longer configured; returns it."""
+        found = self.bridge(msg_vpn, bridge)
+        self.bridges.remove(found)
+        return found
+
+    def remove_queue(self, msg_vpn: str, queue: str) -> None:
+        """A queue is no longer there."""
+        del self.router.vpns[msg_vpn].endpoints[QUEUE, queue]
+
+    @contextmanager
+    def traced(self, folder: Path) -> Iterator[Callable[[], None]]:
+        """Trace into files in `folder`; yields what hands over to the writer what was recorded."""
+        live, recorder = self.context.traces, self.router.context.recorder
+        writer = Writer(folder / "traces", self.node.name, recorder, observer=live.offer)
+        live.writer = writer
+
+        def hand_over() -> None:
+            recorder.cut()
+            writer.run_once(self.mesh.now_ns)
+
+        hand_over()
+        yield hand_over
+        writer.stop(self.mesh.now_ns)
 
     def edited(self) -> ConfigEditor:
         """Let the configuration be changed by the API, in its file's overlay; the core stays as it is."""

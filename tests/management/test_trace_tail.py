@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.trace.writer import Writer
 
 PATH = "/vpnrouter/v1/traces"
 READER = {"rob": {"password": "right", "msg_vpns": ["a/b"]}}
@@ -16,16 +15,8 @@ READER = {"rob": {"password": "right", "msg_vpns": ["a/b"]}}
 @pytest.fixture
 def write(here: Any, tmp_path: Path) -> Iterator[Callable[[], None]]:
     """Hands what was recorded to the writer of trace files, who shows it to whoever looks."""
-    live, recorder = here.context.traces, here.router.context.recorder
-    live.writer = Writer(tmp_path / "traces", "here", recorder, observer=live.offer)
-
-    def run() -> None:
-        recorder.cut()
-        live.writer.run_once(here.mesh.now_ns)
-
-    run()
-    yield run
-    live.writer.stop(here.mesh.now_ns)
+    with here.traced(tmp_path) as hand_over:
+        yield hand_over
 
 
 async def look(client: Any, mark: int = 0, **query: str) -> tuple[list[Any], Any]:

@@ -1,7 +1,8 @@
-"""Routers that stand still, the terminal interface on them, and a clock that is moved by hand."""
+"""Routers in memory, the terminal interface on them, and a clock that is moved by hand."""
 
 import asyncio
 import importlib.util
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,21 +14,31 @@ import pytest
 from vpnrouter.tui.api import RouterApi
 from vpnrouter.tui.app import TerminalInterface
 
-PLACE = Path(__file__).with_name("standing_mesh.py")
-
-BEGAN = 1_795_316_405.0
-"""2026-11-22 03:00:05, UTC."""
+BEGAN = 1_795_316_465.0
+"""2026-11-22 03:01:05, UTC, which the routers of scene.py have as well."""
 
 
-@pytest.fixture(scope="session")
-def mesh() -> ModuleType:
-    """The module standing_mesh.py."""
-    spec = importlib.util.spec_from_file_location("tui_standing_mesh", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _loaded(name: str, place: Path) -> ModuleType:
+    # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+_routers = _loaded("management_routers", Path(__file__).parents[1] / "management" / "routers.py")
+_scene = _loaded("tui_scene", Path(__file__).with_name("scene.py"))
+"""The tests here import it as tui_scene."""
+
+
+@pytest.fixture
+def mesh(tmp_path: Path) -> Any:
+    """The routers `edge` and `core` of scene.py, joined by their bridges."""
+    return _scene.edge_and_core(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -108,13 +119,17 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def served(mesh: ModuleType) -> Iterator[Callable[..., str]]:
-    """`served(router, users)` serves a still router and gives its URL; `others`: beside others."""
+def served() -> Iterator[Callable[..., str]]:
+    """`served(router, users)` serves the API of a router and gives its URL; `others`: beside others."""
     with ExitStack() as stack:
 
         def serve(router: Any, users: Any = None, *, others: bool = False) -> str:
-            serving = mesh.serving(router, users, others=others)
-            return f"http://{stack.enter_context(serving)}"
+            app = router.application(users)
+            if others:
+                # Paths are made ready at the first request, with warnings silenced: two threads at that undo each
+                # other's silence.
+                app.openapi()
+            return str(stack.enter_context(_routers.serving(app)))
 
         yield serve
 

@@ -4,9 +4,11 @@ import asyncio
 import http.server
 import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from management_routers import FAR, routers
 
 from vpnrouter.tui import api
 from vpnrouter.tui import api as module
@@ -33,29 +35,31 @@ def asked(url: str, ask: Callable[[RouterApi], Any], user: str = "", password: s
     return asyncio.run(main())
 
 
-def test_rows_of_all_pages(served: Any, mesh: Any) -> None:
+def test_rows_of_all_pages(served: Any, tmp_path: Path) -> None:
     """A list is read page by page, as far as it is wanted."""
-    router = mesh.edge()
-    router.queues.contents = {("blue", f"q{number:03}"): {} for number in range(250)}
+    names = [f"q{number:03}" for number in range(250)]
+    (router,) = routers(
+        tmp_path, many=f"msg_vpns: {{blue: {{queues: {{{': {}, '.join(names)}: {{}}}}}}}}"
+    )
     url = served(router)
     rows = asked(url, lambda api: api.rows("/vpnrouter/v1/queues", 10_000))
-    assert [row["queueName"] for row in rows] == [f"q{number:03}" for number in range(250)]
+    assert [row["queueName"] for row in rows] == names
     assert len(asked(url, lambda api: api.rows("/vpnrouter/v1/queues", 120))) == 120
 
 
 def test_page_with_conditions(served: Any, mesh: Any) -> None:
     """The router leaves out what is not wanted, and counts what is."""
     page = asked(
-        served(mesh.edge()),
+        served(mesh.edge),
         lambda api: api.page("/vpnrouter/v1/clients", count=3, where="slowSubscriber==false"),
     )
-    assert (len(page.rows), page.total) == (3, 7)
+    assert (len(page.rows), page.total) == (3, 9)
     assert page.cursor
 
 
 def test_the_answer_is_no(served: Any, mesh: Any) -> None:
     """Its words are told in one line, with what kind of no it is."""
-    url = served(mesh.edge())
+    url = served(mesh.edge)
     with pytest.raises(DeniedError, match="msgVpn nowhere") as caught:
         asked(url, lambda api: api.one("/SEMP/v2/monitor/msgVpns/nowhere"))
     assert caught.value.status == "NOT_FOUND"
@@ -65,7 +69,7 @@ def test_the_answer_is_no(served: Any, mesh: Any) -> None:
 def test_viewer_is_refused(served: Any, mesh: Any) -> None:
     """That it is for want of rights is told apart from other refusals."""
     users = {"ann": {"password": "pw", "role": "read-only"}}
-    url = served(mesh.edge(), users)
+    url = served(mesh.edge, users)
     path = "/SEMP/v2/action/msgVpns/blue/queues/orders/deleteMsgs"
     with pytest.raises(DeniedError, match="may look and not change") as caught:
         asked(url, lambda api: api.put(path, {}), "ann", "pw")
@@ -77,9 +81,9 @@ def test_viewer_is_refused(served: Any, mesh: Any) -> None:
 
 def test_payload_is_bytes(served: Any, mesh: Any) -> None:
     """Byte for byte; one that is not there is a no."""
-    url = served(mesh.edge())
+    url = served(mesh.edge)
     path = "/vpnrouter/v1/msgVpns/blue/queues/raw/msgs/{}/payload"
-    assert asked(url, lambda api: api.content(path.format(7))) == bytes(range(48))
+    assert asked(url, lambda api: api.content(path.format(251))) == bytes(range(48))
     with pytest.raises(DeniedError, match="msg 9"):
         asked(url, lambda api: api.content(path.format(9)))
 
@@ -215,17 +219,18 @@ def test_name_and_role(served: Any, mesh: Any, clock: Any) -> None:
         assert await router.look(nothing)
         assert (router.label, router.store.role) == ("edge", "admin")
 
-    on(served(mesh.edge()), clock, test)
+    on(served(mesh.edge), clock, test)
 
 
 def test_queues_are_not_gone_through_at_each_look(served: Any, mesh: Any, clock: Any) -> None:
     """The router looks at all of them for it."""
-    router = mesh.edge()
+    router = mesh.edge
 
     async def test(one: Router) -> None:
         await one.fetch_queues()
         assert {row["queueName"] for row in one.store.queues} == {"orders", "raw"}
-        router.queues.contents.clear()
+        for name in ("orders", "raw"):
+            router.remove_queue("blue", name)
         clock.now += QUEUES_EVERY_S - 0.1
         await one.fetch_queues()
         assert len(one.store.queues) == 2
@@ -236,28 +241,27 @@ def test_queues_are_not_gone_through_at_each_look(served: Any, mesh: Any, clock:
     on(served(router), clock, test)
 
 
-def test_many_bridges(served: Any, mesh: Any, clock: Any, monkeypatch: Any) -> None:
+def test_many_bridges(served: Any, clock: Any, monkeypatch: Any, tmp_path: Path) -> None:
     """Beyond the bound the first ones are held, and those that are down."""
-    monkeypatch.setattr("vpnrouter.tui.api.TUI_ROWS", 120)
-    router = mesh.edge()
-    router.bridges = {
-        ("blue", f"b{n:03}"): mesh.standing.bridge_status(
-            "blue", f"b{n:03}", health="down" if n > 247 else "up"
-        )
-        for n in range(250)
-    }
+    monkeypatch.setattr("vpnrouter.tui.api.TUI_ROWS", 5)
+    bridges = ", ".join(
+        f"b{n}: {{remote_authentication: {{basic: {{client_username: any}}}}, remote_msg_vpns: "
+        f"[{{name: red, router: {'far' if n < 7 else 'gone'}, location: '127.0.0.1:55556'}}]}}"
+        for n in range(9)
+    )
+    made, _ = routers(tmp_path, many=f"msg_vpns: {{blue: {{bridges: {{{bridges}}}}}}}", far=FAR)
 
     async def test(one: Router) -> None:
         await one.fetch_bridges()
         names = [row["bridgeName"] for row in one.store.bridges]
-        assert names == [f"b{n:03}" for n in range(120)] + ["b248", "b249"]
+        assert names == ["b0", "b1", "b2", "b3", "b4", "b7", "b8"]
 
-    on(served(router), clock, test)
+    on(served(made), clock, test)
 
 
 def test_it_may_come_back_as_another(served: Any, mesh: Any, clock: Any) -> None:
     """After a loss the name is asked for anew, and no rate stretches over it."""
-    first, second = served(mesh.edge(), others=True), served(mesh.core(), others=True)
+    first, second = served(mesh.edge, others=True), served(mesh.core, others=True)
 
     async def test(router: Router) -> None:
         await router.look(nothing)

@@ -21,7 +21,7 @@ def test_each_number_opens_a_screen(looking: Any, mesh: Any) -> None:
         assert (await seen.press("1")).startswith("overview  ")
         assert (await seen.press("escape")).startswith("overview  ")
 
-    looking(test, mesh.edge())
+    looking(test, mesh.edge)
 
 
 def test_routers_are_chosen(looking: Any, mesh: Any) -> None:
@@ -34,7 +34,7 @@ def test_routers_are_chosen(looking: Any, mesh: Any) -> None:
         assert "router 2/2 core" in screen
         assert "router 1/2 edge" in await seen.press("left_square_bracket")
 
-    looking(test, mesh.edge(), mesh.core())
+    looking(test, mesh.edge, mesh.core)
 
 
 def test_too_many_routers() -> None:
@@ -46,7 +46,7 @@ def test_too_many_routers() -> None:
 
 def test_it_looks_by_itself(looking: Any, mesh: Any) -> None:
     """With a period, no key is needed; a slow look is not overtaken by another."""
-    router = mesh.edge()
+    router = mesh.edge
     looks, at_once, enough = 0, 0, asyncio.Event()
 
     async def test(seen: Any) -> None:
@@ -79,14 +79,14 @@ def test_quit(looking: Any, mesh: Any) -> None:
         await seen.pilot.press("q")
         assert not seen.app.is_running or seen.app._exit
 
-    looking(test, mesh.edge())
+    looking(test, mesh.edge)
 
 
 def test_a_bug_shows_no_secrets(
     application: Any, mesh: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its traceback has no values of variables."""
-    app = application(mesh.edge())
+    app = application(mesh.edge)
 
     async def main() -> None:
         async with app.run_test(size=(80, 24)):

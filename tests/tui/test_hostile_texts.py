@@ -52,7 +52,7 @@ def test_every_screen(looking: Any, mesh: Any, monkeypatch: pytest.MonkeyPatch) 
                 forged.add(main)
         assert forged >= set("12345678") - {"7"}
 
-    looking(test, mesh.edge(), size=(200, 60))
+    looking(test, mesh.edge, size=(200, 60))
 
 
 def test_a_hostile_refusal(looking: Any, mesh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,4 +68,4 @@ def test_a_hostile_refusal(looking: Any, mesh: Any, monkeypatch: pytest.MonkeyPa
         assert "no\\x1b[2J" in screen
         assert all(one.isprintable() or one == "\n" for one in screen)
 
-    looking(test, mesh.edge(), size=(200, 60))
+    looking(test, mesh.edge, size=(200, 60))

@@ -10,7 +10,7 @@ def pictured(application: Any, mesh: Any, snap_compare: Any) -> Any:
     """`pictured(keys)` compares the screen that the keys lead to with its picture."""
 
     def compare(*steps: str) -> bool:
-        app = application(mesh.edge(), mesh.core())
+        app = application(mesh.edge, mesh.core)
 
         async def lead(pilot: Any) -> None:
             for key in ("", *steps):

@@ -23,7 +23,7 @@ def test_a_text_or_nothing(looking: Any, mesh: Any) -> None:
         assert given == ["abcq1", None]
         assert (await seen.screen()).startswith("overview  ")
 
-    looking(test, mesh.edge())
+    looking(test, mesh.edge)
 
 
 def test_only_y_is_yes(looking: Any, mesh: Any) -> None:
@@ -40,7 +40,7 @@ def test_only_y_is_yes(looking: Any, mesh: Any) -> None:
             await seen.press(*keys)
         assert given == [True, False, False]
 
-    looking(test, mesh.edge())
+    looking(test, mesh.edge)
 
 
 def test_keys_of_the_screen_come_first() -> None:
@@ -65,4 +65,4 @@ def test_help_on_a_question_mark(looking: Any, mesh: Any) -> None:
         assert "usual filters" not in await seen.press("question_mark")
         assert seen.app.is_running
 
-    looking(test, mesh.edge())
+    looking(test, mesh.edge)

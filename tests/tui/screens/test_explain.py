@@ -34,7 +34,7 @@ def test_tree_of_what_is_asked(looking: Any, mesh: Any) -> None:
         await seen.press("slash", "ctrl+u")
         assert "a topic holds no wildcards" in await seen.write("#")
 
-    looking(test, mesh.edge(), explainer=explained)
+    looking(test, mesh.edge, explainer=explained)
 
 
 def test_without_an_explainer(looking: Any, mesh: Any) -> None:
@@ -43,7 +43,7 @@ def test_without_an_explainer(looking: Any, mesh: Any) -> None:
     async def test(seen: Any) -> None:
         assert "vpnrouter explain CONFIG" in await seen.press("9")
 
-    looking(test, mesh.edge())
+    looking(test, mesh.edge)
 
 
 def test_a_router_that_is_away_is_told() -> None:

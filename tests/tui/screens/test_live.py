@@ -1,45 +1,50 @@
 """Screens with the newest at the bottom: events and traces."""
 
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from vpnrouter.events import table
+from vpnrouter.events.log import EventLog
 from vpnrouter.limits import TUI_TAIL
 from vpnrouter.tui.screens.live import conditions
 
 
+def linked(router: Any, kind: Any, text: str) -> None:
+    """Raise an event of the bridge from-red."""
+    router.log.raise_event(kind, "green", "from-red", text)
+
+
 def test_pause_and_clear(looking: Any, mesh: Any) -> None:
     """Nothing moves while it is paused, and nothing is lost of a log."""
-    router = mesh.edge()
 
     async def test(seen: Any) -> None:
         await seen.press("6")
         assert "paused, space goes on" in await seen.press("space")
-        log = router.events.log
-        log.append(replace(log[-1], event_id=3, event="LATER"))
+        linked(mesh.edge, table.LINK_UP, "LATER")
         assert "LATER" not in await seen.look()
         assert "LATER" in await seen.press("space")
         assert "LATER" not in await seen.press("c")
 
-    looking(test, router, size=(120, 24))
+    looking(test, mesh.edge, size=(120, 24))
 
 
 def test_follows_until_the_cursor_moves(looking: Any, mesh: Any) -> None:
     """Whoever reads further up is left there; the end follows again. What is kept is bounded."""
-    router = mesh.edge()
-    one = router.events.log[0]
-    router.events.log = [replace(one, event_id=n, event=f"E{n:05}") for n in range(1, 51)]
+    router = mesh.edge
+    for number in range(1, 51):
+        linked(router, table.LINK_UP, f"E{number:05}")
 
     async def test(seen: Any) -> None:
         assert "E00050" in await seen.press("6")
         await seen.press("g")
-        router.events.log += [replace(one, event_id=n, event=f"E{n:05}") for n in range(51, 61)]
+        linked(router, table.LINK_UP, "E00060")
         screen = await seen.look()
-        assert "E00001" in screen
+        assert "sensor-01" in screen
         assert "E00060" not in screen
         assert "E00060" in await seen.press("G")
-        router.events.log += [replace(one, event_id=61, event="NEWEST")]
+        linked(router, table.LINK_UP, "NEWEST")
         assert "NEWEST" in await seen.look()
         view = seen.app.view
         view.add([{"eventId": n} for n in range(TUI_TAIL * 2)])
@@ -49,46 +54,37 @@ def test_follows_until_the_cursor_moves(looking: Any, mesh: Any) -> None:
 
 
 def test_log_goes_on(looking: Any, mesh: Any) -> None:
-    """What was before, then what comes, once each."""
-    router = mesh.edge()
+    """What was before, then what comes, once each; a filter is any word of it, and what it leaves out is kept."""
+    linked(mesh.edge, table.LINK_DOWN, "refused")
 
     async def test(seen: Any) -> None:
         screen = await seen.press("6")
-        assert "03:00:02 warning" in screen
-        assert "VPN_BRIDGING_LINK_DOWN Connection refused" in screen
-        log = router.events.log
-        log.append(replace(log[-1], event_id=3, level="error", text="again"))
-        screen = await seen.look()
-        assert screen.count("LINK_DOWN") == 2
+        assert "03:01:05 warning green       from-red" in screen
+        assert "VPN_BRIDGING_LINK_DOWN refused" in screen
+        linked(mesh.edge, table.LINK_DOWN, "again")
         assert (await seen.look()).count("LINK_DOWN") == 2
+        assert (await seen.look()).count("LINK_DOWN") == 2
+        await seen.press("slash")
+        screen = await seen.write("refused")
+        assert screen.count("LINK_DOWN") == 1
+        assert "CONNECT" not in screen
+        assert "filter: refused" in screen
 
-    looking(test, router, size=(120, 24))
+    looking(test, mesh.edge, size=(120, 24))
 
 
 def test_router_that_was_started_anew(looking: Any, mesh: Any) -> None:
     """Its log begins anew, and what comes is seen."""
-    router = mesh.edge()
 
     async def test(seen: Any) -> None:
         await seen.press("6")
-        router.events.log = [replace(router.events.log[0], text="reborn")]
+        log = EventLog("edge", mesh.edge.wall_ns)
+        mesh.edge.context.log = log
+        log.raise_event(table.LINK_UP, "green", "from-red", "reborn")
         await seen.look()
         assert "reborn" in await seen.look()
 
-    looking(test, router, size=(120, 24))
-
-
-def test_filter(looking: Any, mesh: Any) -> None:
-    """Any word of it; what is left out is kept."""
-
-    async def test(seen: Any) -> None:
-        await seen.press("6", "slash")
-        screen = await seen.write("refused")
-        assert "LINK_UP" not in screen
-        assert "LINK_DOWN" in screen
-        assert "filter: refused" in screen
-
-    looking(test, mesh.edge(), size=(120, 24))
+    looking(test, mesh.edge, size=(120, 24))
 
 
 @pytest.mark.parametrize(
@@ -105,43 +101,38 @@ def test_filter_is_the_routers_work(written: str, asked: dict[str, str]) -> None
     assert conditions(written) == asked
 
 
-def test_tail(looking: Any, mesh: Any) -> None:
+def test_tail(looking: Any, mesh: Any, tmp_path: Path) -> None:
     """Rows as they come, with why a message was lost; a filter begins anew."""
-    router = mesh.edge()
+    edge = mesh.edge
+    with edge.traced(tmp_path) as hand_over:
 
-    async def test(seen: Any) -> None:
-        screen = await seen.press("7")
-        assert "03:00:00 discard        blue     orders/eu/1" in screen
-        assert "transmit-congestion" in screen
-        router.traces.rows.append(router.traces.rows[0] | {"event": "ingress", "reason": None})
-        assert "03:00:00 ingress        blue     orders/eu/1" in await seen.look()
-        assert (await seen.look()).count("orders/eu/1") == 2
-        await seen.press("slash")
-        await seen.write("event=discard topic=orders/>")
-        wish = router.traces.wishes[-1]
-        assert (wish.event, wish.topic) == ("discard", "orders/>")
+        async def test(seen: Any) -> None:
+            await seen.press("7")
+            edge.clients["sensor-02"].publish("bulk", bytes(16_000))
+            hand_over()
+            screen = await seen.look()
+            assert "03:01:05 ingress        blue     bulk" in screen
+            assert "transmit-congestion" in screen
+            await seen.press("slash")
+            await seen.write("event=discard topic=none/>")
+            edge.clients["sensor-02"].publish("none/1", b"x")
+            edge.clients["sensor-02"].publish("other", b"x")
+            hand_over()
+            screen = await seen.look()
+            assert "discard        blue     none/1" in screen
+            assert "ingress" not in screen
+            assert "other" not in screen
 
-    looking(test, router, size=(100, 24))
+        looking(test, edge, size=(100, 24))
 
 
 def test_refused_filter(looking: Any, mesh: Any) -> None:
-    """The router's words."""
-
-    async def test(seen: Any) -> None:
-        await seen.press("7", "slash")
-        screen = await seen.write("event=nonsense")
-        assert "event: nonsense is none of" in screen
-
-    looking(test, mesh.edge())
-
-
-def test_router_that_traces_nothing(looking: Any, mesh: Any) -> None:
-    """It is said: an empty tail is no proof that nothing happens."""
-    router = mesh.edge()
-    look = router.traces.look
-    router.traces.look = lambda *asked: type(look(*asked))(0, (), tracing=False)
+    """The router's words; and a router that traces nothing says so, for an empty tail is no proof."""
 
     async def test(seen: Any) -> None:
         assert "this router traces nothing" in await seen.press("7")
+        await seen.press("slash")
+        screen = await seen.write("event=nonsense")
+        assert "event: nonsense is none of" in screen
 
-    looking(test, router)
+    looking(test, mesh.edge)

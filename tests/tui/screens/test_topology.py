@@ -1,4 +1,7 @@
+from pathlib import Path
 from typing import Any
+
+from management_routers import routers
 
 
 def test_map_moves_with_the_keys(looking: Any, mesh: Any) -> None:
@@ -8,20 +11,20 @@ def test_map_moves_with_the_keys(looking: Any, mesh: Any) -> None:
         screen = await seen.press("5")
         assert screen.count("from-core") == 2, "its arrow and the line of notes"
         assert "to-edge" not in screen, "it is the other end"
-        assert "1.2k/s ↔ 40/s" in screen
+        assert "50/s ↔ 4/s" in screen
         assert "DOWN" in screen
-        assert "up from-core — core/yellow: 1.2k/s in, 40/s out" in screen
+        assert "up from-core — core/yellow: 50/s in, 4/s out" in screen
         screen = await seen.press("down")
-        assert "down from-red — red@198.51.100.9:55555: cannot connect" in screen
+        assert "down from-red — 198.51.100.9:55555/red: no given file" in screen
         assert "bridge green/from-red" in await seen.press("enter")
 
-    looking(test, mesh.edge(), mesh.core())
+    looking(test, mesh.edge, mesh.core)
 
 
-def test_many_message_vpns(looking: Any, mesh: Any) -> None:
+def test_many_message_vpns(looking: Any, tmp_path: Path) -> None:
     """What does not fit is reached by moving."""
-    router = mesh.edge()
-    router.add(*[f"v{number:02}" for number in range(20)])
+    names = ["blue", *[f"v{number:02}" for number in range(20)]]
+    (router,) = routers(tmp_path, edge=f"msg_vpns: {{{': {}, '.join(names)}: {{}}}}")
 
     async def test(seen: Any) -> None:
         screen = await seen.press("5")
@@ -37,10 +40,9 @@ def test_many_message_vpns(looking: Any, mesh: Any) -> None:
 
 def test_no_bridges(looking: Any, mesh: Any) -> None:
     """Keys of bridges do nothing then."""
-    router = mesh.edge()
-    router.bridges.clear()
+    mesh.edge.bridges.clear()
 
     async def test(seen: Any) -> None:
         assert "no bridges" in await seen.press("5", "down", "enter")
 
-    looking(test, router)
+    looking(test, mesh.edge)
