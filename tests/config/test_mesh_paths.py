@@ -492,7 +492,7 @@ def test_agrees_with_a_simulator(data: dict[str, dict[str, Any]], order: random.
             ways = []
             for route, by_queue in zip(double.routes, double.by_queue, strict=True):
                 passed = [graph.crossings[number] for number in route]
-                text = [f"{names[each.target]} {each.place.bridge_name}" for each in passed]
+                text = [f"{names[each.target]} {each.configured.bridge_name}" for each in passed]
                 ways.append((text, by_queue))
             copies = arrivals(data, origin, double.topic, None)[names[target]]
             for text, by_queue in ways:

@@ -58,8 +58,8 @@ def test_errors_and_warnings_stand_at_values_or_keys() -> None:
 def test_what_was_dropped_counts_as_written() -> None:
     """A dropped part is still known to be written, and its owner not to be whole."""
     found = findings()
-    assert found.is_written(("a", "c"))
-    assert not found.is_written(("a", "z"))
+    assert found.is_configured(("a", "c"))
+    assert not found.is_configured(("a", "z"))
     assert not found.is_whole(("a",))
 
 

@@ -54,12 +54,12 @@ class Candidate(NamedTuple):
     changes: tuple[Change, ...] = ()
 
 
-def candidate(document: Plain, standing: Loaded, overlay: str) -> Candidate:
+def candidate(document: Plain, current: Loaded, overlay: str) -> Candidate:
     """Return `document` as an overlay at the path `overlay` over the file of the configuration in force.
 
     A secret that reads `***` is the one that stands at its place. `document` is not changed.
     """
-    base = base_of(standing)
+    base = base_of(current)
     place = Position(overlay, 1, 1)
     try:
         wanted = copy_plain(document)
@@ -67,7 +67,7 @@ def candidate(document: Plain, standing: Loaded, overlay: str) -> Candidate:
         problems = [
             *_problems(
                 place,
-                unmask(wanted, standing.positions.data),
+                unmask(wanted, current.positions.data),
                 "*** stands for none: give the value",
             ),
             *_problems(place, fill_nulls(wanted, below, RouterConfig), "must not be empty"),
@@ -81,14 +81,14 @@ def candidate(document: Plain, standing: Loaded, overlay: str) -> Candidate:
     made = None if over is None else combine(base, over, None, problems)
     if made is None:
         return Candidate(None, tuple(sorted(problems)))
-    problems = location_problems(made, standing)
+    problems = location_problems(made, current)
     if problems:
         return Candidate(None, tuple(sorted(problems)))
     packed = pack_document(made.positions.data)
     if packed.digest != pack_document(wanted).digest:
         raise AssertionError(overlay)
-    made = made._replace(config=reuse(standing.config, made.config))
-    found = tuple(changes(standing.config, made.config))
+    made = made._replace(config=reuse(current.config, made.config))
+    found = tuple(changes(current.config, made.config))
     return Candidate(made, made.warnings, text, packed, found)
 
 

@@ -254,18 +254,21 @@ def _remote(remote: RemoteMsgVpn) -> Remote:
 
 
 def passes(
-    shown: PeerCertificate | None, rules: TlsServerCert, names: tuple[str, ...], wall_ns: int
+    certificate: PeerCertificate | None, rules: TlsServerCert, names: tuple[str, ...], wall_ns: int
 ) -> bool:
     """Return whether what a peer that dialled us has shown would suffice, by `rules`, if we had dialled it.
 
     Its chain has been verified by the listener. `names` are the router's and the host's, one of which it is to be
     made out to.
     """
-    if shown is None or shown.chain_depth > rules.max_chain_depth:
+    if certificate is None or certificate.chain_depth > rules.max_chain_depth:
         return False
-    if rules.validate_date_enabled and not shown.not_before_ns <= wall_ns <= shown.not_after_ns:
+    if (
+        rules.validate_date_enabled
+        and not certificate.not_before_ns <= wall_ns <= certificate.not_after_ns
+    ):
         return False
-    if rules.trusted_common_names and shown.common_name not in rules.trusted_common_names:
+    if rules.trusted_common_names and certificate.common_name not in rules.trusted_common_names:
         return False
-    named = {text.lower() for text in (shown.common_name, *shown.san)}
+    named = {text.lower() for text in (certificate.common_name, *certificate.san)}
     return not rules.validate_name_enabled or any(name.lower() in named for name in names)

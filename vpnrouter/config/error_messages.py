@@ -80,25 +80,25 @@ def _text(error: Plain, path: Path, root: type[Model]) -> str:
     return str(error["msg"])
 
 
-def _instead(given: object) -> str:
-    if isinstance(given, bool):
-        return f", not {str(given).lower()}"
-    if isinstance(given, (str, int, float)) and len(str(given)) <= _LONGEST_SHOWN:
-        return f", not {given}"
-    return f", not {_describe(given)}"
+def _instead(value: object) -> str:
+    if isinstance(value, bool):
+        return f", not {str(value).lower()}"
+    if isinstance(value, (str, int, float)) and len(str(value)) <= _LONGEST_SHOWN:
+        return f", not {value}"
+    return f", not {_describe(value)}"
 
 
-def _describe(given: object) -> str:
+def _describe(value: object) -> str:
     """Return what kind of value it is, in words of YAML."""
-    if given is None:
+    if value is None:
         return "empty"
-    if isinstance(given, bool):
-        return f"{str(given).lower()} (put text in quotes)"
-    if isinstance(given, (int, float)):
+    if isinstance(value, bool):
+        return f"{str(value).lower()} (put text in quotes)"
+    if isinstance(value, (int, float)):
         return "a number (put text in quotes)"
-    if isinstance(given, str):
+    if isinstance(value, str):
         return "text"
-    return "a list" if isinstance(given, (list, tuple)) else "a mapping"
+    return "a list" if isinstance(value, (list, tuple)) else "a mapping"
 
 
 def _unknown(path: Path, root: type[Model]) -> str:

@@ -81,10 +81,10 @@ def read(
             over_file = None
     loaded = combine(base, over, environment, problems) if not problems else None
     if loaded is not None:
-        found = ProblemList(loaded.positions, loaded.positions)
-        check_files(found, loaded.config)
-        check_locations(found, loaded)
-        problems.extend(found.problems)
+        checked = ProblemList(loaded.positions, loaded.positions)
+        check_files(checked, loaded.config)
+        check_locations(checked, loaded)
+        problems.extend(checked.problems)
         loaded = loaded._replace(warnings=_ordered(problems))
     if over_file is not None and loaded is None and _blames(over_file, base, environment, problems):
         problems.append(way_out(over_file))
@@ -99,7 +99,7 @@ def combine(
 ) -> Loaded | None:
     """Validate and check a file with an overlay over it; None if it is refused.
 
-    What is found is appended to `problems`, which has no error before.
+    New problems are appended to `problems`, which has no error before.
     """
     if overlay is not None:
         problems.extend(refusals(overlay))

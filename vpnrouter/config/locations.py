@@ -151,9 +151,9 @@ def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
     return found
 
 
-def location_problems(loaded: Loaded, standing: Loaded) -> list[Problem]:
+def location_problems(loaded: Loaded, current: Loaded) -> list[Problem]:
     """Return errors about new locations in a change that are not allowed. Those that were there before may stay."""
-    before = {(key[0], key[1], text) for key, text in refused_locations(standing).items()}
+    before = {(key[0], key[1], text) for key, text in refused_locations(current).items()}
     return [
         Problem(
             loaded.positions.value_at(_path(key)),
@@ -165,10 +165,10 @@ def location_problems(loaded: Loaded, standing: Loaded) -> list[Problem]:
     ]
 
 
-def check_locations(found: ProblemList, loaded: Loaded) -> None:
+def check_locations(problems: ProblemList, loaded: Loaded) -> None:
     """Warn of locations that are not allowed: the router starts, but does not dial them."""
     for key, text in refused_locations(loaded).items():
-        found.warning(_path(key), f"{refusal(text)}: it will not be dialled")
+        problems.warning(_path(key), f"{refusal(text)}: it will not be dialled")
 
 
 def refusal(location: str) -> str:

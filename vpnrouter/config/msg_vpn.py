@@ -38,12 +38,12 @@ else:
 GROUPS: Final = ("client_connect", "publish_topic", "subscribe_topic", "subscribe_share_name")
 
 
-def allow_by_default(written: object) -> object:
+def allow_by_default(value: object) -> object:
     """Return what is written for the profile `default`, with `allow` wherever no action is written."""
-    written = {} if written is None else written
-    if not isinstance(written, dict):
-        return written
-    opened = dict(written)
+    value = {} if value is None else value
+    if not isinstance(value, dict):
+        return value
+    opened = dict(value)
     for group in GROUPS:
         inner = opened.get(group) or {}
         if isinstance(inner, dict):
@@ -51,18 +51,18 @@ def allow_by_default(written: object) -> object:
     return opened
 
 
-def _with_default(written: object) -> object:
+def _with_default(value: object) -> object:
     """Add the built-in `default` where it is not configured."""
-    written = {} if written is None else written
-    return {"default": {}, **written} if isinstance(written, dict) else written
+    value = {} if value is None else value
+    return {"default": {}, **value} if isinstance(value, dict) else value
 
 
-def _with_default_acl(written: object) -> object:
+def _with_default_acl(value: object) -> object:
     """Add the built-in `default`, which allows everything, or fill in what is configured for it."""
-    written = {} if written is None else written
-    if not isinstance(written, dict):
-        return written
-    return {**written, "default": allow_by_default(written.get("default", {}))}
+    value = {} if value is None else value
+    if not isinstance(value, dict):
+        return value
+    return {**value, "default": allow_by_default(value.get("default", {}))}
 
 
 class MsgVpn(_Declared):

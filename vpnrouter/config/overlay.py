@@ -147,17 +147,17 @@ def _mapping(at: Node, children: dict[str | int, tuple[Node, Node]]) -> Node:
     return made
 
 
-def difference(base: Plain, wanted: Plain) -> dict[str, Plain]:
-    """Return the merge patch that makes `wanted` of `base`, {} where they are the same.
+def difference(base: Plain, target: Plain) -> dict[str, Plain]:
+    """Return the merge patch that makes `target` of `base`, {} where they are the same.
 
-    `merge` of the two is `wanted`, type for type, keys in another order at most. Parts of `wanted` stand in
-    the patch, not copied. Raises ValueError where `wanted` has a null in a mapping that `base` does not have
+    `merge` of the two is `target`, type for type, keys in another order at most. Parts of `target` stand in
+    the patch, not copied. Raises ValueError where `target` has a null in a mapping that `base` does not have
     there: no patch can write it; and where either is no mapping.
     """
-    if not isinstance(base, dict) or not isinstance(wanted, dict):
+    if not isinstance(base, dict) or not isinstance(target, dict):
         raise ValueError("a configuration is a mapping")  # noqa: TRY004
-    patch: dict[str, Plain] = {name: None for name in base if name not in wanted}
-    for name, value in wanted.items():
+    patch: dict[str, Plain] = {name: None for name in base if name not in target}
+    for name, value in target.items():
         if name not in base:
             patch[name] = _writable(value)
             continue
@@ -181,7 +181,7 @@ def _writable(value: Plain) -> Plain:
     return value
 
 
-def fill_nulls(wanted: Plain, base: Plain, model: type[Model] | None) -> list[Path]:
+def fill_nulls(target: Plain, base: Plain, model: type[Model] | None) -> list[Path]:
     """Replace nulls of `target` that `base` does not have there by what `model` takes them for.
 
     An object or a mapping of objects becomes {}, a list [], a key that may be left out goes. Returns the
@@ -189,17 +189,17 @@ def fill_nulls(wanted: Plain, base: Plain, model: type[Model] | None) -> list[Pa
     replaces them as a whole. `model` None is a place that no model knows.
     """
     left: list[Path] = []
-    if isinstance(wanted, dict):
-        _fill_model(wanted, base, model, (), left)
+    if isinstance(target, dict):
+        _fill_model(target, base, model, (), left)
     return left
 
 
 def _fill_model(
-    wanted: dict[str, Plain], base: Plain, model: type[Model] | None, path: Path, left: list[Path]
+    target: dict[str, Plain], base: Plain, model: type[Model] | None, path: Path, left: list[Path]
 ) -> None:
     kinds = {} if model is None else kinds_of(model)
     below = base if isinstance(base, dict) else {}
-    for key, value in list(wanted.items()):
+    for key, value in list(target.items()):
         kind = kinds.get(key)
         if isinstance(value, dict):
             inner = None if kind is None else kind.model
@@ -209,26 +209,26 @@ def _fill_model(
                 _fill_model(value, below.get(key), inner, (*path, key), left)
         elif value is None and not (key in below and below[key] is None):
             if kind is not None and kind.optional:
-                del wanted[key]
+                del target[key]
             elif kind is not None and kind.form in _EMPTY:
-                wanted[key] = [] if kind.form == "list" else {}
+                target[key] = [] if kind.form == "list" else {}
             else:
                 left.append((*path, key))
 
 
 def _fill_named(
-    wanted: dict[str, Plain], base: Plain, model: type[Model] | None, path: Path, left: list[Path]
+    target: dict[str, Plain], base: Plain, model: type[Model] | None, path: Path, left: list[Path]
 ) -> None:
     """Turn nulls in a mapping of objects by name into {}.
 
     Where `model` is None the mapping holds values by name, and the paths of its nulls go to `left`.
     """
     below = base if isinstance(base, dict) else {}
-    for name, value in wanted.items():
+    for name, value in target.items():
         if isinstance(value, dict):
             _fill_model(value, below.get(name), model, (*path, name), left)
         elif value is None and not (name in below and below[name] is None):
             if model is None:
                 left.append((*path, name))
             else:
-                wanted[name] = {}
+                target[name] = {}

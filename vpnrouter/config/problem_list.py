@@ -13,16 +13,16 @@ from vpnrouter.config.router import Loaded
 class ProblemList:
     """Problems of one document. `document` fits the configuration under check.
 
-    `written` is the document as it stands in the file: it still holds objects that were dropped
+    `file_document` is the document of the file: it still holds objects that were dropped
     because something in them is wrong, so that a reference to such an object is not called dangling
     as well.
     """
 
-    __slots__ = ("document", "filter_pairs", "problems", "written")
+    __slots__ = ("document", "file_document", "filter_pairs", "problems")
 
-    def __init__(self, document: Document, written: Document) -> None:
+    def __init__(self, document: Document, file_document: Document) -> None:
         self.document = document
-        self.written = written
+        self.file_document = file_document
         self.problems: list[Problem] = []
         self.filter_pairs: int = limits.CONFIG_FILTER_PAIRS
 
@@ -52,9 +52,9 @@ class ProblemList:
             Problem(self.document.key_at(path), "warning", f"{self.document.show(path)}: {message}")
         )
 
-    def is_written(self, path: Path) -> bool:
+    def is_configured(self, path: Path) -> bool:
         """Return whether the file holds something at `path`."""
-        return self.written.has(path)
+        return self.file_document.has(path)
 
     def is_whole(self, path: Path) -> bool:
         """Return whether nothing directly in the value at `path` was dropped, so that what is absent was

@@ -118,8 +118,8 @@ def scram_verifier(text: str, salt: bytes, iterations: int = limits.SCRAM_ITERAT
     return stored
 
 
-def verify_password(stored: str, given: bytes) -> bool:
-    """Return whether `given` is the password that `stored` stands for, a hash or a plain password.
+def verify_password(stored: str, password: bytes) -> bool:
+    """Return whether `password` is the password that `stored` stands for, a hash or a plain password.
 
     Takes the same time wherever the two differ. Blocks for as long as the hash costs (new ones: 70
     ms).
@@ -130,23 +130,23 @@ def verify_password(stored: str, given: bytes) -> bool:
     """
     if stored.startswith(scram.PREFIX):
         verifier = scram.parse_stored(stored)
-        if b"\0" in given:
+        if b"\0" in password:
             # HMAC pads with zeros, as below.
             return False
-        salted = scram.salted_password(given, verifier.salt, verifier.iterations)
+        salted = scram.salted_password(password, verifier.salt, verifier.iterations)
         known = scram.verifier_of(salted, verifier.salt, verifier.iterations)
         return hmac.compare_digest(known.stored_key, verifier.stored_key) and hmac.compare_digest(
             known.server_key, verifier.server_key
         )
     if is_hash(stored):
         parsed = parse_hash(stored)
-        if b"\0" in given:
+        if b"\0" in password:
             # The HMAC below pads with zeros (RFC 2104, 2): "pw" and "pw" with a NUL have one hash.
             return False
-        return hmac.compare_digest(_scrypt(given, parsed), parsed.digest)
+        return hmac.compare_digest(_scrypt(password, parsed), parsed.digest)
     # Digests of one length, so that not even the length of the plain password shows.
     return hmac.compare_digest(
-        hashlib.sha256(stored.encode()).digest(), hashlib.sha256(given).digest()
+        hashlib.sha256(stored.encode()).digest(), hashlib.sha256(password).digest()
     )
 
 
@@ -178,9 +178,9 @@ def _check_cost(ln: int, r: int, p: int) -> None:
         )
 
 
-def _scrypt(given: bytes, parsed: ScryptHash) -> bytes:
+def _scrypt(password: bytes, parsed: ScryptHash) -> bytes:
     return hashlib.scrypt(
-        given,
+        password,
         salt=parsed.salt,
         n=1 << parsed.ln,
         r=parsed.r,
@@ -305,9 +305,9 @@ class Password(Secret):
         """Whether comparing costs a key derivation (some 70 ms) or next to nothing."""
         return is_hash(self._text)
 
-    def verify(self, given: bytes) -> bool:
-        """Return whether `given` is the password; takes the same time wherever the two differ."""
-        return verify_password(self._text, given)
+    def verify(self, password: bytes) -> bool:
+        """Return whether `password` is the password; takes the same time wherever the two differ."""
+        return verify_password(self._text, password)
 
     @classmethod
     def _check(cls, text: str) -> None:

@@ -233,7 +233,7 @@ def _equal(
     return Check(what, f"{wanted:,}", f"{found:,}", agrees, remark)
 
 
-def show(found: Sequence[Check], page: Path | None, took: Mapping[str, float]) -> None:
+def show(checks: Sequence[Check], page: Path | None, took: Mapping[str, float]) -> None:
     """Print the closing table, the verdict, and where to look, on stdout."""
     from rich.console import Console
     from rich.table import Table
@@ -244,7 +244,7 @@ def show(found: Sequence[Check], page: Path | None, took: Mapping[str, float]) -
     table.add_column("must be", justify="right")
     table.add_column("is", justify="right")
     table.add_column("", style="dim", overflow="fold")
-    for check in found:
+    for check in checks:
         mark = "[green]ok[/]" if check.passed else "[bold red]NOT SO[/]"
         table.add_row(mark, _plain(check.what), check.wanted, check.found, _plain(check.remark))
     console = Console(highlight=False)
@@ -253,13 +253,13 @@ def show(found: Sequence[Check], page: Path | None, took: Mapping[str, float]) -
     console.print(table)
     console.print()
     console.print(", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items()))
-    failed = sum(not check.passed for check in found)
+    failed = sum(not check.passed for check in checks)
     if page is not None:
         console.print(f"report: {_plain(str(page))}", soft_wrap=True)
     if failed:
-        console.print(f"[bold red]{failed} of {len(found)} checks failed[/]")
+        console.print(f"[bold red]{failed} of {len(checks)} checks failed[/]")
     else:
-        console.print(f"[green]all {len(found)} checks passed[/]")
+        console.print(f"[green]all {len(checks)} checks passed[/]")
 
 
 def _plain(text: str) -> str:

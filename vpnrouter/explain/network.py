@@ -82,24 +82,24 @@ class Network:
 
     def reach(
         self,
-        place: ConfiguredRemote,
+        configured: ConfiguredRemote,
         host: str,
         *,
         tls: bool,
         client_cert: ClientCertRemoteAuthentication | None,
     ) -> Link:
-        """Return the acceptor's end of a connection to the remote at `place`, dialled at `host`.
+        """Return the acceptor's end of a connection to the remote at `configured`, dialled at `host`.
 
         Raises OperationError that says in one line why the remote cannot be reached.
         """
-        peer, unknown = self._routers.resolve(place)
+        peer, unknown = self._routers.resolve(configured)
         if peer is None:
             raise OperationError(unknown)
         node = self._nodes[peer.config.router.name]
         listeners = link_listeners(peer.config)
         if not listeners:
             raise OperationError(f"router {node.name} has no link listener")
-        listener = listener_at(peer.config, place.remote.address) or next(
+        listener = listener_at(peer.config, configured.remote.address) or next(
             # Behind a translated address the files do not tell which it is.
             (one for one in listeners if (one.protocol == "links") == tls),
             listeners[0],

@@ -109,34 +109,34 @@ class Access:
         seen = None if user.msg_vpns is None else frozenset(user.msg_vpns)
         return Caller(name, user.role, seen)
 
-    async def _is_right(self, name: str, given: bytes) -> bool:
+    async def _is_right(self, name: str, password: bytes) -> bool:
         user = self._users.get(name)
         # An unknown name takes as long as a wrong password, so that names cannot be found out.
         stored = self._decoy if user is None else user.password
         if stored is None:
             return False
-        digest = hmac.new(self._secret, name.encode() + b"\0" + given, hashlib.sha256).digest()
+        digest = hmac.new(self._secret, name.encode() + b"\0" + password, hashlib.sha256).digest()
         known = self._verified.get(name)
         if known is not None and hmac.compare_digest(known, digest):
             return True
-        good = await self._verify(stored, given) and user is not None
+        good = await self._verify(stored, password) and user is not None
         if not good and not stored.is_hash and self._decoy is not None:
             # Nor by the time that a password takes that is not hashed.
-            await self._verify(self._decoy, given)
+            await self._verify(self._decoy, password)
         # The password may have changed meanwhile.
         good = good and name in self._users and self._users[name].password == stored
         if good:
             self._verified[name] = digest
         return good
 
-    async def _verify(self, stored: Password, given: bytes) -> bool:
+    async def _verify(self, stored: Password, password: bytes) -> bool:
         if not stored.is_hash:
-            return stored.verify(given)
+            return stored.verify(password)
         if self._waiting >= limits.MANAGEMENT_LOGINS_WAITING:
             raise busy("Too many logins at once; try again")
         self._waiting += 1
         try:
-            return await trio.to_thread.run_sync(stored.verify, given, limiter=self._threads)
+            return await trio.to_thread.run_sync(stored.verify, password, limiter=self._threads)
         finally:
             self._waiting -= 1
 

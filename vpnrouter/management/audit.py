@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 class Audit:
     """Raises events in the log of a router. Texts have no secret in them.
 
-    `who` is the user's name, "" for whoever asked from this machine where no users are configured.
+    `name` is the user's name, "" for a request from this machine where no users are configured.
     """
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self._denials = RateLimit(limits.EVENT_DENIALS)
 
-    def acted(self, who: str, what: str, msg_vpn: str = "") -> None:
+    def acted(self, name: str, what: str, msg_vpn: str = "") -> None:
         """Raise an event for an action on clients, queues, bridges or the spool.
 
-        `msg_vpn` is the message VPN that it was about, "" for several or none: who sees only one reads that.
+        `msg_vpn` is the message VPN that it was about, "" for several or none: name sees only one reads that.
         """
-        user = f"user {who}" if who else "somebody on this machine"
-        self._log.raise_event(table.ACTION, msg_vpn, who, f"{user}: {what}")
+        user = f"user {name}" if name else "somebody on this machine"
+        self._log.raise_event(table.ACTION, msg_vpn, name, f"{user}: {what}")
 
     def denied(self, peer: str, why: str) -> None:
         """Raise an event for a failed login from address `peer`, as often as the limit of such events allows.

@@ -103,23 +103,23 @@ class Collection:
         return not_found(f"{self.tag} {key} in msgVpn {msg_vpn}")
 
 
-def name_in_path(each: Collection) -> Callable[..., Awaitable[str]]:
+def name_in_path(collection: Collection) -> Callable[..., Awaitable[str]]:
     """Return a dependency for the name of the object in the path; it raises RequestError where there is none."""
 
     async def name(
         context: ContextDep,
         msg_vpn: MsgVpnDep,
-        key: Annotated[str, Path(alias=each.key, description=each.key_description)],
+        key: Annotated[str, Path(alias=collection.key, description=collection.key_description)],
     ) -> str:
-        found = each.parse(key)
-        if found is None or each.open(context, msg_vpn).status(found) is None:
-            raise each.missing(msg_vpn, unquote(key))
+        found = collection.parse(key)
+        if found is None or collection.open(context, msg_vpn).status(found) is None:
+            raise collection.missing(msg_vpn, unquote(key))
         return found
 
     return name
 
 
-def serve(routes: APIRouter, each: Collection, named: Callable[..., Awaitable[str]]) -> None:
+def serve(routes: APIRouter, collection: Collection, named: Callable[..., Awaitable[str]]) -> None:
     """Add the paths that list a collection in a message VPN and get one of its objects.
 
     `named` is its `name_in_path`.
@@ -128,13 +128,13 @@ def serve(routes: APIRouter, each: Collection, named: Callable[..., Awaitable[st
     async def many(
         request: Request, context: ContextDep, msg_vpn: MsgVpnDep, query: ListQueryDep
     ) -> Response:
-        found, root = each.open(context, msg_vpn), root_of(request)
+        found, root = collection.open(context, msg_vpn), root_of(request)
         return await query.reply(
             request,
             [(msg_vpn, name) for name in found.names()],
             lambda key: _row(found, key),
-            lambda key: each.links_of(root, key),
-            each.kind,
+            lambda key: collection.links_of(root, key),
+            collection.kind,
         )
 
     async def one(
@@ -145,20 +145,24 @@ def serve(routes: APIRouter, each: Collection, named: Callable[..., Awaitable[st
         query: ObjectQueryDep,
     ) -> Response:
         key = (msg_vpn, name)
-        row = _row(each.open(context, msg_vpn), key)
+        row = _row(collection.open(context, msg_vpn), key)
         if row is None:
-            raise each.missing(msg_vpn, name)
-        return query.reply(request, row, each.links_of(root_of(request), key), each.kind)
+            raise collection.missing(msg_vpn, name)
+        return query.reply(
+            request, row, collection.links_of(root_of(request), key), collection.kind
+        )
 
-    path = f"{MONITOR}{OF_MSG_VPN}/{each.path}"
-    _get(routes, path, many, each, f"List {each.many}", each.description, many=True)
-    summary, description = f"Get {each.article} {each.one}", f"One {each.one}."
-    _get(routes, f"{path}/{{{each.key}}}", one, each, summary, description, many=False)
+    path = f"{MONITOR}{OF_MSG_VPN}/{collection.path}"
+    _get(
+        routes, path, many, collection, f"List {collection.many}", collection.description, many=True
+    )
+    summary, description = f"Get {collection.article} {collection.one}", f"One {collection.one}."
+    _get(routes, f"{path}/{{{collection.key}}}", one, collection, summary, description, many=False)
 
 
 def serve_all(
     routes: APIRouter,
-    each: Collection,
+    collection: Collection,
     description: str,
     row: "Callable[[DataclassInstance], Row]" = row_of,
 ) -> None:
@@ -168,7 +172,7 @@ def serve_all(
         request: Request, context: ContextDep, caller: CallerDep, query: ListQueryDep
     ) -> Response:
         found = {
-            msg_vpn: each.open(context, msg_vpn)
+            msg_vpn: collection.open(context, msg_vpn)
             # In order already: sorting a list that is sorted takes no time.
             for msg_vpn in sorted(context.router.vpns)
             if caller.sees(msg_vpn)
@@ -181,24 +185,24 @@ def serve_all(
         root = root_of(request)
         keys = [(msg_vpn, name) for msg_vpn, here in found.items() for name in here.names()]
         return await query.reply(
-            request, keys, row_at, lambda key: each.links_of(root, key), each.kind
+            request, keys, row_at, lambda key: collection.links_of(root, key), collection.kind
         )
 
     routes.add_api_route(
-        f"{OURS}/{each.path}",
+        f"{OURS}/{collection.path}",
         all_of,
-        name=f"all_{each.many}",
-        summary=f"List the {each.many} of all message VPNs",
+        name=f"all_{collection.many}",
+        summary=f"List the {collection.many} of all message VPNs",
         description=description,
         tags=["vpnrouter"],
-        responses=answers(each.kind, many=True),
+        responses=answers(collection.kind, many=True),
         response_model=None,
     )
 
 
 def serve_clear_stats(
     routes: APIRouter,
-    each: Collection,
+    collection: Collection,
     named: Callable[..., Awaitable[str]],
     clear: Callable[[ApiContext, str, str], bool],
     description: str,
@@ -214,17 +218,17 @@ def serve_clear_stats(
     ) -> Response:
         await body_of(request, {})
         if not clear(context, msg_vpn, name):
-            raise each.missing(msg_vpn, name)
-        audit_action(request, caller, f"cleared the counts of {each.one} {name}", msg_vpn)
+            raise collection.missing(msg_vpn, name)
+        audit_action(request, caller, f"cleared the counts of {collection.one} {name}", msg_vpn)
         return object_reply(request, {}, {})
 
     routes.add_api_route(
-        f"{ACTION}{OF_MSG_VPN}/{each.path}/{{{each.key}}}/clearStats",
+        f"{ACTION}{OF_MSG_VPN}/{collection.path}/{{{collection.key}}}/clearStats",
         clear_stats,
         methods=["PUT"],
-        summary=f"Clear the counts of {each.article} {each.one}",
+        summary=f"Clear the counts of {collection.article} {collection.one}",
         description=description,
-        tags=[each.tag],
+        tags=[collection.tag],
         response_model=None,
     )
 
@@ -248,7 +252,7 @@ class Children:
 
 
 def serve_children(
-    routes: APIRouter, parent: Collection, named: Callable[..., Awaitable[str]], each: Children
+    routes: APIRouter, parent: Collection, named: Callable[..., Awaitable[str]], children: Children
 ) -> None:
     """Add the path that lists what one object of a collection holds."""
 
@@ -259,24 +263,24 @@ def serve_children(
         name: Annotated[str, Depends(named)],
         query: ListQueryDep,
     ) -> Response:
-        held = {each.key(child): child for child in each.found(context, msg_vpn, name)}
-        uri = f"{parent.links_of(root_of(request), (msg_vpn, name))['uri']}/{each.path}"
+        held = {children.key(child): child for child in children.found(context, msg_vpn, name)}
+        uri = f"{parent.links_of(root_of(request), (msg_vpn, name))['uri']}/{children.path}"
         return await query.reply(
             request,
             list(held),
             lambda key: row_of(held[key]),
-            lambda key: {"uri": f"{uri}/{each.segment(key)}"},
-            each.kind,
+            lambda key: {"uri": f"{uri}/{children.segment(key)}"},
+            children.kind,
         )
 
     routes.add_api_route(
-        f"{MONITOR}{OF_MSG_VPN}/{parent.path}/{{{parent.key}}}/{each.path}",
+        f"{MONITOR}{OF_MSG_VPN}/{parent.path}/{{{parent.key}}}/{children.path}",
         many,
-        name=each.name,
-        summary=f"List {each.many}",
-        description=each.description,
+        name=children.name,
+        summary=f"List {children.many}",
+        description=children.description,
         tags=[parent.tag],
-        responses=answers(each.kind, many=True),
+        responses=answers(children.kind, many=True),
         response_model=None,
     )
 
@@ -285,7 +289,7 @@ def serve_child(
     routes: APIRouter,
     parent: Collection,
     named: Callable[..., Awaitable[str]],
-    each: Children,
+    children: Children,
     *,
     name: str,
     one: str,
@@ -308,21 +312,21 @@ def serve_child(
         query: ObjectQueryDep,
     ) -> Response:
         wanted = parse(sent)
-        for child in each.found(context, msg_vpn, of):
-            if each.key(child) == wanted:
+        for child in children.found(context, msg_vpn, of):
+            if children.key(child) == wanted:
                 uri = parent.links_of(root_of(request), (msg_vpn, of))["uri"]
-                links = {"uri": f"{uri}/{each.path}/{each.segment(wanted)}"}
-                return query.reply(request, row_of(child), links, each.kind)
+                links = {"uri": f"{uri}/{children.path}/{children.segment(wanted)}"}
+                return query.reply(request, row_of(child), links, children.kind)
         raise not_found(missing(unquote(sent), of))
 
     routes.add_api_route(
-        f"{MONITOR}{OF_MSG_VPN}/{parent.path}/{{{parent.key}}}/{each.path}/{{{param}}}",
+        f"{MONITOR}{OF_MSG_VPN}/{parent.path}/{{{parent.key}}}/{children.path}/{{{param}}}",
         get,
         name=name,
         summary=f"Get a {one}",
         description=f"One {one}.",
         tags=[parent.tag],
-        responses=answers(each.kind, many=False),
+        responses=answers(children.kind, many=False),
         response_model=None,
     )
 
@@ -336,7 +340,7 @@ def _get(
     routes: APIRouter,
     path: str,
     handler: Callable[..., Awaitable[Response]],
-    each: Collection,
+    collection: Collection,
     summary: str,
     description: str,
     *,
@@ -345,10 +349,10 @@ def _get(
     routes.add_api_route(
         path,
         handler,
-        name=(each.many if many else each.one).lower().replace(" ", "_"),
+        name=(collection.many if many else collection.one).lower().replace(" ", "_"),
         summary=summary,
         description=description,
-        tags=[each.tag],
-        responses=answers(each.kind, many=many),
+        tags=[collection.tag],
+        responses=answers(collection.kind, many=many),
         response_model=None,
     )

@@ -79,18 +79,18 @@ def answers(kind: type["DataclassInstance"], *, many: bool) -> dict[int | str, d
     return told | {code: {"description": text} for code, text in ERRORS.items()}
 
 
-async def body_of(request: Request, known: Mapping[str, type]) -> dict[str, Any]:
-    """Return the object in the body, {} for an empty one; each value is of the type that `known` names.
+async def body_of(request: Request, types: Mapping[str, type]) -> dict[str, Any]:
+    """Return the object in the body, {} for an empty one; each value is of the type that `types` names.
 
     Raises RequestError for anything else.
     """
     body = await json_object_of(request)
     for name, value in body.items():
-        if name not in known:
+        if name not in types:
             raise invalid(f"there is no attribute {name}")
         # True is an int for Python and no number for anybody else.
-        if not isinstance(value, known[name]) or isinstance(value, bool) is not (
-            known[name] is bool
+        if not isinstance(value, types[name]) or isinstance(value, bool) is not (
+            types[name] is bool
         ):
             raise invalid(f"{name}: {value!r} is of the wrong kind")
     return body

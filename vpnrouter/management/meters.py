@@ -54,11 +54,11 @@ class _Meter:
         self.last: VpnTotals | None = None
         self._most = [0, 0, 0, 0]
 
-    def sample(self, now_ns: int, found: VpnTotals) -> None:
+    def sample(self, now_ns: int, totals: VpnTotals) -> None:
         """Record a sum."""
-        self.last = found
+        self.last = totals
         # What went down with a connection had been counted as sent: that is no rate.
-        self._most = [max(pair) for pair in zip(self._most, found[:4], strict=True)]
+        self._most = [max(pair) for pair in zip(self._most, totals[:4], strict=True)]
         rx_msgs, rx_bytes, tx_msgs, tx_bytes = self._most
         self.rates.sample(now_ns, rx_msgs, rx_bytes, tx_msgs, tx_bytes)
 

@@ -186,7 +186,7 @@ class Order(NamedTuple):
     descending: bool
 
 
-def parse_sort(text: str, known: Collection[str]) -> tuple[Order, ...]:
+def parse_sort(text: str, attributes: Collection[str]) -> tuple[Order, ...]:
     """Return the attributes of a `sort`. Raises RequestError for an unknown attribute, or one that is there twice."""
     if not text:
         return ()
@@ -196,7 +196,7 @@ def parse_sort(text: str, known: Collection[str]) -> tuple[Order, ...]:
     found = [Order(part.removeprefix("-"), part.startswith("-")) for part in parts]
     names = [each.name for each in found]
     for name in names:
-        if name not in known:
+        if name not in attributes:
             raise invalid(f"sort: there is no attribute {name}")
     if len(set(names)) < len(names):
         raise invalid("sort: an attribute is there twice")
@@ -229,7 +229,7 @@ class Condition(NamedTuple):
     value: str
 
 
-def parse_where(text: str, known: Collection[str]) -> tuple[Condition, ...]:
+def parse_where(text: str, attributes: Collection[str]) -> tuple[Condition, ...]:
     """Return the conditions of a `where`; raises RequestError for what is none or names no known attribute."""
     if not text:
         return ()
@@ -242,7 +242,7 @@ def parse_where(text: str, known: Collection[str]) -> tuple[Condition, ...]:
         if matched is None:
             raise invalid(f"where: {part!r} is no condition such as enabled==true")
         condition = Condition(*matched.group("name", "operator", "value"))
-        if condition.name not in known:
+        if condition.name not in attributes:
             raise invalid(f"where: there is no attribute {condition.name}")
         conditions.append(condition)
     return tuple(conditions)
@@ -437,7 +437,7 @@ def _decoded(cursor: str) -> object:
     return found
 
 
-def parse_select(text: str, known: Collection[str]) -> frozenset[str] | None:
+def parse_select(text: str, attributes: Collection[str]) -> frozenset[str] | None:
     """Return the names selected, None for all; raises RequestError for a pattern that fits no attribute."""
     if not text:
         return None
@@ -448,12 +448,12 @@ def parse_select(text: str, known: Collection[str]) -> frozenset[str] | None:
     dropped: set[str] = set()
     for written in patterns:
         pattern = written.removeprefix("-")
-        found = {name for name in known if matches(pattern, name)}
+        found = {name for name in attributes if matches(pattern, name)}
         if not found:
             raise invalid(f"select: there is no attribute {pattern}")
         (dropped if written.startswith("-") else chosen).update(found)
     if all(written.startswith("-") for written in patterns):
-        chosen = set(known)
+        chosen = set(attributes)
     return frozenset(chosen - dropped)
 
 
@@ -583,10 +583,10 @@ def _cut(row: Row, selected: frozenset[str] | None) -> Row:
     return {name: value for name, value in row.items() if name in selected}
 
 
-def _only(request: Request, known: frozenset[str]) -> None:
-    """Raise RequestError for a query parameter that is not `known`, such as a misspelt one."""
+def _only(request: Request, allowed: frozenset[str]) -> None:
+    """Raise RequestError for a query parameter that is not `allowed`, such as a misspelt one."""
     for name in request.query_params:
-        if name not in known:
+        if name not in allowed:
             raise invalid(f"there is no query parameter {name}")
 
 

@@ -134,22 +134,22 @@ async def return_to(request: Request, caller: AdministratorDep, editor: EditorDe
     return await _reply(request, _edited(edited))
 
 
-def _problem(one: Problem) -> Row:
-    place = one.position
+def _problem(problem: Problem) -> Row:
+    place = problem.position
     return {
-        "severity": one.severity,
+        "severity": problem.severity,
         "file": place.file,
         "line": place.line,
         "column": place.column,
-        "message": one.message,
+        "message": problem.message,
     }
 
 
-def _change(one: Change) -> Row:
+def _change(change: Change) -> Row:
     return {
-        "path": [str(step) for step in one.path],
-        "text": describe(one),
-        "effect": one.kind.name.lower().replace("_", "-"),
+        "path": [str(step) for step in change.path],
+        "text": describe(change),
+        "effect": change.kind.name.lower().replace("_", "-"),
     }
 
 
@@ -176,8 +176,8 @@ _reading: Final[set[object]] = set()
 """Who is being read just now, in all applications of this process."""
 
 
-async def _body(request: Request, known: dict[str, type]) -> dict[str, Any]:
-    """Return the object in the body; the first of `known` must be in it. Raises RequestError.
+async def _body(request: Request, types: dict[str, type]) -> dict[str, Any]:
+    """Return the object in the body; the first of `types` must be in it. Raises RequestError.
 
     It has to be declared as JSON: see `management.config.editing.body_of`.
     """
@@ -194,11 +194,11 @@ async def _body(request: Request, known: dict[str, type]) -> dict[str, Any]:
     finally:
         _reading.remove(mine)
     for name, value in body.items():
-        if name not in known:
+        if name not in types:
             raise invalid(f"there is no attribute {name}")
-        if not isinstance(value, known[name]):
+        if not isinstance(value, types[name]):
             raise invalid(f"{name}: of the wrong kind")
-    needed = next(iter(known))
+    needed = next(iter(types))
     if needed not in body:
         raise invalid(f"{needed} is missing")
     return body
@@ -216,7 +216,7 @@ async def _bytes(request: Request) -> bytes:
     return b"".join(taken)
 
 
-def _parsed(written: bytes) -> dict[str, Any]:
+def _parsed(encoded: bytes) -> dict[str, Any]:
     """Parse JSON more strictly than `json.loads`, which would also hold the interpreter until it is through."""
     decoder = json.JSONDecoder(
         object_pairs_hook=_once, parse_int=_integer, parse_constant=_no_constant
@@ -224,10 +224,10 @@ def _parsed(written: bytes) -> dict[str, Any]:
     _Bounds(decoder)
     decoder.scan_once = json.scanner.py_make_scanner(decoder)  # type: ignore[attr-defined]
     try:
-        body = decoder.decode(written.decode())
+        body = decoder.decode(encoded.decode())
     except ValueError as error:
-        said = str(error) if type(error) is ValueError else "it is no JSON"
-        raise invalid(f"the body: {said}") from None
+        reason = str(error) if type(error) is ValueError else "it is no JSON"
+        raise invalid(f"the body: {reason}") from None
     if not isinstance(body, dict):
         raise invalid("the body is no JSON object")
     return body

@@ -57,18 +57,18 @@ class RouterPlan:
 _ROUTER: Final = "router"
 
 
-def compare(asked: PlannedRouter, api: ManagementClient, *, prune: bool) -> RouterPlan:
-    """Return what `asked` would change at the router that `api` leads to; nothing changes.
+def compare(planned: PlannedRouter, api: ManagementClient, *, prune: bool) -> RouterPlan:
+    """Return what `planned` would change at the router that `api` leads to; nothing changes.
 
     Raises OperationError where it does not answer, refuses, or is another router.
     """
     answer = api.config()
-    if answer["routerName"] != asked.name:
+    if answer["routerName"] != planned.name:
         raise OperationError(
-            f"what answers for router {asked.name} at {asked.entry.url} is router {answer['routerName']}"
+            f"what answers for router {planned.name} at {planned.entry.url} is router {answer['routerName']}"
         )
     current: Plain = answer["document"]
-    full = wanted(current, _with_name(asked.document, current), prune=prune)
+    full = wanted(current, _with_name(planned.document, current), prune=prune)
     kept: list[str] = []
     restart: list[str] = []
     found = api.examine(full)
@@ -78,7 +78,7 @@ def compare(asked: PlannedRouter, api: ManagementClient, *, prune: bool) -> Rout
             kept.append(str(change["path"][0]))
     goal = full
     if kept:
-        goal = wanted(current, _with_name(asked.document, current), prune=prune, kept=kept)
+        goal = wanted(current, _with_name(planned.document, current), prune=prune, kept=kept)
         found = api.examine(goal)
     problems = _errors(found)
     standing = RouterState(api.msg_vpns(), api.bridges(), api.queues())
@@ -89,15 +89,15 @@ def compare(asked: PlannedRouter, api: ManagementClient, *, prune: bool) -> Rout
             for text in _errors(api.examine(step.document))
         ]
     return RouterPlan(
-        name=asked.name,
+        name=planned.name,
         digest=str(answer["digest"]),
         changes=tuple(found["changes"]),
         restart=tuple(restart),
         risks=tuple(risks_of(found["changes"], standing)),
         problems=tuple(problems),
-        unnamed=() if prune else tuple(unnamed(current, asked.document)),
+        unnamed=() if prune else tuple(unnamed(current, planned.document)),
         steps=tuple(way),
-        bridges=tuple(_to_be_up(asked, standing)),
+        bridges=tuple(_to_be_up(planned, standing)),
     )
 
 
@@ -109,23 +109,23 @@ def _errors(examined: Row) -> list[str]:
     ]
 
 
-def _with_name(asked: Plain, current: Plain) -> Plain:
+def _with_name(planned: Plain, current: Plain) -> Plain:
     """Return the document without `router` where that has nothing but the name."""
-    written = asked.get(_ROUTER)
+    written = planned.get(_ROUTER)
     if written is None:
-        return asked
-    return {**asked, _ROUTER: {**(current.get(_ROUTER) or {}), **written}}
+        return planned
+    return {**planned, _ROUTER: {**(current.get(_ROUTER) or {}), **written}}
 
 
-def _to_be_up(asked: PlannedRouter, standing: RouterState) -> list[tuple[str, str]]:
+def _to_be_up(planned: PlannedRouter, current: RouterState) -> list[tuple[str, str]]:
     """Return the enabled bridges that are up now or do not exist yet: one that is down already proves nothing."""
-    there = {(row["msgVpnName"], row["bridgeName"]) for row in standing.bridges}
+    there = {(row["msgVpnName"], row["bridgeName"]) for row in current.bridges}
     found = []
-    for vpn_name, vpn in asked.loaded.config.msg_vpns.items():
+    for vpn_name, vpn in planned.loaded.config.msg_vpns.items():
         for name, bridge in vpn.bridges.items():
             if not (vpn.enabled and bridge.enabled and bridge.remote_msg_vpns):
                 continue
-            if (vpn_name, name) not in there or standing.is_up(vpn_name, name):
+            if (vpn_name, name) not in there or current.is_up(vpn_name, name):
                 found.append((vpn_name, name))
     return found
 

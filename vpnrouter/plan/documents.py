@@ -36,15 +36,15 @@ class Step(NamedTuple):
     document: Plain
 
 
-def wanted(current: Plain, asked: Plain, *, prune: bool, kept: Iterable[str] = ()) -> Plain:
-    """Return the configuration that a router is to have: `asked` over `current`, whole blocks at the top.
+def wanted(current: Plain, planned: Plain, *, prune: bool, kept: Iterable[str] = ()) -> Plain:
+    """Return the configuration that a router is to have: `planned` over `current`, whole blocks at the top.
 
-    Blocks that `asked` does not have, and those in `kept`, stay as they are. So do message VPNs that it does
+    Blocks that `planned` does not have, and those in `kept`, stay as they are. So do message VPNs that it does
     not name, unless `prune`.
     """
     stay = set(kept)
     document = deepcopy(current)
-    for key, value in asked.items():
+    for key, value in planned.items():
         if key in stay:
             continue
         if key == MSG_VPNS and not prune:
@@ -54,9 +54,9 @@ def wanted(current: Plain, asked: Plain, *, prune: bool, kept: Iterable[str] = (
     return document
 
 
-def unnamed(current: Plain, asked: Plain) -> list[str]:
+def unnamed(current: Plain, planned: Plain) -> list[str]:
     """Return the message VPNs of a router that a mesh file leaves out."""
-    named = asked.get(MSG_VPNS) or {}
+    named = planned.get(MSG_VPNS) or {}
     return [name for name in current.get(MSG_VPNS) or {} if name not in named]
 
 

@@ -49,13 +49,13 @@ class PlanExecution:
     def __init__(
         self,
         apis: Mapping[str, ManagementClient],
-        told: Callable[[str], None],
+        report: Callable[[str], None],
         clock: Callable[[], float],
         sleep: Callable[[float], None],
         settle_s: float,
     ) -> None:
         self._apis = apis
-        self._told = told
+        self._told = report
         self._clock = clock
         self._sleep = sleep
         self._settle_s = settle_s

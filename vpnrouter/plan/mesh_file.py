@@ -157,11 +157,11 @@ def _planned(
     return PlannedRouter(name, entry, ca_file, asked, loaded)
 
 
-def _is_elsewhere(found: Problem, routers: list[PlannedRouter]) -> bool:
+def _is_elsewhere(problem: Problem, routers: list[PlannedRouter]) -> bool:
     """Return whether a warning or note is about a block that the file leaves to the router."""
-    block = found.message.partition(":")[0].partition(".")[0]
-    return found.severity != "error" and any(
-        found.position == asked.loaded.positions.value_at(()) and block not in asked.document
+    block = problem.message.partition(":")[0].partition(".")[0]
+    return problem.severity != "error" and any(
+        problem.position == asked.loaded.positions.value_at(()) and block not in asked.document
         for asked in routers
     )
 

@@ -65,65 +65,65 @@ _MEMBER: Final = 4
 """Lengths of the paths `msg_vpns.NAME` and `msg_vpns.NAME.queues.NAME`."""
 
 
-def risks_of(changes: Iterable[Row], standing: RouterState) -> list[Risk]:
+def risks_of(changes: Iterable[Row], current: RouterState) -> list[Risk]:
     """Return the risks of `changes` (rows `path`, a list, `text` and `effect` of the examine call), each once."""
-    found = [risk for change in changes for risk in _risks(change, standing)]
+    found = [risk for change in changes for risk in _risks(change, current)]
     return list(dict.fromkeys(found))
 
 
-def _risks(change: Row, standing: RouterState) -> list[Risk]:
+def _risks(change: Row, current: RouterState) -> list[Risk]:
     path, effect = [str(step) for step in change["path"]], change["effect"]
     if effect == effect_name(Effect.REMOVED):
-        return _removed(path, standing)
+        return _removed(path, current)
     if effect == effect_name(Effect.DISCONNECT):
-        return [Risk("disconnects", _shut_out(path, standing))]
+        return [Risk("disconnects", _shut_out(path, current))]
     if effect in {effect_name(Effect.RECONNECT), effect_name(Effect.RECONNECT_IF_USED)}:
-        return _flaps(path, effect, standing)
+        return _flaps(path, effect, current)
     if effect == effect_name(Effect.REBIND):
         return [Risk("flaps", f"listener {path[1]} is bound anew")]
     return []
 
 
-def _removed(path: list[str], standing: RouterState) -> list[Risk]:
+def _removed(path: list[str], current: RouterState) -> list[Risk]:
     found = []
     if path[0] == "listeners":
         return [Risk("flaps", f"listener {path[1]} takes no more connections")]
     if len(path) == _VPN:
-        clients = standing.connections(path[1])
+        clients = current.connections(path[1])
         if clients:
             found.append(
                 Risk("disconnects", f"{_many(clients, 'client')} of message VPN {path[1]}")
             )
-        spooled = standing.spooled(path[1])
+        spooled = current.spooled(path[1])
         if spooled:
             found.append(
                 Risk("loses", f"{_many(spooled, 'message')} in the queues of message VPN {path[1]}")
             )
     elif len(path) == _MEMBER:
         _, vpn, kind, name = path
-        spooled = standing.spooled(vpn, name) if kind in {"queues", "topic_endpoints"} else 0
+        spooled = current.spooled(vpn, name) if kind in {"queues", "topic_endpoints"} else 0
         if spooled:
             found.append(Risk("loses", f"{_many(spooled, 'message')} in {vpn}/{name}"))
         if kind == "client_usernames":
             found.append(Risk("disconnects", f"whoever is logged in to {vpn} as {name}"))
-        if kind == "bridges" and standing.is_up(vpn, name):
+        if kind == "bridges" and current.is_up(vpn, name):
             found.append(Risk("flaps", f"bridge {vpn}/{name} is up and goes"))
     elif len(path) > _MEMBER and path[2] == "bridges" and path[_MEMBER] == "remote_msg_vpns":
-        return _flaps(path, effect_name(Effect.RECONNECT_IF_USED), standing)
+        return _flaps(path, effect_name(Effect.RECONNECT_IF_USED), current)
     return found
 
 
-def _shut_out(path: list[str], standing: RouterState) -> str:
+def _shut_out(path: list[str], current: RouterState) -> str:
     vpn = path[1]
     if len(path) >= _MEMBER:
         return f"whoever is logged in to {vpn} as {path[3]}"
-    return f"{_many(standing.connections(vpn), 'client')} of message VPN {vpn}"
+    return f"{_many(current.connections(vpn), 'client')} of message VPN {vpn}"
 
 
-def _flaps(path: list[str], effect: str, standing: RouterState) -> list[Risk]:
+def _flaps(path: list[str], effect: str, current: RouterState) -> list[Risk]:
     vpn = path[1]
     if len(path) >= _MEMBER and path[2] == "bridges":
-        if not standing.is_up(vpn, path[3]):
+        if not current.is_up(vpn, path[3]):
             return []
         how = " if it uses this remote" if effect == effect_name(Effect.RECONNECT_IF_USED) else ""
         return [Risk("flaps", f"bridge {vpn}/{path[3]} reconnects{how}")]

@@ -76,8 +76,8 @@ def _bridges(plan: Plan) -> list[Bridge]:
     return [*found, *drift.bridges]
 
 
-def _wanted(everything: str, one: Receiver) -> str:
-    return everything if one.item is None else f"{everything[:-1]}i{one.item:02d}"
+def _wanted(everything: str, receiver: Receiver) -> str:
+    return everything if receiver.item is None else f"{everything[:-1]}i{receiver.item:02d}"
 
 
 def _router(number: int, name: str, sample: float) -> dict[str, Any]:

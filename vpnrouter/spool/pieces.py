@@ -102,36 +102,36 @@ class Pieces:
             made.deletes.append(LOOSE)
         return made
 
-    def done(self, made: CutBatch) -> None:
+    def done(self, cut: CutBatch) -> None:
         """Record that the batch is written."""
         self._loose.clear()
-        self.places.update(made.places)
-        for key in made.gone:
+        self.places.update(cut.places)
+        for key in cut.gone:
             self.places.pop(key, None)
 
-    def _ahead(self, made: CutBatch, key: bytes, value: bytes) -> None:
+    def _ahead(self, cut: CutBatch, key: bytes, value: bytes) -> None:
         most = limits.SPOOL_PIECE_BYTES
         serial = self._next
         self._next += 1
         place = CutValue(serial, -(-len(value) // most), len(value))
         for number in range(place.pieces):
             piece = value[number * most : (number + 1) * most]
-            if not made.ahead or sum(len(each) for _, each in made.ahead[-1]) + len(piece) > most:
-                made.ahead.append([])
-            made.ahead[-1].append((_PIECE.pack(PIECE, serial, number), piece))
+            if not cut.ahead or sum(len(each) for _, each in cut.ahead[-1]) + len(piece) > most:
+                cut.ahead.append([])
+            cut.ahead[-1].append((_PIECE.pack(PIECE, serial, number), piece))
         before = self.places.get(key)
         if before is not None:
-            made.deletes.extend(_keys(before.serial, before.pieces))
-        made.puts.append((key, b""))
-        made.puts.append((PLACE + key, _PLACE.pack(*place)))
-        made.places[key] = place
+            cut.deletes.extend(_keys(before.serial, before.pieces))
+        cut.puts.append((key, b""))
+        cut.puts.append((PLACE + key, _PLACE.pack(*place)))
+        cut.places[key] = place
 
-    def _replace(self, made: CutBatch, key: bytes) -> None:
+    def _replace(self, cut: CutBatch, key: bytes) -> None:
         before = self.places.get(key)
         if before is not None:
-            made.deletes.extend(_keys(before.serial, before.pieces))
-            made.deletes.append(PLACE + key)
-            made.gone.append(key)
+            cut.deletes.extend(_keys(before.serial, before.pieces))
+            cut.deletes.append(PLACE + key)
+            cut.gone.append(key)
 
 
 def _keys(serial: int, count: int) -> list[bytes]:

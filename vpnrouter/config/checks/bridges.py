@@ -35,20 +35,22 @@ _ATTRACTING: Final = ("remote_subscriptions", "remote_msg_vpns")
 _OTHER_DELIVERY: Final = "the other deliver_always_enabled"
 
 
-def check_attraction(found: ProblemList, path: Path, bridge: Bridge, rules: FilterRules) -> None:
+def check_attraction(problems: ProblemList, path: Path, bridge: Bridge, rules: FilterRules) -> None:
     """Check the subscriptions and topic mappings of the bridge at `path`."""
-    _check_subscriptions(found, (*path, "remote_subscriptions"), bridge, rules)
+    _check_subscriptions(problems, (*path, "remote_subscriptions"), bridge, rules)
     if bridge.topic_mapping:
-        _check_mapping(found, (*path, "topic_mapping"), bridge)
+        _check_mapping(problems, (*path, "topic_mapping"), bridge)
     attracts = bridge.remote_subscriptions or any(
         remote.queue_binding for remote in bridge.remote_msg_vpns
     )
-    whole = found.is_whole(path) and all(
-        found.is_whole((*path, key)) for key in _ATTRACTING if found.document.has((*path, key))
+    whole = problems.is_whole(path) and all(
+        problems.is_whole((*path, key))
+        for key in _ATTRACTING
+        if problems.document.has((*path, key))
     )
     if attracts or not whole:
         return
-    found.key_warning(
+    problems.key_warning(
         path, "attracts nothing: it has neither remote_subscriptions nor a queue_binding"
     )
 
@@ -58,58 +60,60 @@ def _is_exception(subscription: RemoteSubscription) -> bool:
 
 
 def _check_subscriptions(
-    found: ProblemList, place: Path, bridge: Bridge, rules: FilterRules
+    problems: ProblemList, place: Path, bridge: Bridge, rules: FilterRules
 ) -> None:
     groups: dict[tuple[bool, str | None], list[tuple[Path, str]]] = {(False, None): []}
     for index, each in enumerate(bridge.remote_subscriptions):
         at = (*place, index)
         if _is_exception(each):
-            _check_exception(found, at, each)
+            _check_exception(problems, at, each)
         elif each.selector is not None:
-            _check_selector(found, (*at, "selector"), each.selector)
+            _check_selector(problems, (*at, "selector"), each.selector)
         # What one receiver gets is not covered by what all get, nor the other way round.
         key = (each.deliver_always_enabled, each.selector)
-        groups.setdefault(key, []).append((_topic_path(found, at), each.topic))
+        groups.setdefault(key, []).append((_topic_path(problems, at), each.topic))
     seen: dict[Filter, tuple[Path, bool]] = {}
     for (always, _), texts in sorted(groups.items(), key=lambda group: group[0][0]):
-        parsed = {filter_: at for at, filter_ in check_filters(found, texts, rules)}
+        parsed = {filter_: at for at, filter_ in check_filters(problems, texts, rules)}
         for filter_, at in parsed.items():
             if filter_ not in seen:
                 seen[filter_] = (at, always)
                 continue
-            other = found.document.value_at(seen[filter_][0])
+            other = problems.document.value_at(seen[filter_][0])
             with_ = "another selector" if seen[filter_][1] is always else _OTHER_DELIVERY
-            found.error(at, f"the filter stands at {other} with {with_}")
-    check_exceptions(found, [(at, filter_) for filter_, (at, _) in seen.items()])
-    if found.is_whole(place) and all(_is_exception(each) for each in bridge.remote_subscriptions):
+            problems.error(at, f"the filter stands at {other} with {with_}")
+    check_exceptions(problems, [(at, filter_) for filter_, (at, _) in seen.items()])
+    if problems.is_whole(place) and all(
+        _is_exception(each) for each in bridge.remote_subscriptions
+    ):
         for index in range(len(bridge.remote_subscriptions)):
-            at = _topic_path(found, (*place, index))
-            found.error(at, "an exception needs a filter beside it that attracts")
+            at = _topic_path(problems, (*place, index))
+            problems.error(at, "an exception needs a filter beside it that attracts")
 
 
-def _topic_path(found: ProblemList, path: Path) -> Path:
+def _topic_path(problems: ProblemList, path: Path) -> Path:
     """Return where the filter is in the file: in the short form the item is the filter."""
-    return (*path, "topic") if found.document.has((*path, "topic")) else path
+    return (*path, "topic") if problems.document.has((*path, "topic")) else path
 
 
-def _check_exception(found: ProblemList, place: Path, subscription: RemoteSubscription) -> None:
+def _check_exception(problems: ProblemList, place: Path, subscription: RemoteSubscription) -> None:
     if subscription.deliver_always_enabled:
-        found.error((*place, "deliver_always_enabled"), "an exception (!) has no delivery")
+        problems.error((*place, "deliver_always_enabled"), "an exception (!) has no delivery")
     if subscription.selector is not None:
-        found.error((*place, "selector"), "an exception (!) has no selector")
+        problems.error((*place, "selector"), "an exception (!) has no selector")
 
 
-def _check_selector(found: ProblemList, place: Path, selector: str) -> None:
+def _check_selector(problems: ProblemList, place: Path, selector: str) -> None:
     # Imported late: most configurations hold no selector, and start-up time counts.
     from vpnrouter.selectors import parse_selector
 
     try:
         parse_selector(selector)
     except SelectorError as error:
-        found.error(place, str(error))
+        problems.error(place, str(error))
 
 
-def _check_mapping(found: ProblemList, place: Path, bridge: Bridge) -> None:
+def _check_mapping(problems: ProblemList, place: Path, bridge: Bridge) -> None:
     # Imported late: most configurations hold no mapping, and start-up time counts.
     from vpnrouter.topics.mapping import directed
 
@@ -121,7 +125,7 @@ def _check_mapping(found: ProblemList, place: Path, bridge: Bridge) -> None:
             if configured.direction == "both":
                 rule.inverse()
         except TopicError as error:
-            found.error((*place, index), f"{error}{clause_of(error)}")
+            problems.error((*place, index), f"{error}{clause_of(error)}")
             continue
         rules.append(rule)
     if len(rules) < len(bridge.topic_mapping):
@@ -129,7 +133,7 @@ def _check_mapping(found: ProblemList, place: Path, bridge: Bridge) -> None:
     try:
         directed(rules, [configured.direction for configured in bridge.topic_mapping])
     except TopicError as error:
-        found.error(place, f"{error}{clause_of(error)}")
+        problems.error(place, f"{error}{clause_of(error)}")
 
 
 def _rule(configured: TopicMapping, dialect: int) -> MappingRule:
@@ -145,10 +149,10 @@ def _rule(configured: TopicMapping, dialect: int) -> MappingRule:
 _BASIC: Final = "basic"
 
 
-def check_bridges(found: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
+def check_bridges(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
     """Check all bridges of one message VPN."""
     vpn = config.msg_vpns[msg_vpn]
-    found.readable(
+    problems.readable(
         ("msg_vpns", msg_vpn, "bridging", "tls_server_cert", "ca"), vpn.bridging.tls_server_cert.ca
     )
     sources: dict[tuple[str, str], Path] = {}
@@ -157,71 +161,79 @@ def check_bridges(found: ProblemList, config: RouterConfig, msg_vpn: str) -> Non
         rules = FilterRules(
             bridge.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
         )
-        check_attraction(found, path, bridge, rules)
-        _check_remotes(found, path, bridge)
-        _check_parking(found, path, bridge)
-        _check_authentication(found, path, bridge, server_certificate(config.listeners) is not None)
-        _check_proof(found, path, bridge, vpn.bridging.tls_server_cert, config.router.name)
+        check_attraction(problems, path, bridge, rules)
+        _check_remotes(problems, path, bridge)
+        _check_parking(problems, path, bridge)
+        _check_authentication(
+            problems, path, bridge, server_certificate(config.listeners) is not None
+        )
+        _check_proof(problems, path, bridge, vpn.bridging.tls_server_cert, config.router.name)
         for index, remote in enumerate(bridge.remote_msg_vpns):
             place = (*path, "remote_msg_vpns", index)
             if _is_itself(config, msg_vpn, remote):
-                found.error(place, f"leads back to message VPN {msg_vpn} of this router")
+                problems.error(place, f"leads back to message VPN {msg_vpn} of this router")
         for source in {
             (remote.router or remote.location, remote.name) for remote in bridge.remote_msg_vpns
         }:
             if source in sources:
-                at = found.document.key_at(sources[source])
-                found.key_warning(
+                at = problems.document.key_at(sources[source])
+                problems.key_warning(
                     path, f"the bridge at {at} takes from message VPN {source[1]} there as well"
                 )
             sources[source] = path
 
 
-def _check_remotes(found: ProblemList, path: Path, bridge: Bridge) -> None:
+def _check_remotes(problems: ProblemList, path: Path, bridge: Bridge) -> None:
     place = (*path, "remote_msg_vpns")
     if not bridge.remote_msg_vpns:
-        if found.is_whole(path) and (not found.document.has(place) or found.is_whole(place)):
-            _report_no_remotes(found, path, bridge)
+        if problems.is_whole(path) and (
+            not problems.document.has(place) or problems.is_whole(place)
+        ):
+            _report_no_remotes(problems, path, bridge)
         return
     seen: dict[tuple[str, str], Path] = {}
     for index, remote in enumerate(bridge.remote_msg_vpns):
         key = (remote.name, remote.location)
         if key in seen:
-            at = found.document.value_at(seen[key])
-            found.error((*place, index), f"the same remote message VPN stands at {at}")
+            at = problems.document.value_at(seen[key])
+            problems.error((*place, index), f"the same remote message VPN stands at {at}")
         seen.setdefault(key, (*place, index))
         if remote.password is not None and remote.client_username is None:
-            found.error((*place, index, "password"), "needs client_username beside it")
+            problems.error((*place, index, "password"), "needs client_username beside it")
     if bridge.enabled and not any(remote.enabled for remote in bridge.remote_msg_vpns):
-        found.warning(place, "none is enabled, so the bridge stays down")
+        problems.warning(place, "none is enabled, so the bridge stays down")
 
 
-def _report_no_remotes(found: ProblemList, path: Path, bridge: Bridge) -> None:
+def _report_no_remotes(problems: ProblemList, path: Path, bridge: Bridge) -> None:
     """Warn of a bridge without remotes: it is created before them where both are created one by one, as the field's
     scripts do: it stays down, and says why in the field's words.
     """
     if bridge.enabled:
-        found.key_warning(
+        problems.key_warning(
             path, "No remote message-vpns configured (remote_msg_vpns), so the bridge stays down"
         )
 
 
-def _check_parking(found: ProblemList, path: Path, bridge: Bridge) -> None:
+def _check_parking(problems: ProblemList, path: Path, bridge: Bridge) -> None:
     """Warn of keys for guaranteed messages that have no effect."""
     quota = (*path, "max_parked_msg_spool_usage")
     default = Bridge.model_fields["max_parked_msg_spool_usage"].default
     if bridge.on_reject == "park":
         if not bridge.max_parked_msg_spool_usage:
-            found.warning(quota, "leaves no room to set anything aside: on_reject: park is block")
+            problems.warning(
+                quota, "leaves no room to set anything aside: on_reject: park is block"
+            )
     elif bridge.max_parked_msg_spool_usage != default:
-        found.warning(quota, "has no effect without on_reject: park")
+        problems.warning(quota, "has no effect without on_reject: park")
 
 
-def _check_authentication(found: ProblemList, path: Path, bridge: Bridge, has_server: bool) -> None:
+def _check_authentication(
+    problems: ProblemList, path: Path, bridge: Bridge, has_server: bool
+) -> None:
     """Refuse what the field finds when the bridge starts."""
     schemes = {_scheme(bridge, remote) for remote in bridge.remote_msg_vpns}
     if _BASIC in schemes or bridge.remote_authentication.scheme == _BASIC:
-        _check_basic(found, path, bridge)
+        _check_basic(problems, path, bridge)
     own = bridge.remote_authentication.client_cert
     place = (*path, "remote_authentication")
     reported = False
@@ -229,17 +241,17 @@ def _check_authentication(found: ProblemList, path: Path, bridge: Bridge, has_se
         at = (*path, "remote_msg_vpns", index)
         if _scheme(bridge, remote) == _BASIC:
             if remote.client_cert is not None:
-                found.warning((*at, "client_cert"), "has no effect with scheme basic")
+                problems.warning((*at, "client_cert"), "has no effect with scheme basic")
             continue
         if remote.client_cert is not None:
-            _check_certificate(found, at, (*at, "client_cert"), remote.client_cert, has_server)
+            _check_certificate(problems, at, (*at, "client_cert"), remote.client_cert, has_server)
         elif not reported:
             reported = True
             from_bridge = remote.authentication_scheme is None
             report_at = place if from_bridge else at
-            _check_certificate(found, report_at, (*place, "client_cert"), own, has_server)
+            _check_certificate(problems, report_at, (*place, "client_cert"), own, has_server)
         if not remote.tls_enabled:
-            found.error(
+            problems.error(
                 at,
                 "Client-Certificate Authentication Scheme used but not all Remote Message VPNs use"
                 " SSL (tls_enabled: true)",
@@ -247,7 +259,7 @@ def _check_authentication(found: ProblemList, path: Path, bridge: Bridge, has_se
 
 
 def _check_proof(
-    found: ProblemList, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
+    problems: ProblemList, path: Path, bridge: Bridge, server_cert: TlsServerCert, own: str
 ) -> None:
     """Check that passwords go to verified names only, and that a remote known by name has to prove itself."""
     named = server_cert.validate_name_enabled or bool(server_cert.trusted_common_names)
@@ -257,7 +269,7 @@ def _check_proof(
         password = basic.password if remote.client_username is None else remote.password
         has_password = _scheme(bridge, remote) == _BASIC and password is not None
         if has_password and basic.mechanism == "plain" and not (remote.tls_enabled and named):
-            found.error(
+            problems.error(
                 at,
                 "mechanism plain shows the password, which needs tls_enabled here, and in"
                 " tls_server_cert validate_name_enabled or trusted_common_names",
@@ -266,7 +278,7 @@ def _check_proof(
         if router_of(remote.location) not in {None, own} and not (
             proves or (remote.tls_enabled and named)
         ):
-            found.warning(
+            problems.warning(
                 (*at, "location"),
                 "names a router that nothing would prove: it is not dialled without a password, or"
                 " tls_enabled and a verified name",
@@ -278,7 +290,7 @@ def _scheme(bridge: Bridge, remote: RemoteMsgVpn) -> str:
     return remote.authentication_scheme or bridge.remote_authentication.scheme
 
 
-def _check_basic(found: ProblemList, path: Path, bridge: Bridge) -> None:
+def _check_basic(problems: ProblemList, path: Path, bridge: Bridge) -> None:
     place = (*path, "remote_authentication")
     basic = bridge.remote_authentication.basic
     # Only where it would be dialled: until then the name may be on its way.
@@ -287,19 +299,19 @@ def _check_basic(found: ProblemList, path: Path, bridge: Bridge) -> None:
         for remote in bridge.remote_msg_vpns
     )
     parts = [path, place, (*place, "basic")]
-    configured = [part for part in parts if found.document.has(part)]
+    configured = [part for part in parts if problems.document.has(part)]
     if basic.client_username is None and nameless:
-        if all(found.is_whole(part) for part in configured):
-            found.key_error(
+        if all(problems.is_whole(part) for part in configured):
+            problems.key_error(
                 configured[-1],
                 "Basic Authentication Scheme used but Basic Client Username not configured",
             )
     elif basic.client_username is None and basic.password is not None:
-        found.error((*place, "basic", "password"), "needs client_username beside it")
+        problems.error((*place, "basic", "password"), "needs client_username beside it")
 
 
 def _check_certificate(
-    found: ProblemList,
+    problems: ProblemList,
     report_at: Path,
     place: Path,
     certificate: ClientCertRemoteAuthentication,
@@ -308,15 +320,15 @@ def _check_certificate(
     if has_server and certificate.certificate is None and certificate.key is None:
         # The bridge shows the router's own certificate.
         return
-    whole = found.is_whole(place) or not found.document.has(place)
+    whole = problems.is_whole(place) or not problems.document.has(place)
     if whole and (certificate.certificate is None or certificate.key is None):
-        found.error(
+        problems.error(
             report_at,
             "Authentication Scheme is Client-Certificate but no certificate is configured"
             " (client_cert: {certificate: …, key: …})",
         )
-    found.readable((*place, "certificate"), certificate.certificate)
-    found.readable((*place, "key"), certificate.key)
+    problems.readable((*place, "certificate"), certificate.certificate)
+    problems.readable((*place, "key"), certificate.key)
 
 
 def _is_itself(config: RouterConfig, msg_vpn: str, remote: RemoteMsgVpn) -> bool:

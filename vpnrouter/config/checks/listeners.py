@@ -21,7 +21,7 @@ SPOOL_FOLDER = "spool"
 _WRITE = 0o022
 
 
-def check_files(found: ProblemList, config: RouterConfig) -> None:
+def check_files(problems: ProblemList, config: RouterConfig) -> None:
     """Warn of a spool, overlay, traces or private keys whose permissions are wider than `router.umask` allows, and of
     a data directory in which others can replace them.
     """
@@ -35,7 +35,7 @@ def check_files(found: ProblemList, config: RouterConfig) -> None:
         too_many = mode & mask & bits
         if too_many:
             may = "write to" if too_many & _WRITE else "read"
-            found.warning(
+            problems.warning(
                 path,
                 f"{file} has mode {mode:04o}: other users of this machine may {may} it;"
                 f" chmod {mode & ~mask:04o}, or another router.umask",
@@ -74,73 +74,77 @@ def close_to_others(config: RouterConfig) -> None:
 _ANY: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what to look for, nothing is bound
 
 
-def check_listeners(found: ProblemList, config: RouterConfig) -> None:
+def check_listeners(problems: ProblemList, config: RouterConfig) -> None:
     """Check all listeners of a configuration."""
     if not config.listeners:
-        if not found.is_written(("listeners",)) or found.is_whole(("listeners",)):
-            found.key_warning(("listeners",), "none, so nobody can connect to this router")
+        if not problems.is_configured(("listeners",)) or problems.is_whole(("listeners",)):
+            problems.key_warning(("listeners",), "none, so nobody can connect to this router")
         return
     bound: list[tuple[Address, Path]] = []
     for index, listener in enumerate(config.listeners):
         path = ("listeners", index)
-        _check_msg_vpn(found, path, listener, config)
-        _check_tls(found, path, listener)
-        _check_management(found, path, listener, config)
+        _check_msg_vpn(problems, path, listener, config)
+        _check_tls(problems, path, listener)
+        _check_management(problems, path, listener, config)
         if not listener.enabled:
             continue
         address = listener.address
         for other, place in bound:
             if _collide(address, other):
-                at = found.document.value_at(place)
-                found.error((*path, "bind"), f"{address} is already bound by the listener at {at}")
+                at = problems.document.value_at(place)
+                problems.error(
+                    (*path, "bind"), f"{address} is already bound by the listener at {at}"
+                )
                 break
         bound.append((address, path))
-    _check_client_certificates(found, config)
-    _check_authorities(found, config)
+    _check_client_certificates(problems, config)
+    _check_authorities(problems, config)
 
 
 def _check_msg_vpn(
-    found: ProblemList, path: Path, listener: Listener, config: RouterConfig
+    problems: ProblemList, path: Path, listener: Listener, config: RouterConfig
 ) -> None:
     if listener.msg_vpn is None:
         if listener.protocol in CLIENT_PROTOCOLS:
             for name in config.msg_vpns:
                 if "@" in name:
-                    found.key_warning(
+                    problems.key_warning(
                         ("msg_vpns", name),
                         "user@vpn cannot name a message VPN with @, so a listener must name it",
                     )
         return
     place = (*path, "msg_vpn")
     if listener.protocol not in CLIENT_PROTOCOLS:
-        found.key_error(place, f"a listener for {listener.protocol} serves all message VPNs")
-    elif not found.is_written(("msg_vpns", listener.msg_vpn)):
-        found.error(place, f"there is no message VPN {listener.msg_vpn}")
+        problems.key_error(place, f"a listener for {listener.protocol} serves all message VPNs")
+    elif not problems.is_configured(("msg_vpns", listener.msg_vpn)):
+        problems.error(place, f"there is no message VPN {listener.msg_vpn}")
 
 
-def _check_tls(found: ProblemList, path: Path, listener: Listener) -> None:
+def _check_tls(problems: ProblemList, path: Path, listener: Listener) -> None:
     if listener.tls is None:
-        if listener.protocol in TLS_PROTOCOLS and found.is_whole(path):
-            found.error(path, f"protocol {listener.protocol} needs tls: {{certificate: …, key: …}}")
+        if listener.protocol in TLS_PROTOCOLS and problems.is_whole(path):
+            problems.error(
+                path, f"protocol {listener.protocol} needs tls: {{certificate: …, key: …}}"
+            )
         return
     place = (*path, "tls")
     if listener.protocol not in TLS_PROTOCOLS:
-        found.key_error(
+        problems.key_error(
             place, f"protocol {listener.protocol} is not encrypted; {listener.protocol}s is"
         )
         return
-    found.readable((*place, "certificate"), listener.tls.certificate)
-    found.readable((*place, "key"), listener.tls.key)
-    found.readable((*place, "client_ca"), listener.tls.client_ca)
-    found.readable((*place, "client_crl"), listener.tls.client_crl)
-    if listener.tls.client_crl is not None and not found.is_written((*place, "client_ca")):
-        found.error((*place, "client_crl"), "needs client_ca beside it")
+    problems.readable((*place, "certificate"), listener.tls.certificate)
+    problems.readable((*place, "key"), listener.tls.key)
+    problems.readable((*place, "client_ca"), listener.tls.client_ca)
+    problems.readable((*place, "client_crl"), listener.tls.client_crl)
+    if listener.tls.client_crl is not None and not problems.is_configured((*place, "client_ca")):
+        problems.error((*place, "client_crl"), "needs client_ca beside it")
 
 
-def _check_client_certificates(found: ProblemList, config: RouterConfig) -> None:
+def _check_client_certificates(problems: ProblemList, config: RouterConfig) -> None:
     """Check that a message VPN that takes client certificates has a listener that requests them."""
     places = [("listeners",), *(("listeners", index) for index in range(len(config.listeners)))]
-    if not all(found.is_whole(place) for place in places):
+    if not all(problems.is_whole(place) for place in places):
         return
     asking = [
         listener
@@ -154,24 +158,24 @@ def _check_client_certificates(found: ProblemList, config: RouterConfig) -> None
         place = ("msg_vpns", name, "authentication", "client_cert")
         served = [listener for listener in asking if listener.msg_vpn in (None, name)]
         if not served:
-            found.key_warning(
+            problems.key_warning(
                 place,
                 "no listener of this message VPN asks for client certificates (tls: {client_ca: …})",
             )
         elif (
             config.msg_vpns[name].authentication.client_cert.ca is None
-            and not found.is_written((*place, "ca"))
+            and not problems.is_configured((*place, "ca"))
             and len(taking) > 1
             and any(listener.msg_vpn is None for listener in served)
         ):
-            found.key_warning(
+            problems.key_warning(
                 place,
                 "without ca a certificate that is meant for another message VPN of the same listener"
                 " logs in here as well, if its name is a client username of both",
             )
 
 
-def _check_authorities(found: ProblemList, config: RouterConfig) -> None:
+def _check_authorities(problems: ProblemList, config: RouterConfig) -> None:
     """Check that the authorities of a message VPN can be read where client certificates log in."""
     for name, vpn in config.msg_vpns.items():
         rules = vpn.authentication.client_cert
@@ -179,13 +183,13 @@ def _check_authorities(found: ProblemList, config: RouterConfig) -> None:
             continue
         place = ("msg_vpns", name, "authentication", "client_cert", "ca")
         if not rules.enabled:
-            if found.is_whole(place[:-1]):
-                found.warning(place, "has no effect without enabled: true")
+            if problems.is_whole(place[:-1]):
+                problems.warning(place, "has no effect without enabled: true")
             continue
-        reported = len(found.problems)
-        found.readable(place, rules.ca)
-        if len(found.problems) == reported and not _holds_certificates(rules.ca):
-            found.error(place, f"{rules.ca} holds no certificates")
+        reported = len(problems.problems)
+        problems.readable(place, rules.ca)
+        if len(problems.problems) == reported and not _holds_certificates(rules.ca):
+            problems.error(place, f"{rules.ca} holds no certificates")
 
 
 def _holds_certificates(file: str) -> bool:
@@ -200,14 +204,14 @@ def _holds_certificates(file: str) -> bool:
 
 
 def _check_management(
-    found: ProblemList, path: Path, listener: Listener, config: RouterConfig
+    problems: ProblemList, path: Path, listener: Listener, config: RouterConfig
 ) -> None:
     """Check that the API stays on this machine if it has no users, since it is open to everybody then."""
     if listener.protocol not in ("http", "https") or config.management.users:
         return
-    if found.is_written(("management", "users")) or _is_loopback(listener.address.host):
+    if problems.is_configured(("management", "users")) or _is_loopback(listener.address.host):
         return
-    found.error(
+    problems.error(
         (*path, "bind"),
         f"{listener.address.host} is no loopback address; that needs management: {{users: …}}",
     )

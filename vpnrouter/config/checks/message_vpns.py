@@ -33,7 +33,7 @@ class FilterRules(NamedTuple):
 
 
 def check_filters(
-    found: ProblemList, texts: Sequence[tuple[Path, str]], rules: FilterRules
+    problems: ProblemList, texts: Sequence[tuple[Path, str]], rules: FilterRules
 ) -> list[tuple[Path, Filter]]:
     """Parse each filter; report those that do not parse, are there twice or add nothing.
 
@@ -55,30 +55,32 @@ def check_filters(
                 )
             )
         except TopicError as error:
-            found.error(path, f"{error}{clause_of(error)}{_other_dialect(text, rules)}")
+            problems.error(path, f"{error}{clause_of(error)}{_other_dialect(text, rules)}")
             continue
         if text.startswith("!") and not rules.exceptions:
-            found.warning(
+            problems.warning(
                 path, "a leading ! is literal here; it marks an exception on queues and bridges"
             )
-    _report_overlaps(found, parsed)
+    _report_overlaps(problems, parsed)
     return parsed
 
 
-def check_exceptions(found: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:
+def check_exceptions(problems: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:
     """Warn of exceptions that except nothing, and of filters of which an exception leaves nothing."""
     exceptions = [(path, filter_) for path, filter_ in parsed if filter_.exception]
     others = [(path, filter_) for path, filter_ in parsed if not filter_.exception]
-    found.filter_pairs -= len(exceptions) * len(others)
-    if found.filter_pairs < 0 or not others:
+    problems.filter_pairs -= len(exceptions) * len(others)
+    if problems.filter_pairs < 0 or not others:
         return
     for path, exception in exceptions:
         if not any(intersects(exception, filter_) for _, filter_ in others):
-            found.warning(path, "excepts nothing: no filter beside it attracts such topics")
+            problems.warning(path, "excepts nothing: no filter beside it attracts such topics")
         for place, filter_ in others:
             if covers(exception, filter_):
-                at = found.document.value_at(path)
-                found.warning(place, f"attracts nothing: {exception.original} at {at} excepts it")
+                at = problems.document.value_at(path)
+                problems.warning(
+                    place, f"attracts nothing: {exception.original} at {at} excepts it"
+                )
 
 
 def clause_of(error: TopicError) -> str:
@@ -96,23 +98,23 @@ def _other_dialect(text: str, rules: FilterRules) -> str:
     return f"; with topic_syntax: {other} it would be a filter"
 
 
-def _report_overlaps(found: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:
+def _report_overlaps(problems: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:
     first: dict[Filter, Path] = {}
     for path, filter_ in parsed:
         if filter_ in first:
-            found.warning(
-                path, f"the same filter stands at {found.document.value_at(first[filter_])}"
+            problems.warning(
+                path, f"the same filter stands at {problems.document.value_at(first[filter_])}"
             )
         else:
             first[filter_] = path
-    found.filter_pairs -= len(first) * len(first)
-    if found.filter_pairs < 0:
+    problems.filter_pairs -= len(first) * len(first)
+    if problems.filter_pairs < 0:
         return
     for filter_, path in first.items():
         for other, place in first.items():
             if other is not filter_ and _same_purpose(other, filter_) and covers(other, filter_):
-                at = found.document.value_at(place)
-                found.warning(path, f"adds nothing: {other.original} at {at} covers it")
+                at = problems.document.value_at(place)
+                problems.warning(path, f"adds nothing: {other.original} at {at} covers it")
                 break
 
 
@@ -120,7 +122,7 @@ def _same_purpose(a: Filter, b: Filter) -> bool:
     return a.share == b.share and a.noexport == b.noexport and a.exception == b.exception
 
 
-def check_trace(found: ProblemList, config: RouterConfig) -> None:
+def check_trace(problems: ProblemList, config: RouterConfig) -> None:
     """Report filters that do not parse, match nothing, or are never used."""
     trace = config.trace
     if trace is None:
@@ -131,35 +133,36 @@ def check_trace(found: ProblemList, config: RouterConfig) -> None:
         path: Path = ("trace", "filters", index)
         name = one.trace_filter_name
         if name in names:
-            found.error(
+            problems.error(
                 (*path, "trace_filter_name"),
                 f"the filter at index {names[name]} is named {name} too",
             )
         names.setdefault(name, index)
-        _check_filter(found, path, one)
+        _check_filter(problems, path, one)
         if not one.enabled:
             continue
         if whole:
-            found.warning(
+            problems.warning(
                 (*path, "trace_filter_name"), f"never asked: {whole} before it fits every message"
             )
         elif not (one.subscriptions or one.msg_vpns or one.client_usernames or one.client_names):
             whole = name
 
 
-def _check_filter(found: ProblemList, path: Path, one: TraceFilter) -> None:
+def _check_filter(problems: ProblemList, path: Path, trace_filter: TraceFilter) -> None:
     texts = [
-        ((*path, "subscriptions", index), text) for index, text in enumerate(one.subscriptions)
+        ((*path, "subscriptions", index), text)
+        for index, text in enumerate(trace_filter.subscriptions)
     ]
-    for place, filter_ in check_filters(found, texts, FilterRules(one.topic_syntax)):
+    for place, filter_ in check_filters(problems, texts, FilterRules(trace_filter.topic_syntax)):
         if filter_.share:
-            found.error(place, "a trace filter looks at topics, which no share takes part in")
-    for index, vpn in enumerate(one.msg_vpns):
-        if not found.is_written(("msg_vpns", vpn)):
-            found.error((*path, "msg_vpns", index), f"there is no message VPN {vpn}")
-    for index, text in enumerate(one.client_names):
+            problems.error(place, "a trace filter looks at topics, which no share takes part in")
+    for index, vpn in enumerate(trace_filter.msg_vpns):
+        if not problems.is_configured(("msg_vpns", vpn)):
+            problems.error((*path, "msg_vpns", index), f"there is no message VPN {vpn}")
+    for index, text in enumerate(trace_filter.client_names):
         if "*" in text[:-1]:
-            found.warning(
+            problems.warning(
                 (*path, "client_names", index), "a * that is not at the end is a letter like others"
             )
 
@@ -168,152 +171,154 @@ DEAD_MSG_QUEUE: Final = "#DEAD_MSG_QUEUE"
 """The dead message queue of whoever names none; that it does not exist is nothing to tell."""
 
 
-def check_endpoints(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
+def check_endpoints(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
     """Check all endpoints of one message VPN."""
     for name, queue in vpn.queues.items():
-        _check_queue(found, (*path, "queues", name), queue, vpn)
-        _check_endpoint(found, path, (*path, "queues", name), queue)
-        _check_quota(found, (*path, "queues", name, "max_msg_spool_usage"), queue, vpn)
+        _check_queue(problems, (*path, "queues", name), queue, vpn)
+        _check_endpoint(problems, path, (*path, "queues", name), queue)
+        _check_quota(problems, (*path, "queues", name, "max_msg_spool_usage"), queue, vpn)
     for name, endpoint in vpn.topic_endpoints.items():
         place = (*path, "topic_endpoints", name)
-        _check_endpoint(found, path, place, endpoint)
-        _check_low_priority(found, place, endpoint)
-        _check_quota(found, (*place, "max_spool_usage"), endpoint, vpn)
+        _check_endpoint(problems, path, place, endpoint)
+        _check_low_priority(problems, place, endpoint)
+        _check_quota(problems, (*place, "max_spool_usage"), endpoint, vpn)
     session = (*path, "mqtt", "session_queue")
-    _check_low_priority(found, session, vpn.mqtt.session_queue)
-    _check_dead_msg_queue(found, path, session, vpn.mqtt.session_queue)
+    _check_low_priority(problems, session, vpn.mqtt.session_queue)
+    _check_dead_msg_queue(problems, path, session, vpn.mqtt.session_queue)
     for name, log in vpn.replay_logs.items():
-        _check_replay_log(found, (*path, "replay_logs", name), log, vpn)
+        _check_replay_log(problems, (*path, "replay_logs", name), log, vpn)
     for name in list(vpn.replay_logs)[1:]:
-        first = found.document.key_at((*path, "replay_logs", next(iter(vpn.replay_logs))))
-        found.key_error(
+        first = problems.document.key_at((*path, "replay_logs", next(iter(vpn.replay_logs))))
+        problems.key_error(
             (*path, "replay_logs", name),
             f"a message VPN has one replay log; the first is at {first}",
         )
 
 
-def _check_endpoint(found: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:
+def _check_endpoint(problems: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:
     """Check what holds for queues and topic endpoints alike."""
     delay = endpoint.redelivery.delay
     if delay.initial_interval > delay.max_interval:
-        found.error(
+        problems.error(
             (*path, "redelivery", "delay"),
             f"initial_interval {delay.initial_interval} is above max_interval {delay.max_interval}",
         )
-    if endpoint.owner is not None and not found.is_written(
+    if endpoint.owner is not None and not problems.is_configured(
         (*vpn_path, "client_usernames", endpoint.owner)
     ):
-        found.warning((*path, "owner"), f"there is no client username {endpoint.owner}")
+        problems.warning((*path, "owner"), f"there is no client username {endpoint.owner}")
     if endpoint.max_ttl and not endpoint.respect_ttl_enabled:
-        found.warning((*path, "max_ttl"), "has no effect without respect_ttl_enabled: true")
-    _check_dead_msg_queue(found, vpn_path, path, endpoint)
+        problems.warning((*path, "max_ttl"), "has no effect without respect_ttl_enabled: true")
+    _check_dead_msg_queue(problems, vpn_path, path, endpoint)
 
 
 def _check_dead_msg_queue(
-    found: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint | SessionQueue
+    problems: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint | SessionQueue
 ) -> None:
     name = endpoint.dead_msg_queue
     if name == DEAD_MSG_QUEUE:
         # Also of the queue of that name: what is dead there as well is discarded, as in the field.
         return
     if path == (*vpn_path, "queues", name):
-        found.error((*path, "dead_msg_queue"), "is the queue itself")
-    elif not found.is_written((*vpn_path, "queues", name)):
-        found.warning(
+        problems.error((*path, "dead_msg_queue"), "is the queue itself")
+    elif not problems.is_configured((*vpn_path, "queues", name)):
+        problems.warning(
             (*path, "dead_msg_queue"),
             f"there is no queue {name}; what expires or is redelivered too often is discarded",
         )
 
 
 def _check_low_priority(
-    found: ProblemList, path: Path, endpoint: Queue | TopicEndpoint | SessionQueue
+    problems: ProblemList, path: Path, endpoint: Queue | TopicEndpoint | SessionQueue
 ) -> None:
     if endpoint.reject_low_priority_msg.enabled and (
         endpoint.reject_msg_to_sender_on_discard_behavior == "never"
     ):
-        found.error(
+        problems.error(
             (*path, "reject_low_priority_msg", "enabled"),
             "needs reject_msg_to_sender_on_discard_behavior other than never",
         )
 
 
 def _check_quota(
-    found: ProblemList, path: Path, endpoint: Queue | TopicEndpoint, vpn: MsgVpn
+    problems: ProblemList, path: Path, endpoint: Queue | TopicEndpoint, vpn: MsgVpn
 ) -> None:
     usage = (
         endpoint.max_msg_spool_usage if isinstance(endpoint, Queue) else endpoint.max_spool_usage
     )
-    if usage > vpn.max_msg_spool_usage and found.is_written(path):
-        found.warning(
+    if usage > vpn.max_msg_spool_usage and problems.is_configured(path):
+        problems.warning(
             path, f"{usage} MB is more than the message VPN's {vpn.max_msg_spool_usage} MB"
         )
 
 
-def _check_queue(found: ProblemList, path: Path, queue: Queue, vpn: MsgVpn) -> None:
+def _check_queue(problems: ProblemList, path: Path, queue: Queue, vpn: MsgVpn) -> None:
     rules = FilterRules(
         queue.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
     )
     texts = [
         ((*path, "subscriptions", index), text) for index, text in enumerate(queue.subscriptions)
     ]
-    check_filters(found, texts, rules)
+    check_filters(problems, texts, rules)
     if queue.partition.count and queue.access_type == "exclusive":
         # In the field the queue comes up and stands at invalid-exclusive.
-        found.error((*path, "partition", "count"), "partitions need access_type: non-exclusive")
+        problems.error((*path, "partition", "count"), "partitions need access_type: non-exclusive")
     elif queue.partition.count and not queue.max_msg_spool_usage:
-        found.error(
+        problems.error(
             (*path, "partition", "count"),
             "a last value queue (max_msg_spool_usage: 0) keeps one message and has no partitions",
         )
-    _check_low_priority(found, path, queue)
+    _check_low_priority(problems, path, queue)
 
 
-def _check_replay_log(found: ProblemList, path: Path, log: ReplayLog, vpn: MsgVpn) -> None:
+def _check_replay_log(problems: ProblemList, path: Path, log: ReplayLog, vpn: MsgVpn) -> None:
     chosen = log.topic_filter
     rules = FilterRules(
         chosen.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes, exceptions=True
     )
     place = (*path, "topic_filter", "subscriptions")
     texts = [((*place, index), text) for index, text in enumerate(chosen.subscriptions)]
-    check_filters(found, texts, rules)
+    check_filters(problems, texts, rules)
     if chosen.subscriptions and not chosen.enabled:
-        found.warning(place, "has no effect with enabled: false; every message is logged")
+        problems.warning(place, "has no effect with enabled: false; every message is logged")
 
 
 BUILT_IN = "default"
 
 
-def check_msg_vpn(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
+def check_msg_vpn(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
     """Check one message VPN, its bridges left out."""
-    found.readable((*path, "bridging", "tls_server_cert", "crl"), vpn.bridging.tls_server_cert.crl)
+    problems.readable(
+        (*path, "bridging", "tls_server_cert", "crl"), vpn.bridging.tls_server_cert.crl
+    )
     for name, account in vpn.client_usernames.items():
         place = (*path, "client_usernames", name)
         for kind, wanted in (
             ("client_profile", account.client_profile),
             ("acl_profile", account.acl_profile),
         ):
-            if wanted != BUILT_IN and not found.is_written((*path, f"{kind}s", wanted)):
+            if wanted != BUILT_IN and not problems.is_configured((*path, f"{kind}s", wanted)):
                 what = "client profile" if kind == "client_profile" else "ACL profile"
-                found.error((*place, kind), f"there is no {what} {wanted}")
+                problems.error((*place, kind), f"there is no {what} {wanted}")
     for name, profile in vpn.acl_profiles.items():
-        _check_acl_profile(found, (*path, "acl_profiles", name), profile, vpn)
-    _check_queue_names(found, path, vpn)
+        _check_acl_profile(problems, (*path, "acl_profiles", name), profile, vpn)
+    _check_queue_names(problems, path, vpn)
     for name, client_profile in vpn.client_profiles.items():
-        _check_client_profile(found, (*path, "client_profiles", name), client_profile)
-    check_endpoints(found, path, vpn)
+        _check_client_profile(problems, (*path, "client_profiles", name), client_profile)
+    check_endpoints(problems, path, vpn)
 
 
-def _check_client_profile(found: ProblemList, path: Path, profile: ClientProfile) -> None:
+def _check_client_profile(problems: ProblemList, path: Path, profile: ClientProfile) -> None:
     if profile.end_to_end_bridge is not None and not profile.allow_guaranteed_msg_send_enabled:
-        found.warning(
+        problems.warning(
             (*path, "end_to_end_bridge"),
             "has no effect with allow_guaranteed_msg_send_enabled: false",
         )
 
 
-def _check_acl_profile(found: ProblemList, path: Path, profile: AclProfile, vpn: MsgVpn) -> None:
+def _check_acl_profile(problems: ProblemList, path: Path, profile: AclProfile, vpn: MsgVpn) -> None:
     _check_networks(
-        found, (*path, "client_connect", "exceptions"), profile.client_connect.exceptions
+        problems, (*path, "client_connect", "exceptions"), profile.client_connect.exceptions
     )
     for group, rule in (
         ("publish_topic", profile.publish_topic),
@@ -323,11 +328,11 @@ def _check_acl_profile(found: ProblemList, path: Path, profile: AclProfile, vpn:
         place = (*path, group, "exceptions")
         rules = FilterRules(rule.topic_syntax, vpn.max_topic_levels, vpn.max_topic_bytes)
         check_filters(
-            found, [((*place, index), text) for index, text in enumerate(rule.exceptions)], rules
+            problems, [((*place, index), text) for index, text in enumerate(rule.exceptions)], rules
         )
 
 
-def _check_queue_names(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
+def _check_queue_names(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
     """Warn of wildcards behind `$queue/` that let clients publish to queues that are closed to them."""
     closed = {
         name: queue
@@ -349,7 +354,7 @@ def _check_queue_names(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
             for queue_name, queue in closed.items():
                 strangers = [user for user in users if user != queue.owner]
                 if strangers and matches(filter_, f"$queue/{queue_name}"):
-                    found.warning(
+                    problems.warning(
                         (*path, "acl_profiles", name, "publish_topic", "exceptions", index),
                         f"lets client username {strangers[0]} fill queue {queue_name}, which is"
                         f" {queue.permission} to it; name the queues that are meant",
@@ -357,7 +362,7 @@ def _check_queue_names(found: ProblemList, path: Path, vpn: MsgVpn) -> None:
                     break
 
 
-def _check_networks(found: ProblemList, path: Path, networks: tuple[str, ...]) -> None:
+def _check_networks(problems: ProblemList, path: Path, networks: tuple[str, ...]) -> None:
     if not networks:
         return
     # Imported late: most configurations name no network, and start-up time counts.
@@ -369,11 +374,11 @@ def _check_networks(found: ProblemList, path: Path, networks: tuple[str, ...]) -
         try:
             network = ipaddress.ip_network(text)
         except ValueError:
-            found.error(place, _network_reason(text))
+            problems.error(place, _network_reason(text))
             continue
         if network in seen:
-            found.warning(
-                place, f"the same network stands at {found.document.value_at(seen[network])}"
+            problems.warning(
+                place, f"the same network stands at {problems.document.value_at(seen[network])}"
             )
         seen.setdefault(network, place)
 

@@ -12,37 +12,39 @@ from vpnrouter.config.router import RouterConfig
 
 
 def check_config(
-    config: RouterConfig, document: Document, written: Document | None = None
+    config: RouterConfig, document: Document, file_document: Document | None = None
 ) -> list[Problem]:
     """Return all problems of a configuration whose parts are sound by themselves.
 
-    `document` is what `config` was made from. `written` is the file's own document where the two
+    `document` is what `config` was made from. `file_document` is the file's own document where the two
     differ because unsound parts were dropped.
     """
-    found = ProblemList(document, written or document)
-    check_listeners(found, config)
+    problems = ProblemList(document, file_document or document)
+    check_listeners(problems, config)
     for name, user in config.management.users.items():
         for index, msg_vpn in enumerate(user.msg_vpns or ()):
-            if not found.is_written(("msg_vpns", msg_vpn)):
+            if not problems.is_configured(("msg_vpns", msg_vpn)):
                 path = ("management", "users", name, "msg_vpns", index)
-                found.error(path, f"there is no message VPN {msg_vpn}")
-    _check_guaranteed_msging(found, config)
-    check_trace(found, config)
+                problems.error(path, f"there is no message VPN {msg_vpn}")
+    _check_guaranteed_msging(problems, config)
+    check_trace(problems, config)
     for name, vpn in config.msg_vpns.items():
-        check_msg_vpn(found, ("msg_vpns", name), vpn)
-        check_bridges(found, config, name)
-    return found.problems
+        check_msg_vpn(problems, ("msg_vpns", name), vpn)
+        check_bridges(problems, config, name)
+    return problems.problems
 
 
-def _check_guaranteed_msging(found: ProblemList, config: RouterConfig) -> None:
+def _check_guaranteed_msging(problems: ProblemList, config: RouterConfig) -> None:
     """Report what needs a spool where there is none, and quotas beyond the router's."""
     whole = config.guaranteed_msging
     for name, vpn in config.msg_vpns.items():
         path = ("msg_vpns", name)
         if whole.enabled:
             quota = (*path, "max_msg_spool_usage")
-            if vpn.max_msg_spool_usage > whole.max_msg_spool_usage and found.is_written(quota):
-                found.warning(
+            if vpn.max_msg_spool_usage > whole.max_msg_spool_usage and problems.is_configured(
+                quota
+            ):
+                problems.warning(
                     quota,
                     f"{vpn.max_msg_spool_usage} MB is more than the router's"
                     f" {whole.max_msg_spool_usage} MB (guaranteed_msging)",
@@ -50,6 +52,6 @@ def _check_guaranteed_msging(found: ProblemList, config: RouterConfig) -> None:
             continue
         for key in ("queues", "topic_endpoints", "replay_logs"):
             if getattr(vpn, key):
-                found.key_warning(
+                problems.key_warning(
                     (*path, key), "not served: guaranteed_msging: {enabled: false} above"
                 )

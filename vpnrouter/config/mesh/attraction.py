@@ -25,7 +25,7 @@ _NAMES = 3
 """Message VPNs named one by one."""
 
 
-def report_without_source(found: MeshProblems, graph: Graph, routers: Routers) -> None:
+def report_without_source(problems: MeshProblems, graph: Graph, routers: Routers) -> None:
     """Report the remote subscriptions that attract nothing since their topics are never published."""
     brought: dict[int, list[TopicSet] | None] = {}
     for crossing in graph.crossings:
@@ -45,12 +45,12 @@ def report_without_source(found: MeshProblems, graph: Graph, routers: Routers) -
             if any(graph.topics.common(each, topics) is not None for each in others):
                 continue
             at = source.loaded.positions.key_at(
-                ("msg_vpns", crossing.place.remote.name, "acl_profiles")
+                ("msg_vpns", crossing.configured.remote.name, "acl_profiles")
             )
-            found.add(
+            problems.add(
                 "warning",
-                crossing.place.loaded,
-                (*crossing.place.bridge_path, "remote_subscriptions"),
+                crossing.configured.loaded,
+                (*crossing.configured.bridge_path, "remote_subscriptions"),
                 f"black hole: nobody may publish topics such as {topic} in {source.name} ({at}), and no"
                 f" bridge brings them there, so none crosses"
                 f" {graph.route(crossing.source, [crossing])}",
@@ -93,7 +93,7 @@ def _brought(graph: Graph, vpn: Vpn, routers: Routers) -> list[TopicSet] | None:
     return brought
 
 
-def report_broken_chains(found: MeshProblems, graph: Graph) -> None:
+def report_broken_chains(problems: MeshProblems, graph: Graph) -> None:
     """Report the message VPNs that bridges bring topics into and other bridges take other topics from."""
     for hub, vpn in enumerate(graph.vpns):
         into = [each for each in _into(graph, hub) if each.all_kinds]
@@ -116,11 +116,11 @@ def report_broken_chains(found: MeshProblems, graph: Graph) -> None:
             ):
                 ends.append((onward, before))
         if ends:
-            _report_ends(found, graph, ends)
+            _report_ends(problems, graph, ends)
 
 
 def _report_ends(
-    found: MeshProblems, graph: Graph, ends: list[tuple[Crossing, list[Crossing]]]
+    problems: MeshProblems, graph: Graph, ends: list[tuple[Crossing, list[Crossing]]]
 ) -> None:
     """Add one note for all bridges that lead out of one message VPN."""
     onward, before = ends[0]
@@ -128,10 +128,10 @@ def _report_ends(
     topic = graph.topics.example(first.all_kinds[0])
     froms = _named(graph, {each.source for _, each_before in ends for each in each_before})
     to = _named(graph, {each.target for each, _ in ends})
-    found.add_key(
+    problems.add_key(
         "note",
-        onward.place.loaded,
-        onward.place.bridge_path,
+        onward.configured.loaded,
+        onward.configured.bridge_path,
         f"chain ends: nothing that bridges bring from {froms} into {graph.vpns[onward.source].name}"
         f" goes on to {to}, since no filter there matches it; topic {topic} goes"
         f" {graph.route(first.source, [first])} and no further",
@@ -144,59 +144,61 @@ def _named(graph: Graph, numbers: set[int]) -> str:
     return ", ".join(names[:_NAMES]) + more
 
 
-def _have_common(graph: Graph, one: Crossing, other: Crossing) -> bool:
+def _have_common(graph: Graph, crossing: Crossing, other: Crossing) -> bool:
     return any(
-        graph.topics.common(a, b) is not None for a in one.all_kinds for b in other.all_kinds
+        graph.topics.common(a, b) is not None for a in crossing.all_kinds for b in other.all_kinds
     )
 
 
-def check_filters_alone(found: MeshProblems, graph: Graph, place: ConfiguredRemote) -> None:
+def check_filters_alone(problems: MeshProblems, graph: Graph, configured: ConfiguredRemote) -> None:
     """Report the filters of a bridge that no topic matches, and those that its exceptions empty."""
-    parsed = _filters(place)
+    parsed = _filters(configured)
     exceptions = [filter_ for _, filter_ in parsed if filter_.exception]
     for path, filter_ in parsed:
         if filter_.exception:
             continue
         if graph.topics.of(filter_) is None:
             message = f"no topic that a client can publish matches {filter_.original}"
-            found.add("warning", place.loaded, path, message)
+            problems.add("warning", configured.loaded, path, message)
         elif graph.topics.of(filter_, exceptions) is None and not any(
             covers(each, filter_)
             for each in exceptions  # told where the file is checked by itself
         ):
-            found.add(
+            problems.add(
                 "warning",
-                place.loaded,
+                configured.loaded,
                 path,
                 f"attracts nothing: the exceptions of the bridge together leave nothing of"
                 f" {filter_.original}",
             )
 
 
-def check_filters_there(found: MeshProblems, place: ConfiguredRemote, peer: Loaded) -> None:
+def check_filters_there(problems: MeshProblems, configured: ConfiguredRemote, peer: Loaded) -> None:
     """Report the filters of a bridge that the remote message VPN refuses."""
-    vpn = peer.config.msg_vpns.get(place.remote.name)
+    vpn = peer.config.msg_vpns.get(configured.remote.name)
     if vpn is None:
         return
     router = peer.config.router.name
-    where = f"message VPN {place.remote.name} of router {router}"
-    username = login(place).client_username
-    name = f"#bridge/{place.loaded.config.router.name}/{place.msg_vpn}/{place.bridge_name}"
-    for path, filter_ in _filters(place):
+    where = f"message VPN {configured.remote.name} of router {router}"
+    username = login(configured).client_username
+    name = f"#bridge/{configured.loaded.config.router.name}/{configured.msg_vpn}/{configured.bridge_name}"
+    for path, filter_ in _filters(configured):
         refusal = _too_large(filter_, vpn)
         if refusal:
-            at = peer.positions.key_at(("msg_vpns", place.remote.name))
-            found.add("warning", place.loaded, path, f"{where} refuses it: {refusal} ({at})")
+            at = peer.positions.key_at(("msg_vpns", configured.remote.name))
+            problems.add(
+                "warning", configured.loaded, path, f"{where} refuses it: {refusal} ({at})"
+            )
         elif username is not None and not filter_.exception:
             granted = may_subscribe(vpn, username, name, filter_)
             if granted == ALL_OF_IT:
                 continue
             account = account_of(vpn, username)
             profile = account.acl_profile if account is not None else "default"
-            acl = ("msg_vpns", place.remote.name, "acl_profiles", profile, "subscribe_topic")
-            found.add(
+            acl = ("msg_vpns", configured.remote.name, "acl_profiles", profile, "subscribe_topic")
+            problems.add(
                 "warning",
-                place.loaded,
+                configured.loaded,
                 path,
                 f"{where} {'refuses it' if granted == NOTHING else 'sends only a part of it'}: ACL profile {profile}"
                 f" of client username {username} forbids to subscribe to {filter_.original}"
@@ -204,36 +206,38 @@ def check_filters_there(found: MeshProblems, place: ConfiguredRemote, peer: Load
             )
 
 
-def check_queue(found: MeshProblems, graph: Graph, place: ConfiguredRemote, peer: Loaded) -> None:
+def check_queue(
+    problems: MeshProblems, graph: Graph, configured: ConfiguredRemote, peer: Loaded
+) -> None:
     """Report a bound queue that no topic leads into."""
-    name = place.remote.queue_binding
-    vpn = peer.config.msg_vpns.get(place.remote.name)
+    name = configured.remote.queue_binding
+    vpn = peer.config.msg_vpns.get(configured.remote.name)
     queue = vpn.queues.get(name) if vpn is not None and name is not None else None
     if queue is None or queue_topics(graph.topics, queue):
         return
-    at = peer.positions.key_at(("msg_vpns", place.remote.name, "queues", str(name)))
+    at = peer.positions.key_at(("msg_vpns", configured.remote.name, "queues", str(name)))
     why = "all its subscriptions are empty" if queue.subscriptions else "it has no subscriptions"
-    found.add(
+    problems.add(
         "warning",
-        place.loaded,
-        (*place.path, "queue_binding"),
-        f"queue {name} of {peer.config.router.name}/{place.remote.name} attracts nothing: {why} ({at});"
+        configured.loaded,
+        (*configured.path, "queue_binding"),
+        f"queue {name} of {peer.config.router.name}/{configured.remote.name} attracts nothing: {why} ({at});"
         f" only what is published to $queue/{name} itself crosses",
     )
 
 
-def _filters(place: ConfiguredRemote) -> list[tuple[Path, Filter]]:
-    found: list[tuple[Path, Filter]] = []
-    for index, subscription in enumerate(place.bridge.remote_subscriptions):
-        path: Path = (*place.bridge_path, "remote_subscriptions", index)
-        if place.loaded.positions.has((*path, "topic")):
+def _filters(configured: ConfiguredRemote) -> list[tuple[Path, Filter]]:
+    filters: list[tuple[Path, Filter]] = []
+    for index, subscription in enumerate(configured.bridge.remote_subscriptions):
+        path: Path = (*configured.bridge_path, "remote_subscriptions", index)
+        if configured.loaded.positions.has((*path, "topic")):
             path = (*path, "topic")
         try:
-            dialect = DIALECTS[place.bridge.topic_syntax]
-            found.append((path, parse_filter(subscription.topic, dialect, exceptions=True)))
+            dialect = DIALECTS[configured.bridge.topic_syntax]
+            filters.append((path, parse_filter(subscription.topic, dialect, exceptions=True)))
         except TopicError:
             continue  # told where the file is checked by itself
-    return found
+    return filters
 
 
 def _too_large(filter_: Filter, vpn: MsgVpn) -> str:

@@ -16,17 +16,17 @@ from vpnrouter.config.router import Loaded
 
 
 def check_half(
-    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, routers: Routers
+    problems: MeshProblems, configured: ConfiguredRemote, peer: Loaded, routers: Routers
 ) -> bool:
     """Report what keeps a remote from the router that it means. Returns whether nothing does."""
-    before = found.errors()
-    loaded, remote, path = place.loaded, place.remote, place.path
+    before = problems.errors()
+    loaded, remote, path = configured.loaded, configured.remote, configured.path
     router = peer.config.router.name
     listeners = link_listeners(peer.config)
     if not listeners:
         at = peer.positions.key_at(("listeners",))
-        found.add("error", loaded, path, f"router {router} has no link listener ({at})")
-    _check_location(found, place, peer, routers)
+        problems.add("error", loaded, path, f"router {router} has no link listener ({at})")
+    _check_location(problems, configured, peer, routers)
     vpn = peer.config.msg_vpns.get(remote.name)
     at = peer.positions.key_at(("msg_vpns", remote.name))
     if vpn is None:
@@ -35,39 +35,39 @@ def check_half(
         if near:
             at = peer.positions.key_at(("msg_vpns", near[0]))
         message = f"router {router} has no message VPN {remote.name}{hint} ({at})"
-        found.add("error", loaded, (*path, "name"), message)
+        problems.add("error", loaded, (*path, "name"), message)
         return False
     where = f"message VPN {remote.name} of router {router}"
     if not vpn.enabled:
-        found.add("error", loaded, (*path, "name"), f"{where} is disabled ({at})")
+        problems.add("error", loaded, (*path, "name"), f"{where} is disabled ({at})")
     vpn_path = ("msg_vpns", remote.name)
-    _check_login(found, place, peer, vpn, where, vpn_path)
-    check_bound_queue(found, place, peer, vpn, where)
-    return found.errors() == before
+    _check_login(problems, configured, peer, vpn, where, vpn_path)
+    check_bound_queue(problems, configured, peer, vpn, where)
+    return problems.errors() == before
 
 
 def _check_location(
-    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, routers: Routers
+    problems: MeshProblems, configured: ConfiguredRemote, peer: Loaded, routers: Routers
 ) -> None:
-    path, loaded = (*place.path, "location"), place.loaded
+    path, loaded = (*configured.path, "location"), configured.loaded
     router = peer.config.router.name
-    other = routers.listening_instead(place)
+    other = routers.listening_instead(configured)
     if other is not None:
-        report_wrong_router(found, place, other)
+        report_wrong_router(problems, configured, other)
         return
-    listener = listener_at(peer.config, place.remote.address)
+    listener = listener_at(peer.config, configured.remote.address)
     if listener is None:
         return
     at = peer.positions.value_at(("listeners", peer.config.listeners.index(listener)))
-    if (listener.protocol == "links") != place.remote.tls_enabled:
+    if (listener.protocol == "links") != configured.remote.tls_enabled:
         speaks = "TLS" if listener.protocol == "links" else "no TLS"
-        found.add("error", loaded, path, f"router {router} speaks {speaks} there ({at})")
+        problems.add("error", loaded, path, f"router {router} speaks {speaks} there ({at})")
     elif (
-        scheme(place) == "client-certificate"
+        scheme(configured) == "client-certificate"
         and listener.tls is not None
         and listener.tls.client_ca is None
     ):
-        found.add(
+        problems.add(
             "error",
             loaded,
             path,
@@ -75,49 +75,51 @@ def _check_location(
         )
 
 
-def report_wrong_router(found: MeshProblems, place: ConfiguredRemote, other: Loaded) -> None:
+def report_wrong_router(
+    problems: MeshProblems, configured: ConfiguredRemote, other: Loaded
+) -> None:
     """Report a remote that names one router and leads to another."""
     router = other.config.router.name
     at = other.positions.key_at(("router", "name"))
-    found.add(
+    problems.add(
         "error",
-        place.loaded,
-        place.path,
-        f"names router {place.wanted}, but router {router} listens at {place.remote.address} ({at})",
+        configured.loaded,
+        configured.path,
+        f"names router {configured.router_name}, but router {router} listens at {configured.remote.address} ({at})",
     )
 
 
 def _check_login(
-    found: MeshProblems,
-    place: ConfiguredRemote,
+    problems: MeshProblems,
+    configured: ConfiguredRemote,
     peer: Loaded,
     vpn: MsgVpn,
     where: str,
     vpn_path: Path,
 ) -> None:
-    loaded = place.loaded
-    if scheme(place) == "client-certificate":
+    loaded = configured.loaded
+    if scheme(configured) == "client-certificate":
         if not vpn.authentication.client_cert.enabled:
             at = peer.positions.key_at((*vpn_path, "authentication", "client_cert", "enabled"))
             message = f"{where} takes no client certificates ({at})"
-            found.add("error", loaded, place.path, message)
+            problems.add("error", loaded, configured.path, message)
         return
-    path, username, password = login(place)
+    path, username, password = login(configured)
     if username is None:
         return
     account = account_of(vpn, username)
     if account is None:
         at = peer.positions.key_at((*vpn_path, "client_usernames"))
-        found.add("error", loaded, path, f"{where} has no client username {username} ({at})")
+        problems.add("error", loaded, path, f"{where} has no client username {username} ({at})")
         return
     at = peer.positions.key_at((*vpn_path, "client_usernames", username))
     if not account.enabled:
         message = f"client username {username} of {where} is disabled ({at})"
-        found.add("error", loaded, path, message)
+        problems.add("error", loaded, path, message)
     profile = vpn.client_profiles.get(account.client_profile)
     if profile is not None and not profile.allow_bridge_connections_enabled:
         there = peer.positions.key_at((*vpn_path, "client_profiles", account.client_profile))
-        found.add(
+        problems.add(
             "error",
             loaded,
             path,
@@ -130,15 +132,15 @@ def _check_login(
     if password is None and not account.password_required:
         return
     if account.password is None:
-        found.add("error", loaded, path, f"{said} has no password ({at})")
+        problems.add("error", loaded, path, f"{said} has no password ({at})")
     elif password is None:
-        found.add("error", loaded, path, f"{said} needs a password ({at})")
+        problems.add("error", loaded, path, f"{said} needs a password ({at})")
     elif not account.password.is_hash and not account.password.verify(password.reveal().encode()):
         # Hashes are left alone: a mesh of hundreds would take minutes.
-        found.add("error", loaded, path, f"the password is not that of {said} ({at})")
+        problems.add("error", loaded, path, f"the password is not that of {said} ({at})")
 
 
-def check_pairs(found: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]) -> None:
+def check_pairs(problems: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]) -> None:
     """Report two message VPNs with a bridge each way that cannot share one connection."""
     ways: dict[tuple[str, str, str, str], list[tuple[ConfiguredRemote, BridgeEnds]]] = defaultdict(
         list
@@ -158,7 +160,7 @@ def check_pairs(found: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, L
         (place, half), (other, other_half) = there[0], back[0]
         at = other.loaded.positions.key_at(other.bridge_path)
         why = "; ".join(incompatible(half, other_half))
-        found.add_key(
+        problems.add_key(
             "error",
             place.loaded,
             place.bridge_path,

@@ -36,8 +36,8 @@ def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> 
 
     `steps` bounds the searches, in comparisons of topic sets.
     """
-    found = MeshProblems()
-    check_names(found, mesh)
+    problems = MeshProblems()
+    check_names(problems, mesh)
     routers = Routers(mesh)
     graph = Graph(mesh)
     fitting: list[tuple[ConfiguredRemote, Loaded]] = []
@@ -47,48 +47,48 @@ def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> 
             bridge = (loaded.positions.file, place.msg_vpn, place.bridge_name)
             if bridge not in seen:
                 seen.add(bridge)
-                check_filters_alone(found, graph, place)
-            peer = _peer(found, place, routers)
-            if peer is not None and check_half(found, place, peer, routers):
-                check_filters_there(found, place, peer)
-                check_queue(found, graph, place, peer)
+                check_filters_alone(problems, graph, place)
+            peer = _peer(problems, place, routers)
+            if peer is not None and check_half(problems, place, peer, routers):
+                check_filters_there(problems, place, peer)
+                check_queue(problems, graph, place, peer)
                 fitting.append((place, peer))
-    check_pairs(found, fitting)
-    check_shared_queues(found, fitting)
-    check_losing_queues(found, graph, fitting)
-    check_end_to_end(found, mesh, fitting)
+    check_pairs(problems, fitting)
+    check_shared_queues(problems, fitting)
+    check_losing_queues(problems, graph, fitting)
+    check_end_to_end(problems, mesh, fitting)
     graph.connect(fitting)
-    report_without_source(found, graph, routers)
-    report_broken_chains(found, graph)
-    _search(found, graph, mesh, steps)
-    return found.problems
+    report_without_source(problems, graph, routers)
+    report_broken_chains(problems, graph)
+    _search(problems, graph, mesh, steps)
+    return problems.problems
 
 
-def _peer(found: MeshProblems, place: ConfiguredRemote, routers: Routers) -> Loaded | None:
+def _peer(problems: MeshProblems, configured: ConfiguredRemote, routers: Routers) -> Loaded | None:
     """Return the router that a remote means, and report it if none is known."""
-    target = routers.resolve(place)
+    target = routers.resolve(configured)
     if target.peer is not None:
         return target.peer
-    other = routers.listening_instead(place)
+    other = routers.listening_instead(configured)
     if other is not None:
-        report_wrong_router(found, place, other)
+        report_wrong_router(problems, configured, other)
     else:
         message = f"unknown: {target.unknown}; what lies behind this remote is not judged"
-        found.add("note", place.loaded, place.path, message)
+        problems.add("note", configured.loaded, configured.path, message)
     return None
 
 
-def _search(found: MeshProblems, graph: Graph, mesh: Sequence[Loaded], steps: int) -> None:
+def _search(problems: MeshProblems, graph: Graph, mesh: Sequence[Loaded], steps: int) -> None:
     if not graph.crossings:
         return
     budget = Budget(graph, steps, _SEARCHES * len(graph.vpns))
-    report_loops(found, graph, budget)
+    report_loops(problems, graph, budget)
     for target in range(len(graph.vpns)):
-        report_doubles(found, graph, target, budget)
-    report_too_far(found, graph, budget)
+        report_doubles(problems, graph, target, budget)
+    report_too_far(problems, graph, budget)
     if budget.cut:
         more = f" and {len(budget.cut) - 1} more" if len(budget.cut) > 1 else ""
-        found.add(
+        problems.add(
             "note",
             mesh[0],
             ("router",),

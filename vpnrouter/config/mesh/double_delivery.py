@@ -115,7 +115,7 @@ def needs_two_remotes(passed: list[Crossing]) -> bool:
 
 
 def report_doubles(
-    found: MeshProblems, graph: Graph, target: int, budget: Budget
+    problems: MeshProblems, graph: Graph, target: int, budget: Budget
 ) -> list[DoubleDelivery]:
     """Search one message VPN for double deliveries and report them."""
     start = graph.topics.steps
@@ -123,28 +123,28 @@ def report_doubles(
     search = DoubleSearch(graph, target)
     done = search.run(budget)
     for double in search.found.values():
-        _report(found, graph, double)
+        _report(problems, graph, double)
     name = graph.vpns[target].name
     budget.end("" if done else f"double delivery into {name}", start)
     return list(search.found.values())
 
 
-def _report(found: MeshProblems, graph: Graph, double: DoubleDelivery) -> None:
+def _report(problems: MeshProblems, graph: Graph, double: DoubleDelivery) -> None:
     routes = [[graph.crossings[number] for number in route] for route in double.routes]
     ways = [
         f"{graph.route(double.origin, route)} ({_how(route[-1], by_queue)})"
         for route, by_queue in zip(routes, double.by_queue, strict=True)
     ]
     last = routes[1][-1]
-    place = last.place
+    place = last.configured
     what = (
         f"topic {double.topic} published in {graph.vpns[double.origin].name} reaches"
         f" {graph.vpns[double.target].name} twice: {ways[0]} and {ways[1]}"
     )
     passed = [*routes[0], *routes[1]]
     if any(double.by_queue):
-        place = routes[0][-1].place if double.by_queue[0] else place
-        found.add(
+        place = routes[0][-1].configured if double.by_queue[0] else place
+        problems.add(
             "warning",
             place.loaded,
             (*place.path, "queue_binding"),
@@ -152,7 +152,7 @@ def _report(found: MeshProblems, graph: Graph, double: DoubleDelivery) -> None:
         )
         return
     more = _more_ways(graph, double, {route[-1].bridge for route in routes})
-    found.add_key(
+    problems.add_key(
         "note",
         place.loaded,
         place.bridge_path,
@@ -161,9 +161,9 @@ def _report(found: MeshProblems, graph: Graph, double: DoubleDelivery) -> None:
 
 
 def _how(crossing: Crossing, by_queue: bool) -> str:
-    queue = crossing.place.remote.queue_binding
+    queue = crossing.configured.remote.queue_binding
     by = f"by queue {queue}" if by_queue else "Direct"
-    return f"bridge {crossing.place.bridge_name}, {by}"
+    return f"bridge {crossing.configured.bridge_name}, {by}"
 
 
 def _when(passed: list[Crossing]) -> str:
@@ -171,8 +171,8 @@ def _when(passed: list[Crossing]) -> str:
     second = next((each for each in passed if not each.preferred), None)
     if second is None:
         return ""
-    remote = second.place.remote
-    name = second.place.bridge_name
+    remote = second.configured.remote
+    name = second.configured.bridge_name
     return f", while bridge {name} takes from {remote.name} at {remote.location}"
 
 

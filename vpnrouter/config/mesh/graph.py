@@ -46,7 +46,7 @@ class Crossing(NamedTuple):
     """
 
     number: int
-    place: ConfiguredRemote
+    configured: ConfiguredRemote
     source: int
     target: int
     direct: tuple[TopicSet, ...]
@@ -70,7 +70,7 @@ class Crossing(NamedTuple):
     def bridge(self) -> tuple[str, str, str]:
         """Router, message VPN and name of the bridge: the same for all its remotes."""
         return (
-            self.place.loaded.config.router.name, self.place.msg_vpn, self.place.bridge_name
+            self.configured.loaded.config.router.name, self.configured.msg_vpn, self.configured.bridge_name
         )  # fmt: skip
 
 
@@ -132,7 +132,7 @@ class Graph:
         outward = {
             (each.target, each.source)
             for each in self.crossings
-            if any(rule.direction != "in" for rule in each.place.bridge.topic_mapping)
+            if any(rule.direction != "in" for rule in each.configured.bridge.topic_mapping)
         }
         for number, crossing in enumerate(self.crossings):
             # Both bridges of a pair share one connection, and such a rule holds for it both ways.
@@ -181,10 +181,10 @@ class Graph:
         return " -> ".join(names)
 
 
-def _is_first(place: ConfiguredRemote) -> bool:
+def _is_first(configured: ConfiguredRemote) -> bool:
     """Return whether a bridge takes from this remote as long as it can."""
-    enabled = [each for each in place.bridge.remote_msg_vpns if each.enabled]
-    return min(enabled, key=lambda each: each.connect_order) is place.remote
+    enabled = [each for each in configured.bridge.remote_msg_vpns if each.enabled]
+    return min(enabled, key=lambda each: each.connect_order) is configured.remote
 
 
 def attraction_of(topics: Topics, bridge: Bridge) -> Attraction:
@@ -197,7 +197,7 @@ def attraction_of(topics: Topics, bridge: Bridge) -> Attraction:
                 subscription.topic, DIALECTS[bridge.topic_syntax], exceptions=True
             )
         except TopicError:
-            continue  # told where the file is checked by itself
+            continue  # reported where the file is checked by itself
         if filter_.exception:
             exceptions.append(filter_)
         else:
@@ -205,9 +205,9 @@ def attraction_of(topics: Topics, bridge: Bridge) -> Attraction:
     sure: list[TopicSet] = []
     maybe: list[TopicSet] = []
     for filter_, is_sure in parsed:
-        found = topics.of(filter_, exceptions)
-        if found is not None:
-            (sure if is_sure else maybe).append(found)
+        attracted = topics.of(filter_, exceptions)
+        if attracted is not None:
+            (sure if is_sure else maybe).append(attracted)
     return Attraction(tuple(dict.fromkeys(sure)), tuple(dict.fromkeys(maybe)))
 
 
@@ -220,8 +220,8 @@ def queue_topics(topics: Topics, queue: Queue) -> tuple[TopicSet, ...]:
         except TopicError:
             continue
     exceptions = [each for each in parsed if each.exception]
-    found = [topics.of(each, exceptions) for each in parsed if not each.exception]
-    return tuple(dict.fromkeys(each for each in found if each is not None))
+    attracted = [topics.of(filter_, exceptions) for filter_ in parsed if not filter_.exception]
+    return tuple(dict.fromkeys(part for part in attracted if part is not None))
 
 
 class Step(NamedTuple):
@@ -239,12 +239,12 @@ class Step(NamedTuple):
 
     def crossings(self) -> list[int]:
         """Return the bridges of the whole path, this step's first."""
-        found = [self.crossing]
+        crossings = [self.crossing]
         step = self.before
         while step is not None:
-            found.append(step.crossing)
+            crossings.append(step.crossing)
             step = step.before
-        return found
+        return crossings
 
 
 @final

@@ -29,7 +29,7 @@ def find_too_far(graph: Graph, target: int, budget: Budget) -> tuple[list[TooFar
     out, one for each last bridge, if they do not come in another way. False: the budget ended it.
     """
     frontier = Frontier(graph)
-    found: dict[int, TooFar] = {}
+    lost_by_bridge: dict[int, TooFar] = {}
     for number in graph.vpns[target].into:
         crossing = graph.crossings[number]
         for topics in () if crossing.mapped else crossing.sure:
@@ -38,15 +38,15 @@ def find_too_far(graph: Graph, target: int, budget: Budget) -> tuple[list[TooFar
                 frontier.take(last)
     while (step := frontier.next()) is not None:
         if budget.over():
-            return list(found.values()), False
+            return list(lost_by_bridge.values()), False
         # `cost` is how many bridges lie between this message VPN and the last bridge.
         ways = step.crossings()
-        if ways[-1] in found:
+        if ways[-1] in lost_by_bridge:
             continue
         if step.cost >= graph.crossings[ways[-1]].max_ttl:
             lost = _lost(graph, target, step, ways)
             if lost is not None:
-                found[ways[-1]] = lost
+                lost_by_bridge[ways[-1]] = lost
             continue
         for number in graph.vpns[step.vpn].into:
             crossing = graph.crossings[number]
@@ -58,7 +58,7 @@ def find_too_far(graph: Graph, target: int, budget: Budget) -> tuple[list[TooFar
                     onward = Step(crossing.source, common, _ONE_LABEL, step.cost + 1, number, step)
                     if frontier.is_new(onward, labels=1):
                         frontier.take(onward)
-    return list(found.values()), True
+    return list(lost_by_bridge.values()), True
 
 
 def _lost(graph: Graph, target: int, step: Step, ways: list[int]) -> TooFar | None:
@@ -76,7 +76,7 @@ def _lost(graph: Graph, target: int, step: Step, ways: list[int]) -> TooFar | No
     return TooFar(step.vpn, topic, ways)
 
 
-def report_too_far(found: MeshProblems, graph: Graph, budget: Budget) -> list[TooFar]:
+def report_too_far(problems: MeshProblems, graph: Graph, budget: Budget) -> list[TooFar]:
     """Search the whole mesh for hop limits that chains exceed and report them."""
     reported: list[TooFar] = []
     if any(crossing.mapped for crossing in graph.crossings):
@@ -92,18 +92,18 @@ def report_too_far(found: MeshProblems, graph: Graph, budget: Budget) -> list[To
     for each in reported:
         by_topic.setdefault(each.topic, []).append(each)
     for alike in by_topic.values():
-        _report(found, graph, alike)
+        _report(problems, graph, alike)
     return reported
 
 
-def _report(found: MeshProblems, graph: Graph, alike: list[TooFar]) -> None:
+def _report(problems: MeshProblems, graph: Graph, alike: list[TooFar]) -> None:
     lost = alike[0]
     route = [graph.crossings[number] for number in lost.route]
     last: Crossing = route[-1]
-    place = last.place
+    place = last.configured
     path = (*place.bridge_path, "max_ttl")
     more = f"; {len(alike) - 1} more bridges keep the topic out so" if len(alike) > 1 else ""
-    found.add_key(
+    problems.add_key(
         "warning",
         place.loaded,
         path if place.loaded.positions.has(path) else place.bridge_path,
@@ -225,7 +225,7 @@ def _tangle(graph: Graph, topic: str, start: int) -> frozenset[int]:
     return frozenset(ahead & behind)
 
 
-def report_loops(found: MeshProblems, graph: Graph, budget: Budget) -> list[Loop]:
+def report_loops(problems: MeshProblems, graph: Graph, budget: Budget) -> list[Loop]:
     """Search the whole mesh for loops and report them."""
     search = LoopSearch(graph)
     for start, vpn in enumerate(graph.vpns):
@@ -239,12 +239,12 @@ def report_loops(found: MeshProblems, graph: Graph, budget: Budget) -> list[Loop
         origin, stop = crossings[0].source, graph.vpns[last.source].name
         others = len(loop.tangle) - len(crossings)
         more = f"; {others} more message VPNs are part of such loops" if others > 0 else ""
-        remote = next((each.place.remote for each in crossings if not each.preferred), None)
+        remote = next((each.configured.remote for each in crossings if not each.preferred), None)
         when = f", while a bridge takes from {remote.name} at {remote.location}" if remote else ""
-        found.add_key(
+        problems.add_key(
             "note",
-            last.place.loaded,
-            last.place.bridge_path,
+            last.configured.loaded,
+            last.configured.bridge_path,
             f"loop: topic {loop.topic} published in {graph.vpns[origin].name} can go all the way"
             f" round: {graph.route(origin, crossings)}; the visited path stops it in {stop}, which"
             f" discards a copy of each message (loop-detected){when}{more}",

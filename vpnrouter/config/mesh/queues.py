@@ -17,52 +17,54 @@ _WITHOUT_CONSUMING: Final = ("no-access", "read-only")
 
 
 def check_bound_queue(
-    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
+    problems: MeshProblems, configured: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
 ) -> None:
     """Report what keeps a bridge from the queue that it is to be bound to. `where` names `vpn`."""
-    name = place.remote.queue_binding
+    name = configured.remote.queue_binding
     if name is None:
         return
-    vpn_path = ("msg_vpns", place.remote.name)
-    path = (*place.path, "queue_binding")
+    vpn_path = ("msg_vpns", configured.remote.name)
+    path = (*configured.path, "queue_binding")
     queue = vpn.queues.get(name)
     at = peer.positions.key_at((*vpn_path, "queues", name))
-    username = login(place).client_username
+    username = login(configured).client_username
     if not peer.config.guaranteed_msging.enabled:
         there = peer.positions.key_at(("guaranteed_msging", "enabled"))
         message = f"router {peer.config.router.name} has no guaranteed messaging ({there})"
-        found.add("error", place.loaded, path, message)
+        problems.add("error", configured.loaded, path, message)
     elif queue is None:
-        found.add("error", place.loaded, path, f"{where} has no queue {name} ({at})")
+        problems.add("error", configured.loaded, path, f"{where} has no queue {name} ({at})")
     elif queue.access_type != "exclusive":
-        found.add("error", place.loaded, path, f"queue {name} of {where} is not exclusive ({at})")
+        problems.add(
+            "error", configured.loaded, path, f"queue {name} of {where} is not exclusive ({at})"
+        )
     elif queue.permission in _WITHOUT_CONSUMING and queue.owner != username:
         message = f"queue {name} of {where} does not let the bridge consume ({at})"
-        found.add("error", place.loaded, path, message)
+        problems.add("error", configured.loaded, path, message)
     elif not queue.max_bind_count:
         message = f"queue {name} of {where} takes no consumer: its max_bind_count is 0 ({at})"
-        found.add("error", place.loaded, path, message)
+        problems.add("error", configured.loaded, path, message)
     else:
         if not queue.egress_enabled:
             message = f"queue {name} of {where} delivers nothing: egress_enabled is false ({at})"
-            found.add("warning", place.loaded, path, message)
-        _check_receiving(found, place, peer, vpn, where)
+            problems.add("warning", configured.loaded, path, message)
+        _check_receiving(problems, configured, peer, vpn, where)
 
 
 def _check_receiving(
-    found: MeshProblems, place: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
+    problems: MeshProblems, configured: ConfiguredRemote, peer: Loaded, vpn: MsgVpn, where: str
 ) -> None:
     """Report a client username whose profile keeps guaranteed messages from it."""
-    username = login(place).client_username
+    username = login(configured).client_username
     account = None if username is None else account_of(vpn, username)
     profile = None if account is None else vpn.client_profiles.get(account.client_profile)
     if account is None or profile is None or profile.allow_guaranteed_msg_receive_enabled:
         return
-    profiles = ("msg_vpns", place.remote.name, "client_profiles", account.client_profile)
-    found.add(
+    profiles = ("msg_vpns", configured.remote.name, "client_profiles", account.client_profile)
+    problems.add(
         "error",
-        place.loaded,
-        (*place.path, "queue_binding"),
+        configured.loaded,
+        (*configured.path, "queue_binding"),
         f"client username {username} of {where} may not receive guaranteed messages: client profile"
         f" {account.client_profile} lacks allow_guaranteed_msg_receive_enabled: true"
         f" ({peer.positions.key_at(profiles)})",
@@ -70,7 +72,7 @@ def _check_receiving(
 
 
 def check_shared_queues(
-    found: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
+    problems: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
 ) -> None:
     """Report two bridges that are bound to one queue: it is exclusive, so one of them gets nothing."""
     bound: dict[tuple[str, str, str], list[ConfiguredRemote]] = defaultdict(list)
@@ -87,7 +89,7 @@ def check_shared_queues(
                 continue
             reported.add(_bridge(place))
             at = first.loaded.positions.value_at((*first.path, "queue_binding"))
-            found.add(
+            problems.add(
                 "warning",
                 place.loaded,
                 (*place.path, "queue_binding"),
@@ -98,7 +100,7 @@ def check_shared_queues(
 
 
 def check_losing_queues(
-    found: MeshProblems, graph: Graph, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
+    problems: MeshProblems, graph: Graph, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
 ) -> None:
     """Warn of queues that lose messages of a bridge when they are full, because no queue there rejects on discard."""
     reported: set[tuple[tuple[str, str, str], str]] = set()
@@ -125,7 +127,7 @@ def check_losing_queues(
                 reported.add(key)
                 at = place.loaded.positions.value_at((*place.path, "queue_binding"))
                 path = ("msg_vpns", place.msg_vpn, "queues", name)
-                found.add(
+                problems.add(
                     "warning",
                     place.loaded,
                     (*path, "reject_msg_to_sender_on_discard_behavior"),
@@ -153,7 +155,9 @@ def _lost_topic(
 
 
 def check_end_to_end(
-    found: MeshProblems, mesh: Sequence[Loaded], fitting: Sequence[tuple[ConfiguredRemote, Loaded]]
+    problems: MeshProblems,
+    mesh: Sequence[Loaded],
+    fitting: Sequence[tuple[ConfiguredRemote, Loaded]],
 ) -> None:
     """Report profiles whose `end_to_end_bridge` is no bridge that takes from there by a queue."""
     taking: dict[tuple[str, str, str], bool] = {}
@@ -177,8 +181,8 @@ def check_end_to_end(
                 )
                 if not known and wanted in vpn.bridges:
                     why += "; the one in this message VPN brings messages here"
-                found.add("error" if known else "warning", loaded, path, why)
+                problems.add("error" if known else "warning", loaded, path, why)
 
 
-def _bridge(place: ConfiguredRemote) -> tuple[str, str, str]:
-    return (place.loaded.config.router.name, place.msg_vpn, place.bridge_name)
+def _bridge(configured: ConfiguredRemote) -> tuple[str, str, str]:
+    return (configured.loaded.config.router.name, configured.msg_vpn, configured.bridge_name)

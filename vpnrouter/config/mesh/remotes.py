@@ -46,7 +46,7 @@ class ConfiguredRemote(NamedTuple):
         return self.path[:4]
 
     @property
-    def wanted(self) -> str | None:
+    def router_name(self) -> str | None:
         """The router that the remote names, if it names one."""
         return self.remote.router or router_of(self.remote.location)
 
@@ -89,18 +89,20 @@ class Routers:
             }:
                 self.by_address.setdefault(address, []).append(loaded)
 
-    def resolve(self, place: ConfiguredRemote) -> RemoteRouter:
+    def resolve(self, configured: ConfiguredRemote) -> RemoteRouter:
         """Return the router that a remote means."""
-        wanted, address = place.wanted, place.remote.address
-        if wanted is not None:
-            peer = self.by_name.get(wanted)
-            return RemoteRouter(peer, "" if peer else f"no given file describes router {wanted}")
-        there = self.by_address.get(address, []) if address else []
-        if len(there) == 1:
-            return RemoteRouter(there[0])
-        if there:
+        router_name, address = configured.router_name, configured.remote.address
+        if router_name is not None:
+            peer = self.by_name.get(router_name)
+            return RemoteRouter(
+                peer, "" if peer else f"no given file describes router {router_name}"
+            )
+        listening = self.by_address.get(address, []) if address else []
+        if len(listening) == 1:
+            return RemoteRouter(listening[0])
+        if listening:
             # One loopback address may be meant on several machines: the files do not tell which.
-            names = ", ".join(each.config.router.name for each in there)
+            names = ", ".join(each.config.router.name for each in listening)
             return RemoteRouter(
                 None, f"routers {names} all listen at {address}; router: NAME tells which"
             )
@@ -108,20 +110,20 @@ class Routers:
             None, f"no given file describes a router with a link listener at {address}"
         )
 
-    def listening_instead(self, place: ConfiguredRemote) -> Loaded | None:
+    def listening_instead(self, configured: ConfiguredRemote) -> Loaded | None:
         """Return the one router that listens where the remote leads, when the remote names another one.
 
         A loopback address is another one on each machine: there it counts only if the router named
         is described and does not listen there itself.
         """
-        wanted, address = place.wanted, place.remote.address
-        there = self.by_address.get(address, []) if address else []
-        if wanted is None or address is None or len(there) != 1:
+        router_name, address = configured.router_name, configured.remote.address
+        listening = self.by_address.get(address, []) if address else []
+        if router_name is None or address is None or len(listening) != 1:
             return None
-        other = there[0]
-        if other.config.router.name == wanted:
+        other = listening[0]
+        if other.config.router.name == router_name:
             return None
-        named = self.by_name.get(wanted)
+        named = self.by_name.get(router_name)
         if named is None:
             return None if is_loopback(address.host) else other
         return None if listener_at(named.config, address) is not None else other
@@ -151,7 +153,7 @@ def is_loopback(host: str) -> bool:
     return host in {"localhost", "::1"} or host.startswith("127.")
 
 
-def check_names(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
+def check_names(problems: MeshProblems, mesh: Sequence[Loaded]) -> None:
     """Report routers with one name, routers with one data directory, and message VPNs whose names
     differ only by case.
     """
@@ -163,7 +165,7 @@ def check_names(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
         if name in names:
             at = names[name].positions.value_at(("router", "name"))
             message = f"another router has the name {name} at {at}"
-            found.add("error", loaded, ("router", "name"), message)
+            problems.add("error", loaded, ("router", "name"), message)
         names.setdefault(name, loaded)
         for vpn in loaded.config.msg_vpns:
             first, spelling = spellings.setdefault(vpn.casefold(), (loaded, vpn))
@@ -171,16 +173,16 @@ def check_names(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
                 continue
             reported.add(vpn)
             at = first.positions.key_at(("msg_vpns", spelling))
-            found.add_key(
+            problems.add_key(
                 "warning",
                 loaded,
                 ("msg_vpns", vpn),
                 f"differs only by case from message VPN {spelling} at {at}",
             )
-    _check_directories(found, mesh)
+    _check_directories(problems, mesh)
 
 
-def _check_directories(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
+def _check_directories(problems: MeshProblems, mesh: Sequence[Loaded]) -> None:
     users: dict[PurePath, list[Loaded]] = {}
     for loaded in mesh:
         directory = PurePath(loaded.config.router.data_dir)
@@ -188,7 +190,7 @@ def _check_directories(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
         neighbour = next((one for one in others if _may_be_neighbours(one, loaded)), None)
         if neighbour is not None:
             at = neighbour.positions.value_at(("router", "data_dir"))
-            found.add(
+            problems.add(
                 "warning",
                 loaded,
                 ("router", "data_dir"),
@@ -198,14 +200,14 @@ def _check_directories(found: MeshProblems, mesh: Sequence[Loaded]) -> None:
         others.append(loaded)
 
 
-def _may_be_neighbours(one: Loaded, other: Loaded) -> bool:
+def _may_be_neighbours(first: Loaded, other: Loaded) -> bool:
     """Return whether two routers can run on one machine: no port is bound by both."""
     theirs = {each.address for each in other.config.listeners if each.enabled}
-    for mine in (each.address for each in one.config.listeners if each.enabled):
+    for mine in (each.address for each in first.config.listeners if each.enabled):
         for address in theirs:
             if mine.port and mine.port == address.port and _overlap(mine.host, address.host):
                 return False
-    hosts = _machines(one), _machines(other)
+    hosts = _machines(first), _machines(other)
     return not (hosts[0] and hosts[1] and hosts[0].isdisjoint(hosts[1]))
 
 

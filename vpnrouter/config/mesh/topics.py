@@ -64,12 +64,12 @@ class Topics:
     def number(self, filter_: Filter) -> int:
         """Return the number of a filter: of its levels alone, whatever its dialect, prefixes and mark."""
         key = (tuple(filter_.levels), tuple(filter_.kinds))
-        found = self._numbers.get(key)
-        if found is None:
-            found = len(self._filters)
-            self._numbers[key] = found
+        number = self._numbers.get(key)
+        if number is None:
+            number = len(self._filters)
+            self._numbers[key] = number
             self._filters.append(filter_)
-        return found
+        return number
 
     def of(self, filter_: Filter, exceptions: Iterable[Filter] = ()) -> TopicSet | None:
         """Return what the filter matches less the exceptions; None when no client can publish any of it."""
@@ -106,11 +106,11 @@ class Topics:
         if a.filter == b.filter:
             return True
         key = (a.filter, b.filter)
-        found = self._covers.get(key)
-        if found is None:
-            found = algebra.covers(self._filters[a.filter], self._filters[b.filter])
-            self._covers[key] = found
-        return found
+        covers = self._covers.get(key)
+        if covers is None:
+            covers = algebra.covers(self._filters[a.filter], self._filters[b.filter])
+            self._covers[key] = covers
+        return covers
 
     def holds(self, topics: TopicSet, topic: str) -> bool:
         """Return whether `topic` is in the set."""
@@ -264,20 +264,20 @@ class Login(NamedTuple):
     password: Secret | None
 
 
-def scheme(place: ConfiguredRemote) -> str:
+def scheme(configured: ConfiguredRemote) -> str:
     """Return how the bridge logs in: `basic` or `client-certificate`."""
-    return place.remote.authentication_scheme or place.bridge.remote_authentication.scheme
+    return configured.remote.authentication_scheme or configured.bridge.remote_authentication.scheme
 
 
-def login(place: ConfiguredRemote) -> Login:
+def login(configured: ConfiguredRemote) -> Login:
     """Return what the bridge logs in with."""
-    if scheme(place) != "basic":
-        return Login(place.path, None, None)
-    remote: RemoteMsgVpn = place.remote
+    if scheme(configured) != "basic":
+        return Login(configured.path, None, None)
+    remote: RemoteMsgVpn = configured.remote
     if remote.client_username is not None:
-        return Login((*place.path, "client_username"), remote.client_username, remote.password)
-    basic = place.bridge.remote_authentication.basic
-    path = (*place.bridge_path, "remote_authentication", "basic", "client_username")
+        return Login((*configured.path, "client_username"), remote.client_username, remote.password)
+    basic = configured.bridge.remote_authentication.basic
+    path = (*configured.bridge_path, "remote_authentication", "basic", "client_username")
     return Login(path, basic.client_username, basic.password)
 
 
@@ -313,18 +313,18 @@ class Publishers:
             if rule not in self._rules:
                 self._rules.append(rule)
 
-    def part_of(self, wanted: TopicSet) -> TopicSet | None:
+    def part_of(self, router_name: TopicSet) -> TopicSet | None:
         """Return topics of a set that some client may publish; None when there are none."""
         for rule in self._rules:
             if rule.default_allow:
                 if not rule.filters:
-                    return wanted
-                part = self._topics.less(wanted, rule.filters)
+                    return router_name
+                part = self._topics.less(router_name, rule.filters)
                 if part is not None:
                     return part
             else:
                 for filter_ in rule.filters:
-                    part = self._topics.common(wanted, TopicSet(filter_))
+                    part = self._topics.common(router_name, TopicSet(filter_))
                     if part is not None:
                         return part
         return None
@@ -336,7 +336,7 @@ NOTHING: Final = 0
 """How much of a filter a subscriber may be sent: all, part or nothing."""
 
 
-def may_subscribe(vpn: MsgVpn, username: str, client_name: str, wanted: Filter) -> int:
+def may_subscribe(vpn: MsgVpn, username: str, client_name: str, router_name: Filter) -> int:
     """Return how much of a filter a bridge gets over a link, by the ACL of its client username."""
     account = account_of(vpn, username)
     profile = vpn.acl_profiles.get(account.acl_profile) if account is not None else None
@@ -350,7 +350,7 @@ def may_subscribe(vpn: MsgVpn, username: str, client_name: str, wanted: Filter) 
     if rule.unrestricted:
         return ALL_OF_IT
     bound = rule.bind(username, client_name)
-    filters = [parse_filter(text, SMF) for text in to_smf(wanted)]
+    filters = [parse_filter(text, SMF) for text in to_smf(router_name)]
     if all(bound.allows_all(filter_) for filter_ in filters):
         return ALL_OF_IT
     return PART_OF_IT if any(bound.allows_filter(filter_) for filter_ in filters) else NOTHING

@@ -37,10 +37,10 @@ class DocumentAccess(Protocol):
     def find(self, holder: Plain, key: Key) -> Plain:
         """Return the object in plain data, None if it is not there."""
 
-    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+    def add(self, holder: Plain, key: Key, value: Plain) -> None:
         """Put an object into plain data, which does not hold it."""
 
-    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+    def put(self, holder: Plain, key: Key, value: Plain) -> None:
         """Replace an object in plain data."""
 
     def drop(self, holder: Plain, key: Key) -> None:
@@ -101,13 +101,13 @@ class MappingAccess:
             objects[name] = {}
         return objects[name]
 
-    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+    def add(self, holder: Plain, key: Key, value: Plain) -> None:
         """Write the object under its name; a mapping that is missing is made first."""
-        opened(holder, self.home)[key[0]] = written
+        opened(holder, self.home)[key[0]] = value
 
-    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+    def put(self, holder: Plain, key: Key, value: Plain) -> None:
         """Replace the object under its name."""
-        self.add(holder, key, written)
+        self.add(holder, key, value)
 
     def drop(self, holder: Plain, key: Key) -> None:
         """Take the name out of the mapping."""
@@ -150,17 +150,17 @@ class RecordsAccess:
             items[index] = {self._fields[0]: items[index]}
         return items[index]
 
-    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+    def add(self, holder: Plain, key: Key, value: Plain) -> None:
         """Append the object to the list, with the fields of its key."""
         known = dict(zip(self._fields, key, strict=False))
-        _listed(holder, self.home).append(known | written)
+        _listed(holder, self.home).append(known | value)
 
-    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+    def put(self, holder: Plain, key: Key, value: Plain) -> None:
         """Replace the mapping that has this key, if there is one."""
         items = _listed(holder, self.home)
         index = self._index(items, key)
         if index is not None:
-            items[index] = dict(zip(self._fields, key, strict=False)) | written
+            items[index] = dict(zip(self._fields, key, strict=False)) | value
 
     def drop(self, holder: Plain, key: Key) -> None:
         """Take the mapping that has this key out of the list, if there is one."""
@@ -211,7 +211,7 @@ class TextsAccess:
         found = key[-1] in _listed(holder, self.home)
         return {} if found and self._written_syntax(holder) == key[:-1] else None
 
-    def add(self, holder: Plain, key: Key, written: Plain) -> None:
+    def add(self, holder: Plain, key: Key, value: Plain) -> None:
         """Append the text to the list; an empty list takes over the syntax of the key.
 
         Raises RequestError for another syntax than that of the texts which are there.
@@ -226,7 +226,7 @@ class TextsAccess:
             opened(holder, self._syntax[:-1])[self._syntax[-1]] = key[0]
         items.append(key[-1])
 
-    def put(self, holder: Plain, key: Key, written: Plain) -> None:
+    def put(self, holder: Plain, key: Key, value: Plain) -> None:
         """Do nothing, since a text has nothing to replace."""
 
     def drop(self, holder: Plain, key: Key) -> None:

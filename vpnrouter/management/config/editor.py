@@ -150,7 +150,7 @@ class ConfigEditor:
         found = await self._beside(partial(candidate, document, self._loaded, self._file))
         return Examined(found.problems, found.changes)
 
-    async def edit(self, change: Callable[[Plain], None], who: str, expected: str = "") -> Edited:
+    async def edit(self, change: Callable[[Plain], None], user: str, expected: str = "") -> Edited:
         """Apply `change` to a copy of the document, check it, write the overlay and put it into force.
 
         Nothing has changed when it raises: what `change` raises, or one of these.
@@ -160,16 +160,16 @@ class ConfigEditor:
             OperationError: the result cannot be applied or written, or `expected` is not in force.
         """
         async with self._turn:
-            with self._refusals_raised(who):
+            with self._refusals_raised(user):
                 if expected and expected != self.digest():
                     raise OperationError(
                         f"the configuration is another one by now: {self.digest()} and not {expected}"
                     )
                 document = await self._beside(partial(copy_plain, self.document()))
                 change(document)
-                return await self._put(document, who)
+                return await self._put(document, user)
 
-    async def return_to(self, digest: str, who: str) -> Edited:
+    async def return_to(self, digest: str, user: str) -> Edited:
         """Put the document with this `digest` into force again, one of the last of this run.
 
         Raises:
@@ -179,13 +179,13 @@ class ConfigEditor:
         async with self._turn:
             if digest == self.digest():
                 return Edited((), digest)
-            with self._refusals_raised(who):
+            with self._refusals_raised(user):
                 packed = self._earlier.get(digest)
                 if packed is None:
                     raise OperationError(
                         f"{digest} is none of the last {limits.EDITOR_DOCUMENTS} configurations of this run"
                     )
-                return await self._put(await self._beside(packed.unpacked), who)
+                return await self._put(await self._beside(packed.unpacked), user)
 
     async def reread(self) -> None:
         """Read file and overlay again and put them into force, as for SIGHUP; events report the outcome."""
@@ -237,7 +237,7 @@ class ConfigEditor:
     def _raise_sighup(self, text: str) -> None:
         self._log.raise_event(table.named("SIGHUP"), "", "", text)
 
-    async def _put(self, document: Plain, who: str) -> Edited:
+    async def _put(self, document: Plain, user: str) -> Edited:
         """Put a document into force. The caller holds the lock."""
         if not self._overlaid:
             raise OperationError(
@@ -255,11 +255,11 @@ class ConfigEditor:
         with trio.CancelScope(shield=True):
             lines = await self._apply(found, found.loaded)
         self._take(found.loaded, found.packed)
-        self._raise_changes(who, found.changes)
+        self._raise_changes(user, found.changes)
         return Edited(tuple(lines), self.digest())
 
-    async def _apply(self, found: Candidate, loaded: Loaded) -> list[str]:
-        await self._beside(partial(self._disk.stage, found.text))
+    async def _apply(self, candidate: Candidate, loaded: Loaded) -> list[str]:
+        await self._beside(partial(self._disk.stage, candidate.text))
         try:
             prepared = self._prepare(loaded.config, Locations(loaded))
         except BaseException:
@@ -289,27 +289,27 @@ class ConfigEditor:
     async def _beside(self, work: Callable[[], _R]) -> _R:
         return await beside(work, self._threads)
 
-    def _raise_changes(self, who: str, changes: Sequence[Change]) -> None:
+    def _raise_changes(self, user: str, changes: Sequence[Change]) -> None:
         """Raise an event for each change, in the message VPN that it is about, so that its users read it."""
         raise_event = self._log.raise_event
         for change in changes[: limits.EDITOR_LINES_TOLD]:
             vpn = _msg_vpn_of(change.path)
-            raise_event(CONFIG_CHANGE, vpn, who, f"{who}: {describe(change)}")
+            raise_event(CONFIG_CHANGE, vpn, user, f"{user}: {describe(change)}")
         if len(changes) > limits.EDITOR_LINES_TOLD:
             more = len(changes) - limits.EDITOR_LINES_TOLD
-            raise_event(CONFIG_CHANGE, "", who, f"{who}: {more} more changes")
+            raise_event(CONFIG_CHANGE, "", user, f"{user}: {more} more changes")
 
     @contextmanager
-    def _refusals_raised(self, who: str) -> Iterator[None]:
+    def _refusals_raised(self, user: str) -> Iterator[None]:
         """Raise an event for a refused change, with the first reason; the caller gets all of them."""
         try:
             yield
         except ConfigError as error:
             more = f" (and {len(error.problems) - 1} more)" if len(error.problems) > 1 else ""
-            self._log.raise_event(CONFIG_REFUSED, "", who, f"{who}: {error.problems[0]}{more}")
+            self._log.raise_event(CONFIG_REFUSED, "", user, f"{user}: {error.problems[0]}{more}")
             raise
         except OperationError as error:
-            self._log.raise_event(CONFIG_REFUSED, "", who, f"{who}: {error}")
+            self._log.raise_event(CONFIG_REFUSED, "", user, f"{user}: {error}")
             raise
 
 

@@ -54,15 +54,15 @@ def _derived(
     model: type[Model],
     above: tuple[str, ...],
     declared: Mapping[tuple[str, ...], AttributePath],
-    left: frozenset[str],
+    left_out: frozenset[str],
 ) -> Iterator[Attribute]:
     for key, info in keys_of(model).items():
         keys = (*above, key)
-        if ".".join(keys) in left:
+        if ".".join(keys) in left_out:
             continue
         kind = kind_of(info.annotation)
         if kind.form == "model" and kind.model is not None and not key.endswith(_WHOLE):
-            yield from _derived(kind.model, keys, declared, left)
+            yield from _derived(kind.model, keys, declared, left_out)
         else:
             place = declared.get(keys) or AttributePath(keys, _NOTHING, None, None, ours=False)
             yield _attribute(model, info, place)

@@ -51,12 +51,12 @@ class OperationText:
     deletes: bool = False
 
 
-def fill(told: Schema, kind: ObjectType, says: OperationText) -> None:
+def fill(operation: Schema, kind: ObjectType, says: OperationText) -> None:
     """Put the description of a path into `operation`: parameters, body, answers."""
-    told["parameters"] = parameters_of(kind if says.one else kind.parent)
-    told["responses"] = answers(kind, many=says.many, nothing=says.deletes)
+    operation["parameters"] = parameters_of(kind if says.one else kind.parent)
+    operation["responses"] = answers(kind, many=says.many, nothing=says.deletes)
     if says.creates or says.changes:
-        told["requestBody"] = body(kind, creates=says.creates)
+        operation["requestBody"] = body(kind, creates=says.creates)
 
 
 def schema_of(attribute: Attribute) -> Schema:
@@ -151,10 +151,10 @@ def answers(kind: ObjectType, *, many: bool = False, nothing: bool = False) -> S
             "data": {"type": "array", "items": row} if many else row,
             "links": {"type": "array", "items": links} if many else links,
         }
-    told: Schema = {
+    operation: Schema = {
         "200": {"description": "Done", "content": {"application/json": {"schema": schema}}}
     }
-    return told | {str(code): {"description": text} for code, text in _ANSWERS.items()}
+    return operation | {str(code): {"description": text} for code, text in _ANSWERS.items()}
 
 
 def _path_schema(attribute: Attribute) -> Schema:

@@ -273,22 +273,24 @@ class Figures:
                 shown = shown._replace(backlog_age=self._age(source.kept()))
                 yield self._steady(("bridge", msg_vpn, name), source, shown)
 
-    def _age(self, kept: Iterable[Endpoint]) -> float | None:
+    def _age(self, endpoints: Iterable[Endpoint]) -> float | None:
         """Return the seconds that the oldest message waits, None without one; it reads no message, since there may be
         many queues.
         """
         numbers = self._queues
         if numbers is None:
             return None
-        ages = [numbers.oldest_s(endpoint) for endpoint in kept if endpoint.spooled_count]
+        ages = [numbers.oldest_s(endpoint) for endpoint in endpoints if endpoint.spooled_count]
         return max(ages, default=None)
 
-    def _steady(self, key: tuple[str, ...], source: object, shown: BridgeFigures) -> BridgeFigures:
-        counts = shown[FIRST:BEHIND]
+    def _steady(
+        self, key: tuple[str, ...], source: object, figures: BridgeFigures
+    ) -> BridgeFigures:
+        counts = figures[FIRST:BEHIND]
         risen = self._rising(key, source, counts)
         if risen is counts:
-            return shown
-        return BridgeFigures(*shown[:FIRST], *risen, *shown[BEHIND:])  # type: ignore[arg-type]
+            return figures
+        return BridgeFigures(*figures[:FIRST], *risen, *figures[BEHIND:])  # type: ignore[arg-type]
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
         """Yield the figures of each queue, topic endpoint and parking lot in those message VPNs."""

@@ -128,8 +128,8 @@ def _marked(item: Advice) -> Advice:
     )
 
 
-def _bridge_of(one: Finding) -> tuple[str | None, ...] | None:
-    return tuple(getattr(one, name) for name in _BRIDGE) if one.bridge else None
+def _bridge_of(finding: Finding) -> tuple[str | None, ...] | None:
+    return tuple(getattr(finding, name) for name in _BRIDGE) if finding.bridge else None
 
 
 def _blockers(findings: Sequence[Finding]) -> dict[tuple[str | None, ...] | None, Finding]:

@@ -85,10 +85,12 @@ def _place(findings: Sequence[Finding]) -> dict[str, str | None]:
     return place_of(findings[0], *names)
 
 
-def _named(one: Finding) -> str:
-    if one.topic is not None:
-        return f"subscription {one.topic} of {bridge_of(one)}"
-    return bridge_of(one) if one.bridge else f"message VPN {at((one.router, one.vpn))}"
+def _named(finding: Finding) -> str:
+    if finding.topic is not None:
+        return f"subscription {finding.topic} of {bridge_of(finding)}"
+    return (
+        bridge_of(finding) if finding.bridge else f"message VPN {at((finding.router, finding.vpn))}"
+    )
 
 
 def _counts(findings: Sequence[Finding], nouns: dict[str, str]) -> str:
@@ -181,10 +183,10 @@ def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice
     )
 
 
-def _narrowed(one: Finding) -> str:
-    if not one.detail or one.detail == DROP:
-        return f"drop the subscription {one.topic}"
-    return f"subscribe to {one.detail} in place of {one.topic}"
+def _narrowed(finding: Finding) -> str:
+    if not finding.detail or finding.detail == DROP:
+        return f"drop the subscription {finding.topic}"
+    return f"subscribe to {finding.detail} in place of {finding.topic}"
 
 
 def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:

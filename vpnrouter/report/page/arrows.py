@@ -345,18 +345,18 @@ def block_of(text: str, place: LabelAnchor) -> Area:
 
 def place_labels(
     names: Sequence[Label],
-    taken: Iterable[Area],
+    occupied: Iterable[Area],
     frames: Sequence[Area],
     marks: Sequence[Area],
     sheet: Area,
 ) -> list[LabelAnchor | None]:
     """Return a place for each name, None where there is none. Earlier names have the first choice.
 
-    No name lies on another, on what is `taken` (cards, names of routers) or on a mark (of its own place in the
+    No name lies on another, on what is `occupied` (cards, names of routers) or on a mark (of its own place in the
     list), nor leaves the `sheet`. Among the other places, the name gets the one with the fewest parts of arrows and
     `frames` of routers under it, and the nearest one among equals.
     """
-    blocked = list(taken)
+    blocked = list(occupied)
     lines = np.concatenate([np.empty((0, 2)), *(_points(name.curve) for name in names)])
     found: list[LabelAnchor | None] = []
     for name in names:

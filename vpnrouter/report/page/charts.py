@@ -36,12 +36,12 @@ class Histogram:
     below: int
 
 
-def histograms(latencies: Rows, places: ShapeIndex) -> dict[int, Histogram]:
+def histograms(latencies: Rows, shapes: ShapeIndex) -> dict[int, Histogram]:
     """Return rows of LATENCIES by edge."""
     steps: dict[int, dict[int, int]] = {}
     below: dict[int, int] = {}
     for row in latencies:
-        edge = places.edge(row)
+        edge = shapes.edge(row)
         if edge is None or row["latency_ns"] is None:
             continue
         mine = steps.setdefault(edge, {})
@@ -91,10 +91,10 @@ class BridgeCurve:
     peak: str
 
 
-def rates_of(contents: Contents, places: ShapeIndex) -> Rates:
+def rates_of(contents: Contents, shapes: ShapeIndex) -> Rates:
     """Return the rows of `contents.rates` by edge; stretches are joined where the page does not bear all."""
     known = [
-        (places.edge(row), row["start_ns"], row["messages"] or 0)
+        (shapes.edge(row), row["start_ns"], row["messages"] or 0)
         for row in contents.rates
         if row["start_ns"] is not None
     ]
@@ -113,13 +113,13 @@ def rates_of(contents: Contents, places: ShapeIndex) -> Rates:
     return Rates(first_ns=first, width_ns=width, columns=columns, by_edge=by_edge)
 
 
-def bridge_curves(contents: Contents, rates: Rates, places: ShapeIndex) -> list[BridgeCurve]:
+def bridge_curves(contents: Contents, rates: Rates, shapes: ShapeIndex) -> list[BridgeCurve]:
     """Return curves of the busiest bridges, each on a scale of its own."""
     busiest = sorted(rates.by_edge, key=lambda at: (-sum(rates.by_edge[at]), at))
     if rates.columns < 2:
         return []
     return [
-        _spark(rates, at, title_of(contents.edges[at]), at in places.drawn_edges)
+        _spark(rates, at, title_of(contents.edges[at]), at in shapes.drawn_edges)
         for at in busiest[:SPARKS]
     ]
 

@@ -254,16 +254,16 @@ class Grades:
     latency_ends: tuple[str, str]
 
 
-def grade(contents: Contents, places: ShapeIndex) -> Grades:
+def grade(contents: Contents, shapes: ShapeIndex) -> Grades:
     """Return the grades of all rows of `contents.nodes` and `contents.edges`."""
     edges = contents.edges
     node_findings: list[list[int]] = [[] for _ in contents.nodes]
     edge_findings: list[list[int]] = [[] for _ in edges]
     for at, finding in enumerate(contents.findings):
-        on_edges = places.edges_of(finding) if finding["peer_router"] is not None else []
+        on_edges = shapes.edges_of(finding) if finding["peer_router"] is not None else []
         for edge in on_edges:
             edge_findings[edge].append(at)
-        node = places.node(finding["router"], finding["vpn"])
+        node = shapes.node(finding["router"], finding["vpn"])
         if not on_edges and node is not None:
             node_findings[node].append(at)
     load_of, load_ends = _scale([edge["messages"] or 0 for edge in edges], short_count)

@@ -101,7 +101,7 @@ def verdict(contents: Contents) -> Verdict:
     )
 
 
-def advice_items(contents: Contents, places: ShapeIndex) -> list[AdviceItem]:
+def advice_items(contents: Contents, shapes: ShapeIndex) -> list[AdviceItem]:
     """Return the advice by rank."""
     ordered = sorted(contents.advice, key=lambda row: (row["rank"] is None, row["rank"] or 0))
     return [
@@ -109,7 +109,7 @@ def advice_items(contents: Contents, places: ShapeIndex) -> list[AdviceItem]:
             rank=at,
             action=visible(row["action"]).replace("_", " ") if row["action"] else NONE,
             place=place_of(row),
-            shape=places.shape(row),
+            shape=shapes.shape(row),
             topic=visible(row["topic"]) if row["topic"] else "",
             advice=visible(row["advice"] or ""),
             evidence=visible(row["evidence"] or ""),
@@ -168,17 +168,17 @@ _STYLES: Final = ("page.css", "drawing.css", "print.css")
 
 def page(summary: dict[str, Any], contents: Contents) -> str:
     """Return the whole page. `summary` has the fields of `vpnrouter.report.build.Summary`."""
-    places = ShapeIndex(contents.nodes, contents.edges)
-    grades = grade(contents, places)
+    shapes = ShapeIndex(contents.nodes, contents.edges)
+    grades = grade(contents, shapes)
     drawing = draw(contents.nodes, contents.edges, grades)
-    places.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows)
-    places.drawn_nodes = frozenset(card.row for box in drawing.boxes for card in box.cards)
+    shapes.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows)
+    shapes.drawn_nodes = frozenset(card.row for box in drawing.boxes for card in box.cards)
     frame = _frame(drawing)
-    rates = charts.rates_of(contents, places)
-    counted = histograms(contents.latencies, places)
+    rates = charts.rates_of(contents, shapes)
+    counted = histograms(contents.latencies, shapes)
     estimated = _is_estimated(summary, contents.nodes)
     script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
-    block = details(contents, grades, places, rates, counted)
+    block = details(contents, grades, shapes, rates, counted)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -188,31 +188,31 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             estimated=estimated,
             complete=_is_complete(summary, contents.nodes),
             verdict=verdict(contents),
-            advice_items=advice_items(contents, places),
+            advice_items=advice_items(contents, shapes),
             advice_first=FIRST,
             drawing=drawing,
             grades=grades,
             frame=frame,
             unit=_unit(frame),
             names=_names(drawing, _unit(frame)),
-            tab=0 if len(drawing.arrows) + len(places.drawn_nodes) <= _TABBED else -1,
-            busiest=_busiest(contents.edges, places),
-            findings=tables.finding_sheet(contents.findings, places),
-            changes=tables.change_sheet(contents.changes, places),
-            edges=tables.edge_sheet(contents.edges, places, estimated=estimated),
-            nodes=tables.node_sheet(contents.nodes, places, estimated=estimated),
+            tab=0 if len(drawing.arrows) + len(shapes.drawn_nodes) <= _TABBED else -1,
+            busiest=_busiest(contents.edges, shapes),
+            findings=tables.finding_sheet(contents.findings, shapes),
+            changes=tables.change_sheet(contents.changes, shapes),
+            edges=tables.edge_sheet(contents.edges, shapes, estimated=estimated),
+            nodes=tables.node_sheet(contents.nodes, shapes, estimated=estimated),
             topics=tables.topic_sheet(contents.topics, contents.topic_count, estimated=estimated),
-            discards=tables.discard_sheet(contents.discards, places, estimated=estimated),
-            delays=tables.delay_sheet(contents.end_to_end, places),
+            discards=tables.discard_sheet(contents.discards, shapes, estimated=estimated),
+            delays=tables.delay_sheet(contents.end_to_end, shapes),
             clocks=tables.clock_sheet(contents.clocks),
             ways=tables.way_sheet(contents.ways),
-            vpns=tables.vpn_sheet(contents.vpns, places),
-            pairs=tables.pair_sheet(contents.pairs, places),
+            vpns=tables.vpn_sheet(contents.vpns, shapes),
+            pairs=tables.pair_sheet(contents.pairs, shapes),
             lengths=_lengths(contents.lengths),
             shape=_shape(contents),
             latency=charts.latency_chart(contents.edges, counted),
             timeline=charts.timeline_chart(contents.timeline, contents.timeline_width_ns),
-            curves=charts.bridge_curves(contents, rates, places),
+            curves=charts.bridge_curves(contents, rates, shapes),
             curve_size=(charts.SPARK_WIDTH, charts.SPARK_HEIGHT),
             plot_width=charts.WIDTH,
             timeline_width=charts.TIMELINE_WIDTH,
@@ -252,9 +252,9 @@ def _trusted(text: str) -> Markup:
     return Markup(text)  # noqa: S704
 
 
-def _busiest(edges: Rows, places: ShapeIndex) -> str:
+def _busiest(edges: Rows, shapes: ShapeIndex) -> str:
     """Return the id of the shape that is selected when the page opens."""
-    drawn = sorted(places.drawn_edges)
+    drawn = sorted(shapes.drawn_edges)
     if not drawn:
         return "node-0"
     return f"edge-{max(drawn, key=lambda at: (edges[at]['messages'] or 0, -at))}"

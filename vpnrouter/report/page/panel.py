@@ -63,13 +63,13 @@ _NODE: Final = (
 def details(
     contents: Contents,
     grades: Grades,
-    places: ShapeIndex,
+    shapes: ShapeIndex,
     rates: Rates,
     histograms: dict[int, Histogram],
 ) -> str:
     """Return the block of every drawn shape, harmless inside an HTML script element."""
     findings: dict[int, int] = {}
-    links = _links(contents.links, places)
+    links = _links(contents.links, shapes)
     centrality = {(row["router"], row["vpn"]): row["centrality"] for row in contents.vpns}
 
     def noted(mine: Sequence[int]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def details(
         return {**({"w": kept} if kept else {}), **({"m": more} if more else {})}
 
     edges = {}
-    for at in sorted(places.drawn_edges):
+    for at in sorted(shapes.drawn_edges):
         row = contents.edges[at]
         facts = [spell(row[name]) for _, name, spell in _EDGE]
         facts += [
@@ -89,8 +89,8 @@ def details(
             yes_or_no(row["configured"]),
         ]
         ends = [
-            places.node(row["from_router"], row["from_vpn"]),
-            places.node(row["to_router"], row["to_vpn"]),
+            shapes.node(row["from_router"], row["from_vpn"]),
+            shapes.node(row["to_router"], row["to_vpn"]),
         ]
         one: dict[str, Any] = {"t": title_of(row), "e": ends, "f": facts}
         one |= noted(grades.edge_findings[at])
@@ -104,7 +104,7 @@ def details(
             one["n"] = len(links[at])
         edges[at] = one
     nodes = {}
-    for at in sorted(places.drawn_nodes):
+    for at in sorted(shapes.drawn_nodes):
         row = contents.nodes[at]
         facts = [spell(row[name]) for _, name, spell in _NODE]
         central = centrality.get((row["router"], row["vpn"]))
@@ -143,10 +143,10 @@ def embedded(block: object) -> str:
     return text
 
 
-def _links(links: Rows, places: ShapeIndex) -> dict[int, list[tuple[int, int | None]]]:
+def _links(links: Rows, shapes: ShapeIndex) -> dict[int, list[tuple[int, int | None]]]:
     found: dict[int, list[tuple[int, int | None]]] = {}
     for row in links:
-        edge = places.edge(row)
+        edge = shapes.edge(row)
         if edge is not None and row["up_ns"] is not None:
             found.setdefault(edge, []).append((row["up_ns"], row["down_ns"]))
     return {edge: sorted(spans, key=lambda one: one[0]) for edge, spans in found.items()}

@@ -243,15 +243,15 @@ def _sheet(
     )
 
 
-def edge_sheet(edges: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
+def edge_sheet(edges: Rows, shapes: ShapeIndex, *, estimated: bool) -> Sheet:
     """Return the busiest bridges; the drawing's arrows link here."""
     shown = _busiest(edges, "messages")
     most = greatest(edges, "messages")
     planned = any(edge["configured"] is not None for edge in edges)
 
     def bridge(row: Row) -> Cell:
-        at = places.edge(row)
-        return text(row["bridge"], shape=f"edge-{at}" if at in places.drawn_edges else None)
+        at = shapes.edge(row)
+        return text(row["bridge"], shape=f"edge-{at}" if at in shapes.drawn_edges else None)
 
     columns = [
         column("Bridge", bridge),
@@ -296,13 +296,13 @@ def edge_sheet(edges: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
     )
 
 
-def node_sheet(nodes: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
+def node_sheet(nodes: Rows, shapes: ShapeIndex, *, estimated: bool) -> Sheet:
     """Return the busiest message VPNs; the drawing's cards link here."""
     shown = _busiest(nodes, "ingress")
     most = greatest(nodes, "ingress")
     columns = [
         column("Router", "router"),
-        column("Message VPN", lambda row: text(row["vpn"], shape=_card(places, row))),
+        column("Message VPN", lambda row: text(row["vpn"], shape=_card(shapes, row))),
         figures("In", "ingress", _barred(most), "messages published here"),
         *([figures("In, estimated", "ingress_estimated")] if estimated else []),
         figures("Bytes in", "ingress_bytes", octets),
@@ -349,14 +349,14 @@ def topic_sheet(topics: Rows, total: int, *, estimated: bool) -> Sheet:
     return _sheet("topics", columns, shown, total)
 
 
-def discard_sheet(discards: Rows, places: ShapeIndex, *, estimated: bool) -> Sheet:
+def discard_sheet(discards: Rows, shapes: ShapeIndex, *, estimated: bool) -> Sheet:
     """Return where and why messages were discarded."""
     shown = discards[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
     columns = [
         column("Reason", "reason"),
         column("Event", lambda row: text((row["event"] or "").replace("_", " "))),
-        column("Message VPN", lambda row: _placed(places, row)),
+        column("Message VPN", lambda row: _placed(shapes, row)),
         column("Endpoint, bridge or client", "place"),
         figures("Messages", "messages", _barred(most)),
         *([figures("Estimated", "messages_estimated")] if estimated else []),
@@ -386,14 +386,14 @@ def _alarming(value: int | None) -> Cell:
     return number(value, alarm=bool(value))
 
 
-def _card(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> str | None:
-    at = places.node(row[router], row[vpn])
-    return f"node-{at}" if at in places.drawn_nodes else None
+def _card(shapes: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> str | None:
+    at = shapes.node(row[router], row[vpn])
+    return f"node-{at}" if at in shapes.drawn_nodes else None
 
 
-def _placed(places: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> Cell:
+def _placed(shapes: ShapeIndex, row: Row, router: str = "router", vpn: str = "vpn") -> Cell:
     """Return the message VPN in two fields, linked to its card."""
-    return place(row[router], row[vpn], shape=_card(places, row, router, vpn))
+    return place(row[router], row[vpn], shape=_card(shapes, row, router, vpn))
 
 
 _CORRECTED: Final = "the difference of the two clocks is taken off"
@@ -401,7 +401,7 @@ _TONES: Final[dict[str, Tone]] = {"error": "error", "warning": "warning", "info"
 _CHANGE_TONES: Final[dict[str, Tone]] = {"new": "good", "gone": "error", "more": "info"}
 
 
-def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
+def finding_sheet(findings: Rows, shapes: ShapeIndex) -> Sheet:
     """Return the worst findings."""
     order = sorted(range(len(findings)), key=lambda at: RANKS.get(findings[at]["severity"], 3))
     shown = [findings[at] for at in order[:REPORT_PAGE_SHAPE_ROWS]]
@@ -419,7 +419,7 @@ def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
         column("Kind", lambda row: text(label_of(row["kind"]))),
         column(
             "Where",
-            lambda row: text(place_of(row), shape=places.shape(row)),
+            lambda row: text(place_of(row), shape=shapes.shape(row)),
             hint="a message VPN, or a bridge with the way that messages take",
         ),
         column("What was found", lambda row: text(row["detail"] or row["reason"], long=True)),
@@ -443,7 +443,7 @@ def finding_sheet(findings: Rows, places: ShapeIndex) -> Sheet:
     )
 
 
-def change_sheet(changes: Rows, places: ShapeIndex) -> Sheet:
+def change_sheet(changes: Rows, shapes: ShapeIndex) -> Sheet:
     """Return what differs between the two ranges of time."""
 
     def change(row: Row) -> Cell:
@@ -459,7 +459,7 @@ def change_sheet(changes: Rows, places: ShapeIndex) -> Sheet:
     columns = [
         column("Change", change),
         column("What", "what"),
-        column("Where", lambda row: text(place_of(row), shape=places.shape(row))),
+        column("Where", lambda row: text(place_of(row), shape=shapes.shape(row))),
         column("Topic", "topic"),
         column(
             "Measure",
@@ -482,13 +482,13 @@ def _measured(row: Row, name: str) -> Cell:
     return Cell(text=decimal(value), key=-1.0 if value is None else value)
 
 
-def delay_sheet(end_to_end: Rows, places: ShapeIndex) -> Sheet:
+def delay_sheet(end_to_end: Rows, shapes: ShapeIndex) -> Sheet:
     """Return the delays from first ingress to delivery, by pair of message VPNs, the busiest."""
     shown = sorted(end_to_end, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
     most = greatest(shown, "messages")
     columns = [
         column("Published in", lambda row: place(row["origin_router"], row["origin_vpn"])),
-        column("Delivered in", lambda row: _placed(places, row)),
+        column("Delivered in", lambda row: _placed(shapes, row)),
         figures("Messages", "messages", _barred(most)),
         figures(
             "p50",
@@ -534,10 +534,10 @@ def way_sheet(ways: Rows) -> Sheet:
     return _sheet("ways", columns, shown, len(ways))
 
 
-def vpn_sheet(vpns: Rows, places: ShapeIndex) -> Sheet:
+def vpn_sheet(vpns: Rows, shapes: ShapeIndex) -> Sheet:
     """Return the message VPNs, articulation points first."""
     columns = [
-        column("Message VPN", lambda row: _placed(places, row)),
+        column("Message VPN", lambda row: _placed(shapes, row)),
         column("Articulation point", "articulation", yes_no, "without it the mesh falls apart"),
         figures("Centrality", "centrality", real, "share of the shortest ways through it"),
         figures("Bridges in", "bridges_in"),
@@ -548,11 +548,11 @@ def vpn_sheet(vpns: Rows, places: ShapeIndex) -> Sheet:
     return _sheet("vpns", columns, shown[:REPORT_PAGE_ROWS], len(vpns), choices=(1,))
 
 
-def pair_sheet(pairs: Rows, places: ShapeIndex) -> Sheet:
+def pair_sheet(pairs: Rows, shapes: ShapeIndex) -> Sheet:
     """Return the pairs of message VPNs with the fewest links between them."""
     columns = [
-        column("Message VPN", lambda row: _placed(places, row)),
-        column("and", lambda row: _placed(places, row, "other_router", "other_vpn")),
+        column("Message VPN", lambda row: _placed(shapes, row)),
+        column("and", lambda row: _placed(shapes, row, "other_router", "other_vpn")),
         figures(
             "Links to lose",
             lambda row: number(row["links"], alarm=row["links"] == 1),

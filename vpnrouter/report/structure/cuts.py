@@ -307,19 +307,19 @@ Forest = dict[int, dict[int, int]]
 
 
 def redundant_links(
-    mesh: Mesh, found: Cuts, components: Sequence[int], most: int = REPORT_SECOND_WAYS
+    mesh: Mesh, cuts: Cuts, components: Sequence[int], most: int = REPORT_SECOND_WAYS
 ) -> list[RedundantLink]:
     """Return the best links to add, at most so many for cut joints and as many for articulation points; those that help
     the most pairs first. Each counts on those before it.
     """
     forest: Forest = {}
-    for number in found.joints:
+    for number in cuts.joints:
         joint = mesh.joints[number]
-        one, other = found.blocks[joint.one], found.blocks[joint.other]
+        one, other = cuts.blocks[joint.one], cuts.blocks[joint.other]
         forest.setdefault(one, {})[other] = number
         forest.setdefault(other, {})[one] = number
     members: dict[int, list[int]] = {}
-    for place, block in enumerate(found.blocks):
+    for place, block in enumerate(cuts.blocks):
         members.setdefault(block, []).append(place)
     ways: list[RedundantLink] = []
     for tree in _trees(forest):
@@ -332,8 +332,8 @@ def redundant_links(
     ways = sorted(ways, key=_rank)[:most]
     around = [
         _around(mesh, place, parting, components)
-        for place, parting in found.places.items()
-        if all(joint not in found.joints for _, joint in mesh.neighbours[place])
+        for place, parting in cuts.places.items()
+        if all(joint not in cuts.joints for _, joint in mesh.neighbours[place])
     ]
     return sorted([*ways, *sorted(around, key=_rank)[:most]], key=_rank)
 

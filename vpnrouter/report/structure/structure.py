@@ -24,7 +24,7 @@ from vpnrouter.report.structure.graph import Mesh, components
 
 def pairs(
     mesh: Mesh,
-    found: Cuts,
+    cuts: Cuts,
     components: list[int],
     traffic: Rows | None = None,
     most: int = REPORT_PAIRS,
@@ -41,7 +41,7 @@ def pairs(
     steps = StepBudget(most_steps)
     rows: list[tuple[tuple[int, int, int, int, int], int, int]] = []
     for one, other in _chosen(mesh, sent, components, most):
-        hops, links = _measured(mesh, found, steps, one, other)
+        hops, links = _measured(mesh, cuts, steps, one, other)
         order = (-sent.get((one, other), 0), links or most_steps, -(hops or 0), one, other)
         rows.append((order, hops or 0, links or 0))
     return [
@@ -98,7 +98,7 @@ def _chosen(
 
 
 def _measured(
-    mesh: Mesh, found: Cuts, steps: StepBudget, one: int, other: int
+    mesh: Mesh, cuts: Cuts, steps: StepBudget, one: int, other: int
 ) -> tuple[int | None, int | None]:
     """Return hops and links, None if the search limit was reached."""
     ways = PathSearch(mesh, steps)
@@ -108,7 +108,7 @@ def _measured(
         return None, None
     if way is None:
         return None, None
-    if found.blocks[one] != found.blocks[other]:
+    if cuts.blocks[one] != cuts.blocks[other]:
         return len(way), 1
     try:
         return len(way), ways.links(one, other, way)
@@ -161,7 +161,7 @@ def structure(nodes: Rows, edges: Rows, traffic: Rows | None = None) -> Structur
     )
 
 
-def _vpns(mesh: Mesh, parts: Sequence[int], found: Cuts, central: Centrality) -> Rows:
+def _vpns(mesh: Mesh, parts: Sequence[int], cuts: Cuts, central: Centrality) -> Rows:
     into = [0] * len(mesh.places)
     out = [0] * len(mesh.places)
     for ends in mesh.ends:
@@ -173,7 +173,7 @@ def _vpns(mesh: Mesh, parts: Sequence[int], found: Cuts, central: Centrality) ->
             "router": router,
             "vpn": vpn,
             "component": parts[place],
-            "articulation": place in found.places,
+            "articulation": place in cuts.places,
             "centrality": central.places[place],
             "bridges_in": into[place],
             "bridges_out": out[place],
@@ -182,12 +182,12 @@ def _vpns(mesh: Mesh, parts: Sequence[int], found: Cuts, central: Centrality) ->
     ]
 
 
-def _standings(mesh: Mesh, found: Cuts, central: Centrality) -> list[Standing]:
-    cut = {row for joint in found.joints for row in mesh.joints[joint].rows}
+def _standings(mesh: Mesh, cuts: Cuts, central: Centrality) -> list[Standing]:
+    cut = {row for joint in cuts.joints for row in mesh.joints[joint].rows}
     return [Standing(row in cut, share) for row, share in enumerate(central.rows)]
 
 
-def _articulations(mesh: Mesh, parts: Sequence[int], found: Cuts) -> list[Finding]:
+def _articulations(mesh: Mesh, parts: Sequence[int], cuts: Cuts) -> list[Finding]:
     sizes = _sizes(parts)
     return [
         Finding(
@@ -199,15 +199,15 @@ def _articulations(mesh: Mesh, parts: Sequence[int], found: Cuts) -> list[Findin
             value=float(parting.places),
             detail=_told(mesh, parting, sizes[parts[place]] - 1),
         )
-        for place, parting in _weightiest(found.places)
+        for place, parting in _weightiest(cuts.places)
     ]
 
 
-def _cut_bridges(mesh: Mesh, parts: Sequence[int], found: Cuts, edges: Rows) -> list[Finding]:
+def _cut_bridges(mesh: Mesh, parts: Sequence[int], cuts: Cuts, edges: Rows) -> list[Finding]:
     """Return one finding for each cut joint, about its busier direction."""
     sizes = _sizes(parts)
     findings = []
-    for number, parting in _weightiest(found.joints):
+    for number, parting in _weightiest(cuts.joints):
         joint = mesh.joints[number]
         row = edges[max(joint.rows, key=lambda one: (edges[one]["messages"] or 0, -one))]
         findings.append(

@@ -27,10 +27,10 @@ _ONE: Final = "[^/]*"
 _NOT_HIDDEN: Final = r"(?!\$|#P2P)"
 
 
-def syntax_of(client: Column, written: Column) -> Column:
+def syntax_of(client: Column, recorded: Column) -> Column:
     """Return the dialect of a subscription: as recorded, else by the kind of client: bridges speak SMF."""
     bridge = client.startswith(BRIDGE_CLIENT)
-    return F.coalesce(written, F.when(bridge, F.lit(SMF)).otherwise(F.lit(MQTT)))
+    return F.coalesce(recorded, F.when(bridge, F.lit(SMF)).otherwise(F.lit(MQTT)))
 
 
 def exception(filter_: Column, syntax: Column) -> Column:
