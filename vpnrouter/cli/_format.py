@@ -1,6 +1,7 @@
 """What all tables of `show` share: the console, how values are written, and columns for rates while watching."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TextIO, final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -118,6 +119,11 @@ def duration(seconds: int) -> str:
     return f"{days}d {clock}" if days else clock
 
 
+def moment(seconds: int) -> str:
+    """Seconds since 1970 in UTC, as in ISO 8601; `-` for 0."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}" if seconds else NONE
+
+
 def age(milliseconds: int) -> str:
     """`1.2 s`, or hours, minutes and seconds; `-` for a negative age."""
     if milliseconds < 0:
@@ -136,7 +142,7 @@ def cell(display: Display, row: Row) -> str:
     """An attribute of a row as the tables of `show` write it."""
     value = display.value(row)
     match display.form:
-        case Form.NUMBER | Form.LOSS:
+        case Form.NUMBER | Form.LOSS | Form.BYTES:
             return f"{value or 0:,}"
         case Form.BOUND:
             return f"{value:,}" if value else display.none
@@ -148,6 +154,10 @@ def cell(display: Display, row: Row) -> str:
             return age(value)
         case Form.AGO:
             return "never" if value < 0 else f"{age(value)} ago"
+        case Form.MOMENT:
+            return moment(value)
+        case Form.ID:
+            return str(value)
         case Form.ENABLED:
             return "enabled" if value else "disabled"
         case Form.SWITCH:

@@ -31,8 +31,8 @@ class Spec:
     attributes of what was received and sent ("" for neither); `reasons` is the attribute with counts by reason.
     """
 
-    title: Callable[[Row], str]
     columns: tuple[Display, ...]
+    title: Callable[[Row], str] = lambda _: ""
     wide: tuple[Display, ...] = ()
     stats: tuple[tuple[str, str, str], ...] = ()
     reasons: str = ""

@@ -1,4 +1,4 @@
-"""What `show` prints of message VPNs, clients, subscriptions, bridges and queues: which attributes, in which order."""
+"""What `show` prints of its kinds of objects, and `queue browse` of messages: which attributes, in which order."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from vpnrouter.cli._listing import FoldedListing, Spec
 from vpnrouter.management.display import (
     BRIDGE,
     CLIENT,
+    MSG,
     MSG_VPN,
     QUEUE,
     SUBSCRIPTION,
@@ -150,6 +151,15 @@ QUEUES: Final = Spec(
         ("consumers asked", "bindRequestCount", ""),
     ),
     style=lambda row: "yellow" if is_stuck(row) else None,
+)
+
+
+MSGS: Final = Spec(
+    columns=chosen(
+        MSG,
+        *("msgId", "topic", "contentSize", "priority", "redeliveryCount", "spooledTime"),
+        *("expiryTime", "publisherId"),
+    ),
 )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -36,8 +35,6 @@ MsgIds = Annotated[
 
 
 COUNT: Final = 20
-
-_NONE: Final = "-"
 
 
 def browse(
@@ -77,39 +74,10 @@ def browse(
     elif not rows:
         print_notes(f"vpnrouter: no messages in queue {name}")
     else:
-        _show(rows)
+        from vpnrouter.cli._listing import FoldedListing
+        from vpnrouter.cli._tables import MSGS
 
-
-def _show(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
-
-    from vpnrouter.cli._format import console_for
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("Message", justify="right")
-    table.add_column("Topic", overflow="fold")
-    for title in ("Bytes", "Priority", "Redelivered"):
-        table.add_column(title, justify="right")
-    for title in ("Spooled", "Expires"):
-        table.add_column(title)
-    table.add_column("Publisher", overflow="fold")
-    for row in rows:
-        table.add_row(
-            str(row["msgId"]),
-            row["topic"],
-            f"{row['contentSize']:,}",
-            str(row["priority"]),
-            str(row["redeliveryCount"]),
-            when(row["spooledTime"]),
-            when(row["expiryTime"]),
-            row["publisherId"] or _NONE,
-        )
-    console_for(sys.stdout).print(table)
-
-
-def when(seconds: int) -> str:
-    """A time in UTC, as in ISO 8601."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}" if seconds else _NONE
+        FoldedListing(sys.stdout, MSGS).overview(rows)
 
 
 def purge(

@@ -260,7 +260,9 @@ MSG: Final = _named(
     msgId=Display("Message", Form.ID),
     topic=Display("Topic"),
     contentSize=Display("Bytes", Form.BYTES),
-    spooledTime=Display("Spooled at (UTC)", Form.MOMENT),
+    spooledTime=Display("Spooled", Form.MOMENT),
+    expiryTime=Display("Expires", Form.MOMENT),
+    publisherId=Display("Publisher"),
     priority=Display("Priority", Form.NUMBER, narrow="Prio"),
     redeliveryCount=Display("Redelivered", Form.NUMBER, narrow="Again"),
 )

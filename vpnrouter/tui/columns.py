@@ -51,7 +51,9 @@ def attribute(
         text, usual = _piece(display, row)
         return (text, (style(row) if callable(style) else style) or usual)
 
-    title = display.title if cell_len(display.title) <= width else display.narrow or display.title
+    # Moments are written without their time zone.
+    full = f"{display.title} (UTC)" if display.form is Form.MOMENT else display.title
+    title = full if cell_len(full) <= width else display.narrow or full
     return RowColumn(Column(title, width, display.form.right, share), cell)
 
 
