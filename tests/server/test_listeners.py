@@ -77,23 +77,6 @@ listeners:
         bind("127.0.0.1", free).close()
 
 
-def test_what_is_served(configured: Any) -> None:
-    """Disabled listeners and protocols of later versions are left out."""
-    config = configured(
-        """
-listeners:
-  - {protocol: mqtt, bind: "127.0.0.1:0", enabled: false}
-  - {protocol: http, bind: "127.0.0.1:0"}
-  - {protocol: link, bind: "127.0.0.1:0"}
-"""
-        + OPEN
-    )
-    bound = bind_all(config.listeners)
-    assert [one.configured.protocol for one in bound] == ["http", "link"]
-    for one in bound:
-        one.sock.close()
-
-
 # -- answer ----------------------------------------------------------------------------------------
 
 

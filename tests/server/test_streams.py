@@ -185,19 +185,6 @@ async def test_other_subprotocols(running: Any, port: Any, subprotocols: tuple[s
         await sock.aclose()
 
 
-async def test_no_websocket_at_all(running: Any, port: Any) -> None:
-    """A plain HTTP request gets an HTTP answer and the end."""
-    async with running(WS) as node:
-        stream = await trio.open_tcp_stream("127.0.0.1", port(node, "ws"))
-        await stream.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        data = b""
-        with trio.fail_after(10):
-            while chunk := await stream.receive_some():
-                data += chunk
-        assert data.startswith(b"HTTP/1.1 4")
-        await stream.aclose()
-
-
 async def test_a_text_frame(running: Any, client_type: Any, port: Any) -> None:
     """A text frame closes the connection with 1003 (MQTT-6.0.0-1)."""
     async with running(WS) as node:
@@ -254,6 +241,7 @@ UNREADABLE = {
     "punycode": UPGRADE % (b"xn--99999999", b"Sec-WebSocket-Protocol: mqtt\r\n"),
     "origin": UPGRADE % (b"h", b"Sec-WebSocket-Protocol: mqtt\r\nOrigin: http://[\xff\r\n"),
     "nothing like it": b"\x00\xff\r\n\r\n" * 9,
+    "no upgrade": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 
 

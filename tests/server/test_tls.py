@@ -497,15 +497,6 @@ def test_lines_beyond_the_bound_are_counted() -> None:
     assert len(lines) == limits.TLS_FAILURE_LINES + 3
 
 
-def test_a_steady_stream_stays_within_the_bound() -> None:
-    """Hundreds of failures a second are that many lines and no more, the counts included."""
-    lines: list[str] = []
-    failures = HandshakeFailures(lines.append)
-    for number in range(1_000):
-        failures.note("x", "y", "no", number / 100)
-    assert len(lines) <= 10 * limits.TLS_FAILURE_LINES
-
-
 # -- peer certificate ------------------------------------------------------------------------------
 
 

@@ -21,17 +21,19 @@ Document = dict[str, Any]
 def site(start: Any) -> Callable[..., Any]:
     """`site(NAME, VPN={BRIDGE: …}, …)`: a router with these message VPNs, their MQTT listeners in this order.
 
-    `link` is where it listens for links and `more` is put over the document; with wait=False it may not be ready.
+    `link` is where it listens for links; `more` is put over the document, `vpn` over each of its message VPNs. With
+    wait=False it may not be ready.
     """
 
     def run(
         name: str,
         link: str = "127.0.0.1:0",
         more: Document | None = None,
+        vpn: Document | None = None,
         wait: bool = True,
         **vpns: Any,
     ) -> Any:
-        mqtt = [{"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": vpn} for vpn in vpns]
+        mqtt = [{"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": each} for each in vpns]
         document = {
             "listeners": [
                 *mqtt,
@@ -39,13 +41,14 @@ def site(start: Any) -> Callable[..., Any]:
                 {"protocol": "link", "bind": link},
             ],
             "msg_vpns": {
-                vpn: {
+                each: {
                     "authentication": {"basic": {"enabled": False}},
                     "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
                     "client_usernames": {"bridge": {"password": "word"}},
                     "bridges": bridges,
+                    **(vpn or {}),
                 }
-                for vpn, bridges in vpns.items()
+                for each, bridges in vpns.items()
             },
         }
         return start(yaml.safe_dump(document | (more or {})), name, wait)
@@ -127,88 +130,27 @@ def connections() -> Callable[..., int]:
     return count
 
 
-EDGE: dict[str, Any] = {
-    "listeners": [
-        {"protocol": "http", "bind": "127.0.0.1:0"},
-        {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "blue"},
-        {"protocol": "link", "bind": "127.0.0.1:0"},
-    ],
-    "msg_vpns": {
-        "blue": {
-            "authentication": {"basic": {"enabled": False}},
-            "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
-        }
-    },
-}
-
 HEARTBEAT_MS = 300
 
 
-def with_bridge(location: str) -> dict[str, Any]:
-    """The configuration of core: VPN yellow with a bridge from VPN blue of edge."""
-    return {
-        "listeners": [
-            {"protocol": "http", "bind": "127.0.0.1:0"},
-            {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "yellow"},
-        ],
-        "msg_vpns": {
-            "yellow": {
-                "authentication": {"basic": {"enabled": False}},
-                "bridges": {
-                    "from-blue": {
-                        "topic_syntax": "mqtt",
-                        "remote_connection": {
-                            "retry_delay": 0,
-                            "heartbeat_interval": HEARTBEAT_MS,
-                        },
-                        "remote_authentication": {"basic": {"client_username": "core"}},
-                        "remote_msg_vpns": [
-                            {"name": "blue", "router": "edge", "location": location}
-                        ],
-                        "remote_subscriptions": ["out/#"],
-                    }
-                },
-            }
-        },
-    }
-
-
 class Bridged:
-    """Router core with a bridge from router edge, over `link`. Messages go from edge to core.
+    """Router core with a bridge from router edge, over `link`. Messages go from edge to core."""
 
-    `documents` are the configurations by router; a change of them counts from the next start.
-    """
-
-    def __init__(self, start: Any, link: FaultyLink) -> None:
-        self._start = start
+    def __init__(self, site: Any, link: FaultyLink, from_blue: Document, vpn: Document) -> None:
+        self._site = site
         self.link = link
-        self.documents = {"edge": EDGE, "core": with_bridge(link.address)}
-        self.edge: Any
-        self.core: Any
-
-    def begin(self) -> None:
-        """Start both, and wait until the bridge is up."""
-        started = [
-            self._start(yaml.safe_dump(self.documents[name]), name, False)
-            for name in ("edge", "core")
-        ]
-        self.edge, self.core = started
-        for router in started:
-            router.await_ready()
-        self.link.target = ("127.0.0.1", self.edge.port("link"))
+        self.edge = site("edge", wait=False, blue={})
+        self.core = site("core", vpn=vpn, wait=False, yellow={"from-blue": from_blue})
+        self.edge.await_ready()
+        self.core.await_ready()
+        link.target = ("127.0.0.1", self.edge.port("link"))
         self.core.bridges_up()
         self.edge.says("from-blue")
 
-    def edge_again(self, document: dict[str, Any] | None = None) -> None:
-        """Start edge again, on the ports that it had."""
-        again = yaml.safe_load(yaml.safe_dump(document or self.documents["edge"]))
-        seen: dict[str, int] = {}
-        for listener in again["listeners"]:
-            protocol = listener["protocol"]
-            index = seen.get(protocol, 0)
-            seen[protocol] = index + 1
-            listener["bind"] = f"127.0.0.1:{self.edge.port(protocol, index)}"
-        self.edge = self._start(yaml.safe_dump(again), "edge")
+    def edge_again(self, msg_vpn: str = "blue", **vpn: Any) -> None:
+        """Start edge again, with another configuration of its message VPN."""
+        self.edge = self._site("edge", vpn=vpn, **{msg_vpn: {}})
+        self.link.target = ("127.0.0.1", self.edge.port("link"))
 
     def forget_lines(self) -> None:
         """What stderr told so far is seen."""
@@ -217,19 +159,19 @@ class Bridged:
 
 
 @pytest.fixture
-def bridged(start: Any, network: FaultyNetwork) -> Callable[..., Bridged]:
-    """`bridged(edge=…, core=…)`: both routers with the bridge up; the functions change a configuration."""
+def bridged(site: Any, bridge: Any, network: FaultyNetwork) -> Callable[..., Bridged]:
+    """`bridged(HEARTBEAT, vpn={…}, KEY=VALUE)`: both routers, the bridge up; `vpn` is put over core's message VPN."""
 
     def make(
-        edge: Callable[[dict[str, Any]], None] | None = None,
-        core: Callable[[dict[str, Any]], None] | None = None,
+        heartbeat: int = HEARTBEAT_MS,
+        vpn: Document | None = None,
+        compressed: bool = False,
+        **more: Any,
     ) -> Bridged:
-        made = Bridged(start, network.link())
-        made.documents = yaml.safe_load(yaml.safe_dump(made.documents))
-        for name, change in (("edge", edge), ("core", core)):
-            if change is not None:
-                change(made.documents[name])
-        made.begin()
-        return made
+        link = network.link()
+        connection = {"retry_delay": 0, "heartbeat_interval": heartbeat}
+        made = bridge("blue", link, "out/>", router="edge", remote_connection=connection, **more)
+        made["remote_msg_vpns"][0]["compressed_data_enabled"] = compressed
+        return Bridged(site, link, made, vpn or {})
 
     return make

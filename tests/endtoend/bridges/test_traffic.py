@@ -4,19 +4,12 @@ import random
 import time
 from typing import Any, Final
 
-Document = dict[str, Any]
-
 LIMIT_BYTES: Final = 10_000
-
-
-def short_messages(core: Document) -> None:
-    """VPN yellow takes payloads of 10,000 bytes."""
-    core["msg_vpns"]["yellow"]["max_msg_size"] = LIMIT_BYTES
 
 
 def test_a_message_too_long_for_the_other_side(bridged: Any, paho: Any) -> None:
     """It is discarded and counted, those around it arrive, and the link stays up."""
-    two = bridged(core=short_messages)
+    two = bridged(vpn={"max_msg_size": LIMIT_BYTES})
     far = paho(two.core.port("mqtt"), "far")
     far.subscribe("out/#")
     near = paho(two.edge.port("mqtt"), "near")
@@ -33,18 +26,12 @@ def test_a_message_too_long_for_the_other_side(bridged: Any, paho: Any) -> None:
     assert not two.core.told("DOWN") + two.edge.told("DOWN")
 
 
-def compressed(core: Document) -> None:
-    """The link is compressed."""
-    (remote,) = core["msg_vpns"]["yellow"]["bridges"]["from-blue"]["remote_msg_vpns"]
-    remote["compressed_data_enabled"] = True
-
-
 def test_compression_saves_bytes(bridged: Any, paho: Any) -> None:
     """A compressed link carries the same messages in fewer bytes, and starts anew after a cut."""
     seed = random.SystemRandom().getrandbits(32)
     print(f"seed {seed}")
     draws = random.Random(seed)
-    two = bridged(core=compressed)
+    two = bridged(compressed=True)
     far = paho(two.core.port("mqtt"), "far")
     far.subscribe("out/#")
     near = paho(two.edge.port("mqtt"), "near")
@@ -89,16 +76,13 @@ def test_local_subscriptions_cost_the_link_nothing(bridged: Any, paho: Any) -> N
     assert after["loginTxMsgCount"] == before["loginTxMsgCount"]
 
 
-def many(core: Document) -> None:
-    """The bridge has ten thousand remote subscriptions."""
-    bridge = core["msg_vpns"]["yellow"]["bridges"]["from-blue"]
-    bridge["remote_subscriptions"] = [f"out/{number}/#" for number in range(5_000)]
-    bridge["remote_connection"]["heartbeat_interval"] = 5_000
-
-
 def test_many_remote_subscriptions_are_few_frames(bridged: Any, paho: Any) -> None:
     """5,000 filters of MQTT, which are 10,000 here, go over in a handful of frames, each time anew."""
-    two = bridged(core=many)
+    two = bridged(
+        5_000,
+        topic_syntax="mqtt",
+        remote_subscriptions=[f"out/{number}/#" for number in range(5_000)],
+    )
     far = paho(two.core.port("mqtt"), "far")
     far.subscribe("out/#")
     near = paho(two.edge.port("mqtt"), "near")
@@ -116,13 +100,7 @@ def test_many_remote_subscriptions_are_few_frames(bridged: Any, paho: Any) -> No
 
 def test_health_is_what_was_forwarded(bridged: Any, paho: Any) -> None:
     """A link that stands still looks up until it is missed; how long ago it forwarded shows at once."""
-
-    def patient(core: Document) -> None:
-        core["msg_vpns"]["yellow"]["bridges"]["from-blue"]["remote_connection"][
-            "heartbeat_interval"
-        ] = 5_000
-
-    two = bridged(core=patient)
+    two = bridged(5_000)
     far = paho(two.core.port("mqtt"), "far")
     far.subscribe("out/#")
     near = paho(two.edge.port("mqtt"), "near")

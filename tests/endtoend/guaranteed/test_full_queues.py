@@ -5,7 +5,10 @@ on disk and not in memory.
 import time
 from typing import Any, Final
 
+import httpx
 import pytest
+
+from vpnrouter.tui.screens.bridges import COLUMNS
 
 ACCEPTED: Final = 0x00
 PUBLISH_FAILURE: Final = 0x83
@@ -325,3 +328,63 @@ def test_balance_sheets_go_on_over_restarts(kit: Any) -> None:
     assert sheet["discarded"] == {"unaccounted-after-crash": 3}
     last = two.bridge("from-blue", boundToQueue=True, rxImbalance=0, txImbalance=0)
     assert last["dataRxMsgCount"] >= before["dataRxMsgCount"]
+
+
+def metric(router: Any, bridge: str, name: str, *labels: str) -> float:
+    """A sample of a bridge; -1 for none."""
+    page = httpx.get(f"http://127.0.0.1:{router.port('http')}/metrics", trust_env=False).text
+    for line in page.splitlines():
+        if line.startswith(f"vpnrouter_bridge_{name}{{") and all(
+            part in line for part in (f'bridge="{bridge}"', *labels)
+        ):
+            return float(line.rpartition(" ")[2])
+    return -1.0
+
+
+def test_what_is_seen_of_a_bridge(kit: Any) -> None:
+    """Metrics, API and TUI alike show depth, drops, rate, lag and address of a bridge that is stalled."""
+    link = kit.network.link()
+    edge = kit.edge(link, queues={"to-core": kit.queue("orders/1", permission="consume")})
+    # The queue holds a megabyte; ten messages fill it.
+    orders = {"orders": kit.queue("orders/>", max_msg_spool_usage=1)}
+    near = kit.core(link, {"remote_subscriptions": ["weather/>"]}, queues=orders)
+    near.bridge("from-blue", inboundState="ready-in-sync", boundToQueue=True)
+    kit.publisher(edge, "orders").accepted("orders/1", *range(20), size=100_000)
+    publisher = kit.client(edge, "weather")
+    # Rates: nobody wants the weather there, and it comes.
+    row: dict[str, Any] = {}
+
+    def seen() -> bool:
+        for number in range(20):
+            publisher.publish(f"weather/{number}", b"x")
+        row.update(near.bridge("from-blue"))
+        return bool(
+            row["inboundState"] == "stalled"
+            and row["rxMsgRate"] > 0
+            and row["discardedRx"].get("no-subscription-match", 0) > 20
+        )
+
+    kit.until(seen, "a stalled bridge with rates and drops")
+    assert row["remoteAddress"] == link.address
+    assert row["dataRxMsgCount"] > 0
+    assert metric(near, "from-blue", "info", f'remote_address="{link.address}"') == 1
+    reason = 'reason="no-subscription-match"'
+    dropped = metric(near, "from-blue", "rx_discarded_messages_total", reason)
+    assert dropped >= row["discardedRx"]["no-subscription-match"]
+    first = metric(near, "from-blue", "messages_total", 'direction="rx"')
+    assert first >= row["dataRxMsgCount"]
+    # The messages wait where the bridge takes them from: that router knows how many and how long.
+    peer = "#bridge/core/yellow/from-blue"
+    kit.until(lambda: edge.bridge(peer)["backlogOldestMsgAgeMs"] > 100, "the backlog gets older")
+    other = edge.bridge(peer)
+    assert 0 < other["backlogMsgCount"] <= 20
+    assert other["remoteAddress"] == "127.0.0.1"
+    assert metric(edge, peer, "backlog_messages") == other["backlogMsgCount"]
+    assert metric(edge, peer, "backlog_oldest_message_age_seconds") >= 0.1
+    # The TUI's row is made of the same answer.
+    router: Any = None
+    cells = [text for text, _ in COLUMNS.entry("", router, row).cells]
+    assert cells[:3] == ["from-blue", "yellow", "stalled"]
+    assert "core" not in cells[3]
+    assert "edge" in cells[3]
+    assert cells[4] not in {"-", "0"}
