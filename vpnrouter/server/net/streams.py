@@ -12,21 +12,14 @@ from urllib.parse import urlsplit
 
 import trio
 from wsproto import ConnectionType, WSConnection
-from wsproto.events import (
-    AcceptConnection,
-    BytesMessage,
-    CloseConnection,
-    Ping,
-    RejectConnection,
-    Request,
-    TextMessage,
-)
+from wsproto.events import AcceptConnection, RejectConnection, Request
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from vpnrouter.core.fault_barrier import CONNECTION, LOST
 from vpnrouter.core.outbox import Channel
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.net.tls import tls_reason
+from vpnrouter.wire.websocket import BINARY, NORMAL, WebSocketDecoder, close_frame, frame_head
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,8 +31,8 @@ if TYPE_CHECKING:
 SUBPROTOCOL: Final = "mqtt"
 """The name clients must offer (MQTT-6.0.0-3)."""
 
-NORMAL: Final = 1000
-UNSUPPORTED_DATA: Final = 1003
+END_OF_HEAD: Final = b"\r\n\r\n"
+"""Ends the head of an HTTP request (RFC 9112, 2.1)."""
 
 BAD_REQUEST: Final = 400
 FORBIDDEN: Final = 403
@@ -81,9 +74,8 @@ class WebSocketStream:
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
-        self._ws = WSConnection(ConnectionType.SERVER)
-        self._pending: list[bytes] = []
-        self._ended = False
+        self._decoder = WebSocketDecoder()
+        self._received = b""
         self._sending = trio.Lock()
 
     @property
@@ -97,92 +89,83 @@ class WebSocketStream:
         It is refused when it is no WebSocket request, lacks the subprotocol `mqtt`, has an `Origin` that is not
         allowed, or cannot be read by the library.
         """
+        upgrade = WSConnection(ConnectionType.SERVER)
+        request = b""
         while True:
-            data = await self._stream.receive_some(RECEIVE_BYTES)
+            data = bytes(await self._stream.receive_some(RECEIVE_BYTES))
+            known = len(request)
+            request += data
+            end = request.find(END_OF_HEAD, max(0, known - len(END_OF_HEAD)))
+            if end >= 0:
+                # Frames that came with the request are not for the library.
+                end += len(END_OF_HEAD)
+                self._received = self._decoder.receive(request[end:])
+                data = request[known:end]
             try:
-                self._ws.receive_data(bytes(data) if data else None)
-                for event in self._ws.events():
+                upgrade.receive_data(data or None)
+                for event in upgrade.events():
                     if isinstance(event, Request):
-                        return await self._answer(event, allowed_origins)
+                        return await self._answer(upgrade, event, allowed_origins)
             except TRANSPORT:
                 raise
             except RemoteProtocolError as error:
                 if error.event_hint is not None:
-                    await self._say(self._ws.send(error.event_hint))
+                    await self._send(upgrade.send(error.event_hint))
                 return False
             except Exception:  # noqa: BLE001 - the library reads some headers as if they were always ASCII
-                await self._reject(BAD_REQUEST)
+                await self._reject(upgrade, BAD_REQUEST)
                 return False
             if not data:
                 return False
 
-    async def _answer(self, request: Request, allowed_origins: Sequence[str]) -> bool:
+    async def _answer(
+        self, upgrade: WSConnection, request: Request, allowed_origins: Sequence[str]
+    ) -> bool:
         if SUBPROTOCOL not in request.subprotocols:
-            await self._reject(BAD_REQUEST)
+            await self._reject(upgrade, BAD_REQUEST)
             return False
         origins = [value for name, value in request.extra_headers if name.lower() == b"origin"]
         for origin in origins:
             if not origin_allowed(origin.decode("latin-1"), request.host, allowed_origins):
-                await self._reject(FORBIDDEN)
+                await self._reject(upgrade, FORBIDDEN)
                 return False
-        await self._say(self._ws.send(AcceptConnection(subprotocol=SUBPROTOCOL)))
+        await self._send(upgrade.send(AcceptConnection(subprotocol=SUBPROTOCOL)))
         return True
 
-    async def _reject(self, status_code: int) -> None:
+    async def _reject(self, upgrade: WSConnection, status_code: int) -> None:
         # No answer may be possible any more: the connection is closed all the same.
         with contextlib.suppress(LocalProtocolError):
-            await self._say(self._ws.send(RejectConnection(status_code=status_code)))
+            await self._send(upgrade.send(RejectConnection(status_code=status_code)))
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Bytes of the next binary frames; b"" when the peer closed, or sent something that cannot be read."""
-        while not self._pending and not self._ended:
+        """Bytes of the next binary frames; b"" when the peer closed, or sent what is not allowed."""
+        received = self._received
+        self._received = b""
+        while True:
+            if replies := self._decoder.take_replies():
+                await self._send(replies)
+            if received or self._decoder.ended:
+                return received
             data = await self._stream.receive_some(max_bytes)
-            try:
-                self._ws.receive_data(bytes(data) if data else None)
-                await self._handle()
-            except TRANSPORT:
-                raise
-            except Exception:  # noqa: BLE001 - RemoteProtocolError, and what the library does not make one
-                self._ended = True
             if not data:
-                self._ended = True
-        joined = b"".join(self._pending)
-        self._pending.clear()
-        return joined
-
-    async def _handle(self) -> None:
-        for event in self._ws.events():
-            if isinstance(event, BytesMessage):
-                if event.data:
-                    self._pending.append(bytes(event.data))
-            elif isinstance(event, TextMessage):
-                # MQTT-6.0.0-1: any other data frame closes the connection.
-                await self._say(self._ws.send(CloseConnection(code=UNSUPPORTED_DATA)))
-                self._ended = True
-            elif isinstance(event, Ping):
-                await self._say(self._ws.send(event.response()))
-            elif isinstance(event, CloseConnection):
-                await self._say(self._ws.send(event.response()))
-                self._ended = True
+                return b""
+            received = self._decoder.receive(bytes(data))
 
     async def send_all(self, data: bytes) -> None:
         """Send `data` as one binary frame."""
-        try:
-            frame = self._ws.send(BytesMessage(data=data))
-        except LocalProtocolError as error:
-            raise trio.ClosedResourceError from error
-        await self._say(frame)
+        if self._decoder.ended:
+            raise trio.ClosedResourceError("the WebSocket is closed")
+        await self._send(frame_head(BINARY, len(data)) + data)
 
     async def aclose(self) -> None:
         """Close the WebSocket politely, then the stream."""
-        if not self._ended:
-            self._ended = True
-            gone = (LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError)
-            with contextlib.suppress(*gone):
-                await self._say(self._ws.send(CloseConnection(code=NORMAL)))
+        if not self._decoder.ended:
+            self._decoder.ended = True
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._send(close_frame(NORMAL))
         await self._stream.aclose()
 
-    async def _say(self, data: bytes) -> None:
+    async def _send(self, data: bytes) -> None:
         async with self._sending:
             await self._stream.send_all(data)
 
