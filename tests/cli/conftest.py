@@ -1,4 +1,4 @@
-"""A router that stands still (tests/management/standing.py), for commands that ask one."""
+"""A router that stands still (standing.py), for commands that ask one."""
 
 import importlib.util
 import json
@@ -25,7 +25,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Packet
 
-PLACE = Path(__file__).parents[1] / "management" / "standing.py"
+PLACE = Path(__file__).with_name("standing.py")
 
 HOLD = """
 import sys
@@ -41,7 +41,7 @@ store.close()
 @pytest.fixture(scope="session")
 def standing() -> ModuleType:
     """The module standing.py."""
-    spec = importlib.util.spec_from_file_location("management_standing", PLACE)
+    spec = importlib.util.spec_from_file_location("cli_standing", PLACE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

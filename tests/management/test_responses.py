@@ -27,7 +27,6 @@ from vpnrouter.management.responses import (
     matches,
     meets,
     nested_page,
-    object_reply,
     page_of,
     parse_select,
     parse_sort,
@@ -58,18 +57,6 @@ def body_of(response: Any) -> Any:
     assert response.media_type == "application/json"
     assert response.headers["cache-control"] == "no-store"
     return json.loads(response.body)
-
-
-def test_one_object() -> None:
-    """Data and links are objects, meta tells request and response code."""
-    assert body_of(object_reply(request("/x"), {"a": 1}, {"uri": "u"})) == {
-        "data": {"a": 1},
-        "links": {"uri": "u"},
-        "meta": {
-            "request": {"method": "GET", "uri": "http://router.example:8080/x"},
-            "responseCode": 200,
-        },
-    }
 
 
 def test_a_page() -> None:
@@ -237,18 +224,6 @@ async def test_pages_are_the_whole(count: int, most: int, conditions: tuple) -> 
     assert seen == wanted
 
 
-async def test_a_page_costs_what_it_shows() -> None:
-    """Without conditions only the rows of the page are made."""
-    made: list[Key] = []
-
-    def row(key: Key) -> Row:
-        made.append(key)
-        return {}
-
-    await page_of(keys(1_000), row, 7, "", ())
-    assert len(made) == 7
-
-
 async def test_objects_that_come_and_go_between_pages() -> None:
     """An object that is gone is left out, also the one the cursor names; no other is shown twice or missed."""
     first = await page_of(keys(10), row_of_key, 4, "", ())
@@ -256,12 +231,6 @@ async def test_objects_that_come_and_go_between_pages() -> None:
     rest = [key for key in keys(10) if key != ("0003",)] + [("00025",)]
     second = await page_of(rest, row_of_key, 100, first.cursor, ())
     assert [key for key, _ in second.rows] == [(f"{number:04}",) for number in range(4, 10)]
-
-
-async def test_objects_that_go_while_a_page_is_made() -> None:
-    """A row that cannot be made any more is left out."""
-    page = await page_of(keys(3), lambda key: None if key == ("0001",) else {}, 10, "", ())
-    assert [key for key, _ in page.rows] == [("0000",), ("0002",)]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from management_routers import FAR, routers
 
-from vpnrouter.tui import api
 from vpnrouter.tui import api as module
 from vpnrouter.tui.api import (
     QUEUES_EVERY_S,
@@ -178,20 +177,6 @@ def test_a_router_that_answers_is_asked_at_any_time() -> None:
     assert not one.answered(1.0)
     assert one.is_due(1.0)
     assert one.why == ""
-
-
-def test_each_name_is_encoded_by_itself() -> None:
-    """A slash or a comma in a name is no part of the path."""
-    assert api.bridge("a/b", "x,y [z]") == "/msgVpns/a%2Fb/bridges/x%2Cy%20%5Bz%5D,auto"
-    assert api.queue("a/b", "q?") == "/msgVpns/a%2Fb/queues/q%3F"
-    assert api.client("v", "#bridge/r/v/b") == "/msgVpns/v/clients/%23bridge%2Fr%2Fv%2Fb"
-    assert api.matches("v") == "/vpnrouter/v1/msgVpns/v/matches"
-
-
-def test_subscriptions_of_all_message_vpns() -> None:
-    """Without a message VPN it is the path of all."""
-    assert api.subscriptions("") == "/vpnrouter/v1/subscriptions"
-    assert api.subscriptions("v") == "/vpnrouter/v1/msgVpns/v/subscriptions"
 
 
 def on(url: str, clock: Any, test: Callable[[Router], Awaitable[None]]) -> None:

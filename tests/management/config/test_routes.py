@@ -262,54 +262,6 @@ async def test_one_of_two_that_create_the_same_wins(configuring: Any, editor: An
     assert sorted(codes) == [10, 10, 200]
 
 
-async def test_everyones_order_of_creation(configuring: Any, editor: Any) -> None:
-    """Everyone's order of creation."""
-    bridge = f"{BRIDGES}/b,auto"
-    remote = f"{bridge}/remoteMsgVpns/red,127.0.0.1%3A55556,"
-    steps: list[tuple[str, str, dict[str, Any]]] = [
-        ("POST", "/msgVpns/blue/clientUsernames", {"clientUsername": "u", "password": "p"}),
-        ("POST", QUEUES, {"queueName": "q", "permission": "consume"}),
-        ("POST", f"{QUEUES}/q/subscriptions", {"subscriptionTopic": "a/>"}),
-        (
-            "POST",
-            BRIDGES,
-            {
-                "bridgeName": "b",
-                "bridgeVirtualRouter": "auto",
-                "enabled": False,
-                "remoteAuthenticationBasicClientUsername": "u",
-                "remoteAuthenticationBasicPassword": "p",
-            },
-        ),
-        (
-            "POST",
-            f"{bridge}/remoteMsgVpns",
-            {
-                "remoteMsgVpnName": "red",
-                "remoteMsgVpnLocation": "127.0.0.1:55556",
-                "remoteMsgVpnInterface": "",
-                "queueBinding": "q",
-                "enabled": False,
-            },
-        ),
-        (
-            "POST",
-            f"{bridge}/remoteSubscriptions",
-            {"remoteSubscriptionTopic": "a/>", "deliverAlwaysEnabled": False},
-        ),
-        ("PATCH", remote, {"enabled": True}),
-        ("PATCH", bridge, {"enabled": True}),
-    ]
-    async with configuring(editor) as client:
-        for method, path, body in steps:
-            answer = await client.request(method, path, json=body)
-            assert answer.status_code == 200, (path, answer.text)
-    made = editor.config().msg_vpns["blue"].bridges["b"]
-    assert made.enabled
-    assert made.remote_msg_vpns[0].queue_binding == "q"
-    assert made.remote_authentication.basic.password.reveal() == "p"
-
-
 async def test_without_an_editor_nothing_is_configured(configuring: Any) -> None:
     """Without an editor nothing is configured."""
     async with configuring(None) as client:

@@ -200,33 +200,6 @@ def test_only_what_changed_is_painted(looking: Any, crowd: Any) -> None:
     looking(test, crowd)
 
 
-def test_forward_and_back() -> None:
-    """The pages that were seen are found again."""
-    pager = Pager()
-    assert pager.cursor == ""
-    pager.update(250, "a")
-    assert pager.turn(1)
-    assert pager.cursor == "a"
-    pager.update(250, "b")
-    assert pager.turn(1)
-    pager.update(250, "")
-    assert not pager.turn(1), "there is no fourth page"
-    assert pager.turn(-1)
-    assert pager.cursor == "a"
-    assert pager.turn(-1)
-    assert pager.cursor == ""
-    assert not pager.turn(-1)
-
-
-def test_no_turn_before_a_page_was_read() -> None:
-    """Where the next page begins is known from the page before it alone."""
-    pager = Pager()
-    assert not pager.turn(1)
-    pager.update(200, "a")
-    assert pager.turn(1)
-    assert not pager.turn(1)
-
-
 def test_the_newest_cursor_counts() -> None:
     """Rows that came meanwhile move the pages behind."""
     pager = Pager()
@@ -245,16 +218,3 @@ def test_pages_are_bounded() -> None:
     while pager.update(10**9, "more") is None and pager.turn(1):
         turns += 1
     assert turns == TUI_PAGES - 1
-
-
-def test_rows_told() -> None:
-    """Which rows of how many."""
-    pager = Pager()
-    assert pager.range_text(0) == "no rows"
-    pager.update(10_000, "a")
-    assert pager.range_text(100) == "rows 1 to 100 of 10,000"
-    pager.turn(1)
-    pager.update(10_000, "b")
-    assert pager.range_text(100) == "rows 101 to 200 of 10,000"
-    pager.restart()
-    assert (pager.page, pager.cursor, pager.total) == (0, "", 0)
