@@ -62,34 +62,34 @@ def candidate(document: Plain, current: Loaded, overlay: str) -> Candidate:
     base = base_of(current)
     place = Position(overlay, 1, 1)
     try:
-        wanted = copy_plain(document)
+        target = copy_plain(document)
         below = base.data if isinstance(base.data, dict) else {}
         problems = [
             *_problems(
                 place,
-                unmask(wanted, current.positions.data),
+                unmask(target, current.positions.data),
                 "*** stands for none: give the value",
             ),
-            *_problems(place, fill_nulls(wanted, below, RouterConfig), "must not be empty"),
+            *_problems(place, fill_nulls(target, below, RouterConfig), "must not be empty"),
         ]
         if problems:
             return Candidate(None, tuple(problems))
-        text = text_of(difference(below, wanted))
+        text = text_of(difference(below, target))
     except ValueError as error:
         return Candidate(None, (Problem(place, "error", str(error)),))
     over = parse(text, overlay, problems)
-    made = None if over is None else combine(base, over, None, problems)
-    if made is None:
+    loaded = None if over is None else combine(base, over, None, problems)
+    if loaded is None:
         return Candidate(None, tuple(sorted(problems)))
-    problems = location_problems(made, current)
+    problems = location_problems(loaded, current)
     if problems:
         return Candidate(None, tuple(sorted(problems)))
-    packed = pack_document(made.positions.data)
-    if packed.digest != pack_document(wanted).digest:
+    packed = pack_document(loaded.positions.data)
+    if packed.digest != pack_document(target).digest:
         raise AssertionError(overlay)
-    made = made._replace(config=reuse(current.config, made.config))
-    found = tuple(changes(current.config, made.config))
-    return Candidate(made, made.warnings, text, packed, found)
+    loaded = loaded._replace(config=reuse(current.config, loaded.config))
+    differences = tuple(changes(current.config, loaded.config))
+    return Candidate(loaded, loaded.warnings, text, packed, differences)
 
 
 def base_of(loaded: Loaded) -> Document:

@@ -46,7 +46,7 @@ def subscriptions(bridge: Bridge) -> list[tuple[int, str]]:
     """
     dialect = MQTT if bridge.topic_syntax == "mqtt" else SMF
     priority = PRIORITIES[bridge.remote_deliver_to_one_priority]
-    wanted: dict[str, int] = {}
+    flags_by_filter: dict[str, int] = {}
     excepted: dict[str, int] = {}
     for subscription in bridge.remote_subscriptions:
         flags = subscription_flags(
@@ -59,9 +59,9 @@ def subscriptions(bridge: Bridge) -> list[tuple[int, str]]:
             if filter_.exception:
                 excepted[text] = flags
             else:
-                wanted[text] = flags
+                flags_by_filter[text] = flags
     # Where something excepted was asked for first, a message of it could slip through in between.
-    return [(flags, text) for text, flags in (excepted | wanted).items()]
+    return [(flags, text) for text, flags in (excepted | flags_by_filter).items()]
 
 
 def selectors(bridge: Bridge) -> dict[str, str]:

@@ -45,11 +45,11 @@ def reuse(before: T, after: T) -> T:
     if isinstance(before, Model) and isinstance(after, Model):
         return _model(before, after)
     if isinstance(before, dict) and isinstance(after, dict):
-        made = {
+        values = {
             key: reuse(before[key], new) if key in before else new for key, new in after.items()
         }
-        same = list(before) == list(after) and all(made[key] is before[key] for key in made)
-        return before if same else made  # type: ignore[return-value]
+        same = list(before) == list(after) and all(values[key] is before[key] for key in values)
+        return before if same else values  # type: ignore[return-value]
     if isinstance(before, tuple) and isinstance(after, tuple):
         if len(before) != len(after):
             return after
@@ -124,8 +124,8 @@ def _of_items(place: _Place, old: tuple[Model, ...], new: tuple[Model, ...]) -> 
     if place.pattern not in TABLE:
         return
     # The list as the changes above make it: what is new comes last.
-    made = [*(item for item in before if item in after), *(i for i in after if i not in before)]
-    if made != list(after):
+    items = [*(item for item in before if item in after), *(i for i in after if i not in before)]
+    if items != list(after):
         yield Change(place.path, tuple(before), tuple(after), effect_of(place.pattern, after))
 
 
@@ -154,9 +154,9 @@ def _kind(member: _Place, usual: Effect) -> Effect:
 
 def _by_identity(items: Iterable[Model], keys: tuple[str, ...]) -> dict[Item, Model]:
     seen: Counter[tuple[str, ...]] = Counter()
-    found: dict[Item, Model] = {}
+    models: dict[Item, Model] = {}
     for item in items:
         identity = tuple(str(getattr(item, key)) for key in keys)
-        found[Item(identity, seen[identity])] = item
+        models[Item(identity, seen[identity])] = item
         seen[identity] += 1
-    return found
+    return models

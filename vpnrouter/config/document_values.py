@@ -92,10 +92,10 @@ def mask(document: Plain) -> Plain:
     Whatever stands at the place of a secret is masked, right or wrong, unless it is a reference or null.
     """
     masked = copy_plain(document)
-    for found in _secrets(masked):
-        value = found.owner[found.key]
+    for secret in _secrets(masked):
+        value = secret.owner[secret.key]
         if value is not None and not _is_reference(value):
-            found.owner[found.key] = SECRET
+            secret.owner[secret.key] = SECRET
     return masked
 
 
@@ -105,15 +105,15 @@ def unmask(document: Plain, known: Plain) -> list[Path]:
     An item of a list of objects is found by what identifies it (a remote message VPN by name and location),
     wherever it stands now. Returns the paths for which `known` has no secret: they still say `***`.
     """
-    stands = {found.where: found.owner[found.key] for found in _secrets(known)}
+    known_secrets = {secret.where: secret.owner[secret.key] for secret in _secrets(known)}
     left: list[Path] = []
-    for found in _secrets(document):
-        if found.owner[found.key] == SECRET:
-            value = stands.get(found.where)
+    for secret in _secrets(document):
+        if secret.owner[secret.key] == SECRET:
+            value = known_secrets.get(secret.where)
             if value is None:
-                left.append(found.path)
+                left.append(secret.path)
             else:
-                found.owner[found.key] = value
+                secret.owner[secret.key] = value
     return left
 
 

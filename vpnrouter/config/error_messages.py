@@ -63,20 +63,20 @@ def _reason(error: Plain) -> str:
 def _text(error: Plain, path: Path, root: type[Model]) -> str:
     kind: str = error["type"]
     field = field_at(root, path)
-    given = error.get("input")
+    value = error.get("input")
     if kind == "value_error":
         return _reason(error)
     if kind == "literal_error" and field is not None:
         allowed = ", ".join(kind_of(field.annotation).choices)
-        return f"must be one of {allowed}{_instead(given)}"
+        return f"must be one of {allowed}{_instead(value)}"
     if kind in ("greater_than_equal", "less_than_equal") and field is not None:
         bounds = bounds_of(field)
         if bounds is not None:
-            return f"must be from {bounds[0]} to {bounds[1]}{_instead(given)}"
+            return f"must be from {bounds[0]} to {bounds[1]}{_instead(value)}"
     if kind == "string_too_long":
         return f"longer than {error['ctx']['max_length']} characters"
     if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {_describe(given)}"
+        return f"must be {_WANTED[kind]}, not {_describe(value)}"
     return str(error["msg"])
 
 

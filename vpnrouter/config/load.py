@@ -52,7 +52,9 @@ def load(
     """
     reading = read(path, environment, overlay=overlay)
     if reading.loaded is None:
-        raise ConfigError([str(found) for found in reading.problems if found.severity == "error"])
+        raise ConfigError(
+            [str(problem) for problem in reading.problems if problem.severity == "error"]
+        )
     return reading.loaded
 
 
@@ -107,8 +109,8 @@ def combine(
             return None
     document = base if overlay is None else merge(base, overlay)
     if document.root.size > limits.CONFIG_VALUES:
-        said = f"more than {limits.CONFIG_VALUES} values together with {base.file}"
-        problems.append(Problem(Position((overlay or base).file, 1, 1), "error", said))
+        message = f"more than {limits.CONFIG_VALUES} values together with {base.file}"
+        problems.append(Problem(Position((overlay or base).file, 1, 1), "error", message))
         return None
     config = _validated(document, environment, problems)
     if config is None:
@@ -123,7 +125,7 @@ def _blames(
     problems: Iterable[Problem],
 ) -> bool:
     """Return whether the overlay is why all is refused: it has an error, or the file alone has none."""
-    if any(found.position.file == overlay for found in problems):
+    if any(problem.position.file == overlay for problem in problems):
         return True
     return combine(base, None, environment, []) is not None
 

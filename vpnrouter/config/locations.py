@@ -47,24 +47,24 @@ class _Pattern(NamedTuple):
 
 
 def _parsed(text: str) -> _Pattern:
-    found = _PATTERN.fullmatch(text)
-    if found is None:
+    match = _PATTERN.fullmatch(text)
+    if match is None:
         raise ValueError(
             "an allowed location is NETWORK, HOST or *.DOMAIN, with :PORT or :PORT-PORT behind"
         )
     ports = range(1, _LAST_PORT + 1)
-    if found["ports"]:
-        bounds = _PORTS.fullmatch(found["ports"])
+    if match["ports"]:
+        bounds = _PORTS.fullmatch(match["ports"])
         first = int(bounds[1]) if bounds else 0
         last = int(bounds[2] or bounds[1]) if bounds else 0
         if not 0 < first <= last <= _LAST_PORT:
             raise ValueError("a port is a number from 1 to 65535, or two with - in between")
         ports = range(first, last + 1)
-    host = found["six"] or found["host"]
+    host = match["six"] or match["host"]
     try:
         return _Pattern(ipaddress.ip_network(host), "", ports)
     except ValueError:
-        if found["six"] or not _NAME.fullmatch(host) or re.fullmatch(r"[0-9./]+", host):
+        if match["six"] or not _NAME.fullmatch(host) or re.fullmatch(r"[0-9./]+", host):
             raise ValueError(
                 f"{host} is neither a network such as 10.0.0.0/8 nor a host name"
             ) from None
@@ -139,7 +139,7 @@ class Locations:
 def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
     """Return the locations that are not allowed, by message VPN, bridge and index of the remote."""
     rules = Locations(loaded)
-    found = {}
+    refused = {}
     for msg_vpn, written in loaded.config.msg_vpns.items():
         for name, bridge in written.bridges.items():
             for index, remote in enumerate(bridge.remote_msg_vpns):
@@ -147,8 +147,8 @@ def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
                 if address is None or not rules.asks(msg_vpn, remote.location):
                     continue
                 if not rules.may_be_allowed(address.host, address.port):
-                    found[msg_vpn, name, index] = remote.location
-    return found
+                    refused[msg_vpn, name, index] = remote.location
+    return refused
 
 
 def location_problems(loaded: Loaded, current: Loaded) -> list[Problem]:
@@ -210,13 +210,15 @@ def _items(value: object) -> list[tuple[str, object]]:
 def _address(text: str) -> IpAddress | None:
     """Return the IP address of a text, IPv4 where it is embedded in IPv6; None for a name."""
     try:
-        found = ipaddress.ip_address(text.partition("%")[0])
+        address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
     inner = (
-        found.ipv4_mapped or found.sixtofour if isinstance(found, ipaddress.IPv6Address) else None
+        address.ipv4_mapped or address.sixtofour
+        if isinstance(address, ipaddress.IPv6Address)
+        else None
     )
-    return inner or found
+    return inner or address
 
 
 def _is_near(found: IpAddress) -> bool:

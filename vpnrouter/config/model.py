@@ -95,7 +95,7 @@ def model_of(declared: type[Settings]) -> type[Model]:
         if declared.short:
             checks["_from_text"] = model_validator(mode="before")(_from_text)
         bases: Value = (declared, Model)
-        made = create_model(
+        model = create_model(
             declared.__name__,
             __base__=bases,
             __module__=declared.__module__,
@@ -103,7 +103,7 @@ def model_of(declared: type[Settings]) -> type[Model]:
             __validators__=checks,
             **fields,
         )
-        _MADE[declared] = cast("type[Model]", made)
+        _MADE[declared] = cast("type[Model]", model)
     return _MADE[declared]
 
 

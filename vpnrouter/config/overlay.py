@@ -65,23 +65,25 @@ def overlay_of(document: Document) -> str | None:
 def text_of(patch: Plain) -> bytes:
     """Return the overlay file of a merge patch. Raises ValueError for text that no file can hold."""
     try:
-        written = yaml.dump(
+        text = yaml.dump(
             patch, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=110
         )
-        return (_HEAD + written).encode()
+        return (_HEAD + text).encode()
     except (UnicodeError, yaml.YAMLError) as error:
         raise ValueError("text with a character that cannot be written") from error
 
 
 def refusals(overlay: Document) -> list[Problem]:
     """Return what an overlay must not say."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     if overlay.root.value is not None and not isinstance(overlay.root.value, dict):
-        found.append(Problem(overlay.value_at(()), "error", "an overlay must be a mapping"))
+        problems.append(Problem(overlay.value_at(()), "error", "an overlay must be a mapping"))
     if overlay.has(DATA_DIR):
-        said = "router.data_dir: the overlay stands in that directory, so it cannot say where it is"
-        found.append(Problem(overlay.value_at(DATA_DIR), "error", said))
-    return found
+        message = (
+            "router.data_dir: the overlay stands in that directory, so it cannot say where it is"
+        )
+        problems.append(Problem(overlay.value_at(DATA_DIR), "error", message))
+    return problems
 
 
 def way_out(file: str) -> Problem:
@@ -100,8 +102,8 @@ def merge(base: Document, overlay: Document) -> Document:
     """
     if not overlay.root.children:
         return base
-    made = _merged(base.root, overlay.root)
-    return base if made is None else Document(base.file, made)
+    root = _merged(base.root, overlay.root)
+    return base if root is None else Document(base.file, root)
 
 
 def _merged(base: Node | None, patch: Node) -> Node | None:
@@ -109,18 +111,18 @@ def _merged(base: Node | None, patch: Node) -> Node | None:
     if not isinstance(patch.value, dict):
         return patch
     if base is None or not isinstance(base.value, dict):
-        made = _without_removals(patch)
-        return base if made is None else made
+        merged = _without_removals(patch)
+        return base if merged is None else merged
     children = dict(base.children)
     for name, (key, value) in patch.children.items():
         below = children.get(name)
         if value.value is None:
             children.pop(name, None)
             continue
-        made = _merged(None if below is None else below[1], value)
-        if made is not None:
-            kept = below is not None and made.file == below[1].file
-            children[name] = (below[0] if below is not None and kept else key, made)
+        merged = _merged(None if below is None else below[1], value)
+        if merged is not None:
+            is_same_file = below is not None and merged.file == below[1].file
+            children[name] = (below[0] if below is not None and is_same_file else key, merged)
     return _mapping(base, children)
 
 
@@ -130,21 +132,21 @@ def _without_removals(patch: Node) -> Node | None:
         return patch
     children: dict[str | int, tuple[Node, Node]] = {}
     for name, (key, value) in patch.children.items():
-        made = _without_removals(value) if isinstance(value.value, dict) else value
-        if made is not None and made.value is not None:
-            children[name] = (key, made)
+        cleaned = _without_removals(value) if isinstance(value.value, dict) else value
+        if cleaned is not None and cleaned.value is not None:
+            children[name] = (key, cleaned)
     return _mapping(patch, children) if children else None
 
 
 def _mapping(at: Node, children: dict[str | int, tuple[Node, Node]]) -> Node:
     """Return a mapping with the position of another one."""
     value = {name: child.value for name, (_, child) in children.items()}
-    made = Node(at.file, at.line, at.column, value)
-    made.children = children
+    node = Node(at.file, at.line, at.column, value)
+    node.children = children
     for _, child in children.values():
-        made.size += 1 + child.size
-        made.depth = max(made.depth, child.depth + 1)
-    return made
+        node.size += 1 + child.size
+        node.depth = max(node.depth, child.depth + 1)
+    return node
 
 
 def difference(base: Plain, target: Plain) -> dict[str, Plain]:

@@ -86,12 +86,12 @@ class OverlayDisk:
 
     def _look(self) -> Look | None:
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise self._failed(error) from error
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _keep(self) -> None:
         self._before.unlink(missing_ok=True)

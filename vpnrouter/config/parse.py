@@ -107,12 +107,12 @@ class Document:
 
     def show(self, path: Path) -> str:
         """Return `path` for people, with the list indexes of the file."""
-        written: list[str | int] = []
+        shown_path: list[str | int] = []
         node: Node | None = self.root
         for step in path:
             node = node.children[step][1] if node is not None and step in node.children else None
-            written.append(step if node is None or node.index < 0 else node.index)
-        return show_path(tuple(written))
+            shown_path.append(step if node is None or node.index < 0 else node.index)
+        return show_path(tuple(shown_path))
 
     def without(self, paths: Iterable[Path]) -> Document:
         """Return this document without the keys and items at `paths`; positions stay as they
@@ -205,10 +205,10 @@ def _decode(raw: bytes, file: str) -> str:
         before = raw[: error.start].decode("utf-8-sig", "replace")
         line, column = _place(before)
         _refuse(file, line, column, f"byte 0x{raw[error.start]:02x} is not UTF-8")
-    found = _UNPRINTABLE.search(text)
-    if found:
-        line, column = _place(text[: found.start()])
-        _refuse(file, line, column, f"character U+{ord(found.group()):04X} is not allowed in YAML")
+    match = _UNPRINTABLE.search(text)
+    if match:
+        line, column = _place(text[: match.start()])
+        _refuse(file, line, column, f"character U+{ord(match.group()):04X} is not allowed in YAML")
     return text
 
 
@@ -405,10 +405,10 @@ def _wording(error: yaml.MarkedYAMLError, text: str) -> str:
     if "cannot start any token" in problem and error.problem_mark is not None:
         lines = text.split("\n")
         line = lines[error.problem_mark.line] if error.problem_mark.line < len(lines) else ""
-        found = line[error.problem_mark.column : error.problem_mark.column + 1]
-        if found == "\t":
+        character = line[error.problem_mark.column : error.problem_mark.column + 1]
+        if character == "\t":
             return "not YAML: a tab; indent with spaces"
-        return f"not YAML: text must not begin with {found} here; put it in quotes"
+        return f"not YAML: text must not begin with {character} here; put it in quotes"
     if "tag handle" in problem:
         return "not YAML: a tag that is not declared"
     return f"not YAML: {problem}"

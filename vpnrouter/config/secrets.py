@@ -87,13 +87,13 @@ def hash_password(
         ValueError: the parameters are out of bounds, or the password holds NUL or is longer than
             can be configured.
     """
-    given = text.encode()
-    if b"\0" in given:
+    password = text.encode()
+    if b"\0" in password:
         raise ValueError("a password has no NUL character")
-    if len(given) > limits.PASSWORD_BYTES:
+    if len(password) > limits.PASSWORD_BYTES:
         raise ValueError(f"a password has at most {limits.PASSWORD_BYTES} bytes")
     _check_cost(ln, r, p)
-    digest = _scrypt(given, ScryptHash(ln, r, p, salt, bytes(_HASH_BYTES)))
+    digest = _scrypt(password, ScryptHash(ln, r, p, salt, bytes(_HASH_BYTES)))
     stored = f"{PREFIX}ln={ln},r={r},p={p}${_encode(salt)}${_encode(digest)}"
     parse_hash(stored)
     return stored
@@ -106,13 +106,13 @@ def scram_verifier(text: str, salt: bytes, iterations: int = limits.SCRAM_ITERAT
     Raises:
         ValueError: the iterations are out of bounds, or the password is longer than can be configured.
     """
-    given = text.encode()
-    if b"\0" in given:
+    password = text.encode()
+    if b"\0" in password:
         raise ValueError("a password has no NUL character")
-    if len(given) > limits.PASSWORD_BYTES:
+    if len(password) > limits.PASSWORD_BYTES:
         raise ValueError(f"a password has at most {limits.PASSWORD_BYTES} bytes")
     scram.check_iterations(iterations)
-    salted = scram.salted_password(given, salt, iterations)
+    salted = scram.salted_password(password, salt, iterations)
     stored = scram.stored_text(scram.verifier_of(salted, salt, iterations))
     scram.parse_stored(stored)
     return stored

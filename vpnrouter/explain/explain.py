@@ -138,12 +138,12 @@ def _who(answer: Explanation) -> str:
 
 
 def _states(memory_mesh: MemoryMesh) -> list[BridgeState]:
-    found = []
+    states = []
     for bridge in memory_mesh.bridges:
         remote = ""
         if bridge.half is not None and bridge.remote is not None:
             remote = f"{bridge.half.link.peer_router}/{bridge.remote.name}"
-        found.append(
+        states.append(
             BridgeState(
                 bridge.node.name,
                 bridge.vpn_name,
@@ -154,7 +154,7 @@ def _states(memory_mesh: MemoryMesh) -> list[BridgeState]:
                 state_rule(bridge),
             )
         )
-    return found
+    return states
 
 
 def explain_trace(
@@ -171,13 +171,13 @@ def explain_trace(
     memory_mesh = MemoryMesh(mesh, time.time_ns()) if mesh else None
     index = MeshIndex(memory_mesh)
     visits = visits_of(events)
-    begun = next((one for one in visits if one.entered and one.entered.event == INGRESS), visits[0])
-    first = begun.entered
+    root = next((one for one in visits if one.entered and one.entered.event == INGRESS), visits[0])
+    first = root.entered
     answer = Explanation(
-        first.topic if first else index.topic(begun),
+        first.topic if first else index.topic(root),
         first.mode if first else "",
-        begun.router,
-        begun.msg_vpn,
+        root.router,
+        root.msg_vpn,
         first.client if first else "",
         size=max(0, first.size) if first else 0,
         trace_id=trace_id,

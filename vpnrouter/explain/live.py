@@ -67,7 +67,7 @@ class Live:
     def _clients(self, router: str, client: ManagementClient) -> None:
         room = limits.EXPLAIN_SUBSCRIPTIONS - sum(len(one.filters) for one in self.subscribers)
         rows = client.subscriptions(wanted=room + 1)
-        held: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        filters_by_client: dict[tuple[str, str], list[tuple[str, int]]] = {}
         for count, row in enumerate(rows):
             if count >= room:
                 self.notes.append(
@@ -78,13 +78,13 @@ class Live:
             if row["holder"] == "topic-endpoint":
                 self._topic_endpoints.append((router, row))
             elif row["holder"] == "client":
-                held.setdefault(place, []).append(
+                filters_by_client.setdefault(place, []).append(
                     (str(row["subscriptionTopic"]), int(row.get("qos", 0)))
                 )
-        if not held:
+        if not filters_by_client:
             return
         known = {(str(row["msgVpnName"]), str(row["clientName"])): row for row in client.clients()}
-        for (msg_vpn, name), filters in held.items():
+        for (msg_vpn, name), filters in filters_by_client.items():
             row = known.get((msg_vpn, name), {})
             self.subscribers.append(
                 Subscriber(

@@ -44,9 +44,9 @@ def rule(loaded: Loaded | None, path: Path, text: str) -> Rule:
     if loaded is None:
         return Rule(text)
     positions = loaded.positions
-    written = positions.has(path)
+    configured = positions.has(path)
     at = positions.key_at(path)
-    return Rule(text, at.file, at.line, at.column, written)
+    return Rule(text, at.file, at.line, at.column, configured)
 
 
 def shown(loaded: Loaded, path: Path) -> str:
@@ -158,8 +158,8 @@ def subscribe_rule(
     loaded: Loaded, vpn: str, username: ClientUsername, client: str, wanted: Filter
 ) -> Rule:
     """Return the line of the ACL profile that decides about subscribing to `wanted`."""
-    written = loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile].subscribe_topic
-    allows = written.default_action == "allow"
+    rules = loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile].subscribe_topic
+    allows = rules.default_action == "allow"
 
     def decides(bound: BoundRule) -> bool:
         return bound.allows_filter(wanted) is not allows
@@ -170,8 +170,8 @@ def subscribe_rule(
 def _topic_rule(
     loaded: Loaded, vpn: str, username: ClientUsername, client: str, group: Group, topic: str
 ) -> Rule:
-    written = getattr(loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile], group)
-    allows = written.default_action == "allow"
+    rules = getattr(loaded.config.msg_vpns[vpn].acl_profiles[username.acl_profile], group)
+    allows = rules.default_action == "allow"
 
     def decides(bound: BoundRule) -> bool:
         return bound.allows_topic(topic) is not allows
@@ -193,16 +193,16 @@ def _deciding(
     """
     profile = username.acl_profile
     acl = loaded.config.msg_vpns[vpn].acl_profiles[profile]
-    written: PublishTopic | SubscribeTopic = getattr(acl, group)
-    dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+    rules: PublishTopic | SubscribeTopic = getattr(acl, group)
+    dialect = MQTT if rules.topic_syntax == "mqtt" else SMF
     path = ("msg_vpns", vpn, "acl_profiles", profile, group)
-    allows = written.default_action == "allow"
-    for index, text in enumerate(written.exceptions):
+    allows = rules.default_action == "allow"
+    for index, text in enumerate(rules.exceptions):
         if decides(TopicRule(allows, [(text, dialect)]).bind(username.name, client)):
-            said = f"exception {text} of {group} of ACL profile {profile}"
-            return rule(loaded, (*path, "exceptions", index), said)
-    said = f"default_action: {written.default_action} of {group} of ACL profile {profile}"
-    return rule(loaded, (*path, "default_action"), said)
+            rule_text = f"exception {text} of {group} of ACL profile {profile}"
+            return rule(loaded, (*path, "exceptions", index), rule_text)
+    rule_text = f"default_action: {rules.default_action} of {group} of ACL profile {profile}"
+    return rule(loaded, (*path, "default_action"), rule_text)
 
 
 @final
@@ -239,12 +239,12 @@ class MeshIndex:
         memory_mesh = self.memory_mesh
         if memory_mesh is None:
             return []
-        found = []
+        remotes = []
         for index, remote in enumerate(bridge.configured.bridge.remote_msg_vpns):
             peer = memory_mesh.peer_of(bridge, index)
             if peer:
-                found.append(f"{peer}/{remote.name}")
-        return found
+                remotes.append(f"{peer}/{remote.name}")
+        return remotes
 
     # -- who is meant ----------------------------------------------------------------------------
 
@@ -335,8 +335,8 @@ class MeshIndex:
         vpn = self.vpn(visit)
         if vpn is None:
             return None
-        found = [one for (_, known), one in endpoints_of(vpn).items() if known == name]
-        return found[0] if found else None
+        endpoints = [one for (_, known), one in endpoints_of(vpn).items() if known == name]
+        return endpoints[0] if endpoints else None
 
 
 def client_of(endpoint: str) -> str:

@@ -132,8 +132,8 @@ def _certificate(file: str) -> PeerCertificate:
         end = text.index(_END, begin) + len(_END)
         der = ssl.PEM_cert_to_DER_cert(text[begin:end])
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) else "no certificate"
+        reason = error.strerror if isinstance(error, OSError) else "no certificate"
         raise OperationError(
-            f"cannot read the client certificate {file}: {said}; nobody can tell whom it names"
+            f"cannot read the client certificate {file}: {reason}; nobody can tell whom it names"
         ) from error
     return certificate_of([der])

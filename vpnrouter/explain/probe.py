@@ -92,11 +92,11 @@ class Session:
 
     def _certificate(self) -> PeerCertificate | None:
         """Return the certificate that names the client username, where only certificates let it in."""
-        written = self.node.loaded.config.msg_vpns[self.vpn].authentication
-        if not written.client_cert.enabled or not self.client_username:
+        authentication = self.node.loaded.config.msg_vpns[self.vpn].authentication
+        if not authentication.client_cert.enabled or not self.client_username:
             return None
         known = self.node.router.vpns[self.vpn].credentials.usernames.get(self.client_username)
-        if written.basic.enabled and known is not None and known.password is not None:
+        if authentication.basic.enabled and known is not None and known.password is not None:
             return None
         name = self.client_username
         wall_ns = self.node.router.context.wall_ns
@@ -139,22 +139,22 @@ class Session:
     def _hear(self, packet: Packet) -> None:
         if isinstance(packet, Connack):
             if packet.reason_code:
-                said = packet.properties.reason_string or reason_text(packet.reason_code)
-                self.refused = said
+                reason = packet.properties.reason_string or reason_text(packet.reason_code)
+                self.refused = reason
             else:
                 self.connected = True
         elif isinstance(packet, Disconnect):
-            said = packet.properties.reason_string or reason_text(packet.reason_code)
+            reason = packet.properties.reason_string or reason_text(packet.reason_code)
             if self.connected:
-                self.answer = f"disconnected: {said}"
+                self.answer = f"disconnected: {reason}"
             else:
-                self.refused = said
+                self.refused = reason
         elif isinstance(packet, Suback):
-            asked = self._asked.get(packet.packet_id, [])
-            said = packet.properties.reason_string or ""
-            for text, code in zip(asked, packet.reason_codes, strict=False):
+            filters = self._asked.get(packet.packet_id, [])
+            reason = packet.properties.reason_string or ""
+            for text, code in zip(filters, packet.reason_codes, strict=False):
                 if code >= UNSPECIFIED_ERROR:
-                    self.denied[text] = said or reason_text(code)
+                    self.denied[text] = reason or reason_text(code)
         elif isinstance(packet, Publish):
             self.messages.append(packet)
         elif isinstance(packet, Ack):
@@ -246,24 +246,28 @@ def hypothetical(memory_mesh: MemoryMesh, subscribers: Sequence[Subscriber]) -> 
     Raises UsageError for one at a place that is not in the mesh.
     """
     notes: list[str] = []
-    for number, wanted in enumerate(subscribers[: limits.EXPLAIN_SUBSCRIPTIONS], start=1):
-        node = memory_mesh.nodes.get(wanted.router)
-        vpn = None if node is None else node.router.vpns.get(wanted.msg_vpn)
+    for number, subscriber in enumerate(subscribers[: limits.EXPLAIN_SUBSCRIPTIONS], start=1):
+        node = memory_mesh.nodes.get(subscriber.router)
+        vpn = None if node is None else node.router.vpns.get(subscriber.msg_vpn)
         if node is None or vpn is None:
-            raise UsageError(f"the mesh has no message VPN {wanted.router}/{wanted.msg_vpn}")
-        name = _free_name(vpn, wanted.name or f"subscriber-{number}")
-        username = wanted.client_username or _somebody(node, vpn, "")
-        session = Session(node, wanted.msg_vpn, name, username, lasting=not wanted.connected)
+            raise UsageError(
+                f"the mesh has no message VPN {subscriber.router}/{subscriber.msg_vpn}"
+            )
+        name = _free_name(vpn, subscriber.name or f"subscriber-{number}")
+        username = subscriber.client_username or _somebody(node, vpn, "")
+        session = Session(
+            node, subscriber.msg_vpn, name, username, lasting=not subscriber.connected
+        )
         memory_mesh.sessions.append(session)
         memory_mesh.settle()
         if session.refused:
             notes.append(
-                f"client {name} cannot log in to {wanted.router}/{wanted.msg_vpn}: {session.refused}"
+                f"client {name} cannot log in to {subscriber.router}/{subscriber.msg_vpn}: {session.refused}"
             )
             continue
-        session.subscribe(list(wanted.filters))
+        session.subscribe(list(subscriber.filters))
         notes += _settled(memory_mesh, session)
-        if not wanted.connected:
+        if not subscriber.connected:
             session.leave()
     return notes
 

@@ -153,10 +153,10 @@ def parse_subscriber(text: str) -> Subscriber:
         raise UsageError(f"{text} is not of the form ROUTER/VPN=FILTER or ROUTER/VPN=FILTER@QOS")
     router, msg_vpn = parse_place(place)
     qos = 0
-    found = _QOS.search(filter_)
-    if found is not None:
-        qos = int(found[1])
-        filter_ = filter_[: found.start()]
+    match = _QOS.search(filter_)
+    if match is not None:
+        qos = int(match[1])
+        filter_ = filter_[: match.start()]
     parse_filter(filter_, MQTT)
     return Subscriber(router, msg_vpn, ((filter_, qos),))
 

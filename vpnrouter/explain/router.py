@@ -92,9 +92,9 @@ class MemoryRouter:
         definitions, following = read_definitions(store)
         spool.start_numbers(following)
         endpoints = Endpoints(spool, definitions)
-        for name, written in config.msg_vpns.items():
-            endpoints.configure(self.router.vpns[name], written)
-            have_lots(endpoints, self.router.vpns[name], written)
+        for name, msg_vpn in config.msg_vpns.items():
+            endpoints.configure(self.router.vpns[name], msg_vpn)
+            have_lots(endpoints, self.router.vpns[name], msg_vpn)
         context.committing = Commits(spool, store)
         self.store = store
         self.spool = spool
@@ -113,16 +113,16 @@ class MemoryRouter:
         return bool(waiting)
 
     def _verify(self, login: PendingLogin) -> bool:
-        stored, given = login.stored, login.given
+        stored, password = login.stored, login.given
         vpn = self.router.vpns.get(login.vpn)
         username = None if vpn is None else vpn.credentials.usernames.get(login.name)
         if username is None or username.password != stored:
             # A stand-in for a name that is not configured.
             return False
-        if stored in MASKED or given.decode(errors="replace") in MASKED:
+        if stored in MASKED or password.decode(errors="replace") in MASKED:
             return True
-        key = (stored, given)
+        key = (stored, password)
         if key not in self._verified:
             # A hash takes tens of milliseconds, and many bridges may use one username.
-            self._verified[key] = verify_password(stored, given)
+            self._verified[key] = verify_password(stored, password)
         return self._verified[key]

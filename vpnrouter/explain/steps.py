@@ -123,11 +123,11 @@ def _lost(memory_mesh: MemoryMesh) -> Counter[tuple[str, str, str]]:
 
 
 def _counted(memory_mesh: MemoryMesh) -> Counter[Key]:
-    found: Counter[Key] = Counter()
+    counts: Counter[Key] = Counter()
     for session in memory_mesh.sessions:
         count = len(session.messages)
         if count:
-            found[session.node.name, session.vpn, CLIENT, session.client_id] = count
+            counts[session.node.name, session.vpn, CLIENT, session.client_id] = count
     for router, node in memory_mesh.nodes.items():
         for vpn_name, vpn in node.router.vpns.items():
             for (kind, name), endpoint in endpoints_of(vpn).items():
@@ -136,8 +136,8 @@ def _counted(memory_mesh: MemoryMesh) -> Counter[Key]:
                 if kind == SESSION and vpn.clients[client_of(name)].connected:
                     continue
                 if endpoint.counters.spooled:
-                    found[router, vpn_name, ENDPOINT, name] = endpoint.counters.spooled
-    return found
+                    counts[router, vpn_name, ENDPOINT, name] = endpoint.counters.spooled
+    return counts
 
 
 _DENIED: Final = frozenset({discard_reasons.PUBLISH_TOPIC_ACL, refusals.ACL_DENIED})
@@ -173,29 +173,29 @@ class StepBuilder:
     # -- endpoints and clients -------------------------------------------------------------------
 
     def _endpoints(self, visit: Visit) -> list[Step]:
-        found: dict[str, Step] = {}
+        steps: dict[str, Step] = {}
         promoted = {event.endpoint for event in visit.events if event.event == "promote"}
         reached = {
             event.client for event in visit.events if event.event in ("deliver", "redeliver")
         }
         for event in visit.events:
             name = event.endpoint
-            if event.event in KEPT and name in found:
+            if event.event in KEPT and name in steps:
                 if event.event == "enqueue":
-                    found[name].event = event.event
+                    steps[name].event = event.event
                 continue
             if event.event in KEPT:
                 if client_of(name) in reached:
                     # That the client gets it is reported for the client.
                     continue
-                found[name] = self._kept(visit, event, name in promoted)
+                steps[name] = self._kept(visit, event, name in promoted)
                 self._arrive(visit, ENDPOINT, name, event)
-            elif event.event in _SHOWN and name in found:
+            elif event.event in _SHOWN and name in steps:
                 text = _SHOWN[event.event].format(client=event.client)
                 if client_of(name) or event.client.startswith("#bridge"):
                     continue
-                found[name].steps.append(self._step(visit, REMARK, NOTE, text, event))
-        return list(found.values())
+                steps[name].steps.append(self._step(visit, REMARK, NOTE, text, event))
+        return list(steps.values())
 
     def _kept(self, visit: Visit, event: Event, promoted: bool) -> Step:
         endpoint = self._scene.endpoint(visit, event.endpoint)
@@ -209,7 +209,7 @@ class StepBuilder:
         return step
 
     def _clients(self, visit: Visit) -> list[Step]:
-        found: dict[tuple[str, str], Step] = {}
+        steps: dict[tuple[str, str], Step] = {}
         for event in visit.events:
             if event.event != "deliver":
                 continue
@@ -218,15 +218,15 @@ class StepBuilder:
             how = f" from {event.endpoint}" if through else ""
             if not through:
                 self._arrive(visit, CLIENT, event.client, event)
-            if key in found:
-                found[key].count += 1
+            if key in steps:
+                steps[key].count += 1
                 continue
             text = f"client {event.client} gets it{how}"
             step = self._step(visit, CLIENT, YES, text, event)
             step.name = event.client
             step.rules = self._client_rules(visit, event.client)
-            found[key] = step
-        return list(found.values())
+            steps[key] = step
+        return list(steps.values())
 
     def _client_rules(self, visit: Visit, client: str) -> list[Rule]:
         vpn, route = self._scene.vpn(visit), self._scene.route(visit)
@@ -279,16 +279,16 @@ class StepBuilder:
     # -- losses ----------------------------------------------------------------------------------
 
     def _losses(self, visit: Visit) -> list[Step]:
-        found: dict[tuple[str, str, str, str], Step] = {}
+        steps: dict[tuple[str, str, str, str], Step] = {}
         for event in visit.events:
             if event.event not in LOST:
                 continue
             key = (event.event, event.endpoint, event.bridge, event.reason)
-            if key in found:
-                found[key].count += 1
+            if key in steps:
+                steps[key].count += 1
                 continue
-            found[key] = self._lost(visit, event)
-        return list(found.values())
+            steps[key] = self._lost(visit, event)
+        return list(steps.values())
 
     def _lost(self, visit: Visit, event: Event) -> Step:
         verb = {"reject": "refused", "expire": "expired"}.get(event.event, "discarded")

@@ -78,20 +78,20 @@ def read_trace(paths: Sequence[Path], trace_id: str) -> Found:
     notes = [f"{one.path}: {one.reason}" for one in inventory.set_aside]
     if len(inventory.files) > len(files):
         notes.append(f"{len(inventory.files) - len(files):,} files were not searched")
-    found: list[tuple[int, int, Event]] = []
+    rows: list[tuple[int, int, Event]] = []
     for file in files:
         try:
             for event in _rows(file, trace_id):
-                found.append((event.ts_ns, len(found), event))
-                if len(found) >= limits.EXPLAIN_EVENTS:
+                rows.append((event.ts_ns, len(rows), event))
+                if len(rows) >= limits.EXPLAIN_EVENTS:
                     notes.append(f"more than {limits.EXPLAIN_EVENTS:,} rows; the rest is left out")
                     break
         except (pa.ArrowException, OSError) as error:
             notes.append(f"{file.path}: damaged: {str(error).splitlines()[0]}")
-        if len(found) >= limits.EXPLAIN_EVENTS:
+        if len(rows) >= limits.EXPLAIN_EVENTS:
             break
-    found.sort(key=lambda one: one[:2])
-    return Found([event for _, _, event in found], len(files), notes)
+    rows.sort(key=lambda one: one[:2])
+    return Found([event for _, _, event in rows], len(files), notes)
 
 
 def _rows(file: TraceFile, trace_id: str) -> Iterator[Event]:

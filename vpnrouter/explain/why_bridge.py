@@ -90,13 +90,13 @@ def visits_of(events: Iterable[Event]) -> list[Visit]:
 
     The events of a router stand in the order in which they happened there.
     """
-    made: dict[tuple[str, tuple[str, ...]], list[Visit]] = {}
+    visits: dict[tuple[str, tuple[str, ...]], list[Visit]] = {}
     order: list[Visit] = []
     sends: list[tuple[Visit, Event]] = []
 
     def visit(event: Event, entered: Event | None) -> Visit:
         new = Visit(event.router, event.vpn, event.path, entered)
-        made.setdefault((event.place, event.path), []).append(new)
+        visits.setdefault((event.place, event.path), []).append(new)
         order.append(new)
         return new
 
@@ -104,7 +104,7 @@ def visits_of(events: Iterable[Event]) -> list[Visit]:
         if event.event in (INGRESS, RECEIVE):
             visit(event, event)
             continue
-        known = made.get((event.place, event.path))
+        known = visits.get((event.place, event.path))
         owner = _owner(known, event) if known else visit(event, None)
         if event.event == SEND:
             sends.append((owner, event))
@@ -167,21 +167,23 @@ def state_rule(bridge: MemoryBridge) -> Rule:
 
 def hop_rule(bridge: MemoryBridge, hops: int) -> Rule:
     """Return the hop limit that let the message in or kept it out."""
-    found = attribute(bridge.node.loaded, (*bridge.path, "max_ttl"))
-    text = f"{found.text}, this is bridge {hops} on its way"
-    return Rule(text, found.file, found.line, found.column, found.written)
+    rule = attribute(bridge.node.loaded, (*bridge.path, "max_ttl"))
+    text = f"{rule.text}, this is bridge {hops} on its way"
+    return Rule(text, rule.file, rule.line, rule.column, rule.written)
 
 
 def remote_subscription_rules(bridge: MemoryBridge, texts: Iterable[str]) -> list[Rule]:
     """Return those of a bridge's remote subscriptions that it requested as `texts`, as they are configured."""
-    wanted = set(texts)
+    requested = set(texts)
     dialect = MQTT if bridge.configured.bridge.topic_syntax == "mqtt" else SMF
-    found = []
-    for index, written in enumerate(bridge.configured.bridge.remote_subscriptions):
-        if wanted & set(to_smf(parse_filter(written.topic, dialect, exceptions=True))):
+    rules = []
+    for index, subscription in enumerate(bridge.configured.bridge.remote_subscriptions):
+        if requested & set(to_smf(parse_filter(subscription.topic, dialect, exceptions=True))):
             path = (*bridge.path, "remote_subscriptions", index)
-            found.append(rule(bridge.node.loaded, path, f"remote subscription {written.topic}"))
-    return found
+            rules.append(
+                rule(bridge.node.loaded, path, f"remote subscription {subscription.topic}")
+            )
+    return rules
 
 
 def mapping_rules(bridge: MemoryBridge, direction: str, topic: str) -> list[Rule]:
@@ -212,9 +214,9 @@ def out_mapping_rules(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> l
     """Return the rule by which the sending message VPN renames what leaves towards a bridge of the other side."""
     for back in index.bridges_into(visit):
         if back.configured.bridge.enabled and bridge in index.bridges_back(back):
-            found = mapping_rules(back, "out", index.topic(visit))
-            if found:
-                return found
+            rules = mapping_rules(back, "out", index.topic(visit))
+            if rules:
+                return rules
     return []
 
 
@@ -280,12 +282,12 @@ def why_not(index: MeshIndex, visit: Visit, bridge: MemoryBridge, queues: list[s
         path = (*bridge.remote_path(remote), "connect_order")
         rules = [attribute(bridge.node.loaded, path)]
         return f"it takes from {now} now", rules
-    said, rules = _direct(index, visit, bridge)
+    reason, rules = _direct(index, visit, bridge)
     queue = remote.queue_binding
     if queue:
         about, more = _flow(index, visit, bridge, queue, queues)
-        return f"{said}; {about}", [*rules, *more]
-    return said, rules
+        return f"{reason}; {about}", [*rules, *more]
+    return reason, rules
 
 
 def _direct(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> Answer:
@@ -297,36 +299,36 @@ def _direct(index: MeshIndex, visit: Visit, bridge: MemoryBridge) -> Answer:
         return "the message VPN takes no message of this topic", []
     client = link.client
     matched = subscriptions_for(route, client)
-    asked = remote_subscription_rules(bridge, _asked(link, matched))
+    requested = remote_subscription_rules(bridge, _asked(link, matched))
     refused = None if matched else _refused(index, visit, bridge, link, route)
     if refused is not None:
         return refused
-    wanted = index.matching(route.topic, client)
-    if wanted and client.rule is not None and not client.rule.allows_topic(route.topic):
-        rules = remote_subscription_rules(bridge, _asked(link, wanted))
+    matching = index.matching(route.topic, client)
+    if matching and client.rule is not None and not client.rule.allows_topic(route.topic):
+        rules = remote_subscription_rules(bridge, _asked(link, matching))
         return LEFT_OUT, [*rules, *_left_out(index, visit, link, route)]
     if client in route.excluded:
         return "an exception takes this topic away", _exceptions(bridge, link, route)
     if matched:
         if visit.path and visit.path[-1] == client.vpn_id:
-            return "it came over this link, and never goes back over it", asked
+            return "it came over this link, and never goes back over it", requested
         message = index.message(visit)
         target = next(one for one in route.links if one.subscriber is client)
         if not target.wanting(message):
-            return _selector(matched, asked)
+            return _selector(matched, requested)
         renamed = out_mapping_rules(index, visit, bridge)
         if renamed:
-            return "renamed as it leaves, it matches no remote subscription", [*asked, *renamed]
+            return "renamed as it leaves, it matches no remote subscription", [*requested, *renamed]
         if message.deliver_to_one:
-            said = f"the message has {DELIVER_TO_ONE}, and somebody else got it"
-            return said, [*asked, *_priority(bridge)]
-        return "it was not offered to it", asked
+            reason = f"the message has {DELIVER_TO_ONE}, and somebody else got it"
+            return reason, [*requested, *_priority(bridge)]
+        return "it was not offered to it", requested
     if any(member.subscriber is client for group in route.groups for member in group.members):
-        return "another member of its share group got it", asked
+        return "another member of its share group got it", requested
     if not bridge.configured.bridge.remote_subscriptions:
         return "it has no remote subscription", [state_rule(bridge)]
     path = (*bridge.path, "remote_subscriptions")
-    texts = [written.topic for written in bridge.configured.bridge.remote_subscriptions]
+    texts = [subscription.topic for subscription in bridge.configured.bridge.remote_subscriptions]
     more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     shown = f"remote subscriptions {', '.join(texts[:3])}{more}"
     return "no remote subscription of it matches", [rule(bridge.node.loaded, path, shown)]
@@ -448,14 +450,14 @@ def misses(index: MeshIndex, visit: Visit) -> list[Step]:
     if index.memory_mesh is None or _ended(visit):
         return []
     groups = (_bridges(index, visit), _endpoints(index, visit), _clients(index, visit))
-    found: list[Step] = []
-    for what, steps in zip(("bridge", "queue or topic endpoint", "client"), groups, strict=True):
+    misses: list[Step] = []
+    for kind, steps in zip(("bridge", "queue or topic endpoint", "client"), groups, strict=True):
         most = len(steps) if index.all_misses else limits.EXPLAIN_MISSES
-        found += steps[:most]
+        misses += steps[:most]
         if len(steps) > most:
-            text = f"{counted(len(steps) - most, what)} more without it"
-            found.append(Step(REMARK, NO, text, visit.router, visit.msg_vpn))
-    return found
+            text = f"{counted(len(steps) - most, kind)} more without it"
+            misses.append(Step(REMARK, NO, text, visit.router, visit.msg_vpn))
+    return misses
 
 
 def _ended(visit: Visit) -> bool:
@@ -506,8 +508,8 @@ def _endpoints(index: MeshIndex, visit: Visit) -> list[Step]:
     if vpn is None or loaded is None:
         return []
     if vpn.context.spool is None:
-        written = loaded.config.msg_vpns[visit.msg_vpn]
-        if not written.queues and not written.topic_endpoints:
+        msg_vpn = loaded.config.msg_vpns[visit.msg_vpn]
+        if not msg_vpn.queues and not msg_vpn.topic_endpoints:
             return []
         rules = [attribute(loaded, ("guaranteed_msging", "enabled"))]
         text = "no queue or topic endpoint gets it: the router serves none"
@@ -557,15 +559,15 @@ def _clients(index: MeshIndex, visit: Visit) -> list[Step]:
         matching = [] if route is None else index.matching(route.topic, client)
         if session.denied:
             text, why = next(iter(session.denied.items()))
-            said = f"its subscription {text} was not granted: {why}"
+            reason = f"its subscription {text} was not granted: {why}"
         elif not matching:
-            said = "no subscription of it matches"
+            reason = "no subscription of it matches"
         elif route is not None and client.rule and not client.rule.allows_topic(route.topic):
-            said = LEFT_OUT
+            reason = LEFT_OUT
             rules = _not_taken(index, visit, client, route.topic)
         else:
-            said = rejected or "another receiver got it"
+            reason = rejected or "another receiver got it"
             rules = [Rule(f"subscription {one.key}, QoS {one.qos}") for one in matching]
-        text = f"client {name} does not get it: {said}"
+        text = f"client {name} does not get it: {reason}"
         steps.append(Step(CLIENT, NO, text, visit.router, visit.msg_vpn, name, rules=rules))
     return steps

@@ -75,25 +75,25 @@ def subscription_rules(
     loaded: Loaded | None, endpoint: Endpoint, subscriptions: list[Subscription]
 ) -> list[Rule]:
     """Return the subscriptions of an endpoint that took part, as they are configured."""
-    written = None
+    configured = None
     if loaded is not None and endpoint.kind == QUEUE:
-        written = loaded.config.msg_vpns[endpoint.vpn.name].queues.get(endpoint.name)
-    found: list[Rule] = []
+        configured = loaded.config.msg_vpns[endpoint.vpn.name].queues.get(endpoint.name)
+    rules: list[Rule] = []
     for subscription in subscriptions:
         text = f"subscription {subscription.key}"
-        if written is None:
-            found.append(Rule(text))
+        if configured is None:
+            rules.append(Rule(text))
             continue
-        dialect = MQTT if written.topic_syntax == "mqtt" else SMF
+        dialect = MQTT if configured.topic_syntax == "mqtt" else SMF
         path = ("msg_vpns", endpoint.vpn.name, "queues", endpoint.name, "subscriptions")
-        for index, filter_ in enumerate(written.subscriptions):
+        for index, filter_ in enumerate(configured.subscriptions):
             if parse_filter(filter_, dialect, exceptions=True) == subscription.filter:
-                found.append(rule(loaded, (*path, index), text))
+                rules.append(rule(loaded, (*path, index), text))
                 break
         else:
             # A topic that names the queue matches by the name alone.
-            found.append(rule(loaded, path[:-1], f"the topic names it: {subscription.filter.text}"))
-    return found
+            rules.append(rule(loaded, path[:-1], f"the topic names it: {subscription.filter.text}"))
+    return rules
 
 
 def taken_rules(index: MeshIndex, visit: Visit, endpoint: Endpoint) -> list[Rule]:
@@ -162,8 +162,8 @@ def why_not(
         return "an exception takes this topic away", _exceptions(loaded, route, endpoint)
     names = [target.subscriber for target in route.endpoints]
     if endpoint in names:
-        said = f"it would have taken it, but {rejected}" if rejected else "its turn did not come"
-        return said, taken_rules(index, visit, endpoint)
+        reason = f"it would have taken it, but {rejected}" if rejected else "its turn did not come"
+        return reason, taken_rules(index, visit, endpoint)
     path = path_of(visit.msg_vpn, endpoint)
     if not endpoint.subscriptions:
         rules = [] if path is None else [rule(loaded, path, "it has no subscription")]

@@ -91,14 +91,14 @@ class Access:
         """
         if not self._users:
             return _on_this_machine(peer, host)
-        name, given = _credentials(authorization)
+        name, password = _credentials(authorization)
         origin = origin_of(peer)
         wait_ns = self._attempts.begin(origin, self._clock_ns())
         if wait_ns:
             seconds = -(-wait_ns // SECOND_NS)
             raise too_many(f"Too many wrong passwords from {peer}; try again in {seconds} s")
         try:
-            good = await self._is_right(name, given)
+            good = await self._is_right(name, password)
         except RequestError:
             self._attempts.take_back(origin)
             raise
@@ -147,8 +147,8 @@ def _on_this_machine(peer: str, host: str) -> Caller:
     # A web page may send a browser here under a name of its own that leads to 127.0.0.1.
     if host:
         # The whole text must be HOST[:PORT] (RFC 3986 §3.2.2); a part of it that looks like one does not count.
-        found = _HOST.fullmatch(host)
-        name = "" if found is None else found["six"] or found["name"]
+        match = _HOST.fullmatch(host)
+        name = "" if match is None else match["six"] or match["name"]
         if name.lower() != "localhost" and not _is_loopback(name):
             shown = printable(host, NAME_SHOWN_CHARS)
             raise forbidden(f"No users are configured, so only localhost is served and not {shown}")

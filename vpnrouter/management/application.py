@@ -107,8 +107,8 @@ def build_app(
 
 async def _description(request: Request) -> JSONResponse:
     # It takes as long as many requests, the first time, and needs nothing of the router.
-    made = await beside(partial(_described, request.app), _DESCRIBING)
-    return JSONResponse(made)
+    description = await beside(partial(_described, request.app), _DESCRIBING)
+    return JSONResponse(description)
 
 
 def _described(app: FastAPI) -> dict[str, Any]:
@@ -125,19 +125,19 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     """Return the error for a parameter that the framework refused."""
-    found = error.errors() if isinstance(error, RequestValidationError) else []
-    said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in found)
-    return error_reply(request, invalid(said))
+    errors = error.errors() if isinstance(error, RequestValidationError) else []
+    text = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in errors)
+    return error_reply(request, invalid(text))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405:
-        said = f"{request.method} is not supported by {request.url.path}"
-        return error_reply(request, not_supported(said), error.headers)
+        text = f"{request.method} is not supported by {request.url.path}"
+        return error_reply(request, not_supported(text), error.headers)
     return error_reply(request, no_path(request.url.path))
 
 
 async def _fault(request: Request, error: Exception) -> Response:
     """Answer a fault of the router; the event log says what was raised and where."""
-    said = f"The router failed to answer; its log says why: fault {fault_id(error)}"
-    return error_reply(request, failed(said))
+    text = f"The router failed to answer; its log says why: fault {fault_id(error)}"
+    return error_reply(request, failed(text))

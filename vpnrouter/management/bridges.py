@@ -50,8 +50,8 @@ routes: Final = APIRouter()
 
 def _bridges(context: ApiContext, msg_vpn: str) -> Found:
     def status(name: str) -> BridgeStatus | None:
-        found = context.bridges.get((msg_vpn, name))
-        return None if found is None else found.status(context.clock_ns())
+        bridge = context.bridges.get((msg_vpn, name))
+        return None if bridge is None else bridge.status(context.clock_ns())
 
     return Found(partial(names_of_bridges, context, msg_vpn), status)
 

@@ -108,8 +108,8 @@ class Transport:
         topic: str = "",
     ) -> Iterator[Row]:
         """Return the rows of a collection, asked for page by page as they are taken; at most `wanted` of them."""
-        given = {"where": where, "select": select, "topic": topic}
-        return islice(self._pages(path, wanted, cursor, given), wanted)
+        parameters = {"where": where, "select": select, "topic": topic}
+        return islice(self._pages(path, wanted, cursor, parameters), wanted)
 
     def get(self, path: str, query: dict[str, str] | None = None) -> Row:
         """Return the answer's object, with `data` and `meta`."""
@@ -164,17 +164,17 @@ class Transport:
     ) -> httpx.Response:
         waits_s = self._patience_s if patience_s is None else patience_s
         patience = httpx.Timeout(waits_s, connect=self._patience_s)
-        asked = partial(
+        request = partial(
             self._http.request, method, self._url + path, params=query, json=body, timeout=patience
         )
         try:
             try:
-                return asked()
+                return request()
             except httpx.TransportError as error:
                 # What changes nothing may be asked again (RFC 9110, 9.2.2).
                 if method != "GET" or not _closed(error):
                     raise
-                return asked()
+                return request()
         except httpx.TimeoutException:
             raise OperationError(
                 f"no answer from {self._url} within {waits_s:.0f} s; try again"
@@ -199,12 +199,12 @@ class Transport:
         raise OperationError(self._refusal(code, answer["meta"].get("error", {})))
 
     def _refusal(self, code: int, error: Row) -> str:
-        said = str(error.get("description", f"response code {code}"))
+        text = str(error.get("description", f"response code {code}"))
         if code == 401 and not self._user:
             return f"{self._url} wants a user; give --user and --password-file"
         if code == 401:
-            return f"{self._url} refused user {self._user}: {said}"
-        return f"{self._url}: {said}"
+            return f"{self._url} refused user {self._user}: {text}"
+        return f"{self._url}: {text}"
 
 
 def _given(**query: str) -> dict[str, str]:

@@ -111,10 +111,10 @@ def name_in_path(collection: Collection) -> Callable[..., Awaitable[str]]:
         msg_vpn: MsgVpnDep,
         key: Annotated[str, Path(alias=collection.key, description=collection.key_description)],
     ) -> str:
-        found = collection.parse(key)
-        if found is None or collection.open(context, msg_vpn).status(found) is None:
+        names = collection.parse(key)
+        if names is None or collection.open(context, msg_vpn).status(names) is None:
             raise collection.missing(msg_vpn, unquote(key))
-        return found
+        return names
 
     return name
 
@@ -128,11 +128,11 @@ def serve(routes: APIRouter, collection: Collection, named: Callable[..., Awaita
     async def many(
         request: Request, context: ContextDep, msg_vpn: MsgVpnDep, query: ListQueryDep
     ) -> Response:
-        found, root = collection.open(context, msg_vpn), root_of(request)
+        source, root = collection.open(context, msg_vpn), root_of(request)
         return await query.reply(
             request,
-            [(msg_vpn, name) for name in found.names()],
-            lambda key: _row(found, key),
+            [(msg_vpn, name) for name in source.names()],
+            lambda key: _row(source, key),
             lambda key: collection.links_of(root, key),
             collection.kind,
         )
@@ -171,7 +171,7 @@ def serve_all(
     async def all_of(
         request: Request, context: ContextDep, caller: CallerDep, query: ListQueryDep
     ) -> Response:
-        found = {
+        sources = {
             msg_vpn: collection.open(context, msg_vpn)
             # In order already: sorting a list that is sorted takes no time.
             for msg_vpn in sorted(context.router.vpns)
@@ -179,11 +179,11 @@ def serve_all(
         }
 
         def row_at(key: Key) -> Row | None:
-            status = found[key[0]].status(key[1])
+            status = sources[key[0]].status(key[1])
             return None if status is None else row(status)
 
         root = root_of(request)
-        keys = [(msg_vpn, name) for msg_vpn, here in found.items() for name in here.names()]
+        keys = [(msg_vpn, name) for msg_vpn, here in sources.items() for name in here.names()]
         return await query.reply(
             request, keys, row_at, lambda key: collection.links_of(root, key), collection.kind
         )
@@ -263,12 +263,12 @@ def serve_children(
         name: Annotated[str, Depends(named)],
         query: ListQueryDep,
     ) -> Response:
-        held = {children.key(child): child for child in children.found(context, msg_vpn, name)}
+        by_key = {children.key(child): child for child in children.found(context, msg_vpn, name)}
         uri = f"{parent.links_of(root_of(request), (msg_vpn, name))['uri']}/{children.path}"
         return await query.reply(
             request,
-            list(held),
-            lambda key: row_of(held[key]),
+            list(by_key),
+            lambda key: row_of(by_key[key]),
             lambda key: {"uri": f"{uri}/{children.segment(key)}"},
             children.kind,
         )
@@ -311,11 +311,11 @@ def serve_child(
         sent: Annotated[str, Path(alias=param, description=param_description)],
         query: ObjectQueryDep,
     ) -> Response:
-        wanted = parse(sent)
+        child_key = parse(sent)
         for child in children.found(context, msg_vpn, of):
-            if children.key(child) == wanted:
+            if children.key(child) == child_key:
                 uri = parent.links_of(root_of(request), (msg_vpn, of))["uri"]
-                links = {"uri": f"{uri}/{children.path}/{children.segment(wanted)}"}
+                links = {"uri": f"{uri}/{children.path}/{children.segment(child_key)}"}
                 return query.reply(request, row_of(child), links, children.kind)
         raise not_found(missing(unquote(sent), of))
 

@@ -73,10 +73,10 @@ def answers(kind: type["DataclassInstance"], *, many: bool) -> dict[int | str, d
             "meta": {"type": "object"},
         },
     }
-    told: dict[int | str, dict[str, Any]] = {
+    answers_by_code: dict[int | str, dict[str, Any]] = {
         200: {"description": "Done", "content": {"application/json": {"schema": schema}}}
     }
-    return told | {code: {"description": text} for code, text in ERRORS.items()}
+    return answers_by_code | {code: {"description": text} for code, text in ERRORS.items()}
 
 
 async def body_of(request: Request, types: Mapping[str, type]) -> dict[str, Any]:
@@ -98,16 +98,16 @@ async def body_of(request: Request, types: Mapping[str, type]) -> dict[str, Any]
 
 async def json_object_of(request: Request) -> dict[str, Any]:
     """Return the object in the body, {} for an empty one. Raises RequestError for what is no object, or too long."""
-    written = b""
+    text = b""
     async with aclosing(request.stream()) as parts:
         async for part in parts:
-            written += part
-            if len(written) > limits.MANAGEMENT_BODY_BYTES:
+            text += part
+            if len(text) > limits.MANAGEMENT_BODY_BYTES:
                 raise invalid(f"the body has more than {limits.MANAGEMENT_BODY_BYTES:,} bytes")
-    if not written:
+    if not text:
         return {}
     try:
-        body = json.loads(written)
+        body = json.loads(text)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):

@@ -80,9 +80,9 @@ async def events(
             raise not_found(f"msgVpn {msg_vpn}")
         sees = partial(eq, msg_vpn)
     log = context.log
-    found = log.newest(count, sees) if after is None else log.after(after, count, sees)
+    rows = log.newest(count, sees) if after is None else log.after(after, count, sees)
     meta = {"lastEventId": log.last_event_id}
-    return rows_reply(request, [row_of(_status(event)) for event in found], meta)
+    return rows_reply(request, [row_of(_status(event)) for event in rows], meta)
 
 
 def _status(event: Event) -> EventStatus:

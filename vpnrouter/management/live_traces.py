@@ -95,9 +95,9 @@ class Tail:
 
     def look(self, after: int, most: int) -> TraceBatch:
         """Return at most `most` rows behind mark `after`, the oldest first, and how many are not shown."""
-        found = [(number, row) for number, row in self.rows if number > after]
-        shown = found[:most]
-        mark = shown[-1][0] if len(found) > len(shown) else self.number
+        fitting_rows = [(number, row) for number, row in self.rows if number > after]
+        shown = fitting_rows[:most]
+        mark = shown[-1][0] if len(fitting_rows) > len(shown) else self.number
         return TraceBatch(mark, [row for _, row in shown], max(0, mark - after - len(shown)))
 
 

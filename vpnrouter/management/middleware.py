@@ -63,12 +63,12 @@ class AuthMiddleware:
             except RequestError as error:
                 if authorization and error.http_status in _DENIED:
                     cast(ApiContext, request.app.state.context).audit.denied(peer, str(error))
-                said = (
+                reason = (
                     {"www-authenticate": 'Basic realm="vpnrouter", charset="UTF-8"'}
                     if error.http_status == 401
                     else {}
                 )
-                await error_reply(request, error, said)(scope, receive, send)
+                await error_reply(request, error, reason)(scope, receive, send)
                 return
             if exchange.coming:
                 await self._with_body(request, caller_of(request).name, receive, send)

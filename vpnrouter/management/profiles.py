@@ -27,14 +27,14 @@ def _client_usernames(context: ApiContext, msg_vpn: str) -> Found:
 
 
 def _client_profiles(context: ApiContext, msg_vpn: str) -> Found:
-    found = context.profiles.client_profiles(msg_vpn)
-    made = {each.client_profile_name: each for each in found}
-    return Found(lambda: made, made.get)
+    profiles = context.profiles.client_profiles(msg_vpn)
+    by_name = {each.client_profile_name: each for each in profiles}
+    return Found(lambda: by_name, by_name.get)
 
 
 def _acl_profiles(context: ApiContext, msg_vpn: str) -> Found:
-    made = {each.acl_profile_name: each for each in context.profiles.acl_profiles(msg_vpn)}
-    return Found(lambda: made, made.get)
+    by_name = {each.acl_profile_name: each for each in context.profiles.acl_profiles(msg_vpn)}
+    return Found(lambda: by_name, by_name.get)
 
 
 COLLECTIONS: Final = (

@@ -142,15 +142,15 @@ async def msgs(
         # A queue may hold millions: there is no search over what stands on disk.
         raise invalid(f"there is no query parameter {min(unknown)}")
     after = number_of(cursor) if cursor else 0
-    found = source.msgs(msg_vpn, name, after, count)
+    messages = source.msgs(msg_vpn, name, after, count)
     status = source.queue(msg_vpn, name)
-    total = len(found) if status is None else status.msg_count
+    total = len(messages) if status is None else status.msg_count
     uri = QUEUES.links_of(root_of(request), (msg_vpn, name))["msgsUri"]
-    more = str(found[-1].msg_id) if len(found) == count else None
+    more = str(messages[-1].msg_id) if len(messages) == count else None
     return list_reply(
         request,
-        [row_of(msg) for msg in found],
-        [{"uri": f"{uri}/{msg.msg_id}"} for msg in found],
+        [row_of(msg) for msg in messages],
+        [{"uri": f"{uri}/{msg.msg_id}"} for msg in messages],
         total,
         more,
     )
@@ -167,12 +167,12 @@ async def payload(
     source: QueuesDep, msg_vpn: MsgVpnDep, name: QueueDep, msg_id: MsgDep
 ) -> Response:
     """Return the payload as it was published."""
-    found = source.payload(msg_vpn, name, msg_id)
-    if found is None:
+    message = source.payload(msg_vpn, name, msg_id)
+    if message is None:
         raise not_found(f"msg {msg_id} in queue {name}")
     # Whatever a publisher wrote, no browser takes it for a page: see middleware.py.
     sent = {"cache-control": "no-store"}
-    return Response(found, 200, sent, media_type="application/octet-stream")
+    return Response(message, 200, sent, media_type="application/octet-stream")
 
 
 _IDS: Final = {"msgIds": list}
@@ -322,20 +322,20 @@ async def _put(
         raise busy(str(error)) from error
     how = "moved" if move else "copied"
     if done.count:
-        what = f"{how} {done.count:,} messages of queue {queue} to queue {to}"
-        audit_action(request, caller, what, msg_vpn)
+        action = f"{how} {done.count:,} messages of queue {queue} to queue {to}"
+        audit_action(request, caller, action, msg_vpn)
     return _reply(request, done, how)
 
 
 def _ids(body: dict[str, list[object]]) -> list[int] | None:
     """Return the ids of the requested messages, None for all messages."""
-    written = body.get("msgIds")
-    if written is None:
+    requested = body.get("msgIds")
+    if requested is None:
         return None
-    if len(written) > limits.MANAGEMENT_MSG_IDS:
+    if len(requested) > limits.MANAGEMENT_MSG_IDS:
         raise invalid(f"msgIds: more than {limits.MANAGEMENT_MSG_IDS:,}")
-    ids = [each for each in written if isinstance(each, int) and not isinstance(each, bool)]
-    if len(ids) != len(written) or any(not 0 <= each < 1 << 64 for each in ids):
+    ids = [each for each in requested if isinstance(each, int) and not isinstance(each, bool)]
+    if len(ids) != len(requested) or any(not 0 <= each < 1 << 64 for each in ids):
         raise invalid("msgIds: not all of them are msgIds")
     return sorted(set(ids))
 

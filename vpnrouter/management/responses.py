@@ -193,14 +193,14 @@ def parse_sort(text: str, attributes: Collection[str]) -> tuple[Order, ...]:
     parts = text.split(",")
     if len(parts) > limits.MANAGEMENT_CONDITIONS:
         raise invalid(f"sort: more than {limits.MANAGEMENT_CONDITIONS} attributes")
-    found = [Order(part.removeprefix("-"), part.startswith("-")) for part in parts]
-    names = [each.name for each in found]
+    orders = [Order(part.removeprefix("-"), part.startswith("-")) for part in parts]
+    names = [each.name for each in orders]
     for name in names:
         if name not in attributes:
             raise invalid(f"sort: there is no attribute {name}")
     if len(set(names)) < len(names):
         raise invalid("sort: an attribute is there twice")
-    return tuple(found)
+    return tuple(orders)
 
 
 def sort_key(value: object, order: Order) -> object:
@@ -268,21 +268,21 @@ def _holds(actual: object, condition: Condition) -> bool:
 
 def _holds_of_number(actual: int, condition: Condition) -> bool:
     try:
-        wanted = int(condition.value)
+        number = int(condition.value)
     except ValueError:
         raise invalid(f"where: {condition.name} is compared with a number") from None
     match condition.operator:
         case "==":
-            return actual == wanted
+            return actual == number
         case "!=":
-            return actual != wanted
+            return actual != number
         case "<":
-            return actual < wanted
+            return actual < number
         case "<=":
-            return actual <= wanted
+            return actual <= number
         case ">":
-            return actual > wanted
-    return actual >= wanted
+            return actual > number
+    return actual >= number
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -296,10 +296,10 @@ def matches(pattern: str, text: str) -> bool:
     at, end = len(first), len(text) - len(last)
     # The leftmost place of each piece leaves most room for the next: no going back, linear time.
     for piece in middle:
-        found = text.find(piece, at, end)
-        if found < 0:
+        start = text.find(piece, at, end)
+        if start < 0:
             return False
-        at = found + len(piece)
+        at = start + len(piece)
     return at <= end
 
 
@@ -346,13 +346,13 @@ async def page_of(
         if (place - begin) % CHUNK == CHUNK - 1:
             await trio.lowlevel.checkpoint()
         key = ordered[place]
-        made = row(key)
-        if made is None or not meets(made, conditions):
+        item = row(key)
+        if item is None or not meets(item, conditions):
             continue
         if conditions:
             count += 1
         if place >= start and len(rows) <= most:
-            rows.append((key, made))
+            rows.append((key, item))
     more = len(rows) > most if conditions else end < len(ordered)
     last = ordered[end - 1] if more and not conditions else rows[most - 1][0] if more else None
     return Page(rows[:most], count, None if last is None else cursor_of(last))
@@ -378,11 +378,11 @@ async def sorted_page(
     for number, key in enumerate(keys):
         if number % CHUNK == CHUNK - 1:
             await trio.lowlevel.checkpoint()
-        made = row(key)
-        if made is None or not meets(made, conditions):
+        item = row(key)
+        if item is None or not meets(item, conditions):
             continue
         count += 1
-        place = (tuple([sort_key(made[each.name], each) for each in order]), key)
+        place = (tuple([sort_key(item[each.name], each) for each in order]), key)
         try:
             if (after is not None and place <= after) or (
                 len(places) > most and place > places[-1]
@@ -391,7 +391,7 @@ async def sorted_page(
         except TypeError:
             raise invalid("cursor: not one that this API gave for this order") from None
         insort(places, place)
-        rows[key] = made
+        rows[key] = item
         if len(places) > most + 1:
             del rows[places.pop()[1]]
     more = len(places) > most
@@ -404,16 +404,16 @@ _Place = tuple[tuple[object, ...], Key]
 
 
 def _place_of(cursor: str, attributes: int) -> Any:  # noqa: ANN401 - it comes from the request, and is checked when it is compared
-    found = _decoded(cursor)
+    decoded = _decoded(cursor)
     if (
-        not isinstance(found, list)
-        or len(found) != 2
-        or not all(isinstance(part, list) for part in found)
-        or len(found[0]) != attributes
+        not isinstance(decoded, list)
+        or len(decoded) != 2
+        or not all(isinstance(part, list) for part in decoded)
+        or len(decoded[0]) != attributes
     ):
         raise invalid("cursor: not one that this API gave for this order")
-    values = tuple([tuple(each) if isinstance(each, list) else each for each in found[0]])
-    return values, tuple(found[1])
+    values = tuple([tuple(each) if isinstance(each, list) else each for each in decoded[0]])
+    return values, tuple(decoded[1])
 
 
 def cursor_of(key: Sequence[object]) -> str:
@@ -431,10 +431,10 @@ def key_of(cursor: str) -> Key:
 
 def _decoded(cursor: str) -> object:
     try:
-        found: object = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        decoded: object = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):
         return None
-    return found
+    return decoded
 
 
 def parse_select(text: str, attributes: Collection[str]) -> frozenset[str] | None:
@@ -446,13 +446,13 @@ def parse_select(text: str, attributes: Collection[str]) -> frozenset[str] | Non
         raise invalid(f"select: more than {limits.MANAGEMENT_SELECTED} names")
     chosen: set[str] = set()
     dropped: set[str] = set()
-    for written in patterns:
-        pattern = written.removeprefix("-")
-        found = {name for name in attributes if matches(pattern, name)}
-        if not found:
+    for pattern_text in patterns:
+        pattern = pattern_text.removeprefix("-")
+        names = {name for name in attributes if matches(pattern, name)}
+        if not names:
             raise invalid(f"select: there is no attribute {pattern}")
-        (dropped if written.startswith("-") else chosen).update(found)
-    if all(written.startswith("-") for written in patterns):
+        (dropped if pattern_text.startswith("-") else chosen).update(names)
+    if all(pattern_text.startswith("-") for pattern_text in patterns):
         chosen = set(attributes)
     return frozenset(chosen - dropped)
 

@@ -97,10 +97,10 @@ async def get_config(request: Request, _: AdministratorDep, editor: EditorDep) -
 async def examine(request: Request, _: AdministratorDep, editor: EditorDep) -> Response:
     """Return what a change to `document` would do: problems, or changes with the effect of each."""
     body = await _body(request, {"document": dict})
-    found = await editor.examine(body["document"])
+    examined = await editor.examine(body["document"])
     row: Row = {
-        "problems": [_problem(one) for one in found.problems],
-        "changes": [_change(one) for one in found.changes],
+        "problems": [_problem(one) for one in examined.problems],
+        "changes": [_change(one) for one in examined.changes],
         "digest": editor.digest(),
     }
     return await _reply(request, row)
@@ -110,11 +110,11 @@ async def examine(request: Request, _: AdministratorDep, editor: EditorDep) -> R
 async def replace(request: Request, caller: AdministratorDep, editor: EditorDep) -> Response:
     """Put `document` into force if `expected` is the digest in force; without it whatever is."""
     body = await _body(request, {"document": dict, "expected": str})
-    wanted = body["document"]
+    target = body["document"]
 
     def change(document: Plain) -> None:
         document.clear()
-        document.update(wanted)
+        document.update(target)
 
     try:
         edited = await editor.edit(change, caller.name or _NOBODY, body.get("expected", ""))
@@ -189,8 +189,8 @@ async def _body(request: Request, types: dict[str, type]) -> dict[str, Any]:
     mine = object()
     _reading.add(mine)
     try:
-        written = await _bytes(request)
-        body = await beside(partial(_parsed, written), _BESIDE)
+        encoded = await _bytes(request)
+        body = await beside(partial(_parsed, encoded), _BESIDE)
     finally:
         _reading.remove(mine)
     for name, value in body.items():
@@ -205,15 +205,15 @@ async def _body(request: Request, types: dict[str, type]) -> dict[str, Any]:
 
 
 async def _bytes(request: Request) -> bytes:
-    taken: list[bytes] = []
+    chunks: list[bytes] = []
     size = 0
     async with aclosing(request.stream()) as parts:
         async for part in parts:
-            taken.append(part)
+            chunks.append(part)
             size += len(part)
             if size > limits.DOCUMENT_BYTES:
                 raise invalid(f"the body has more than {limits.DOCUMENT_BYTES:,} bytes")
-    return b"".join(taken)
+    return b"".join(chunks)
 
 
 def _parsed(encoded: bytes) -> dict[str, Any]:
@@ -253,9 +253,9 @@ class _Bounds:
         self._depth += 1
         if self._depth > CONFIG_DEPTH + 1:
             raise ValueError(f"nested deeper than {CONFIG_DEPTH} levels")
-        made = make(*given)
+        value = make(*given)
         self._depth -= 1
-        return made
+        return value
 
     def _counting(self, scan: Any) -> Any:  # noqa: ANN401
         def counted(text: str, at: int) -> Any:  # noqa: ANN401
@@ -268,10 +268,10 @@ class _Bounds:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key stands twice in an object")
-    return found
+    return members
 
 
 def _integer(digits: str) -> int:

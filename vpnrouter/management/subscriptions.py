@@ -96,10 +96,10 @@ async def matches(
     if not topic:
         raise invalid("topic is missing")
     try:
-        found = await source.matches(msg_vpn, topic, limits.MATCHES)
+        matching = await source.matches(msg_vpn, topic, limits.MATCHES)
     except TopicError as error:
         raise invalid(f"topic: {error}") from error
-    rows = {_key(each): each for each in found}
+    rows = {_key(each): each for each in matching}
     return await ListQuery(count, cursor, where, select).reply(
         request,
         list(rows),

@@ -50,10 +50,10 @@ def _status(context: ApiContext, msg_vpn: str, name: str) -> TopicEndpointStatus
     status = context.queues.queue(msg_vpn, PREFIX + name)
     if status is None:
         return None
-    held = context.clients.held(msg_vpn, "topic-endpoint", name)
+    durable = context.clients.held(msg_vpn, "topic-endpoint", name)
     return TopicEndpointStatus(
         topic_endpoint_name=name,
-        destination_topic=held[0].subscription_topic if held else "",
+        destination_topic=durable[0].subscription_topic if durable else "",
         **{attribute: getattr(status, attribute) for attribute in _SHARED},
     )
 

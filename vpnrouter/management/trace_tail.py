@@ -48,11 +48,11 @@ async def traces(
         raise invalid(f"there is no query parameter {min(unknown)}")
     wish = TraceFilter(topic, event, msg_vpn, trace_id.lower(), caller.msg_vpns)
     _check(wish)
-    found = context_of(request).traces.look(wish, after, count)
-    if found is None:
+    rows = context_of(request).traces.look(wish, after, count)
+    if rows is None:
         raise busy(f"Traces are looked at by {limits.TRACE_TAILS} filters already; try again")
-    meta = {"mark": found.mark, "missed": found.missed, "tracing": found.tracing}
-    return rows_reply(request, found.rows, meta)
+    meta = {"mark": rows.mark, "missed": rows.missed, "tracing": rows.tracing}
+    return rows_reply(request, rows.rows, meta)
 
 
 def _check(wish: TraceFilter) -> None:

@@ -69,19 +69,21 @@ def compare(planned: PlannedRouter, api: ManagementClient, *, prune: bool) -> Ro
         )
     current: Plain = answer["document"]
     full = wanted(current, _with_name(planned.document, current), prune=prune)
-    kept: list[str] = []
+    left_to_router: list[str] = []
     restart: list[str] = []
-    found = api.examine(full)
-    for change in found["changes"]:
+    examined = api.examine(full)
+    for change in examined["changes"]:
         if change["effect"] == effect_name(Effect.RESTART):
             restart.append(str(change["text"]))
-            kept.append(str(change["path"][0]))
+            left_to_router.append(str(change["path"][0]))
     goal = full
-    if kept:
-        goal = wanted(current, _with_name(planned.document, current), prune=prune, kept=kept)
-        found = api.examine(goal)
-    problems = _errors(found)
-    standing = RouterState(api.msg_vpns(), api.bridges(), api.queues())
+    if left_to_router:
+        goal = wanted(
+            current, _with_name(planned.document, current), prune=prune, kept=left_to_router
+        )
+        examined = api.examine(goal)
+    problems = _errors(examined)
+    router_state = RouterState(api.msg_vpns(), api.bridges(), api.queues())
     way = [] if problems else steps(current, goal)
     for step in way[:-1]:
         problems += [
@@ -91,13 +93,13 @@ def compare(planned: PlannedRouter, api: ManagementClient, *, prune: bool) -> Ro
     return RouterPlan(
         name=planned.name,
         digest=str(answer["digest"]),
-        changes=tuple(found["changes"]),
+        changes=tuple(examined["changes"]),
         restart=tuple(restart),
-        risks=tuple(risks_of(found["changes"], standing)),
+        risks=tuple(risks_of(examined["changes"], router_state)),
         problems=tuple(problems),
         unnamed=() if prune else tuple(unnamed(current, planned.document)),
         steps=tuple(way),
-        bridges=tuple(_to_be_up(planned, standing)),
+        bridges=tuple(_to_be_up(planned, router_state)),
     )
 
 
@@ -111,27 +113,27 @@ def _errors(examined: Row) -> list[str]:
 
 def _with_name(planned: Plain, current: Plain) -> Plain:
     """Return the document without `router` where that has nothing but the name."""
-    written = planned.get(_ROUTER)
-    if written is None:
+    block = planned.get(_ROUTER)
+    if block is None:
         return planned
-    return {**planned, _ROUTER: {**(current.get(_ROUTER) or {}), **written}}
+    return {**planned, _ROUTER: {**(current.get(_ROUTER) or {}), **block}}
 
 
 def _to_be_up(planned: PlannedRouter, current: RouterState) -> list[tuple[str, str]]:
     """Return the enabled bridges that are up now or do not exist yet: one that is down already proves nothing."""
-    there = {(row["msgVpnName"], row["bridgeName"]) for row in current.bridges}
-    found = []
+    existing = {(row["msgVpnName"], row["bridgeName"]) for row in current.bridges}
+    bridges = []
     for vpn_name, vpn in planned.loaded.config.msg_vpns.items():
         for name, bridge in vpn.bridges.items():
             if not (vpn.enabled and bridge.enabled and bridge.remote_msg_vpns):
                 continue
-            if (vpn_name, name) not in there or current.is_up(vpn_name, name):
-                found.append((vpn_name, name))
-    return found
+            if (vpn_name, name) not in existing or current.is_up(vpn_name, name):
+                bridges.append((vpn_name, name))
+    return bridges
 
 
 def compare_all(
     routers: Sequence[PlannedRouter], apis: Mapping[str, ManagementClient], *, prune: bool
 ) -> list[RouterPlan]:
     """Return the plans of all routers of a mesh file, in its order."""
-    return [compare(asked, apis[asked.name], prune=prune) for asked in routers]
+    return [compare(planned, apis[planned.name], prune=prune) for planned in routers]

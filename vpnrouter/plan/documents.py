@@ -65,7 +65,7 @@ def steps(current: Plain, goal: Plain) -> list[Step]:
     if current == goal:
         return []
     grown = _grown(current, goal)
-    found = []
+    documents = []
     before = current
     for step in (
         Step("grow", grown),
@@ -73,9 +73,9 @@ def steps(current: Plain, goal: Plain) -> list[Step]:
         Step("trim", goal),
     ):
         if step.document != before:
-            found.append(step)
+            documents.append(step)
             before = step.document
-    return found
+    return documents
 
 
 def _grown(current: Plain, goal: Plain) -> Plain:
@@ -124,8 +124,8 @@ def _listed(document: Plain) -> list[Mapping[str, Plain]]:
 
 def _union(first: list[Mapping[str, Plain]], second: list[Mapping[str, Plain]]) -> Plain:
     """Return the listeners of `first`, then those of `second` at other addresses."""
-    taken = {_address(listener) for listener in first}
-    return deepcopy([*first, *(each for each in second if _address(each) not in taken)])
+    addresses = {_address(listener) for listener in first}
+    return deepcopy([*first, *(each for each in second if _address(each) not in addresses)])
 
 
 def _address(listener: Mapping[str, Plain]) -> tuple[object, object]:

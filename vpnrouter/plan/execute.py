@@ -94,14 +94,14 @@ class PlanExecution:
     def _wait_until_up(self, plans: Sequence[RouterPlan]) -> None:
         if not self._settle_s:
             return
-        wanted = {plan.name: set(plan.bridges) for plan in plans if plan.bridges}
+        expected = {plan.name: set(plan.bridges) for plan in plans if plan.bridges}
         until = self._clock() + self._settle_s
         while True:
-            down = {name: self._down(name, wanted[name]) for name in wanted}
+            down = {name: self._down(name, expected[name]) for name in expected}
             missing = [
                 f"{name} {vpn}/{bridge}: {why}"
-                for name, found in down.items()
-                for (vpn, bridge), why in found.items()
+                for name, state in down.items()
+                for (vpn, bridge), why in state.items()
             ]
             if not missing:
                 return
@@ -113,15 +113,15 @@ class PlanExecution:
 
     def _down(self, router: str, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return the bridges that are not up, and why."""
-        found = dict.fromkeys(wanted, "it is not there")
+        down = dict.fromkeys(wanted, "it is not there")
         for row in self._apis[router].bridges():
             place = (row["msgVpnName"], row["bridgeName"])
             if place in wanted:
                 if is_up(row):
-                    del found[place]
+                    del down[place]
                 else:
-                    found[place] = str(row["inboundFailureReason"] or row["inboundState"])
-        return found
+                    down[place] = str(row["inboundFailureReason"] or row["inboundState"])
+        return down
 
     def _return(self, outcome: Outcome) -> None:
         """Bring back the routers that were touched, the last one first."""

@@ -104,18 +104,20 @@ def read_mesh(path: str) -> Mesh:
     if document is None:
         return Mesh((), tuple(problems))
     try:
-        written = MeshFile.model_validate(document.data, context={ENVIRONMENT: os.environ})
+        mesh_file = MeshFile.model_validate(document.data, context={ENVIRONMENT: os.environ})
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        return Mesh((), tuple(to_problem(each, document, MeshFile) for each in found))
+        errors = error.errors(include_url=False)
+        return Mesh((), tuple(to_problem(each, document, MeshFile) for each in errors))
     folder = Path(path).parent
     routers = []
-    for name, entry in written.routers.items():
-        asked = _planned(name, entry, folder, document, problems)
-        if asked is not None:
-            routers.append(asked)
+    for name, entry in mesh_file.routers.items():
+        planned = _planned(name, entry, folder, document, problems)
+        if planned is not None:
+            routers.append(planned)
     # Of a router whose listeners are left as they are nobody here knows where it answers.
-    problems += check_mesh([asked.loaded for asked in routers if _LISTENERS in asked.document])
+    problems += check_mesh(
+        [planned.loaded for planned in routers if _LISTENERS in planned.document]
+    )
     problems = [each for each in problems if not _is_elsewhere(each, routers)]
     refused = any(problem.severity == "error" for problem in problems)
     return Mesh(() if refused else tuple(routers), tuple(problems))
@@ -134,35 +136,35 @@ def _planned(
             return None
     else:
         document = Document(mesh.file, _node(mesh, _ROUTERS, name, "config"))
-    asked = document.data
-    if not isinstance(asked, dict):
+    data = document.data
+    if not isinstance(data, dict):
         problems.append(_error(document, "a router's configuration is a mapping"))
         return None
-    written = asked.get(_ROUTER)
-    if isinstance(written, dict) and written.get("name", name) != name:
+    block = data.get(_ROUTER)
+    if isinstance(block, dict) and block.get("name", name) != name:
         problems.append(
             Problem(
                 document.value_at((_ROUTER, "name")),
                 "error",
-                f"router.name: {written['name']} is called {name} in {mesh.file}",
+                f"router.name: {block['name']} is called {name} in {mesh.file}",
             )
         )
         return None
-    found: list[Problem] = []
-    loaded = combine(_named(document, name), None, _Elsewhere(), found)
-    problems += found
+    problems_there: list[Problem] = []
+    loaded = combine(_named(document, name), None, _Elsewhere(), problems_there)
+    problems += problems_there
     if loaded is None:
         return None
     ca_file = str(folder / entry.ca_file) if entry.ca_file else ""
-    return PlannedRouter(name, entry, ca_file, asked, loaded)
+    return PlannedRouter(name, entry, ca_file, data, loaded)
 
 
 def _is_elsewhere(problem: Problem, routers: list[PlannedRouter]) -> bool:
     """Return whether a warning or note is about a block that the file leaves to the router."""
     block = problem.message.partition(":")[0].partition(".")[0]
     return problem.severity != "error" and any(
-        problem.position == asked.loaded.positions.value_at(()) and block not in asked.document
-        for asked in routers
+        problem.position == planned.loaded.positions.value_at(()) and block not in planned.document
+        for planned in routers
     )
 
 
@@ -175,18 +177,18 @@ def _node(document: Document, *path: str) -> Node:
 
 def _named(document: Document, name: str) -> Document:
     """Return the document with `router: {name}` where it is left out."""
-    written = document.data.get(_ROUTER)
-    if isinstance(written, dict) and "name" in written:
+    own_block = document.data.get(_ROUTER)
+    if isinstance(own_block, dict) and "name" in own_block:
         return document
     root = document.root
-    block = {**(written if isinstance(written, dict) else {}), "name": name}
+    block = {**(own_block if isinstance(own_block, dict) else {}), "name": name}
     named = Node(root.file, root.line, root.column, {**document.data, _ROUTER: block})
     named.children = dict(root.children)
     inner = Node(root.file, root.line, root.column, block)
     if _ROUTER in root.children:
         inner.children = dict(root.children[_ROUTER][1].children)
-    told = Node(root.file, root.line, root.column, name)
-    inner.children["name"] = (told, told)
+    name_node = Node(root.file, root.line, root.column, name)
+    inner.children["name"] = (name_node, name_node)
     named.children[_ROUTER] = (inner, inner)
     return Document(document.file, named)
 
@@ -199,9 +201,9 @@ def _parsed(file: str, problems: list[Problem]) -> Document | None:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         problems.append(Problem(Position(file, 1, 1), "error", f"cannot read: {reason}"))
         return None
-    found: list[Problem] = []
-    document = parse(text, file, found)
-    problems += found
+    own_problems: list[Problem] = []
+    document = parse(text, file, own_problems)
+    problems += own_problems
     return document
 
 

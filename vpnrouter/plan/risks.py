@@ -67,8 +67,8 @@ _MEMBER: Final = 4
 
 def risks_of(changes: Iterable[Row], current: RouterState) -> list[Risk]:
     """Return the risks of `changes` (rows `path`, a list, `text` and `effect` of the examine call), each once."""
-    found = [risk for change in changes for risk in _risks(change, current)]
-    return list(dict.fromkeys(found))
+    risks = [risk for change in changes for risk in _risks(change, current)]
+    return list(dict.fromkeys(risks))
 
 
 def _risks(change: Row, current: RouterState) -> list[Risk]:
@@ -85,32 +85,32 @@ def _risks(change: Row, current: RouterState) -> list[Risk]:
 
 
 def _removed(path: list[str], current: RouterState) -> list[Risk]:
-    found = []
+    risks = []
     if path[0] == "listeners":
         return [Risk("flaps", f"listener {path[1]} takes no more connections")]
     if len(path) == _VPN:
         clients = current.connections(path[1])
         if clients:
-            found.append(
+            risks.append(
                 Risk("disconnects", f"{_many(clients, 'client')} of message VPN {path[1]}")
             )
         spooled = current.spooled(path[1])
         if spooled:
-            found.append(
+            risks.append(
                 Risk("loses", f"{_many(spooled, 'message')} in the queues of message VPN {path[1]}")
             )
     elif len(path) == _MEMBER:
         _, vpn, kind, name = path
         spooled = current.spooled(vpn, name) if kind in {"queues", "topic_endpoints"} else 0
         if spooled:
-            found.append(Risk("loses", f"{_many(spooled, 'message')} in {vpn}/{name}"))
+            risks.append(Risk("loses", f"{_many(spooled, 'message')} in {vpn}/{name}"))
         if kind == "client_usernames":
-            found.append(Risk("disconnects", f"whoever is logged in to {vpn} as {name}"))
+            risks.append(Risk("disconnects", f"whoever is logged in to {vpn} as {name}"))
         if kind == "bridges" and current.is_up(vpn, name):
-            found.append(Risk("flaps", f"bridge {vpn}/{name} is up and goes"))
+            risks.append(Risk("flaps", f"bridge {vpn}/{name} is up and goes"))
     elif len(path) > _MEMBER and path[2] == "bridges" and path[_MEMBER] == "remote_msg_vpns":
         return _flaps(path, effect_name(Effect.RECONNECT_IF_USED), current)
-    return found
+    return risks
 
 
 def _shut_out(path: list[str], current: RouterState) -> str:

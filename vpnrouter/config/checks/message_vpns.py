@@ -293,13 +293,15 @@ def check_msg_vpn(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
     )
     for name, account in vpn.client_usernames.items():
         place = (*path, "client_usernames", name)
-        for kind, wanted in (
+        for kind, profile_name in (
             ("client_profile", account.client_profile),
             ("acl_profile", account.acl_profile),
         ):
-            if wanted != BUILT_IN and not problems.is_configured((*path, f"{kind}s", wanted)):
+            if profile_name != BUILT_IN and not problems.is_configured(
+                (*path, f"{kind}s", profile_name)
+            ):
                 what = "client profile" if kind == "client_profile" else "ACL profile"
-                problems.error((*place, kind), f"there is no {what} {wanted}")
+                problems.error((*place, kind), f"there is no {what} {profile_name}")
     for name, profile in vpn.acl_profiles.items():
         _check_acl_profile(problems, (*path, "acl_profiles", name), profile, vpn)
     _check_queue_names(problems, path, vpn)

@@ -128,16 +128,16 @@ def _check_login(
         )
     if not vpn.authentication.basic.enabled:
         return
-    said = f"client username {username} of {where}"
+    subject = f"client username {username} of {where}"
     if password is None and not account.password_required:
         return
     if account.password is None:
-        problems.add("error", loaded, path, f"{said} has no password ({at})")
+        problems.add("error", loaded, path, f"{subject} has no password ({at})")
     elif password is None:
-        problems.add("error", loaded, path, f"{said} needs a password ({at})")
+        problems.add("error", loaded, path, f"{subject} needs a password ({at})")
     elif not account.password.is_hash and not account.password.verify(password.reveal().encode()):
         # Hashes are left alone: a mesh of hundreds would take minutes.
-        problems.add("error", loaded, path, f"the password is not that of {said} ({at})")
+        problems.add("error", loaded, path, f"the password is not that of {subject} ({at})")
 
 
 def check_pairs(problems: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]) -> None:

@@ -82,10 +82,10 @@ def report_too_far(problems: MeshProblems, graph: Graph, budget: Budget) -> list
     if any(crossing.mapped for crossing in graph.crossings):
         return reported  # a message may come by another way, under another name
     for target, vpn in enumerate(graph.vpns):
-        begun = graph.topics.steps
+        first_step = graph.topics.steps
         budget.begin()
         lost, done = find_too_far(graph, target, budget)
-        budget.end("" if done else f"hop limits before {vpn.name}", begun)
+        budget.end("" if done else f"hop limits before {vpn.name}", first_step)
         reported += lost
     # A chain that is too long is so for many bridges: one finding for each topic is enough.
     by_topic: dict[str, list[TooFar]] = {}
@@ -229,10 +229,10 @@ def report_loops(problems: MeshProblems, graph: Graph, budget: Budget) -> list[L
     """Search the whole mesh for loops and report them."""
     search = LoopSearch(graph)
     for start, vpn in enumerate(graph.vpns):
-        begun = graph.topics.steps
+        first_step = graph.topics.steps
         budget.begin()
         done = search.run(start, budget)
-        budget.end("" if done else f"loops through {vpn.name}", begun)
+        budget.end("" if done else f"loops through {vpn.name}", first_step)
     for loop in search.loops:
         crossings = [graph.crossings[number] for number in loop.crossings]
         last = crossings[-1]

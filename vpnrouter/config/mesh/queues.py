@@ -168,18 +168,18 @@ def check_end_to_end(
         router = loaded.config.router.name
         for vpn_name, vpn in loaded.config.msg_vpns.items():
             for name, profile in vpn.client_profiles.items():
-                wanted = profile.end_to_end_bridge
-                if wanted is None or taking.get((router, vpn_name, wanted)):
+                bridge_name = profile.end_to_end_bridge
+                if bridge_name is None or taking.get((router, vpn_name, bridge_name)):
                     continue
                 path = ("msg_vpns", vpn_name, "client_profiles", name, "end_to_end_bridge")
-                known = (router, vpn_name, wanted) in taking
+                known = (router, vpn_name, bridge_name) in taking
                 why = (
-                    f"bridge {wanted} has no queue_binding for {router}/{vpn_name}"
+                    f"bridge {bridge_name} has no queue_binding for {router}/{vpn_name}"
                     if known
-                    else f"no given file describes a bridge {wanted} that takes from"
+                    else f"no given file describes a bridge {bridge_name} that takes from"
                     f" {router}/{vpn_name}"
                 )
-                if not known and wanted in vpn.bridges:
+                if not known and bridge_name in vpn.bridges:
                     why += "; the one in this message VPN brings messages here"
                 problems.add("error" if known else "warning", loaded, path, why)
 

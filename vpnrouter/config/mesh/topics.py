@@ -155,17 +155,17 @@ class Topics:
         if a == b:
             return a
         key = (a, b) if a < b else (b, a)
-        found = self._common.get(key)
-        if found is None:
+        common = self._common.get(key)
+        if common is None:
             met = meet(self._filters[a], self._filters[b])
-            found = _NOTHING
+            common = _NOTHING
             if met is not None:
-                found = self.number(met)
+                common = self.number(met)
                 # Its levels may spell something that no client can publish.
-                if self.example(TopicSet(found)) is None:
-                    found = _NOTHING
-            self._common[key] = found
-        return found
+                if self.example(TopicSet(common)) is None:
+                    common = _NOTHING
+            self._common[key] = common
+        return common
 
 
 def meet(a: Filter, b: Filter) -> Filter | None:
@@ -231,12 +231,12 @@ def _text(filter_: Filter, index: int, fresh: str, *, plain: bool) -> str:
 
 def _fresh(filters: list[Filter]) -> str:
     """Return a letter that is in no filter."""
-    taken = {letter for each in filters for level in each.levels for letter in level}
+    letters = {letter for each in filters for level in each.levels for letter in level}
     for letter in _FRESH:
-        if letter not in taken:
+        if letter not in letters:
             return letter
     code = ord("a")
-    while chr(code) in taken or not chr(code).isalnum():
+    while chr(code) in letters or not chr(code).isalnum():
         code += 1
     return chr(code)
 

@@ -113,13 +113,13 @@ class Attribute:
     def _one_record(self, value: Plain) -> Plain:
         if not isinstance(value, dict):
             raise invalid(f"{self.name}: must be {_WORDS[self.form]}")
-        for name, given in value.items():
-            _encodable(f"{self.name}.{printable(name, limits.NAME_SHOWN_CHARS)}", given)
+        for name, field in value.items():
+            _encodable(f"{self.name}.{printable(name, limits.NAME_SHOWN_CHARS)}", field)
         return self._snake(value)
 
     def _object(self, value: dict[str, Plain]) -> Plain:
-        for name, given in value.items():
-            if not _is(given, NUMBER) or abs(given) >= 1 << 63:
+        for name, field in value.items():
+            if not _is(field, NUMBER) or abs(field) >= 1 << 63:
                 raise invalid(
                     f"{self.name}.{printable(name, limits.NAME_SHOWN_CHARS)}: must be {_WORDS[NUMBER]}"
                 )
@@ -132,7 +132,7 @@ class Attribute:
                 raise invalid(
                     f"{self.name}: there is no attribute {printable(name, limits.NAME_SHOWN_CHARS)}"
                 )
-        return {known[name]: given for name, given in value.items()}
+        return {known[name]: field for name, field in value.items()}
 
 
 def _is(value: object, form: str) -> bool:
@@ -142,10 +142,10 @@ def _is(value: object, form: str) -> bool:
 
 def _camel(record: Model) -> Plain:
     """Return the keys of a model that have a value."""
-    found = {
+    attributes = {
         key: getattr(record, f"{key}_" if key == "from" else key) for key in keys_of(type(record))
     }
-    return {camel(key): value for key, value in found.items() if value is not None}
+    return {camel(key): value for key, value in attributes.items() if value is not None}
 
 
 def _encodable(name: str, value: Plain) -> str:

@@ -135,8 +135,8 @@ class RecordsAccess:
 
     def model(self, holder: Held, key: Key) -> Held:
         """Return the model of the list that has this key, None where there is none."""
-        for found, each in zip(self.keys(holder), reached(holder, self.home), strict=True):
-            if found == key:
+        for own_key, each in zip(self.keys(holder), reached(holder, self.home), strict=True):
+            if own_key == key:
                 return each
         return None
 
@@ -180,8 +180,8 @@ class RecordsAccess:
         if key[count:] != self._rest:
             return None
         for index, item in enumerate(items):
-            written = item if isinstance(item, dict) else {self._fields[0]: item}
-            if tuple(written.get(field) for field in self._fields) == key[:count]:
+            mapping = item if isinstance(item, dict) else {self._fields[0]: item}
+            if tuple(mapping.get(field) for field in self._fields) == key[:count]:
                 return index
         return None
 
@@ -208,8 +208,8 @@ class TextsAccess:
 
     def find(self, holder: Plain, key: Key) -> Plain:
         """Return {} if the list has the text in the syntax of the key, else None."""
-        found = key[-1] in _listed(holder, self.home)
-        return {} if found and self._written_syntax(holder) == key[:-1] else None
+        exists = key[-1] in _listed(holder, self.home)
+        return {} if exists and self._written_syntax(holder) == key[:-1] else None
 
     def add(self, holder: Plain, key: Key, value: Plain) -> None:
         """Append the text to the list; an empty list takes over the syntax of the key.
@@ -217,11 +217,11 @@ class TextsAccess:
         Raises RequestError for another syntax than that of the texts which are there.
         """
         items = _listed(holder, self.home)
-        there = self._written_syntax(holder)
-        if there != key[:-1]:
+        syntax = self._written_syntax(holder)
+        if syntax != key[:-1]:
             if items:
                 raise not_allowed(
-                    f"the others here are of syntax {there[0]}; all of one list have one syntax"
+                    f"the others here are of syntax {syntax[0]}; all of one list have one syntax"
                 )
             opened(holder, self._syntax[:-1])[self._syntax[-1]] = key[0]
         items.append(key[-1])

@@ -121,10 +121,10 @@ def _demand(kind: ObjectType, known: Mapping[str, str], body: Mapping[str, Any])
 
 
 def _demand_both(pair: tuple[str, str], body: Mapping[str, Any]) -> None:
-    there = [name for name in pair if name in body]
-    if len(there) == 1:
-        other = pair[1] if there[0] == pair[0] else pair[0]
-        raise invalid(f"{there[0]}: needs {other} beside it in the same request")
+    present = [name for name in pair if name in body]
+    if len(present) == 1:
+        other = pair[1] if present[0] == pair[0] else pair[0]
+        raise invalid(f"{present[0]}: needs {other} beside it in the same request")
 
 
 def _unknown(kind: ObjectType, name: str) -> str:
@@ -154,11 +154,11 @@ def create(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
 def patch(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
     """Change these attributes. Raises RequestError if the object does not exist."""
     holder = holder_of(document, kind, keys)
-    there = kind.store.find(holder, keys[-1])
-    if there is None:
+    item = kind.store.find(holder, keys[-1])
+    if item is None:
         raise not_found(kind.told(keys))
     for name, value in given.items():
-        _set(there, kind.attributes[name], value)
+        _set(item, kind.attributes[name], value)
 
 
 def replace(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
@@ -167,22 +167,22 @@ def replace(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None
     A write-only attribute goes too where the one that it belongs to is not given (SEMP v2, note 4).
     """
     holder = holder_of(document, kind, keys)
-    there = kind.store.find(holder, keys[-1])
-    if there is None:
+    item = kind.store.find(holder, keys[-1])
+    if item is None:
         kind.store.add(holder, keys[-1], written_of(kind, given))
         return
     paired = {name for pair in kind.together for name in pair}
-    written = written_of(kind, given, whole=keys[-1][0] == kind.built_in)
+    mapping = written_of(kind, given, whole=keys[-1][0] == kind.built_in)
     stay = [
         each.keys
         for each in kind.values
         if each.write_only and each.name not in given and each.name not in paired
     ]
     for path in (*kind.kept, *stay):
-        held = _get(there, path)
-        if held is not None:
-            opened(written, path[:-1])[path[-1]] = held
-    kind.store.put(holder, keys[-1], written)
+        write_only = _get(item, path)
+        if write_only is not None:
+            opened(mapping, path[:-1])[path[-1]] = write_only
+    kind.store.put(holder, keys[-1], mapping)
 
 
 def delete(document: Plain, kind: ObjectType, keys: Keys) -> None:
@@ -200,10 +200,10 @@ def holder_of(document: Plain, kind: ObjectType, keys: Keys) -> Plain:
     holders = [document]
     for above, key in zip(kind.chain[:-1], keys, strict=False):
         place = holders[-1 - above.above]
-        found = above.store.find(place, key)
-        if found is None:
+        holder = above.store.find(place, key)
+        if holder is None:
             raise not_found(above.told(keys[: len(above.chain)]))
-        holders.append(found)
+        holders.append(holder)
     return holders[-1 - kind.above]
 
 
@@ -219,13 +219,13 @@ def written_of(kind: ObjectType, given: Given, *, whole: bool = False) -> Plain:
 
     A document starts some of them otherwise, so these are written out. `whole` writes all of them.
     """
-    written: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     for each in kind.values:
         if each.name in given:
-            _set(written, each, given[each.name])
+            _set(mapping, each, given[each.name])
         elif (whole or each.default != each.written_default) and _is_plain(each):
-            _set(written, each, each.default)
-    return written
+            _set(mapping, each, each.default)
+    return mapping
 
 
 def _is_plain(attribute: Attribute) -> bool:

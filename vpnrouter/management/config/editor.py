@@ -147,8 +147,8 @@ class ConfigEditor:
 
     async def examine(self, document: Plain) -> Examined:
         """Return the problems of `document`, and the changes that it would take; nothing changes."""
-        found = await self._beside(partial(candidate, document, self._loaded, self._file))
-        return Examined(found.problems, found.changes)
+        examined = await self._beside(partial(candidate, document, self._loaded, self._file))
+        return Examined(examined.problems, examined.changes)
 
     async def edit(self, change: Callable[[Plain], None], user: str, expected: str = "") -> Edited:
         """Apply `change` to a copy of the document, check it, write the overlay and put it into force.
@@ -201,38 +201,38 @@ class ConfigEditor:
     async def _reread(self) -> tuple[Loaded, PackedDocument] | None:
         """Return what is in force now, None where nothing changed."""
         try:
-            found, packed = await self._beside(self._read_files)
+            reading, packed = await self._beside(self._read_files)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with a file, the router goes on
             self._raise_sighup(f"{self._path}: {error!r}; {_STAYS}")
             return None
-        for problem in found.problems:
+        for problem in reading.problems:
             self._raise_sighup(str(problem))
-        if found.loaded is None:
+        if reading.loaded is None:
             self._raise_sighup(f"{self._path} is refused; {_STAYS}")
             return None
         try:
-            lines = self._prepare(found.loaded.config, Locations(found.loaded)).commit()
+            lines = self._prepare(reading.loaded.config, Locations(reading.loaded)).commit()
         except OperationError as error:
             self._raise_sighup(f"{error}; {_STAYS}")
             return None
         for line in lines:
             self._raise_sighup(line)
         count = sum(1 for line in lines if not line.startswith(NEEDS_RESTART))
-        over = "" if found.overlay_file is None else f" and {found.overlay_file}"
+        over = "" if reading.overlay_file is None else f" and {reading.overlay_file}"
         plural = "" if count == 1 else "s"
         self._raise_sighup(f"reloaded {self._path}{over}: {count} change{plural}")
-        return found.loaded, packed
+        return reading.loaded, packed
 
     def _read_files(self) -> tuple[Reading, PackedDocument]:
         """Read the present file and overlay; the document is empty where they are refused."""
         if self._overlaid:
             self._disk.note()
-        found = read(self._path, overlay=self._file if self._overlaid else False)
-        if found.loaded is None:
-            return found, PackedDocument("", b"")
-        packed = pack_document(found.loaded.positions.data)
-        config = reuse(self._loaded.config, found.loaded.config)
-        return found._replace(loaded=found.loaded._replace(config=config)), packed
+        reading = read(self._path, overlay=self._file if self._overlaid else False)
+        if reading.loaded is None:
+            return reading, PackedDocument("", b"")
+        packed = pack_document(reading.loaded.positions.data)
+        config = reuse(self._loaded.config, reading.loaded.config)
+        return reading._replace(loaded=reading.loaded._replace(config=config)), packed
 
     def _raise_sighup(self, text: str) -> None:
         self._log.raise_event(table.named("SIGHUP"), "", "", text)
@@ -243,19 +243,19 @@ class ConfigEditor:
             raise OperationError(
                 "this router was started with --no-overlay, so its configuration changes by its file only"
             )
-        found = await self._beside(partial(candidate, document, self._loaded, self._file))
-        if found.loaded is None:
-            raise ConfigError([str(one) for one in found.problems if one.severity == "error"])
-        if found.packed.digest == self.digest():
+        checked = await self._beside(partial(candidate, document, self._loaded, self._file))
+        if checked.loaded is None:
+            raise ConfigError([str(one) for one in checked.problems if one.severity == "error"])
+        if checked.packed.digest == self.digest():
             return Edited((), self.digest())
-        fixed = [describe(one) for one in found.changes if one.kind is Effect.RESTART]
+        fixed = [describe(one) for one in checked.changes if one.kind is Effect.RESTART]
         if fixed:
             raise OperationError(f"change it in {self._path} and start anew: {'; '.join(fixed)}")
         # From here on it is done or undone, whoever is not interested any more.
         with trio.CancelScope(shield=True):
-            lines = await self._apply(found, found.loaded)
-        self._take(found.loaded, found.packed)
-        self._raise_changes(user, found.changes)
+            lines = await self._apply(checked, checked.loaded)
+        self._take(checked.loaded, checked.packed)
+        self._raise_changes(user, checked.changes)
         return Edited(tuple(lines), self.digest())
 
     async def _apply(self, candidate: Candidate, loaded: Loaded) -> list[str]:

@@ -143,19 +143,19 @@ def object_type(
     **rest: Plain,
 ) -> ObjectType:
     """Return a row of the table: `identity` in the order of the key, attributes made from `of`, and `more`."""
-    found: tuple[Attribute, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
     left: dict[str, str] = {}
     if of is not None:
         model = model or model_of(of)
-        found, left = tuple(derived(of, model, children)), left_out(of, children)
-    given = tuple(each for each in found if each.name not in {known.name for known in identity})
+        attributes, left = tuple(derived(of, model, children)), left_out(of, children)
+    own = tuple(each for each in attributes if each.name not in {known.name for known in identity})
     return ObjectType(
         collection=collection,
         title=title,
         noun=noun,
         path=path or f"{{{identity[0].name}}}",
         store=store,
-        attributes=by_name((*identity, *given, *more)),
+        attributes=by_name((*identity, *own, *more)),
         kept=tuple(tuple(path.split(".")) for path in left),
         left=left,
         model=model,
@@ -174,10 +174,10 @@ def holding(config: RouterConfig, kind: ObjectType, above: Keys) -> Held:
     """Return the model that holds the objects of a kind; None if an object above them is not there."""
     holders: list[Held] = [config]
     for each, key in zip(kind.chain[:-1], above, strict=True):
-        found = each.store.model(holders[-1 - each.above], key)
-        if found is None:
+        model = each.store.model(holders[-1 - each.above], key)
+        if model is None:
             return None
-        holders.append(found)
+        holders.append(model)
     return holders[-1 - kind.above]
 
 
@@ -189,12 +189,12 @@ def keys_in(config: RouterConfig, kind: ObjectType, above: Keys) -> Sequence[Key
 
 def row_at(config: RouterConfig, kind: ObjectType, keys: Keys) -> Row | None:
     """Return the attributes of an object, secrets left out; None if it is not there."""
-    found = object_at(config, kind, keys)
-    if found is None:
+    model = object_at(config, kind, keys)
+    if model is None:
         return None
     row: Row = dict(kind.known_by(keys))
     for each in kind.attributes.values():
         if each.write_only or each.name in row:
             continue
-        row[each.name] = each.shown(reached(found, each.keys)) if each.keys else each.default
+        row[each.name] = each.shown(reached(model, each.keys)) if each.keys else each.default
     return row

@@ -175,8 +175,8 @@ def _record(model: type[Model], holds: str = "string") -> Schema:
     docs = _docs(model)
     properties: dict[str, Schema] = {}
     for key, info in keys_of(model).items():
-        said = docs.get(key, docs.get(f"{key}_", ""))
-        properties[camel(key)] = {"type": holds, "description": said}
+        description = docs.get(key, docs.get(f"{key}_", ""))
+        properties[camel(key)] = {"type": holds, "description": description}
         bounds = bounds_of(info)
         if bounds is not None:
             properties[camel(key)] |= {"minimum": bounds[0], "maximum": bounds[1]}

@@ -130,10 +130,10 @@ async def _page(
     query: ListQuery,
 ) -> Response:
     config = editor.config()
-    found = keys_in(config, kind, above)
-    if found is None and kind.parent is not None:
+    all_keys = keys_in(config, kind, above)
+    if all_keys is None and kind.parent is not None:
         raise not_found(kind.parent.told(above))
-    keys = [key for key in found or () if kind is not MSG_VPN or caller.sees(key[0])]
+    keys = [key for key in all_keys or () if kind is not MSG_VPN or caller.sees(key[0])]
     selected = parse_select(query.select, kind.readable)
     conditions = parse_where(query.where, kind.readable)
 
@@ -172,9 +172,9 @@ def _creator(kind: ObjectType) -> Handler:
         body = await body_of(request)
         keys = (*above, key_of(kind, body))
         reads = WriteRequest(creates=True, may_name_files=caller.msg_vpns is None)
-        given = read_given(kind, known_by_path(kind, above), body, reads)
+        values = read_given(kind, known_by_path(kind, above), body, reads)
         return await _apply(
-            request, caller, editor, kind, keys, given, document_changes.create, query.select
+            request, caller, editor, kind, keys, values, document_changes.create, query.select
         )
 
     return creator
@@ -187,9 +187,9 @@ def _updater(kind: ObjectType) -> Handler:
         keys = keys_of(request, kind)
         look(caller, editor, keys)
         reads = WriteRequest(may_name_files=caller.msg_vpns is None)
-        given = read_given(kind, kind.known_by(keys), await body_of(request), reads)
+        values = read_given(kind, kind.known_by(keys), await body_of(request), reads)
         return await _apply(
-            request, caller, editor, kind, keys, given, document_changes.patch, query.select
+            request, caller, editor, kind, keys, values, document_changes.patch, query.select
         )
 
     return updater
@@ -205,11 +205,11 @@ def _replacer(kind: ObjectType) -> Handler:
             look(caller, editor, keys)
         reads = WriteRequest(creates=True, may_name_files=caller.msg_vpns is None)
         known = kind.known_by(keys)
-        given = read_given(kind, known, await body_of(request), reads)
+        values = read_given(kind, known, await body_of(request), reads)
         # What the path says has to be a key that a new object could have.
         key_of(kind, known)
         return await _apply(
-            request, caller, editor, kind, keys, given, document_changes.replace, query.select
+            request, caller, editor, kind, keys, values, document_changes.replace, query.select
         )
 
     return replacer
@@ -289,8 +289,8 @@ def _add(kind: ObjectType) -> None:
     for method, path, name, handler, says in table:
         if method in {"PATCH", "PUT"} and not kind.changes:
             continue
-        told: dict[str, Any] = {}
-        _DESCRIPTIONS.append(partial(openapi.fill, told, kind, says))
+        documentation: dict[str, Any] = {}
+        _DESCRIPTIONS.append(partial(openapi.fill, documentation, kind, says))
         routes.add_api_route(
             path,
             handler,
@@ -300,7 +300,7 @@ def _add(kind: ObjectType) -> None:
             tags=[kind.noun],
             deprecated=kind.deprecated or None,
             response_model=None,
-            openapi_extra=told,
+            openapi_extra=documentation,
         )
 
 

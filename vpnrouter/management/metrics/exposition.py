@@ -151,7 +151,7 @@ class Exposition:
         if len(self._labels) > limits.METRICS_LABELS:
             self._labels.clear()
         own = "{" + labelled(("router",), (router,))
-        made = _Page(self, own, user, openmetrics=openmetrics)
+        writer = _Page(self, own, user, openmetrics=openmetrics)
         if sees is None:
             alone: tuple[tuple[str, Sequence[object] | None], ...] = (
                 ("router", source.router()),
@@ -161,8 +161,8 @@ class Exposition:
             )
             for name, figures in alone:
                 if figures is not None:
-                    await made.write(name, Rows([own], [figures]))
-            await made.write_all("listener", source.listeners(), limits.METRICS_LABELS)
+                    await writer.write(name, Rows([own], [figures]))
+            await writer.write_all("listener", source.listeners(), limits.METRICS_LABELS)
             sees = _all
         left_out = Rows([], [])
         several: tuple[tuple[str, Iterator[Any], int], ...] = (
@@ -171,24 +171,24 @@ class Exposition:
             ("queue", source.queues(sees), limits.METRICS_QUEUES),
         )
         for name, figures_of, most in several:
-            beyond = await made.write_all(name, figures_of, most)
+            beyond = await writer.write_all(name, figures_of, most)
             left_out.labels.append(f'{own},kind="{name}"')
             left_out.figures.append((name, beyond))
-        await made.write("left_out", left_out)
+        await writer.write("left_out", left_out)
         if openmetrics:
-            made.parts.append("# EOF\n")
-        return "".join(made.parts)
+            writer.parts.append("# EOF\n")
+        return "".join(writer.parts)
 
     def sheet(self, user: str, name: str) -> Sheet:
         """Return a writer of a section for a user."""
-        found = self._sheets.get((user, name))
-        if found is None:
+        cached = self._sheets.get((user, name))
+        if cached is None:
             if len(self._sheets) >= SHEETS:
                 del self._sheets[next(iter(self._sheets))]
             section = SECTIONS[name]
-            found = Sheet(list(section.families.values()), len(section.labels))
-            self._sheets[user, name] = found
-        return found
+            cached = Sheet(list(section.families.values()), len(section.labels))
+            self._sheets[user, name] = cached
+        return cached
 
     def labels_of(self, own: str, name: str, figures: Sequence[Any]) -> str:
         """Return the labels of an object, which its row begins with."""

@@ -104,13 +104,13 @@ def samples(family: Family, rows: Sequence[str], values: Sequence[object]) -> st
     """Return the samples of a family: of each row its labels, as `{name="value"` without the end, and its value."""
     name = family.name
     split = family.split
-    found: list[str] = []
+    lines: list[str] = []
     for labels, value in zip(rows, values, strict=True):
         if not split and value is not None and (value or not family.sparse):
-            found.append(f"{name}{labels}}} {value}\n")
+            lines.append(f"{name}{labels}}} {value}\n")
         elif value:
-            found += _several(name + labels, name, labels, split, value)
-    return "".join(found)
+            lines += _several(name + labels, name, labels, split, value)
+    return "".join(lines)
 
 
 def _several(begin: str, name: str, labels: str, split: str, value: object) -> list[str]:
@@ -133,15 +133,15 @@ def _several(begin: str, name: str, labels: str, split: str, value: object) -> l
 
 
 def _buckets(name: str, labels: str, value: Histogram) -> list[str]:
-    found = []
+    lines = []
     count = 0
     for bound, more in zip((*value.bounds, None), value.counts, strict=True):
         count += more
         shown = "+Inf" if bound is None else f"{bound}"
-        found.append(f'{name}_bucket{labels},le="{shown}"}} {count}\n')
-    found.append(f"{name}_count{labels}}} {count}\n")
-    found.append(f"{name}_sum{labels}}} {value.total:.9f}\n")
-    return found
+        lines.append(f'{name}_bucket{labels},le="{shown}"}} {count}\n')
+    lines.append(f"{name}_count{labels}}} {count}\n")
+    lines.append(f"{name}_sum{labels}}} {value.total:.9f}\n")
+    return lines
 
 
 def _gauge(

@@ -71,5 +71,5 @@ def _compressed(request: Request, size: int) -> bool:
 
 
 def _gzip(body: bytes) -> bytes:
-    made = zlib.compressobj(1, zlib.DEFLATED, GZIP)
-    return made.compress(body) + made.flush()
+    compressor = zlib.compressobj(1, zlib.DEFLATED, GZIP)
+    return compressor.compress(body) + compressor.flush()
