@@ -117,10 +117,11 @@ class Mqtt(Dialect):
     def greet(self, sock: socket.socket, client: str, tls: ssl.SSLContext | None) -> socket.socket:
         if tls is not None:
             sock = tls.wrap_socket(sock)
-        self._log_in(sock, client)
+        self.log_in(sock, client)
         return sock
 
-    def _log_in(self, sock: socket.socket, client: str) -> None:
+    def log_in(self, sock: socket.socket, client: str) -> None:
+        """CONNECT, and its answer."""
         sock.sendall(self.to_wire(encode(Connect(client, protocol_level=self.level), self.level)))
         reply = self._reply(sock)
         if not isinstance(reply, Connack) or reply.reason_code:
@@ -244,12 +245,12 @@ class MqttOverWebSocket(Mqtt):
     framed = True
 
     @override
-    def _log_in(self, sock: socket.socket, client: str) -> None:
+    def log_in(self, sock: socket.socket, client: str) -> None:
         sock.sendall(_UPGRADE)
         answer = _until(sock, b"\r\n\r\n")
         if not answer.startswith(b"HTTP/1.1 101 "):
             raise ConnectionError(f"the upgrade was answered with {answer[:60]!r}")
-        super()._log_in(sock, client)
+        super().log_in(sock, client)
 
     @override
     def to_wire(self, packet: bytes) -> bytes:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from bench import IS_COMPILED
 from bench.compile import compile_hot
+from bench.echo import Echo
 from bench.machine import cores, notes
 from bench.mosquitto import Mosquitto
 from bench.nats import NatsServer
@@ -104,6 +105,9 @@ def _measure(
             contenders += scenario.variants(product)
         else:
             contenders.append(product)
+    echo = Echo()
+    if scenario.floor and not echo.missing():
+        contenders.append(echo)
     if not contenders:
         console.print(f"{scenario.name}: nobody to measure")
         return

@@ -34,13 +34,21 @@ ACROSS_RATE = 1_000.0
 
 
 def run(site: Site, load: Load, seconds: float) -> dict[str, object]:
-    """Percentiles in microseconds, the generator's own lag, and faults."""
+    """Percentiles in microseconds, the generator's own lag, and faults.
+
+    At a site that echoes each connection both publishes and receives.
+    """
     dialect = site.dialect
     with contextlib.ExitStack() as stack:
         senders = stack.enter_context(clients(dialect, site.publish_to, load.pairs, "pub"))
-        takers = stack.enter_context(clients(dialect, site.subscribe_at, load.pairs, "sub"))
         topics = list(range(load.pairs))
-        with _ready(dialect, senders, takers, topics) as pace:
+        prepared: contextlib.AbstractContextManager[Pace]
+        if site.echoes:
+            prepared = contextlib.closing(prepare(dialect, senders, senders, topics))
+        else:
+            takers = stack.enter_context(clients(dialect, site.subscribe_at, load.pairs, "sub"))
+            prepared = _ready(dialect, senders, takers, topics)
+        with prepared as pace:
             faults, shares = _paced(pace, site, load.rate, seconds, copies=1)
             ages = [age for receiver in pace.receivers for age in receiver.ages]
             return {**summary(ages), **_lag(pace), **shares, "faults": faults}
@@ -107,7 +115,7 @@ def _paced(
         pace.forget()
         usage = Usage(site.pids, site.core)
         pace.run(rate, phase)
-        shares = usage.shares()
+        shares = usage.shares() | usage.waits()
         due = int(rate * phase) * copies
         pace.drain(due, QUIET_SECONDS)
         if lost := due - pace.kept():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import resource
@@ -63,13 +64,29 @@ def processor_seconds(pids: list[int]) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def idle_seconds(core: int) -> float:
-    """How long a core has been idle since the machine came up."""
+def core_seconds(core: int, *fields: int) -> float:
+    """Seconds that a core has spent since the machine came up in the states of these fields of /proc/stat."""
     for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
-        fields = line.split()
-        if fields[0] == f"cpu{core}":
-            return (int(fields[4]) + int(fields[5])) / os.sysconf("SC_CLK_TCK")
+        words = line.split()
+        if words[0] == f"cpu{core}":
+            return sum(int(words[field]) for field in fields) / os.sysconf("SC_CLK_TCK")
     return 0.0
+
+
+IDLE = (4, 5)
+STEAL = (8,)
+"""Fields of /proc/stat: idle and waiting for a disk; what the host gave to other guests."""
+
+
+def run_delay_seconds(pids: list[int]) -> float:
+    """How long the threads of the processes were ready and had no core (schedstat, second field)."""
+    total = 0
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            # A thread may end meanwhile.
+            with contextlib.suppress(OSError):
+                total += int((task / "schedstat").read_text(encoding="utf-8").split()[1])
+    return total / 1e9
 
 
 class Usage:
@@ -82,7 +99,9 @@ class Usage:
         self._began = time.perf_counter()
         self._generator = time.process_time()
         self._broker = processor_seconds(pids)
-        self._idle = idle_seconds(core) if core is not None else 0.0
+        self._idle = core_seconds(core, *IDLE) if core is not None else 0.0
+        self._steal = core_seconds(core, *STEAL) if core is not None else 0.0
+        self._delay = run_delay_seconds(pids)
 
     def shares(self) -> dict[str, float]:
         """Shares of the time since then.
@@ -95,8 +114,22 @@ class Usage:
         broker = (processor_seconds(self._pids) - self._broker) / took
         others = 0.0
         if self._core is not None:
-            others = max(0.0, 1 - broker - (idle_seconds(self._core) - self._idle) / took)
+            others = max(0.0, 1 - broker - (core_seconds(self._core, *IDLE) - self._idle) / took)
         return {"generator_busy": generator, "broker_busy": broker, "others_busy": others}
+
+    def waits(self) -> dict[str, float]:
+        """Shares of the time since then in which the broker waited for its core.
+
+        `run_delay`: its threads were ready and something else ran; `steal`: the machine's host ran others.
+        """
+        took = time.perf_counter() - self._began
+        steal = 0.0
+        if self._core is not None:
+            steal = core_seconds(self._core, *STEAL) - self._steal
+        return {
+            "run_delay": (run_delay_seconds(self._pids) - self._delay) / took,
+            "steal": steal / took,
+        }
 
 
 def resident_bytes(pids: list[int]) -> int:

@@ -1,4 +1,7 @@
-"""Publishes at a pace and measures one-way latency, one clock on both ends. Compiled; runs plain as well."""
+"""Publishes at a pace and measures one-way latency, one clock on both ends. Compiled; runs plain as well.
+
+A message's age counts from the moment at which it was due, so a send that is late makes it older.
+"""
 
 import select
 import socket
@@ -25,15 +28,13 @@ class PacedPublisher:
         self.number = 0
         self.refused = 0
 
-    def send(self) -> None:
-        """Stamps and sends; a kernel without room for one frame is counted in `refused`, nothing is
-        sent.
+    def send(self, due_ns: int) -> None:
+        """Stamps with when it was due, and sends. A kernel without room for one frame is counted in `refused`, and
+        nothing is sent.
         """
         place = self.payload_at
         self.frame[place + NUMBER_AT : place + NUMBER_AT + 4] = self.number.to_bytes(4, "big")
-        self.frame[place + STAMP_AT : place + STAMP_AT + 8] = time.perf_counter_ns().to_bytes(
-            8, "big"
-        )
+        self.frame[place + STAMP_AT : place + STAMP_AT + 8] = due_ns.to_bytes(8, "big")
         try:
             count = self.sock.send(self.frame)
         except BlockingIOError:
@@ -166,10 +167,11 @@ class Pace:
         count = len(self.publishers)
         done = 0
         while done < messages:
-            late = time.perf_counter_ns() - (begin + int(done * interval))
+            due_ns = begin + int(done * interval)
+            late = time.perf_counter_ns() - due_ns
             if late >= 0:
                 self.lags.append(late)
-                self.publishers[self.turn].send()
+                self.publishers[self.turn].send(due_ns)
                 self.turn = (self.turn + 1) % count
                 done += 1
             self._receive(0.0)

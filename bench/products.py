@@ -59,6 +59,8 @@ class Site:
     """From exec to usable, for each process."""
     tls: ssl.SSLContext | None = None
     """With what clients begin TLS, None where they do not."""
+    echoes: bool = False
+    """Whether what a client publishes comes back to it alone."""
 
 
 class Product(Protocol):

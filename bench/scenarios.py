@@ -49,6 +49,8 @@ class Scenario:
     only_ours: bool = False
     access: Access = Access.PLAIN
     """A broker without this way in is left out."""
+    floor: bool = False
+    """Whether a C program that only sends back is measured beside the brokers."""
     variants: Callable[[Vpnrouter], Sequence[Vpnrouter]] | None = None
     """Where our router takes part under several settings: makes them from the one given."""
 
@@ -217,10 +219,13 @@ SCENARIOS = (
             ("p99_us", "p99 µs", 1.0),
             ("p999_us", "p99.9 µs", 1.0),
             ("generator_lag_p99_us", "generator's lag p99 µs", 1.0),
+            ("run_delay", "ready without a core", 1.0),
+            ("steal", "stolen by the host", 1.0),
             ("broker_busy", "broker busy", 1.0),
             ("others_busy", "others on its core", 1.0),
         ),
-        (Goal("p99_us", at_most=1, versus="nats"),),
+        (Goal("p99_us", at_most=1, versus="nats"), Goal("p99_us", at_most=3, versus="C echo")),
+        floor=True,
     ),
     Scenario(
         "bridge",
