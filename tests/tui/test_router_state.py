@@ -112,16 +112,6 @@ def end(vpn: str, name: str, remote: tuple[str, str], outbound: str = "") -> dic
     }
 
 
-def test_two_bridges_on_one_connection() -> None:
-    """Each is the other end of the other, though the names differ."""
-    ours = end("blue", "from-core", ("core", "yellow"), "to-edge")
-    theirs = end("yellow", "to-edge", ("edge", "blue"), "from-core")
-    bridges = {"edge": [ours], "core": [theirs]}
-    assert other_end(ours, "edge", bridges) is theirs
-    assert other_end(theirs, "core", bridges) is ours
-    assert once([("edge", ours), ("core", theirs)]) == [("edge", ours, theirs)]
-
-
 def test_one_way_bridge_is_a_client_there() -> None:
     """Under the name of its client; it is listed once, by the router that has it configured."""
     ours = end("blue", "b", ("core", "yellow"))

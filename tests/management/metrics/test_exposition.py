@@ -12,10 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from vpnrouter import limits
 from vpnrouter.management.metrics import families as rows
 from vpnrouter.management.metrics.exposition import (
-    PORTION_NS,
     SECTIONS,
     Exposition,
-    Turns,
 )
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -146,18 +144,6 @@ async def test_others_have_their_turn(figures: Any) -> None:
         await page(figures)
         nursery.cancel_scope.cancel()
     assert len(done) > 3
-
-
-async def test_turns() -> None:
-    """The clock says when a portion is over, and begins anew after the others had their turn."""
-    now = [0]
-    turns = Turns(lambda: now[0])
-    now[0] = PORTION_NS - 1
-    assert not turns.over
-    now[0] = PORTION_NS
-    assert turns.over
-    await turns.give()
-    assert not turns.over
 
 
 def test_documentation_has_every_family() -> None:

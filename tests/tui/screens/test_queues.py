@@ -195,6 +195,10 @@ def test_bytes_are_shown_as_bytes(looking: Any, mesh: Any) -> None:
         assert "raw" in screen
         assert "00000020  20 21 22" in screen
         assert "payload of 48 bytes as hex" in screen
+        await seen.press("escape")
+        await seen.press("j")
+        screen = await seen.press("enter")
+        assert r"\x1b[2Jplain text" in screen, "what a publisher wrote commands no terminal"
 
     looking(test, mesh.edge)
 

@@ -63,18 +63,6 @@ def test_styles_are_known() -> None:
     assert both.color == style_of("bad").color
 
 
-def test_a_line_commands_nothing() -> None:
-    """Whatever is shown, the terminal only draws it."""
-
-    async def main() -> None:
-        app = Shown()
-        async with app.run_test(size=(30, 4)):
-            app.lines.show([text("a\x1b[31mb\nc\x9bd")])
-            assert app.lines.render_line(0).text.rstrip() == r"a\x1b[31mb\nc\x9bd"
-
-    asyncio.run(main())
-
-
 def written(payload: bytes, view: PayloadView, width: int = 80) -> list[str]:
     """Lines without styles."""
     lines = payload_lines(payload, view, width)
@@ -124,11 +112,6 @@ def test_hex() -> None:
     assert lines[1].split() == ["00000010", "40", "41", "00", "@A·"]
     assert len(lines[0]) <= 80
     assert len(written(bytes(16), PayloadView.HEX, 60)) == 2, "a narrow screen has 8 in a line"
-
-
-def test_text_commands_nothing() -> None:
-    """Escape sequences of a publisher are written out."""
-    assert written(b"\x1b[2Jabc\r\nd", PayloadView.TEXT) == ["\\x1b[2Jabc", "d"]
 
 
 def test_long_payloads_are_cut_and_it_is_said() -> None:

@@ -47,21 +47,6 @@ def text_of(table: Table) -> list[str]:
     return [table.render_line(y).text.rstrip() for y in range(table.size.height)]
 
 
-def test_columns_share_the_width() -> None:
-    """What is left goes to those that take a share; numbers stand on the right."""
-
-    async def test(app: Shown, pilot: Any) -> None:
-        app.table.fill(rows("ab", "a much longer name than fits"))
-        await pilot.pause()
-        assert text_of(app.table)[:3] == [
-            "name               n",
-            "ab                 2",
-            "a much longer n…  28",
-        ]
-
-    on(test)
-
-
 def test_cursor_stays_with_its_row() -> None:
     """Rows that come and go around it do not move it."""
 
@@ -114,15 +99,3 @@ def test_only_changed_rows_are_painted() -> None:
         assert app.table.painted == before + 3, "the rows that the cursor leaves and comes to"
 
     on(test)
-
-
-def test_empty_says_so() -> None:
-    """In its own words, which may change."""
-
-    async def test(app: Shown, pilot: Any) -> None:
-        app.table.fill([])
-        assert text_of(app.table)[1] == "nothing here"
-        app.table.fill([], "asking")
-        assert text_of(app.table)[1] == "asking"
-
-    on(test, empty="nothing here")

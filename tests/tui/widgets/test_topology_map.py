@@ -50,23 +50,6 @@ def test_arrows_lead_where_messages_go() -> None:
     assert "═" in c
 
 
-def test_state_is_told_in_words() -> None:
-    """Not by colour alone."""
-    lines = drawn([("edge", bridge("blue", "a", ("core", "red"), health="down"))])
-    assert "DOWN" in lines[2]
-    assert "╌" in lines[2]
-
-
-def test_a_remote_that_is_not_connected_is_where_it_is_looked_for() -> None:
-    """It has a column of its own, named after its location."""
-    remote = {"remoteMsgVpnName": "far", "remoteMsgVpnLocation": "198.51.100.9:55555"}
-    lines = drawn([("edge", bridge("blue", "a", ("", ""), health="down", remotes=[remote]))], 100)
-    assert "198.51.100.9:55555" in lines[0]
-    assert "far" in lines[1]
-    alone = drawn([("edge", bridge("blue", "a", ("", ""), health="down"))])
-    assert "?" in alone[2]
-
-
 def test_many_message_vpns_scroll() -> None:
     """Columns keep their width; what is left of the first one is cut off."""
     vpns = [("r", vpn(f"v{number:02}")) for number in range(30)]
