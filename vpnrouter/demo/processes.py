@@ -170,16 +170,16 @@ def child_process(
 @contextlib.contextmanager
 def signals_deferred() -> Iterator[None]:
     """Delay signals that end this process until the block is done, so that tidying up is not cut short."""
-    came: list[int] = []
+    received: list[int] = []
 
     def note(number: int, _: FrameType | None) -> None:
-        came.append(number)
+        received.append(number)
 
     try:
         with _answering(note):
             yield
     finally:
-        for number in came[:1]:
+        for number in received[:1]:
             signal.raise_signal(number)
 
 

@@ -50,9 +50,9 @@ def _claim(folder: Path) -> TextIOBase:
         )
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as undo:
-        held = undo.enter_context(marker.open("a", encoding="utf-8"))
+        lock_file = undo.enter_context(marker.open("a", encoding="utf-8"))
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OperationError(f"another demo is running in {folder}") from None
         for name in (TRACES, REPORT, ROUTERS):
@@ -60,7 +60,7 @@ def _claim(folder: Path) -> TextIOBase:
                 shutil.rmtree(folder / name)
         (folder / ROUTERS).mkdir()
         undo.pop_all()
-    return held
+    return lock_file
 
 
 LINE_S: Final = 5.0

@@ -67,14 +67,14 @@ def run_demo(
             report_error=report_error,
             report_wanted=with_report,
         )
-        found = summary.checks(outcome)
+        checks = summary.checks(outcome)
         took = {
             "messages": counted.seconds,
             "report": time.monotonic() - messages_s,
             "all": time.monotonic() - begun_s,
         }
-        summary.show(found, None if report is None else report.page, took)
-    return all(check.passed for check in found)
+        summary.show(checks, None if report is None else report.page, took)
+    return all(check.passed for check in checks)
 
 
 def _messages(

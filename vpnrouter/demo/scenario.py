@@ -74,9 +74,9 @@ def read_flights(rows: int | None = None) -> Flights:
     path = _data_file()
     try:
         with zipfile.ZipFile(path) as archive:
-            written = archive.read(_MEMBER)
+            text = archive.read(_MEMBER)
         table = pacsv.read_csv(
-            io.BytesIO(written),
+            io.BytesIO(text),
             convert_options=pacsv.ConvertOptions(
                 include_columns=list(_TELLS), strings_can_be_null=True
             ),
@@ -97,10 +97,10 @@ def of_table(table: pa.Table) -> Flights:
 
 
 def _data_file() -> Path:
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise OperationError(f"the package {PACKAGE} is not installed")
-    return Path(found.submodule_search_locations[0]) / _ARCHIVE
+    return Path(spec.submodule_search_locations[0]) / _ARCHIVE
 
 
 BLUE: Final = "edge/blue"

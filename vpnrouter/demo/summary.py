@@ -104,7 +104,7 @@ class Outcome:
 
 def checks(outcome: Outcome) -> list[Check]:
     """Return every check of a run, in the order in which messages travel."""
-    found = [
+    checked = [
         _equal(
             "flights published",
             sum(outcome.published_due.values()),
@@ -112,22 +112,22 @@ def checks(outcome: Outcome) -> list[Check]:
             outcome.published == outcome.published_due,
         )
     ]
-    found += [
+    checked += [
         _received(one, outcome.tallies.get(one.name, {}), outcome.tallies_due[one.name])
         for one in scenario.SUBSCRIBERS
     ]
-    found.append(_leaks(outcome))
+    checked.append(_leaks(outcome))
     if outcome.connections is not None:
-        found.append(
+        checked.append(
             _equal("connections between the routers", 1, outcome.connections, remark="both bridges")
         )
     for name, code in outcome.exit_codes.items():
-        found.append(_equal(f"exit code of router {name}", 0, code))
+        checked.append(_equal(f"exit code of router {name}", 0, code))
     for name, files in outcome.trace_files.items():
-        found.append(Check(f"trace files of router {name}", "≥ 1", f"{files}", files > 0))
+        checked.append(Check(f"trace files of router {name}", "≥ 1", f"{files}", files > 0))
     if outcome.report_wanted:
-        found += _report(outcome)
-    return found
+        checked += _report(outcome)
+    return checked
 
 
 def allowed_origins(subscriber: scenario.Subscriber) -> set[str]:
@@ -190,17 +190,17 @@ def _report(outcome: Outcome) -> list[Check]:
     if report is None:
         return [Check("report", "made", "not made", passed=False, remark=outcome.report_error)]
     size = report.page.stat().st_size if report.page.is_file() else 0
-    found = [
+    checked = [
         Check("report page", "there", f"{size:,} bytes" if size else "missing", size > 0),
         *_edges(report.edges, outcome.crossings_due),
     ]
     nodes = {f"{node['router']}/{node['vpn']}": node for node in report.nodes}
     for place, due in outcome.places_due.items():
         entered = nodes[place]["ingress"] if place in nodes else 0
-        found.append(_equal(f"report: published in {place}", due, entered))
+        checked.append(_equal(f"report: published in {place}", due, entered))
     discarded = sum(node["discarded"] for node in report.nodes)
-    found.append(_equal("report: messages discarded", 0, discarded))
-    return found
+    checked.append(_equal("report: messages discarded", 0, discarded))
+    return checked
 
 
 def _edges(
@@ -211,19 +211,19 @@ def _edges(
         (f"{edge['from_router']}/{edge['from_vpn']}", f"{edge['to_router']}/{edge['to_vpn']}"): edge
         for edge in edges
     }
-    found = []
+    checked = []
     for (start, goal), due in crossings_due.items():
-        what = f"report: {start} → {goal}"
+        label = f"report: {start} → {goal}"
         edge = rows.get((start, goal))
         if edge is None:
-            found.append(Check(what, f"{due:,}", "no bridge", passed=False))
+            checked.append(Check(label, f"{due:,}", "no bridge", passed=False))
             continue
         counts = (edge["messages"], edge["sent"], edge["received"])
         remark = f"{edge['sent']:,} sent, {edge['received']:,} received"
-        found.append(_equal(what, due, edge["messages"], counts == (due, due, due), remark))
+        checked.append(_equal(label, due, edge["messages"], counts == (due, due, due), remark))
     others = [" → ".join(pair) for pair in rows if pair not in crossings_due]
-    found.append(_equal("report: other bridges", 0, len(others), remark=", ".join(others)))
-    return found
+    checked.append(_equal("report: other bridges", 0, len(others), remark=", ".join(others)))
+    return checked
 
 
 def _equal(
@@ -252,7 +252,7 @@ def show(checks: Sequence[Check], page: Path | None, took: Mapping[str, float]) 
         console.width = _WIDE
     console.print(table)
     console.print()
-    console.print(", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items()))
+    console.print(", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in took.items()))
     failed = sum(not check.passed for check in checks)
     if page is not None:
         console.print(f"report: {_plain(str(page))}", soft_wrap=True)

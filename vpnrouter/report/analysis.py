@@ -120,9 +120,9 @@ def find_subscriptions(
     """
     # Worked out once: the jobs that follow see rows and not how they came about.
     subscriptions = held(digests["states"], span).localCheckpoint()
-    found = overlaps(subscriptions)
+    findings = overlaps(subscriptions)
     covered = {
-        (one.router, one.vpn, one.client, one.topic) for one in found if one.kind == "covered"
+        (one.router, one.vpn, one.client, one.topic) for one in findings if one.kind == "covered"
     }
     silent = [
         one
@@ -132,8 +132,8 @@ def find_subscriptions(
     return [
         *silent[:REPORT_SUBSCRIPTION_FINDINGS],
         *_crossing(subscriptions, digests["uses"], edges),
-        *[one for one in found if one.kind == "covered"][:REPORT_SUBSCRIPTION_FINDINGS],
-        *(one for one in found if one.kind != "covered"),
+        *[one for one in findings if one.kind == "covered"][:REPORT_SUBSCRIPTION_FINDINGS],
+        *(one for one in findings if one.kind != "covered"),
     ]
 
 
@@ -156,24 +156,24 @@ def _held_by_bridges(
     subscriptions: DataFrame, edges: Rows, worst: Iterable[Crossing]
 ) -> dict[Edge, list[tuple[str, str]]]:
     """Return the subscriptions that these bridges hold, or held last."""
-    wanted = {crossing.edge.client for crossing in worst}
+    clients = {crossing.edge.client for crossing in worst}
     known = by_client(edges)
     rows: Rows = (
         subscriptions.where(
             F.col("current")
             & F.col("client").startswith(BRIDGE_CLIENT)
-            & F.col("client").isin(*wanted)
+            & F.col("client").isin(*clients)
         )
         .select("router", "vpn", "client", "filter", "syntax")
         .toArrow()
         .to_pylist()
     )
-    found: dict[Edge, list[tuple[str, str]]] = {}
+    subscriptions_by_edge: dict[Edge, list[tuple[str, str]]] = {}
     for row in rows:
         edge = known.get((row["router"], row["vpn"], row["client"]))
         if edge is not None:
-            found.setdefault(edge, []).append((row["filter"], row["syntax"]))
-    return found
+            subscriptions_by_edge.setdefault(edge, []).append((row["filter"], row["syntax"]))
+    return subscriptions_by_edge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,8 +212,10 @@ def analyse(
     to compare with.
     """
     frames = digests.frames
-    found = flows(spark, frames, digests.clocks, stage)
-    tables: dict[str, Rows] = {name: table.to_pylist() for name, table in found.tables.items()}
+    flow_tables = flows(spark, frames, digests.clocks, stage)
+    tables: dict[str, Rows] = {
+        name: table.to_pylist() for name, table in flow_tables.tables.items()
+    }
     nodes = tables["nodes"]
     span = _span(nodes)
     stage("structure")
@@ -250,7 +252,7 @@ def analyse(
     return Analysis(
         tables=tables,
         findings=findings,
-        topic_count=found.topic_count,
+        topic_count=flow_tables.topic_count,
         width_ns=width_ns,
         span=span,
         notes=notes,
@@ -263,7 +265,7 @@ def _seconds(span: tuple[int, int]) -> float:
 
 def _span(nodes: Rows) -> tuple[int, int]:
     """Return the first and the last time of any message VPN; (0, 0) without any."""
-    seen = [row for row in nodes if row["first_ns"] is not None]
-    if not seen:
+    active = [row for row in nodes if row["first_ns"] is not None]
+    if not active:
         return 0, 0
-    return min(row["first_ns"] for row in seen), max(row["last_ns"] for row in seen)
+    return min(row["first_ns"] for row in active), max(row["last_ns"] for row in active)

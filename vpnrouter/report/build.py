@@ -73,7 +73,7 @@ def build_report(request: ReportRequest, progress: Progress | None = None) -> Su
         OperationError: nothing to report on, a file of a newer trace format, no Java, a failure of
             Spark (then `spark.log` stays in the output), or the output cannot be written.
     """
-    begun = time.monotonic()
+    begin_s = time.monotonic()
     listener = progress or NoProgress()
     listener.stage("trace files")
     inventory = take_inventory(request.traces, leave_out=request.output, span=request.span)
@@ -88,7 +88,7 @@ def build_report(request: ReportRequest, progress: Progress | None = None) -> Su
             require_rows(inventory)
         analysis, inventory = run_jobs(spark, inventory, request, listener, before)
     listener.stage("page")
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - begin_s
     paged = HTML in request.formats
     summary = summary_of(inventory, analysis, request.output, seconds, paged=paged)
     write_report(request.output, summary, analysis, request.formats)
@@ -222,5 +222,5 @@ def require_rows(inventory: Inventory) -> None:
 
 def partitions_for(inventory: Inventory) -> int:
     """Return the number of partitions of the one grouping that moves rows: one per million rows, within bounds."""
-    wanted = inventory.rows // _ROWS_PER_PARTITION
-    return max(REPORT_SHUFFLE_PARTITIONS, min(wanted, REPORT_SHUFFLE_PARTITIONS_MOST))
+    count = inventory.rows // _ROWS_PER_PARTITION
+    return max(REPORT_SHUFFLE_PARTITIONS, min(count, REPORT_SHUFFLE_PARTITIONS_MOST))

@@ -201,9 +201,9 @@ class DigestStore:
             files = {name: [*listed] for name, listed in self._manifest["files"].items()}
             for name, table in tables.items():
                 if table.num_rows:
-                    written = f"{name}-{stream}-{batch}.parquet"
-                    self._write(written, table)
-                    files.setdefault(name, []).append(written)
+                    file_name = f"{name}-{stream}-{batch}.parquet"
+                    self._write(file_name, table)
+                    files.setdefault(name, []).append(file_name)
             batches = {**self._manifest["batches"], stream: batch}
             self._commit({"format": _FORMAT, "batches": batches, "files": files})
             return True
@@ -219,12 +219,12 @@ class DigestStore:
         Raises:
             OperationError: it cannot be written; then nothing has changed.
         """
-        gone = {path.name for path in old}
+        old_names = {path.name for path in old}
         with self._lock:
-            written = f"{name}-sum-{self._manifest.get('sums', 0) + 1}.parquet"
-            self._write(written, table)
+            file_name = f"{name}-sum-{self._manifest.get('sums', 0) + 1}.parquet"
+            self._write(file_name, table)
             files = dict(self._manifest["files"])
-            files[name] = [written, *(one for one in files[name] if one not in gone)]
+            files[name] = [file_name, *(one for one in files[name] if one not in old_names)]
             changed = {**self._manifest, "files": files, "sums": self._manifest.get("sums", 0) + 1}
             self._commit(changed)
             for path in old:
@@ -461,8 +461,8 @@ class DigestWriter:
 
     def clocks(self) -> Rows:
         """Return rows of CLOCKS up to now."""
-        found: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
-        return clock_offsets(found, self._hosts())
+        age_rows: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
+        return clock_offsets(age_rows, self._hosts())
 
     def frame(self, name: str) -> DataFrame:
         """Return a digest up to now."""
@@ -555,11 +555,11 @@ class Follower:
         """Refuse a stream's checkpoint without its digests, or these without it: one alone would skip files."""
         folder = self._request.output / CHECKPOINTS
         for name in (ROWS, MESSAGES):
-            taken = store.taken(name) >= 0
-            begun = (folder / name / "offsets" / "0").exists()
+            has_digests = store.taken(name) >= 0
+            has_checkpoint = (folder / name / "offsets" / "0").exists()
             done = (folder / name / "commits" / "0").exists()
             # A batch is noted when it begins, taken into the store, and noted as done: a crash may lie between.
-            if (taken and not begun) or (done and not taken):
+            if (has_digests and not has_checkpoint) or (done and not has_digests):
                 raise OperationError(
                     f"{folder / name} and {self._request.output / FOLDER} do not belong together: "
                     "remove both, or use another --output"
@@ -610,7 +610,7 @@ class Follower:
             self._fresh.wait(_POLL_S)
 
     def _publish(self, spark: SparkSession, writer: DigestWriter) -> None:
-        begun = time.monotonic()
+        begin_s = time.monotonic()
         with self._lock:
             inventory = self._inventory
         frames = {name: writer.frame(name).coalesce(1).persist() for name in DIGESTS}
@@ -623,7 +623,7 @@ class Follower:
         finally:
             for frame in frames.values():
                 frame.unpersist()
-        self._write(inventory, analysis, time.monotonic() - begun)
+        self._write(inventory, analysis, time.monotonic() - begin_s)
 
     def _write(self, inventory: Inventory, analysis: Analysis, seconds: float) -> None:
         output: Path = self._request.output
@@ -649,8 +649,8 @@ def _width_for(places: DataFrame) -> int:
     ends = places.agg(F.min("first_ns"), F.max("last_ns")).first()
     if ends is None or ends[0] is None:
         return WIDTH_NS
-    wanted = width_for(ends[1] - ends[0])
-    return WIDTH_NS * max(1, -(-wanted // WIDTH_NS))
+    needed = width_for(ends[1] - ends[0])
+    return WIDTH_NS * max(1, -(-needed // WIDTH_NS))
 
 
 def _wider(digest: DataFrame, width_ns: int) -> DataFrame:

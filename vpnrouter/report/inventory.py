@@ -63,12 +63,12 @@ def parse_time(text: str, now_ns: int) -> int:
     Raises:
         OperationError: the text is none of these.
     """
-    wanted = text.strip()
-    ago = _AGO.fullmatch(wanted)
+    stripped = text.strip()
+    ago = _AGO.fullmatch(stripped)
     if ago is not None:
         return now_ns - round(float(ago.group(1)) * _UNIT_S[ago.group(2)] * SECOND_NS)
     try:
-        moment = dt.datetime.fromisoformat(wanted)
+        moment = dt.datetime.fromisoformat(stripped)
     except ValueError:
         raise OperationError(f"not a time: {text!r}; write {_FORMS}") from None
     if moment.tzinfo is None:
@@ -183,11 +183,11 @@ class Inventory:
     def without_any(self, aside: Iterable[SetAside]) -> Inventory:
         """Return a copy of the inventory with these files moved to those set aside, unless they are there."""
         known = {one.path for one in self.set_aside}
-        found = self
+        inventory = self
         for one in aside:
             if one.path not in known:
-                found = found.without(one.path, one.reason)
-        return found
+                inventory = inventory.without(one.path, one.reason)
+        return inventory
 
     def always(self) -> frozenset[str]:
         """Return the events that every router recorded of every message, by what all files say."""
@@ -197,11 +197,11 @@ class Inventory:
 
     def hosts(self) -> dict[str, frozenset[str]]:
         """Return the machines of each router's files. A router is left out if one of its files names none."""
-        found: dict[str, set[str]] = {}
+        by_router: dict[str, set[str]] = {}
         for file in self.files:
             if file.router is not None:
-                found.setdefault(file.router, set()).add(file.host)
-        return {router: frozenset(hosts) for router, hosts in found.items() if "" not in hosts}
+                by_router.setdefault(file.router, set()).add(file.host)
+        return {router: frozenset(hosts) for router, hosts in by_router.items() if "" not in hosts}
 
     def sampling(self) -> dict[str, float]:
         """Return the sampling rate of each router all of whose files state one and the same."""
@@ -210,8 +210,8 @@ class Inventory:
             if file.router is not None:
                 rates.setdefault(file.router, set()).add(file.sample)
         known: dict[str, float] = {}
-        for router, found in rates.items():
-            (rate, *others) = found
+        for router, router_rates in rates.items():
+            (rate, *others) = router_rates
             if rate is not None and not others:
                 known[router] = rate
         return known
@@ -242,16 +242,16 @@ def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
     bounds = span or Span()
     for path in paths:
         try:
-            found = _look_at(path)
+            file = _look_at(path)
         except _NewerFormatError as error:
             newer.append(str(error))
             continue
-        if isinstance(found, SetAside):
-            set_aside.append(found)
-        elif _is_before(found, bounds.since_ns):
-            earlier.append(found)
-        elif not _is_after(found, bounds.until_ns):
-            files.append(found)
+        if isinstance(file, SetAside):
+            set_aside.append(file)
+        elif _is_before(file, bounds.since_ns):
+            earlier.append(file)
+        elif not _is_after(file, bounds.until_ns):
+            files.append(file)
     if newer:
         raise OperationError(
             f"written by a newer vpnrouter than this one (it reads up to format {VERSION}): "
@@ -330,20 +330,20 @@ def _is_after(file: TraceFile, until_ns: int | None) -> bool:
 
 def _trace_files(roots: Sequence[Path], leave_out: Path | None) -> Iterator[Path]:
     omitted = leave_out.resolve() if leave_out is not None else None
-    seen: set[Path] = set()
+    known_paths: set[Path] = set()
     for root in roots:
         if not root.exists():
             raise OperationError(f"no such trace directory or file: {root}")
         if root.is_dir():
-            found = sorted(path for path in root.rglob("*.parquet") if not _hidden(path, root))
+            files = sorted(path for path in root.rglob("*.parquet") if not _hidden(path, root))
         else:
-            found = [root]
-        for path in found:
+            files = [root]
+        for path in files:
             real = path.resolve()
             if omitted is not None and real.is_relative_to(omitted):
                 continue
-            if real not in seen and path.is_file():
-                seen.add(real)
+            if real not in known_paths and path.is_file():
+                known_paths.add(real)
                 yield real
 
 

@@ -62,8 +62,8 @@ def version_of(banner: str) -> int | None:
     """Return the feature release in what `java -version` prints: 8 for "1.8.0_402", 17 for "17.0.15",
     None if absent.
     """
-    found = _VERSION.search(banner)
-    return int(found.group(1)) if found else None
+    match = _VERSION.search(banner)
+    return int(match.group(1)) if match else None
 
 
 def probe(executable: Path, origin: str) -> Java | None:
@@ -383,9 +383,9 @@ def _surroundings(home: Path) -> Iterator[None]:
     """Point the launcher to our Java and Spark, not to those of another install in the environment."""
     import pyspark
 
-    wanted = {"JAVA_HOME": str(home), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    variables = {"JAVA_HOME": str(home), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -464,8 +464,8 @@ def _logged_cause(log: Path | None) -> str | None:
     """Return the first error in Java's output, None when there is none."""
     if log is None:
         return None
-    found = _LOGGED_CAUSE.search(log.read_text(errors="replace"))
-    return _first_line(found.group(1)) if found else None
+    match = _LOGGED_CAUSE.search(log.read_text(errors="replace"))
+    return _first_line(match.group(1)) if match else None
 
 
 _GLOB: Final = re.compile(r"[\\\[\]{}*?]")

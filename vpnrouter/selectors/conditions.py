@@ -69,10 +69,10 @@ def read_number(text: str) -> Number | None:
         return int(text)
     if size > SELECTOR_NUMBER_LENGTH:
         return None
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         return None
-    return bounded(int(text)) if found.lastindex is None else bounded(float(text))
+    return bounded(int(text)) if match.lastindex is None else bounded(float(text))
 
 
 def bounded(value: Number) -> Number | None:
@@ -390,11 +390,11 @@ class AllOf(Condition):
         """Return FALSE as soon as one part is FALSE."""
         least = TRUE
         for part in self.parts:
-            found = part.test(properties)
-            if found < least:
-                if found == FALSE:
+            outcome = part.test(properties)
+            if outcome < least:
+                if outcome == FALSE:
                     return FALSE
-                least = found
+                least = outcome
         return least
 
 
@@ -411,11 +411,11 @@ class AnyOf(Condition):
         """Return TRUE as soon as one part is TRUE."""
         greatest = FALSE
         for part in self.parts:
-            found = part.test(properties)
-            if found > greatest:
-                if found == TRUE:
+            outcome = part.test(properties)
+            if outcome > greatest:
+                if outcome == TRUE:
                     return TRUE
-                greatest = found
+                greatest = outcome
         return greatest
 
 

@@ -64,7 +64,7 @@ def write(plan: Plan, output: Path, sample: float) -> int:
 def _bridges(plan: Plan) -> list[Bridge]:
     """Return the bridges as they are to be configured."""
     drift = plan.drift
-    found = []
+    bridges = []
     for number, bridge in enumerate(plan.mesh.bridges):
         filters = dict(bridge.filters)
         filters.update({topic: None for which, topic in drift.more if which == number})
@@ -72,8 +72,8 @@ def _bridges(plan: Plan) -> list[Bridge]:
             if which == number:
                 del filters[topic]
         if number not in drift.without:
-            found.append(replace(bridge, filters=filters))
-    return [*found, *drift.bridges]
+            bridges.append(replace(bridge, filters=filters))
+    return [*bridges, *drift.bridges]
 
 
 def _wanted(everything: str, receiver: Receiver) -> str:

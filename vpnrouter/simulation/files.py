@@ -206,8 +206,8 @@ def _joined(one: Rows, other: Rows) -> Rows:
 
 def _runs(values: NDArray[np.int32]) -> tuple[list[int], list[int]]:
     """Return the distinct values of an ordered array, and their counts."""
-    found, counts = np.unique(values, return_counts=True)
-    return found.tolist(), counts.tolist()
+    distinct, counts = np.unique(values, return_counts=True)
+    return distinct.tolist(), counts.tolist()
 
 
 FILE_ROWS: Final = 4_000_000
@@ -357,11 +357,11 @@ class TraceFiles:
         return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
     def _topic_column(self, topic: NDArray[np.int32]) -> pa.Array:
-        seen = np.zeros(len(self._topics) + 1, bool)
-        seen[topic] = True
-        seen[-1] = False
-        present = np.flatnonzero(seen).astype(np.int32)
-        code = np.full(len(seen), -1, np.int32)
+        is_used = np.zeros(len(self._topics) + 1, bool)
+        is_used[topic] = True
+        is_used[-1] = False
+        present = np.flatnonzero(is_used).astype(np.int32)
+        code = np.full(len(is_used), -1, np.int32)
         code[present] = np.arange(len(present), dtype=np.int32)
         return _dictionary(code[topic], self._topics.take(pa.array(present)))
 

@@ -86,27 +86,27 @@ def _data() -> Any:  # noqa: ANN401 - what importlib calls Traversable has moved
 
 
 def _walk(folder: Any, prefix: str) -> list[str]:  # noqa: ANN401 - see above
-    found: list[str] = []
+    names: list[str] = []
     for entry in folder.iterdir():
         if entry.is_dir():
-            found += _walk(entry, f"{prefix}{entry.name}/")
+            names += _walk(entry, f"{prefix}{entry.name}/")
         elif entry.name.endswith(".json"):
-            found.append(prefix + entry.name.removesuffix(".json"))
-    return found
+            names.append(prefix + entry.name.removesuffix(".json"))
+    return names
 
 
 def _router_names(given: list[str]) -> tuple[str, ...]:
     """Return a name of letters, digits and hyphens; a number makes names unique."""
-    taken: set[str] = set()
+    names_in_use: set[str] = set()
     routers = []
     for at, name in enumerate(given):
         plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
         base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_NAME_MOST] or f"r{at}"
         unique, number = base, 1
-        while unique in taken:
+        while unique in names_in_use:
             number += 1
             unique = f"{base}-{number}"
-        taken.add(unique)
+        names_in_use.add(unique)
         routers.append(unique)
     return tuple(routers)
 
@@ -118,8 +118,8 @@ def _weights(
 ) -> tuple[float, ...]:
     """Return weights by the demands if there are any, else by the number of links; above 0."""
     weights = [0.0] * len(links)
-    for source, wanted in demands.items():
-        for target, amount in wanted.items():
+    for source, demand in demands.items():
+        for target, amount in demand.items():
             for end in (int(source), int(target)):
                 if end in index:
                     weights[index[end]] += float(amount)

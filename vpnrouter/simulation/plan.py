@@ -260,22 +260,22 @@ def add_link_state(plan: Plan, number: int, event: str, at_s: float, reason: str
 
 
 def _subscriptions(plan: Plan) -> None:
-    wanted: dict[tuple[int, str, str, str], None] = {}
+    filters: dict[tuple[int, str, str, str], None] = {}
     for bridge in plan.mesh.bridges:
         for name in bridge.queue_filters:
-            wanted[bridge.source, bridge.queue, name, "smf"] = None
+            filters[bridge.source, bridge.queue, name, "smf"] = None
     for feed in (*plan.feeds, *plan.scripted):
         for site, receivers in feed.receivers.items():
             for one in receivers:
                 topic = feed.filter if one.item is None else feed.topic(one.item)
                 if one.endpoint:
-                    wanted[site, one.endpoint, topic, "smf"] = None
+                    filters[site, one.endpoint, topic, "smf"] = None
                 else:
-                    wanted[site, one.client, topic.replace(">", "#"), "mqtt"] = None
+                    filters[site, one.client, topic.replace(">", "#"), "mqtt"] = None
     for site, client, topic in plan.extra_subscriptions:
-        wanted[site, client, topic, "mqtt"] = None
-    for place, (site, client, topic, syntax) in enumerate(wanted):
-        add_subscription_state(plan, site, client, topic, syntax, 0.1 + place / len(wanted))
+        filters[site, client, topic, "mqtt"] = None
+    for place, (site, client, topic, syntax) in enumerate(filters):
+        add_subscription_state(plan, site, client, topic, syntax, 0.1 + place / len(filters))
 
 
 def add_subscription_state(

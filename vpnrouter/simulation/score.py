@@ -97,20 +97,20 @@ def compare(faults: Sequence[Row], consequences: Sequence[Row], findings: Iterab
     for row in (*faults, *consequences):
         agreed.setdefault(row["kind"], []).append(row)
     right = [any(_agrees(one, row) for one in agreed.get(row["kind"], ())) for row in raised]
-    found = [any(_agrees(fault, row) for row in rows) for fault in faults]
+    matched = [any(_agrees(fault, row) for row in rows) for fault in faults]
     names = sorted({row["kind"] for row in (*faults, *raised)})
     kinds = tuple(
         _tally(
             name,
-            [done for fault, done in zip(faults, found, strict=True) if fault["kind"] == name],
+            [done for fault, done in zip(faults, matched, strict=True) if fault["kind"] == name],
             [done for row, done in zip(raised, right, strict=True) if row["kind"] == name],
         )
         for name in names
     )
     return Score(
-        total=_tally(_ALL, found, right),
+        total=_tally(_ALL, matched, right),
         kinds=kinds,
-        missed=tuple(fault for fault, done in zip(faults, found, strict=True) if not done),
+        missed=tuple(fault for fault, done in zip(faults, matched, strict=True) if not done),
         wrong=tuple(row for row, done in zip(raised, right, strict=True) if not done),
     )
 

@@ -91,16 +91,16 @@ def simulate(
     graph = mesh.load(options.network)
     rng = np.random.default_rng(options.seed)
     placement = _plan(graph, options, rng)
-    made = placement.plan
-    counts = plan.share_out(made, options.rows)
-    truth = truth_of(made, counts, placement.faults, placement.consequences)
-    generator = RowGenerator(made, counts, options.start_ns, rng)
+    traffic_plan = placement.plan
+    counts = plan.share_out(traffic_plan, options.rows)
+    truth = truth_of(traffic_plan, counts, placement.faults, placement.consequences)
+    generator = RowGenerator(traffic_plan, counts, options.start_ns, rng)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        out = files.TraceFiles(folder, made, rng, options.sample)
-        _generate(generator, out, made, options.seconds, progress)
+        out = files.TraceFiles(folder, traffic_plan, rng, options.sample)
+        _generate(generator, out, traffic_plan, options.seconds, progress)
         if options.configs:
-            configs.write(made, output, options.sample)
+            configs.write(traffic_plan, output, options.sample)
         truth = {"options": asdict(options), "files": len(out.paths), **truth}
         text = json.dumps(truth, indent=1, ensure_ascii=False)
         (output / TRUTH_FILE).write_text(text + "\n", encoding="utf-8")
@@ -132,8 +132,8 @@ def _generate(
 ) -> None:
     routers = len({site.router for site in made.mesh.sites})
     # Enough for each router to fill a good part of a row group, and no more than fits in memory.
-    wanted = int(np.clip(routers * _ROWS_PER_GROUP, *_SLICE_ROWS))
-    slices = max(1, -(-generator.rows // wanted))
+    slice_rows = int(np.clip(routers * _ROWS_PER_GROUP, *_SLICE_ROWS))
+    slices = max(1, -(-generator.rows // slice_rows))
     done = 0
     try:
         for at in range(1, slices + 1):

@@ -189,13 +189,13 @@ class Journey:
 
     def discard(self, visit: Visit, reason: str, client: str = "") -> None:
         """Record that the message is given up; `client` by default is who brought it."""
-        given: dict[str, Value] = {"client": client or visit.source, "reason": reason}
-        self._after(visit, "discard", visit.row, _HANDLING_NS, given)
+        fields: dict[str, Value] = {"client": client or visit.source, "reason": reason}
+        self._after(visit, "discard", visit.row, _HANDLING_NS, fields)
 
     def reject(self, visit: Visit, endpoint: str, reason: str, bridge: Bridge) -> None:
         """Record that an endpoint refuses the message that `bridge` brought."""
-        given: dict[str, Value] = {"client": visit.source, "endpoint": endpoint, "reason": reason}
-        self._after(visit, "reject", visit.row, _SPOOLING_NS, given | self._peer_of(bridge))
+        fields: dict[str, Value] = {"client": visit.source, "endpoint": endpoint, "reason": reason}
+        self._after(visit, "reject", visit.row, _SPOOLING_NS, fields | self._peer_of(bridge))
 
     def send(self, visit: Visit, number: int, *, acknowledged: bool = True) -> int:
         """Record that the message goes over bridge `number`, and leaves its queue there when it is `acknowledged`;
@@ -208,7 +208,7 @@ class Journey:
         if self._feed.mode == PERSISTENT:
             row = self.enqueue(visit, bridge.queue)
         origin = mesh.sites[self._feed.origin]
-        given: dict[str, Value] = {
+        fields: dict[str, Value] = {
             "client": client,
             "bridge": bridge.name,
             "peer_router": local.router_name,
@@ -217,7 +217,7 @@ class Journey:
             "origin_router": origin.router_name,
             "origin_vpn": origin.vpn,
         }
-        sent = self._after(visit, "bridge_send", row, _HANDLING_NS, given, number)
+        sent = self._after(visit, "bridge_send", row, _HANDLING_NS, fields, number)
         if self._feed.mode == PERSISTENT and acknowledged:
             there_and_back = 2 * (bridge.km * _NS_PER_KM + _LINK_NS[0])
             self._templates.add(
@@ -327,5 +327,5 @@ def partitions_of(feed: Feed) -> int:
 
 def key_of(feed: Feed, item: int) -> tuple[int, ...]:
     """Return the key of an item's template: equal keys, equal templates."""
-    wanted = {one.item for each in feed.receivers.values() for one in each}
-    return (item,) if item in wanted else ()
+    items = {one.item for each in feed.receivers.values() for one in each}
+    return (item,) if item in items else ()

@@ -210,15 +210,15 @@ def build(mesh: Mesh, feeds_per_vpn: float, items: int, rng: np.random.Generator
     """Return the normal feeds of the whole mesh: each site has some, and each tree link is used both ways."""
     feeds: list[Feed] = []
     used: set[tuple[int, int]] = set()
-    taken: set[str] = set()
+    names: set[str] = set()
     kinds = list(CLASSES)
     for sites in mesh.domains:
         weights = np.array([mesh.network.weights[mesh.sites[site].router] for site in sites])
         for _ in range(max(1, round(feeds_per_vpn * len(sites)))):
             origin = sites[int(rng.choice(len(sites), p=weights / weights.sum()))]
             feed = _draw(mesh, origin, str(rng.choice(kinds)), items, rng)
-            if feed.prefix not in taken:
-                taken.add(feed.prefix)
+            if feed.prefix not in names:
+                names.add(feed.prefix)
                 _draw_receivers(mesh, feed, used, rng)
                 feeds.append(feed)
     for one, near in enumerate(mesh.near):
@@ -267,15 +267,15 @@ def _go(mesh: Mesh, feed: Feed, way: list[int], used: set[tuple[int, int]]) -> N
 
 def _ways(mesh: Mesh, origin: int) -> dict[int, tuple[list[int], float]]:
     """Return the sites within reach, each with the path to it and its length in kilometres."""
-    found = {origin: ([origin], 0.0)}
+    paths = {origin: ([origin], 0.0)}
     edge = [origin]
     for _ in range(_FARTHEST):
         after = []
         for site in edge:
-            way, length = found[site]
+            way, length = paths[site]
             for other, km in mesh.near[site].items():
-                if other not in found:
-                    found[other] = ([*way, other], length + km)
+                if other not in paths:
+                    paths[other] = ([*way, other], length + km)
                     after.append(other)
         edge = after
-    return found
+    return paths

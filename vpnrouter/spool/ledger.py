@@ -164,16 +164,16 @@ class IdQueue:
 
     def after(self, number: int, count: int) -> array[int]:
         """Return the lowest `count` ids that are higher than `number`, ascending (type code Q)."""
-        found: array[int] = array("Q")
+        ids: array[int] = array("Q")
         if not self._count or number >= self._last:
-            return found
+            return ids
         chunk = self._chunk_of(number)
         at = bisect_right(self._chunks[chunk], number, self._head if chunk == 0 else 0)
-        while chunk < len(self._chunks) and len(found) < count:
-            found += self._chunks[chunk][at : at + count - len(found)]
+        while chunk < len(self._chunks) and len(ids) < count:
+            ids += self._chunks[chunk][at : at + count - len(ids)]
             chunk += 1
             at = 0
-        return found
+        return ids
 
     def clear(self) -> None:
         """Take out all."""
@@ -473,12 +473,12 @@ class Ledger:
             if first >= self._sealed_first:
                 raise KeyError(number)
             raise SpoolError(f"segment {first}: its messages are missing", "corrupt")
-        found: list[tuple[int, bytes]] = []
+        records: list[tuple[int, bytes]] = []
         for record in decode_segment(data):
             if record:
-                found.append((first, record))
+                records.append((first, record))
             first += 1
-        return found
+        return records
 
     def size(self, number: int) -> int:
         """Return the size of a committed message without reading its record. Raises SpoolError if the index of its

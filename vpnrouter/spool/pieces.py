@@ -80,27 +80,27 @@ class Pieces:
 
     def cut(self, batch: Batch) -> CutBatch:
         """Cut what is large in a large batch. What it replaces or deletes is deleted with its pieces."""
-        made = CutBatch()
+        result = CutBatch()
         large = batch.size > limits.SPOOL_BATCH_BYTES
         for key, value in batch.puts:
             if large and len(value) >= limits.SPOOL_CUT_BYTES:
-                self._ahead(made, key, value)
+                self._ahead(result, key, value)
             else:
-                made.puts.append((key, value))
-                self._replace(made, key)
+                result.puts.append((key, value))
+                self._replace(result, key)
         for key in batch.deletes:
-            made.deletes.append(key)
-            self._replace(made, key)
+            result.deletes.append(key)
+            self._replace(result, key)
         for serial, count in self._loose:
-            made.deletes.extend(_keys(serial, count))
-        if made.ahead:
-            fresh = [(place.serial, place.pieces) for place in made.places.values()]
+            result.deletes.extend(_keys(serial, count))
+        if result.ahead:
+            fresh = [(place.serial, place.pieces) for place in result.places.values()]
             self._loose += fresh
             loose = b"".join(_LOOSE.pack(*each) for each in self._loose)
-            made.ahead[0].insert(0, (LOOSE, loose))
+            result.ahead[0].insert(0, (LOOSE, loose))
         if self._loose:
-            made.deletes.append(LOOSE)
-        return made
+            result.deletes.append(LOOSE)
+        return result
 
     def done(self, cut: CutBatch) -> None:
         """Record that the batch is written."""
@@ -143,10 +143,10 @@ def value_of(key: bytes, rows: RdictIter) -> bytes | None:
 
     `rows` goes through all rows of the store. Returns None if a piece is missing.
     """
-    found = _row(PLACE + key, rows)
-    if found is None:
+    row = _row(PLACE + key, rows)
+    if row is None:
         return b""
-    place = CutValue(*_PLACE.unpack(found))
+    place = CutValue(*_PLACE.unpack(row))
     pieces = [_row(each, rows) for each in _keys(place.serial, place.pieces)]
     whole = b"".join([piece for piece in pieces if piece is not None])
     return whole if len(whole) == place.size else None
@@ -154,5 +154,5 @@ def value_of(key: bytes, rows: RdictIter) -> bytes | None:
 
 def _row(key: bytes, rows: RdictIter) -> bytes | None:
     rows.seek(key)
-    found: bytes | None = rows.value() if rows.valid() and rows.key() == key else None
-    return found
+    value: bytes | None = rows.value() if rows.valid() and rows.key() == key else None
+    return value

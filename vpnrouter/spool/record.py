@@ -190,10 +190,10 @@ def encode_rare(
             parts.append(raw)
     except StructError as error:
         raise OverflowError("a message that the spool has no form for") from error
-    made = b"".join(parts)
-    if len(made) > 65_535:
+    encoded = b"".join(parts)
+    if len(encoded) > 65_535:
         raise OverflowError("a message whose path is too long for the spool")
-    return made
+    return encoded
 
 
 def decode_record(data: bytes) -> Record:

@@ -86,9 +86,9 @@ class Recovery:
 
     def _handed_over(self) -> list[Recovered]:
         """Return the findings since the last call."""
-        found = [each for each in self._found.values() if each.ids]
+        ready = [each for each in self._found.values() if each.ids]
         self._found = {}
-        return found
+        return ready
 
     def _take(self, first: int, value: bytes) -> int:
         """Record one segment; returns how many of its memberships are not settled."""
@@ -124,49 +124,49 @@ class Recovery:
 
     def _all(self, endpoint: int, first: int, columns: Columns) -> None:
         """Record that all messages of the segment wait in the endpoint."""
-        found = self._of(endpoint)
-        found.ids.extend(array("Q", range(first, first + columns.count)))
-        found.sizes.extend(columns.sizes)
-        found.priorities.extend(columns.priorities)
-        found.lanes.extend(columns.lanes)
-        found.expires.extend(columns.expires)
+        recovered = self._of(endpoint)
+        recovered.ids.extend(array("Q", range(first, first + columns.count)))
+        recovered.sizes.extend(columns.sizes)
+        recovered.priorities.extend(columns.priorities)
+        recovered.lanes.extend(columns.lanes)
+        recovered.expires.extend(columns.expires)
 
     def _some(
         self, endpoint: int, first: int, columns: Columns, places: range | list[int], bitmap: bytes
     ) -> int:
         """Record that the messages at `places` wait, except what is settled; returns how many wait."""
-        found = self._of(endpoint)
-        ids = found.ids
+        recovered = self._of(endpoint)
+        ids = recovered.ids
         before = len(ids)
         for place in places:
             if bitmap and bitmap[place >> 3] >> (place & 7) & 1:
                 continue
             ids.append(first + place)
-            found.sizes.append(columns.sizes[place])
-            found.priorities.append(columns.priorities[place])
-            found.lanes.append(columns.lanes[place])
-            found.expires.append(columns.expires[place])
+            recovered.sizes.append(columns.sizes[place])
+            recovered.priorities.append(columns.priorities[place])
+            recovered.lanes.append(columns.lanes[place])
+            recovered.expires.append(columns.expires[place])
         return len(ids) - before
 
     def _of(self, endpoint: int) -> Recovered:
-        found = self._found.get(endpoint)
-        if found is None:
-            found = Recovered(endpoint)
-            self._found[endpoint] = found
-        return found
+        recovered = self._found.get(endpoint)
+        if recovered is None:
+            recovered = Recovered(endpoint)
+            self._found[endpoint] = recovered
+        return recovered
 
     def _settled(self, first: int, count: int) -> dict[int, bytes]:
         """Return the bitmaps of a segment, by endpoint."""
-        found: dict[int, bytes] = {}
+        bitmaps: dict[int, bytes] = {}
         while self._bitmap_first != -1 and self._bitmap_first <= first:
             bitmap = self._bitmap
             if bitmap is not None and self._bitmap_first == first:
                 key, value = bitmap
                 if len(value) != count + 7 >> 3:
                     raise SpoolError(f"segment {first}: a bitmap has the wrong length", "corrupt")
-                found[keys.endpoint_of(key)] = value
+                bitmaps[keys.endpoint_of(key)] = value
             self._advance()
-        return found
+        return bitmaps
 
     def _advance(self) -> None:
         """Go to the next bitmap."""

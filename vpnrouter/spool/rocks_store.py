@@ -65,9 +65,9 @@ def options(torn: bool = False) -> Options:
     Without it only an incomplete end is cut off, which is what a power cut leaves of an unacknowledged write. Anything
     else that cannot be read is an error.
     """
-    made = Options(raw_mode=True)
-    made.create_if_missing(True)
-    made.set_wal_recovery_mode(
+    result = Options(raw_mode=True)
+    result.create_if_missing(True)
+    result.set_wal_recovery_mode(
         DBRecoveryMode.point_in_time() if torn else DBRecoveryMode.tolerate_corrupted_tail_records()
     )
     table = BlockBasedOptions()
@@ -77,35 +77,35 @@ def options(torn: bool = False) -> Options:
     table.set_bloom_filter(10, False)
     table.set_block_size(16_384)
     table.set_format_version(5)
-    made.set_block_based_table_factory(table)
-    made.set_write_buffer_size(limits.SPOOL_WRITE_BUFFER_BYTES)
-    made.set_max_write_buffer_number(2)
-    made.set_max_total_wal_size(limits.SPOOL_WAL_BYTES)
-    made.set_target_file_size_base(_TABLE_FILE_BYTES)
-    made.set_max_background_jobs(2)
-    made.set_max_open_files(limits.SPOOL_OPEN_FILES)
-    made.set_max_file_opening_threads(1)
-    made.set_compression_type(DBCompressionType.lz4())
-    made.set_enable_blob_files(True)
-    made.set_min_blob_size(BLOB_BYTES)
-    made.set_blob_file_size(_BLOB_FILE_BYTES)
-    made.set_enable_blob_gc(True)
-    made.set_max_manifest_file_size(_MANIFEST_BYTES)
-    made.set_keep_log_file_num(_INFO_LOGS)
-    made.set_max_log_file_size(_INFO_LOG_BYTES)
-    made.set_stats_dump_period_sec(0)
-    made.set_stats_persist_period_sec(0)
-    return made
+    result.set_block_based_table_factory(table)
+    result.set_write_buffer_size(limits.SPOOL_WRITE_BUFFER_BYTES)
+    result.set_max_write_buffer_number(2)
+    result.set_max_total_wal_size(limits.SPOOL_WAL_BYTES)
+    result.set_target_file_size_base(_TABLE_FILE_BYTES)
+    result.set_max_background_jobs(2)
+    result.set_max_open_files(limits.SPOOL_OPEN_FILES)
+    result.set_max_file_opening_threads(1)
+    result.set_compression_type(DBCompressionType.lz4())
+    result.set_enable_blob_files(True)
+    result.set_min_blob_size(BLOB_BYTES)
+    result.set_blob_file_size(_BLOB_FILE_BYTES)
+    result.set_enable_blob_gc(True)
+    result.set_max_manifest_file_size(_MANIFEST_BYTES)
+    result.set_keep_log_file_num(_INFO_LOGS)
+    result.set_max_log_file_size(_INFO_LOG_BYTES)
+    result.set_stats_dump_period_sec(0)
+    result.set_stats_persist_period_sec(0)
+    return result
 
 
 def prefix_only(prefix: bytes) -> ReadOptions:
     """Return a scan that ends with the last key that begins with `prefix`."""
-    made = ReadOptions()
-    kept = prefix.rstrip(b"\xff")
-    if kept:
-        made.set_iterate_upper_bound(kept[:-1] + bytes([kept[-1] + 1]))
-    made.set_readahead_size(1_048_576)
-    return made
+    result = ReadOptions()
+    shorter = prefix.rstrip(b"\xff")
+    if shorter:
+        result.set_iterate_upper_bound(shorter[:-1] + bytes([shorter[-1] + 1]))
+    result.set_readahead_size(1_048_576)
+    return result
 
 
 _BLOCK: Final = 32_768
@@ -286,21 +286,21 @@ class RocksStore(Store):
 
     def _write(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
         """Make these changes in one write. They reach the disk with the next sync of the log."""
-        made = WriteBatch(raw_mode=True)
+        write_batch = WriteBatch(raw_mode=True)
         for key, value in puts:
-            made.put(key, value)
+            write_batch.put(key, value)
         for key in deletes:
-            made.delete(key)
+            write_batch.delete(key)
         with self._exchange:
-            self._db.write(made)
+            self._db.write(write_batch)
 
     def get(self, key: bytes) -> bytes | None:
         """Return the value of `key`, or None."""
         value = self._get(key)
         if value == b"":
             # It may be in pieces, which have to be those of the same moment as the row.
-            found = next(self.scan(key), None)
-            value = found[1] if found is not None and found[0] == key else None
+            row = next(self.scan(key), None)
+            value = row[1] if row is not None and row[0] == key else None
         return value
 
     def _get(self, key: bytes) -> bytes | None:
@@ -381,7 +381,9 @@ class RocksStore(Store):
         """Open the database."""
         fresh = not (self.directory / PRESENT).exists()
         try:
-            made = Rdict(str(self.directory), options(torn), access_type=AccessType.read_write())
+            database = Rdict(
+                str(self.directory), options(torn), access_type=AccessType.read_write()
+            )
             if fresh:
                 # The entry of a new directory is not on disk before its parent is.
                 _sync_directory(self.directory.parent)
@@ -390,7 +392,7 @@ class RocksStore(Store):
             if reason == "corrupt" and not torn and end_is_torn(self.directory):
                 return self._open(torn=True)
             raise _spool_error(self.directory, error) from error
-        return made
+        return database
 
     def _mend(self, size: int) -> None:
         """Close the database and open it, after a failed write. Raises SpoolError if it cannot be opened.

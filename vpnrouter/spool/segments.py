@@ -202,14 +202,14 @@ class SettledBitmap:
 
     def has(self, offset: i64) -> bool:
         """Return whether the bit of the message at `offset` is set."""
-        there: i64 = self.bits[offset >> 3]
-        return there >> (offset & 7) & 1 != 0
+        byte: i64 = self.bits[offset >> 3]
+        return byte >> (offset & 7) & 1 != 0
 
     def set(self, offset: i64) -> None:
         """Set the bit of the message at `offset`."""
-        there: i64 = self.bits[offset >> 3]
+        byte: i64 = self.bits[offset >> 3]
         bit: i64 = 1 << (offset & 7)
-        self.bits[offset >> 3] = there | bit
+        self.bits[offset >> 3] = byte | bit
         self.changed = True
 
 
@@ -431,12 +431,12 @@ class SegmentBuilder:
     def parts(self) -> list[SettledBitmap]:
         """Return copies of the bitmaps of settled messages, to be stored beside the index."""
         size = len(self._records) + 7 >> 3
-        found: list[SettledBitmap] = []
+        bitmaps: list[SettledBitmap] = []
         for part in self._parts.values():
             copy = SettledBitmap(part.endpoint, part.bits[:size], part.stored)
             copy.changed = part.changed
-            found.append(copy)
-        return found
+            bitmaps.append(copy)
+        return bitmaps
 
     def bodies(self) -> bytes:
         """Return the value of the segment's bodies."""

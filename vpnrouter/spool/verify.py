@@ -142,15 +142,17 @@ class _StoreCheck:
         left = sum(map(len, members))
         for key, value in bitmaps:
             endpoint = keys.endpoint_of(key)
-            what = f"segment {first}, endpoint {endpoint}"
+            label = f"segment {first}, endpoint {endpoint}"
             if len(value) != columns.count + 7 >> 3:
-                self._say(f"{what}: the bitmap has {len(value)} bytes for {columns.count} messages")
+                self._say(
+                    f"{label}: the bitmap has {len(value)} bytes for {columns.count} messages"
+                )
                 continue
             mine = sum(1 << place for place, group in enumerate(members) if endpoint in group)
             if not mine:
-                self._say(f"{what}: a bitmap of an endpoint that has no message there")
+                self._say(f"{label}: a bitmap of an endpoint that has no message there")
             elif int.from_bytes(value, "little") & ~mine:
-                self._say(f"{what}: messages are settled that it never had")
+                self._say(f"{label}: messages are settled that it never had")
             settled[endpoint] = int.from_bytes(value, "little")
             left -= bits_set(value)
         if left <= 0:
@@ -191,11 +193,11 @@ class _Rows:
 
     def take(self, first: int) -> list[tuple[bytes, bytes]]:
         """Return the rows of a segment. Segments must be taken in ascending order."""
-        found = []
+        rows = []
         while self._next is not None and self.first == first:
-            found.append(self._next)
+            rows.append(self._next)
             self._advance()
-        return found
+        return rows
 
     def _advance(self) -> None:
         self._next = next(self._rows, None)

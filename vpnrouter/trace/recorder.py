@@ -348,9 +348,9 @@ class Recorder:
         """Remove and return the oldest `most` full blocks, for the writer's thread."""
         # Two steps, each of them whole under the interpreter lock: what the router's thread
         # appends between them stays for the next call.
-        taken = self.full[:most]
-        del self.full[: len(taken)]
-        return taken
+        blocks = self.full[:most]
+        del self.full[: len(blocks)]
+        return blocks
 
     def _open(self) -> bool:
         """Begin a block. Return False when `max_blocks` are waiting."""

@@ -68,7 +68,7 @@ class Retention:
         self._max_bytes = max_bytes
         self._step = step
         # Bytes by date; None until they were counted, and again when a new date begins.
-        self._held: dict[str, int] | None = None
+        self._bytes_by_date: dict[str, int] | None = None
         self._sweep: Iterator[None] | None = None
         self._again = max_age_ns > 0 or max_bytes > 0
         self._refused: set[str] = set()
@@ -84,16 +84,16 @@ class Retention:
     def completed(self, date: str, size_bytes: int) -> None:
         """Record one more complete file under `date=…`."""
         self._again = self._max_age_ns > 0 or self._max_bytes > 0
-        held = self._held
-        if held is None:
+        bytes_by_date = self._bytes_by_date
+        if bytes_by_date is None:
             return
-        if date in held:
-            held[date] += size_bytes
+        if date in bytes_by_date:
+            bytes_by_date[date] += size_bytes
         elif self._sweep is None:
             # Once a day what others removed by hand is noticed.
-            self._held = None
+            self._bytes_by_date = None
         else:
-            held[date] = size_bytes
+            bytes_by_date[date] = size_bytes
 
     def step(self, now_ns: int) -> bool:
         """Do a bounded part of the work.
@@ -133,7 +133,7 @@ class Retention:
         if self._max_age_ns:
             yield from self._by_age(now_ns)
         if self._max_bytes:
-            if self._held is None:
+            if self._bytes_by_date is None:
                 yield from self._count()
             yield from self._by_bytes(now_ns)
 
@@ -150,46 +150,46 @@ class Retention:
             self._tidy(date, now_ns)
 
     def _count(self) -> Iterator[None]:
-        held: dict[str, int] = {}
-        self._held = held
+        bytes_by_date: dict[str, int] = {}
+        self._bytes_by_date = bytes_by_date
         for date in self._dates():
             total = 0
             for file in self._files(date):
                 total += 0 if file is None else file.size_bytes
                 yield
-            held[date] = total
+            bytes_by_date[date] = total
 
     def _by_bytes(self, now_ns: int) -> Iterator[None]:
-        held = self._held or {}
-        for date in sorted(held):
-            while sum(held.values()) > self._max_bytes:
-                kept: _File | None = None
+        bytes_by_date = self._bytes_by_date or {}
+        for date in sorted(bytes_by_date):
+            while sum(bytes_by_date.values()) > self._max_bytes:
+                newest: _File | None = None
                 oldest: list[_File] = []
                 total = 0
                 for file in self._files(date):
                     if file is not None:
                         total += file.size_bytes
-                        kept = file if kept is None else max(kept, file)
+                        newest = file if newest is None else max(newest, file)
                         bisect.insort(oldest, file)
                         del oldest[limits.TRACE_RETENTION_REMOVALS :]
                     yield
-                held[date] = total
+                bytes_by_date[date] = total
                 removed = 0
                 for file in sorted(oldest):
-                    fits = sum(held.values()) <= self._max_bytes
-                    if fits or (file == kept and date == max(held)):
+                    fits = sum(bytes_by_date.values()) <= self._max_bytes
+                    if fits or (file == newest and date == max(bytes_by_date)):
                         break
                     removed += self._remove(date, file)
                     yield
                 if removed == 0 or removed < len(oldest):
                     break
-            if held[date] == 0:
-                del held[date]
+            if bytes_by_date[date] == 0:
+                del bytes_by_date[date]
                 self._tidy(date, now_ns)
 
     def _dates(self) -> list[str]:
         """Return the dates that have a directory of this router, oldest first."""
-        found = []
+        dates = []
         try:
             with os.scandir(self._directory) as entries:
                 for entry in entries:
@@ -197,10 +197,10 @@ class Retention:
                     if match and _is_date(match[1]) and entry.is_dir(follow_symlinks=False):
                         place = self._place(match[1])
                         if place.is_dir() and not place.is_symlink():
-                            found.append(match[1])
+                            dates.append(match[1])
         except FileNotFoundError:
             return []
-        return sorted(found)
+        return sorted(dates)
 
     def _files(self, date: str) -> Iterator[_File | None]:
         """Yield the complete files of a date, in no order; None for any other file."""
@@ -239,8 +239,8 @@ class Retention:
             return False
         self.removed += 1
         self.removed_bytes += file.size_bytes
-        if self._held is not None and date in self._held:
-            self._held[date] = max(0, self._held[date] - file.size_bytes)
+        if self._bytes_by_date is not None and date in self._bytes_by_date:
+            self._bytes_by_date[date] = max(0, self._bytes_by_date[date] - file.size_bytes)
         return True
 
     def _tidy(self, date: str, now_ns: int) -> None:

@@ -328,15 +328,15 @@ def _id(row: Row, router: str, vpn: str, kind: str, client: str = "", endpoint: 
 
 def _attributes(row: Row, operation: str) -> dict[str, Value]:
     """Return what every span says of its message."""
-    found: dict[str, Value] = {names.SYSTEM: names.SYSTEM_NAME, names.OPERATION: operation}
+    attributes: dict[str, Value] = {names.SYSTEM: names.SYSTEM_NAME, names.OPERATION: operation}
     if row["message_id"] is not None:
-        found[names.MESSAGE_ID] = str(row["message_id"])
+        attributes[names.MESSAGE_ID] = str(row["message_id"])
     for name, column in _MESSAGE:
         value = row[column]
         if value is not None:
-            found[name] = value
+            attributes[name] = value
     for name, column in _WAY:
         value = row[column]
         if value is not None:
-            found[name] = value
-    return found
+            attributes[name] = value
+    return attributes

@@ -91,13 +91,13 @@ def advise(
     items = [*_advised(context, changes or []), *moves(context)]
     items.extend(add_link(way, edges) for way in structure.redundant_links)
     items.sort(key=lambda one: (-one.score, one.action, one.advice))
-    kept: list[Advice] = []
+    best: list[Advice] = []
     counts: dict[str, int] = {}
     for item in items:
         counts[item.action] = counts.get(item.action, 0) + 1
-        if counts[item.action] <= REPORT_ADVICE_ACTION and len(kept) < REPORT_ADVICE:
-            kept.append(item)
-    return [item.row(rank) for rank, item in enumerate(kept, 1)]
+        if counts[item.action] <= REPORT_ADVICE_ACTION and len(best) < REPORT_ADVICE:
+            best.append(item)
+    return [item.row(rank) for rank, item in enumerate(best, 1)]
 
 
 def _advised(context: MeshContext, changes: Rows) -> Iterator[Advice]:
@@ -134,11 +134,11 @@ def _bridge_of(finding: Finding) -> tuple[str | None, ...] | None:
 
 def _blockers(findings: Sequence[Finding]) -> dict[tuple[str | None, ...] | None, Finding]:
     """By bridge the first endpoint that blocks it."""
-    found: dict[tuple[str | None, ...] | None, Finding] = {}
+    blockers: dict[tuple[str | None, ...] | None, Finding] = {}
     for one in findings:
         if one.kind == "head_of_line" and one.bridge:
-            found.setdefault(_bridge_of(one), one)
-    return found
+            blockers.setdefault(_bridge_of(one), one)
+    return blockers
 
 
 def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
@@ -162,9 +162,9 @@ def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
 def _follow_ups(findings: Sequence[Finding]) -> dict[Finding, list[Finding]]:
     """Return the stalled bridges by the endpoint that blocks them; the first endpoint where there are several."""
     blockers = _blockers(findings)
-    found: dict[Finding, list[Finding]] = {}
+    follow_ups: dict[Finding, list[Finding]] = {}
     for one in findings:
         blocker = blockers.get(_bridge_of(one)) if one.kind == "stalled_bridge" else None
         if blocker is not None:
-            found.setdefault(blocker, []).append(one)
-    return found
+            follow_ups.setdefault(blocker, []).append(one)
+    return follow_ups

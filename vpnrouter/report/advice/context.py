@@ -120,8 +120,8 @@ class MeshContext:
 
     def held(self, edge: dict[str, Any]) -> list[Filter]:
         """Return the filters that a bridge subscribes to at its remote end, as far as known, without exceptions."""
-        held = self._held.get((start_of(edge), edge_named(edge).client), [])
-        parsed = (_parsed(text, SMF) for text in held)
+        subscriptions = self._held.get((start_of(edge), edge_named(edge).client), [])
+        parsed = (_parsed(text, SMF) for text in subscriptions)
         return [one for one in parsed if one is not None and not one.exception]
 
     def busiest(self, start: Place, goal: Place) -> dict[str, Any] | None:
@@ -135,27 +135,27 @@ class MeshContext:
         waiting = deque([start])
         while waiting and goal not in before:
             here = waiting.popleft()
-            for there in self._goals.get(here, []):
-                if there not in before:
-                    before[there] = here
-                    waiting.append(there)
+            for goal_node in self._goals.get(here, []):
+                if goal_node not in before:
+                    before[goal_node] = here
+                    waiting.append(goal_node)
         if goal not in before:
             return None
-        found: list[dict[str, Any]] = []
+        path: list[dict[str, Any]] = []
         while goal != start:
             edge = self.busiest(before[goal], goal)
             if edge is not None:
-                found.append(edge)
+                path.append(edge)
             goal = before[goal]
-        return found[::-1]
+        return path[::-1]
 
     def shared(self, edges: Sequence[dict[str, Any]]) -> list[str]:
         """Return filters of the first bridge that have topics in common with filters of all the others."""
-        held = [self.held(edge) for edge in edges]
+        by_edge = [self.held(edge) for edge in edges]
         return [
             one.original
-            for one in held[0]
-            if all(any(intersects(one, other) for other in others) for others in held[1:])
+            for one in by_edge[0]
+            if all(any(intersects(one, other) for other in others) for others in by_edge[1:])
         ]
 
 
@@ -193,9 +193,9 @@ def _parsed(text: str, dialect: int) -> Filter | None:
 
 def listed(names: Iterable[str]) -> str:
     """Return `a, b, c and 4 more`, each once, in the same order."""
-    found = list(dict.fromkeys(names))
-    more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
-    return ", ".join(found[:SHOWN]) + more
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - SHOWN:,} more" if len(distinct) > SHOWN else ""
+    return ", ".join(distinct[:SHOWN]) + more
 
 
 def at(place: Sequence[str | None]) -> str:

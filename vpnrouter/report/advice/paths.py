@@ -236,7 +236,7 @@ def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[A
         *([f"{counted(downs, 'interruption')} less"] if flaps else []),
         *([f"{lasting(stood)} less without messages"] if stalls else []),
     ]
-    what = "Find out why the link of" if flaps else "Find out what holds up"
+    task = "Find out why the link of" if flaps else "Find out what holds up"
     hints = (
         " goes down: the network, its heartbeat interval, a router that restarts."
         if flaps
@@ -247,7 +247,7 @@ def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[A
         severity=worst_of(findings),
         **place_of(first),
         gain=messages,
-        advice=f"{what} {bridge_of(first)}{hints}",
+        advice=f"{task} {bridge_of(first)}{hints}",
         evidence=" ".join(details) or "Its link did not hold, or stood still.",
         effect=f"{' and '.join(gains)}, for {counted(messages, 'traced message')} that cross{only}.",
     )
@@ -285,7 +285,7 @@ def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterato
 def add_link(way: RedundantLink, edges: Sequence[dict[str, Any]]) -> Advice:
     """Return a link that gives as many pairs as possible a second path."""
     cut = sorted((edges[row] for row in way.rows), key=lambda edge: -(edge["messages"] or 0))
-    what = "a second link beside the one" if way.beside else "a link"
+    addition = "a second link beside the one" if way.beside else "a link"
     if way.past is not None:
         lost = f"message VPN {at(way.past)} holds together what falls apart without it"
     elif len(way.rows) == 1:
@@ -303,17 +303,17 @@ def add_link(way: RedundantLink, edges: Sequence[dict[str, Any]]) -> Advice:
         severity=INFO,
         **place,
         gain=way.messages,
-        advice=f"Add {what} between {at(way.one)} and {at(way.other)}.",
+        advice=f"Add {addition} between {at(way.one)} and {at(way.other)}.",
         evidence=f"Today {lost}; {counted(way.messages, 'traced message')} took the way.",
         effect=f"{counted(way.pairs, 'pair')} of message VPNs get a second way.",
     )
 
 
 def _cycle(finding: Finding) -> list[Place]:
-    found = _CYCLE.fullmatch(finding.detail)
-    if found is None:
+    match = _CYCLE.fullmatch(finding.detail)
+    if match is None:
         return []
-    places = [step.partition("/") for step in found[1].split(">")]
+    places = [step.partition("/") for step in match[1].split(">")]
     return [(router, vpn) for router, _, vpn in places] if places[0] == places[-1] else []
 
 

@@ -38,14 +38,14 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
     """Yield what one router has in its file and not in operation. What follows from a missing message VPN or bridge is
     left out.
     """
-    gone = {(one.router, one.vpn) for one in findings if one.kind == "missing_vpn"}
+    missing = {(one.router, one.vpn) for one in findings if one.kind == "missing_vpn"}
     down = {(one.router, one.vpn, one.bridge) for one in findings if one.kind == "missing_bridge"}
     causes = [
         one
         for one in findings
         if one.kind == "missing_vpn"
         or (
-            (one.router, one.vpn) not in gone
+            (one.router, one.vpn) not in missing
             and (one.kind == "missing_bridge" or (one.router, one.vpn, one.bridge) not in down)
         )
     ]
@@ -194,16 +194,16 @@ def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> It
     there; the rest is to be subscribed to, or not to be published.
     """
     here = (findings[0].router or "", findings[0].vpn or "")
-    wanted: dict[tuple[str, str], list[tuple[Finding, Finding]]] = {}
+    by_goal: dict[tuple[str, str], list[tuple[Finding, Finding]]] = {}
     unwanted: list[Finding] = []
     for hole in findings:
-        found = list(context.wanted.elsewhere(here, hole.topic or ""))
-        for one in found:
-            wanted.setdefault((one.router or "", one.vpn or ""), []).append((hole, one))
-        context.wanted.met.update(found)
-        if not found:
+        matches_elsewhere = list(context.wanted.elsewhere(here, hole.topic or ""))
+        for one in matches_elsewhere:
+            by_goal.setdefault((one.router or "", one.vpn or ""), []).append((hole, one))
+        context.wanted.met.update(matches_elsewhere)
+        if not matches_elsewhere:
             unwanted.append(hole)
-    for there, matched in wanted.items():
+    for there, matched in by_goal.items():
         yield _bridged(context, here, there, matched)
     if unwanted:
         messages = messages_of(unwanted)

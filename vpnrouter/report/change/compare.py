@@ -141,11 +141,11 @@ def compare(before: Tables, after: Tables, before_seconds: float, after_seconds:
     for compared in _TABLES:
         old, new = (tables.get(compared.table, []) for tables in (before, after))
         if compared.table == "findings":
-            found = list(_findings(old, new))
+            change_rows = list(_findings(old, new))
         else:
-            found = list(_compared(compared, old, new, seconds))
-        found.sort(key=_weight)
-        rows.extend(found[:REPORT_CHANGES])
+            change_rows = list(_compared(compared, old, new, seconds))
+        change_rows.sort(key=_weight)
+        rows.extend(change_rows[:REPORT_CHANGES])
     return rows
 
 

@@ -172,14 +172,14 @@ def _bridge(
 
 def _filters(bridge: Bridge) -> frozenset[str]:
     """Return the bridge's remote subscriptions in SMF syntax, as links carry them (docs/link-protocol.md)."""
-    found: set[str] = set()
+    filters: set[str] = set()
     for subscription in bridge.remote_subscriptions:
         try:
             dialect = DIALECTS[bridge.topic_syntax]
-            found.update(to_smf(parse_filter(subscription.topic, dialect, exceptions=True)))
+            filters.update(to_smf(parse_filter(subscription.topic, dialect, exceptions=True)))
         except TopicError:
             continue  # the file would have been refused
-    return frozenset(found)
+    return frozenset(filters)
 
 
 def _renaming(

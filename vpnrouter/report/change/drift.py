@@ -52,25 +52,25 @@ def drift(mesh: Configured, nodes: Rows, edges: Rows, subscriptions: Rows) -> Dr
     """Compare configuration and traces. `subscriptions` are all that were ever held in the time reported on: rows with
     `router`, `vpn`, `client` and `filter`; those of other clients than bridges are ignored.
     """
-    seen = _seen(nodes, edges, subscriptions)
+    observed = _seen(nodes, edges, subscriptions)
     findings = [
-        *_missing_vpns(mesh, seen),
-        *_missing_bridges(mesh, seen),
+        *_missing_vpns(mesh, observed),
+        *_missing_bridges(mesh, observed),
         *_unknown_vpns(mesh, nodes),
         *_unknown_bridges(mesh, edges),
     ]
     for bridge in mesh.bridges.values():
-        findings.extend(_subscriptions(bridge, seen))
+        findings.extend(_subscriptions(bridge, observed))
     by_kind: dict[str, list[Finding]] = {}
     for one in findings:
         by_kind.setdefault(one.kind, []).append(one)
-    kept = [one for found in by_kind.values() for one in found[:REPORT_DRIFT_FINDINGS]]
+    shown = [one for of_kind in by_kind.values() for one in of_kind[:REPORT_DRIFT_FINDINGS]]
     outside = sorted({row["router"] for row in nodes} - mesh.routers - {None})
     notes = mesh.notes
     if outside:
         more = f" and {len(outside) - 3:,} more" if len(outside) > 3 else ""
         notes = (*notes, f"no given file describes router {', '.join(outside[:3])}{more}")
-    return Drift(kept, [_known(mesh, row) for row in edges], notes)
+    return Drift(shown, [_known(mesh, row) for row in edges], notes)
 
 
 def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Observed:
@@ -78,12 +78,14 @@ def _seen(nodes: Rows, edges: Rows, subscriptions: Rows) -> _Observed:
     by_bridge: dict[tuple[Place, str], Rows] = {}
     for row in edges:
         by_bridge.setdefault((goal_of(row), row["bridge"]), []).append(row)
-    held: dict[tuple[Place, str], set[str]] = {}
+    filters_by_client: dict[tuple[Place, str], set[str]] = {}
     for row in subscriptions:
         if (row["client"] or "").startswith(BRIDGE_CLIENT):
             key = ((row["router"], row["vpn"]), row["client"])
-            held.setdefault(key, set()).add(row["filter"])
-    return _Observed(traced, frozenset(router for router, _ in traced), by_bridge, held)
+            filters_by_client.setdefault(key, set()).add(row["filter"])
+    return _Observed(
+        traced, frozenset(router for router, _ in traced), by_bridge, filters_by_client
+    )
 
 
 def _client(bridge: ConfiguredBridge) -> str:
@@ -93,7 +95,7 @@ def _client(bridge: ConfiguredBridge) -> str:
 def _missing_vpns(mesh: Configured, seen: _Observed) -> Iterable[Finding]:
     for (router, vpn), known in mesh.vpns.items():
         if known.enabled and known.traced and (router, vpn) not in seen.traced:
-            written = (
+            configured_in = (
                 "" if router in seen.routers else f"; router {router} has written no traces at all"
             )
             yield Finding(
@@ -101,7 +103,7 @@ def _missing_vpns(mesh: Configured, seen: _Observed) -> Iterable[Finding]:
                 severity=ERROR,
                 router=router,
                 vpn=vpn,
-                detail=f"configured at {known.where}, and nothing happened in it{written}",
+                detail=f"configured at {known.where}, and nothing happened in it{configured_in}",
             )
 
 
@@ -208,21 +210,21 @@ def _subscriptions(bridge: ConfiguredBridge, seen: _Observed) -> Iterable[Findin
         if row.get("link_ups")
     }
     for source in bridge.sources:
-        held = seen.held.get((source, client))
-        if held is None and (source not in came_up or source not in seen.traced):
+        filters = seen.held.get((source, client))
+        if filters is None and (source not in came_up or source not in seen.traced):
             continue
         here = bridge._replace(sources=(source,))
-        yield from _differences(here, client, held or set())
+        yield from _differences(here, client, filters or set())
 
 
 def _differences(bridge: ConfiguredBridge, client: str, held: set[str]) -> Iterable[Finding]:
-    wanted: Sequence[str] = sorted(bridge.filters or ())
-    for text in wanted:
+    configured_filters: Sequence[str] = sorted(bridge.filters or ())
+    for text in configured_filters:
         if text not in held:
             detail = f"configured at {bridge.where}, and never subscribed to"
             finding = _finding(bridge, "missing_subscription", ERROR, detail)
             yield replace(finding, client=client, topic=text)
-    for text in sorted(held.difference(wanted)):
+    for text in sorted(held.difference(configured_filters)):
         detail = f"subscribed to, and not configured at {bridge.where}"
         finding = _finding(bridge, "unknown_subscription", WARNING, detail)
         yield replace(finding, client=client, topic=text)

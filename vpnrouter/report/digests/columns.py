@@ -29,8 +29,8 @@ def bucket(duration_ns: Column) -> Column:
     power = guess - F.when(_shifted(size, guess) == 0, 1).otherwise(0)
     shift = power - 5
     above = (_shifted(size, shift) + shift * STEPS).cast("int")
-    found = F.when(size < _EXACT, size.cast("int")).otherwise(above)
-    return F.when(duration_ns < 0, -found - 1).otherwise(found)
+    number = F.when(size < _EXACT, size.cast("int")).otherwise(above)
+    return F.when(duration_ns < 0, -number - 1).otherwise(number)
 
 
 def _shifted(value: Column, bits: Column) -> Column:
@@ -55,7 +55,7 @@ def percentiles(counts: Iterable[tuple[int, int]], shares: Sequence[float]) -> l
     """
     ordered = sorted((number, count) for number, count in counts if count > 0)
     total = sum(count for _, count in ordered)
-    found: list[int | None] = []
+    values: list[int | None] = []
     for share in shares:
         rank = max(1.0, share * total)
         passed = 0
@@ -65,8 +65,8 @@ def percentiles(counts: Iterable[tuple[int, int]], shares: Sequence[float]) -> l
             if passed >= rank:
                 value = middle_ns(number)
                 break
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def stands_for() -> Column:

@@ -106,8 +106,8 @@ def paths(traces: DataFrame) -> DataFrame:
     that have one are grouped by it alone: these are many, and each column read and compared costs. Where a
     message VPN has a greater-than sign in its name, the path has more steps than hops, and its ends are null.
     """
-    came = traces.where((F.col("event") == "bridge_receive") & F.col("vpn").isNotNull())
-    with_path = came.where(F.col("path").isNotNull()).groupBy(*_PLACE, "hops").agg(*_figures())
+    arrivals = traces.where((F.col("event") == "bridge_receive") & F.col("vpn").isNotNull())
+    with_path = arrivals.where(F.col("path").isNotNull()).groupBy(*_PLACE, "hops").agg(*_figures())
     steps = F.split("path", _STEP)
     clear = F.coalesce(F.size(steps) == F.col("hops"), F.lit(True))
     ends = {
@@ -115,7 +115,7 @@ def paths(traces: DataFrame) -> DataFrame:
         **_named(_PEER, F.split(F.element_at(steps, -1), _PARTS, 2), clear),
     }
     without_path = (
-        came.where(F.col("path").isNull())
+        arrivals.where(F.col("path").isNull())
         .groupBy(*_PLACE, *_PEER, *_ORIGIN, "hops")
         .agg(*_figures())
     )

@@ -99,12 +99,12 @@ def digested(
     the one grouping of all rows. `small`: the digests will be, and what is derived from one partition needs no
     shuffle. `hosts` are the machines of routers, as `clock_offsets` wants them.
     """
-    kept: list[DataFrame] = []
+    cached: list[DataFrame] = []
 
     def keep(stage: str, name: str, frame: DataFrame) -> DataFrame:
         progress.stage(stage)
         frame = (frame.coalesce(1) if small else frame).persist(StorageLevel.MEMORY_AND_DISK)
-        kept.append(frame)
+        cached.append(frame)
         frame.count()
         frames[name] = frame
         return frame
@@ -125,17 +125,17 @@ def digested(
         sums = summed(meetings(traces, partitions), corrected(edges, corrections)).persist(
             StorageLevel.MEMORY_AND_DISK
         )
-        kept += [edges, sums]
+        cached += [edges, sums]
         sums.count()
         keep("latencies", "hops", hops(sums, edges))
         twice = doubles(sums, edges, uses_)
         doubtful = candidates(paths_).persist()
-        kept.append(doubtful)
+        cached.append(doubtful)
         if not doubtful.isEmpty():
             twice = twice.unionByName(two_ways(traces, doubtful))
         keep("duplicates", "doubles", twice)
         assert frames.keys() == DIGESTS.keys()  # noqa: S101 - a digest that is forgotten is a defect
         yield Digests(frames=frames, clocks=clocks)
     finally:
-        for frame in kept:
+        for frame in cached:
             frame.unpersist()

@@ -68,14 +68,14 @@ def meetings(traces: DataFrame, partitions: int) -> DataFrame:
         .repartition(partitions, "message")
     )
     sending = F.col("place").bitwiseAND(F.lit(3)) == _SEND
-    came = F.when(~sending, F.col("ts_ns"))
+    came_ns = F.when(~sending, F.col("ts_ns"))
     return rows.groupBy(
         "message", F.when(sending, F.col("place") + 1).otherwise(F.col("place")).alias("place")
     ).agg(
         F.min(F.when(sending, F.col("ts_ns"))).alias("sent_ns"),
-        F.min(came).alias("came_ns"),
-        F.max(came).alias("last_ns"),
-        F.count(came).alias("copies"),
+        F.min(came_ns).alias("came_ns"),
+        F.max(came_ns).alias("last_ns"),
+        F.count(came_ns).alias("copies"),
     )
 
 
@@ -103,10 +103,12 @@ def summed(met: DataFrame, corrected: DataFrame) -> DataFrame:
 
 def edge_places(places: DataFrame) -> DataFrame:
     """Return from PLACES every edge that messages crossed, with its `place`."""
-    seen = places.where(
+    crossings = places.where(
         F.col("event").isin("bridge_send", "bridge_receive") & F.col("peer_router").isNotNull()
     )
-    edges = seen.select(*(column.alias(name) for name, column in ends(F.col("remote")).items()))
+    edges = crossings.select(
+        *(column.alias(name) for name, column in ends(F.col("remote")).items())
+    )
     return edges.distinct().withColumn("place", _marked(F.xxhash64(*EDGE), _RECEIVE))
 
 
@@ -175,7 +177,7 @@ def two_ways(traces: DataFrame, places: DataFrame) -> DataFrame:
         F.lit(":"),
         F.coalesce(F.col("bridge"), F.lit("")),
     )
-    came = (
+    arrivals = (
         traces.where((F.col("event") == "bridge_receive") & F.col("trace_id").isNotNull())
         .join(F.broadcast(places), _WHERE, "left_semi")
         .groupBy(message().alias("message"), "router", "vpn")
@@ -189,7 +191,7 @@ def two_ways(traces: DataFrame, places: DataFrame) -> DataFrame:
         )
         .where(F.col("who") != F.col("other"))
     )
-    grouped = came.groupBy("router", "vpn", "who", "other").agg(
+    grouped = arrivals.groupBy("router", "vpn", "who", "other").agg(
         F.count(F.lit(1)).alias("messages"),
         F.sum(F.col("copies") - 1).alias("copies"),
         F.min("example_trace").alias("example_trace"),

@@ -67,13 +67,13 @@ def clock_offsets(
     known = hosts or {}
     pairs = _pairs(ages, known)
     _share_clocks(pairs, routers, known)
-    found: dict[str, dict[str, Any]] = {}
+    clocks: dict[str, dict[str, Any]] = {}
     # The reference of a group is its router with the most pairs; of equals the first by name.
     for reference in sorted(pairs, key=lambda name: (-len(pairs[name]), name)):
-        if reference in found:
+        if reference in clocks:
             continue
         for router, (offset_ns, error_ns) in _from(reference, pairs).items():
-            found[router] = {
+            clocks[router] = {
                 "router": router,
                 "reference": reference,
                 "offset_ns": offset_ns,
@@ -81,7 +81,7 @@ def clock_offsets(
                 "pairs": len(pairs[router]),
             }
     unknown = {"reference": None, "offset_ns": None, "error_ns": None, "pairs": 0}
-    return [found.get(router, {"router": router, **unknown}) for router in sorted(routers)]
+    return [clocks.get(router, {"router": router, **unknown}) for router in sorted(routers)]
 
 
 def offset_of(clocks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -145,12 +145,12 @@ def _pairs(
 ) -> dict[str, dict[str, _Estimate]]:
     """Return estimates by router and partner, for pairs that exchanged messages both ways."""
     pairs: dict[str, dict[str, _Estimate]] = {}
-    for (origin, router), there in ages.items():
+    for (origin, router), to_here in ages.items():
         back = ages.get((router, origin))
         if back is None:
             continue
-        ahead = (there - back) // 2
-        error = max(1, (abs(there + back) + 1) // 2)
+        ahead = (to_here - back) // 2
+        error = max(1, (abs(to_here + back) + 1) // 2)
         if abs(ahead) <= error:
             if error > CLOCK_DOUBT_NS:
                 continue

@@ -123,13 +123,13 @@ def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], R
     LATENCIES are in the order of the edges, then of latency; whole histograms of the edges with most
     samples, up to REPORT_LATENCIES rows.
     """
-    found: dict[Edge, Latency] = {}
+    by_edge: dict[Edge, Latency] = {}
     listed: Rows = []
     full = False
     for row in rows:
         edge = edge_named(row)
         counts = merged(row["histogram"])
-        found[edge] = Latency(row["samples"], *percentiles(counts.items(), SHARES))
+        by_edge[edge] = Latency(row["samples"], *percentiles(counts.items(), SHARES))
         full = full or len(listed) + len(counts) > REPORT_LATENCIES
         if full:
             continue
@@ -137,7 +137,7 @@ def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], R
             {**edge._asdict(), "latency_ns": middle_ns(number), "messages": counts[number]}
             for number in sorted(counts)
         )
-    return found, listed
+    return by_edge, listed
 
 
 def merged(pairs: Iterable[Mapping[str, int]]) -> dict[int, int]:
@@ -169,10 +169,10 @@ def end_to_end(rows: Iterable[Mapping[str, Any]], references: Mapping[str, str])
 
     `references` are those of the clocks (`comparable`).
     """
-    found = []
+    pairs = []
     for row in rows:
         p50_ns, p95_ns, p99_ns = percentiles(merged(row["histogram"]).items(), SHARES)
-        found.append(
+        pairs.append(
             {
                 **{name: row[name] for name in _PAIR},
                 "messages": row["messages"],
@@ -182,7 +182,7 @@ def end_to_end(rows: Iterable[Mapping[str, Any]], references: Mapping[str, str])
                 "corrected": one_clock(references, row["origin_router"], row["router"]),
             }
         )
-    return found
+    return pairs
 
 
 _COUNTS: Final = {
@@ -213,9 +213,9 @@ def nodes(
     `edges` has `traced` false and no counts. An estimate is 0 where nothing was counted, and null where a weight is
     not known.
     """
-    found: dict[_Place, dict[str, Any]] = {}
+    by_place: dict[_Place, dict[str, Any]] = {}
     for row in totals:
-        node = _seen(found, row)
+        node = _seen(by_place, row)
         if node is None:
             continue
         event = row["event"]
@@ -224,25 +224,27 @@ def nodes(
         if event in _SIZED:
             _add_sizes(node, _COUNTS[event], row)
     for row in changes:
-        _seen(found, row)
+        _seen(by_place, row)
     for edge in edges:
         for router, vpn in (edge[:2], edge[2:4]):
-            if (router, vpn) not in found:
+            if (router, vpn) not in by_place:
                 bare = dict.fromkeys(NODES.names)
-                found[router, vpn] = {**bare, "router": router, "vpn": vpn, "traced": False}
-    for node in found.values():
+                by_place[router, vpn] = {**bare, "router": router, "vpn": vpn, "traced": False}
+    for node in by_place.values():
         for column in ("ingress_estimated", "delivered_estimated"):
             node[column] = None if node[column] is None else round(node[column])
-    return [found[place] for place in sorted(found)]
+    return [by_place[place] for place in sorted(by_place)]
 
 
 def last_seen(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Return the last time of a row by router, from NODES."""
-    seen: dict[str, int] = {}
+    last_by_router: dict[str, int] = {}
     for row in rows:
         if row["last_ns"] is not None:
-            seen[row["router"]] = max(seen.get(row["router"], row["last_ns"]), row["last_ns"])
-    return seen
+            last_by_router[row["router"]] = max(
+                last_by_router.get(row["router"], row["last_ns"]), row["last_ns"]
+            )
+    return last_by_router
 
 
 def _seen(found: dict[_Place, dict[str, Any]], row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -347,7 +349,7 @@ def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
         "count",
         "bytes",
     )
-    taken = (
+    frequent = (
         known.where(F.col("way").isNotNull())
         .groupBy("way", "hops")
         .agg(F.sum("count").alias("messages"), F.coalesce(F.sum("bytes"), F.lit(0)).alias("bytes"))
@@ -360,13 +362,13 @@ def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
         .agg(F.sum("count").alias("messages"))
         .select(F.lit(None).alias("way"), "hops", "messages", F.lit(None).alias("bytes"))
     )
-    return conform(taken, WAYS).union(conform(lengths, WAYS))
+    return conform(frequent, WAYS).union(conform(lengths, WAYS))
 
 
 def ways(rows: Iterable[Mapping[str, Any]]) -> Rows:
     """Return WAYS from rows of `ways_and_lengths`, those of most messages first."""
-    taken = [dict(row) for row in rows if row["way"] is not None]
-    return sorted(taken, key=lambda row: (-row["messages"], row["way"], row["hops"]))
+    paths = [dict(row) for row in rows if row["way"] is not None]
+    return sorted(paths, key=lambda row: (-row["messages"], row["way"], row["hops"]))
 
 
 def lengths(rows: Iterable[Mapping[str, Any]], published: int) -> Rows:
@@ -525,7 +527,7 @@ class ObservedBridge:
 
 def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, ObservedBridge]:
     """Return every edge of messages or links, in order, from rows of `totals`."""
-    found: dict[Edge, ObservedBridge] = {}
+    by_edge: dict[Edge, ObservedBridge] = {}
     for row in totals:
         event = row["event"]
         if event not in CROSSINGS and event not in CHANGES:
@@ -533,15 +535,19 @@ def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, ObservedBridge
         edge = edge_of(row)
         if edge is None:
             continue
-        seen = found.setdefault(edge, ObservedBridge())
+        observed = by_edge.setdefault(edge, ObservedBridge())
         if row["first_ns"] is not None:
             first_ns, last_ns = row["first_ns"], row["last_ns"]
-            seen.first_ns = first_ns if seen.first_ns is None else min(seen.first_ns, first_ns)
-            seen.last_ns = last_ns if seen.last_ns is None else max(seen.last_ns, last_ns)
+            observed.first_ns = (
+                first_ns if observed.first_ns is None else min(observed.first_ns, first_ns)
+            )
+            observed.last_ns = (
+                last_ns if observed.last_ns is None else max(observed.last_ns, last_ns)
+            )
         if event == "link_up":
-            seen.link_ups = max(seen.link_ups, row["count"])
+            observed.link_ups = max(observed.link_ups, row["count"])
         elif event == "link_down":
-            seen.link_downs = max(seen.link_downs, row["count"])
+            observed.link_downs = max(observed.link_downs, row["count"])
         else:
             side = SideCounts(
                 row["count"],
@@ -552,10 +558,10 @@ def seen_edges(totals: Iterable[Mapping[str, Any]]) -> dict[Edge, ObservedBridge
                 row["stretches"],
             )
             if event == "bridge_send":
-                seen.send = side
+                observed.send = side
             else:
-                seen.receive = side
-    return dict(sorted(found.items()))
+                observed.receive = side
+    return dict(sorted(by_edge.items()))
 
 
 def edges(
@@ -609,11 +615,11 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, ObservedBr
 
     `seen` are the edges (`seen_edges`). Of more than REPORT_RATES rows those of the busiest edges.
     """
-    kept = busiest_bridges(seen, REPORT_RATES)
+    busiest = busiest_bridges(seen, REPORT_RATES)
     crossings = with_edge(places.where(F.col("event").isin(*CROSSINGS)))
-    if len(kept) < sum(one.fuller.messages > 0 for one in seen.values()):
+    if len(busiest) < sum(one.fuller.messages > 0 for one in seen.values()):
         names = StructType([EDGES[name] for name in EDGE])
-        listed = table_of((edge._asdict() for edge in kept), names)
+        listed = table_of((edge._asdict() for edge in busiest), names)
         crossings = crossings.join(
             F.broadcast(spark.createDataFrame(listed, names)), list(EDGE), "left_semi"
         )
@@ -635,24 +641,24 @@ def rates(spark: SparkSession, places: DataFrame, seen: Mapping[Edge, ObservedBr
         .orderBy(*EDGE, "start_ns")
         .toArrow()
     )
-    found = []
+    rate_rows = []
     for row in rows_in(table):
         edge = edge_named(row)
         event = CROSSINGS[0] if seen[edge].sent_counts else CROSSINGS[1]
         if row[f"{event}_messages"]:
-            found.append(
+            rate_rows.append(
                 {
                     **edge._asdict(),
                     "start_ns": row["start_ns"],
                     **{figure: row[f"{event}_{figure}"] for figure in figures},
                 }
             )
-    return found
+    return rate_rows
 
 
 def busiest_bridges(seen: Mapping[Edge, ObservedBridge], most: int) -> list[Edge]:
     """Return the edges with most messages, as many as have at most `most` rows of rates together."""
-    kept: list[Edge] = []
+    bridges: list[Edge] = []
     rows = 0
     for edge in sorted(seen, key=lambda name: (-seen[name].fuller.messages, name)):
         side = seen[edge].fuller
@@ -660,8 +666,8 @@ def busiest_bridges(seen: Mapping[Edge, ObservedBridge], most: int) -> list[Edge
         if rows > most:
             break
         if side.messages:
-            kept.append(edge)
-    return kept
+            bridges.append(edge)
+    return bridges
 
 
 @dataclass(frozen=True, slots=True)
@@ -689,17 +695,17 @@ def flows(
     begin("bridges")
     of_places = totals(digests["places"])
     changes = link_changes(digests["states"])
-    seen = seen_edges(rows_in(of_places))
-    first_seen = {edge: one.first_ns for edge, one in seen.items() if one.first_ns is not None}
+    observed = seen_edges(rows_in(of_places))
+    first_seen = {edge: one.first_ns for edge, one in observed.items() if one.first_ns is not None}
     spans = spans_of(rows_in(changes), first_seen)
     percentiles, latency_rows = latencies(rows_in(histograms(digests["hops"])))
-    rate_rows = rates(spark, digests["places"], seen)
+    rate_rows = rates(spark, digests["places"], observed)
     begin("message VPNs")
-    node_rows = nodes(rows_in(of_places), rows_in(changes), seen)
-    edge_rows = edges(seen, percentiles, spans, last_seen(node_rows), references)
+    node_rows = nodes(rows_in(of_places), rows_in(changes), observed)
+    edge_rows = edges(observed, percentiles, spans, last_seen(node_rows), references)
     end_rows = end_to_end(rows_in(delays(digests["delays"])), references)
     begin("ways")
-    taken = ways_and_lengths(digests["paths"], REPORT_WAYS).toArrow().to_pylist()
+    way_rows = ways_and_lengths(digests["paths"], REPORT_WAYS).toArrow().to_pylist()
     published = sum(row["ingress"] or 0 for row in node_rows)
     begin("topics")
     counted = Observation()
@@ -716,8 +722,8 @@ def flows(
         "end_to_end": table_of(end_rows, END_TO_END),
         "clocks": table_of(clocks, CLOCKS),
         "links": table_of(links(spans), LINKS),
-        "ways": table_of(ways(taken), WAYS),
-        "lengths": table_of(lengths(taken, published), LENGTHS),
+        "ways": table_of(ways(way_rows), WAYS),
+        "lengths": table_of(lengths(way_rows, published), LENGTHS),
         "topics": topic_table,
         "discards": discard_table,
         "timeline": collected(timeline(digests["places"]), TIMELINE),

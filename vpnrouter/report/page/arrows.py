@@ -233,18 +233,18 @@ def visible_until(
     """
     order = sorted(range(len(names)), key=lambda at: (-weights[at], at))
     until = [1.0] * len(names)
-    seen: list[int] = []
+    visible: list[int] = []
     waiting = order
     while unit > 1.0 and waiting:
-        taken: set[tuple[int, int]] = set()
-        for at in seen:
-            taken |= _cells(names[at], unit)
+        occupied: set[tuple[int, int]] = set()
+        for at in visible:
+            occupied |= _cells(names[at], unit)
         left = []
         for at in waiting:
             mine = _cells(names[at], unit)
-            if taken.isdisjoint(mine):
-                taken |= mine
-                seen.append(at)
+            if occupied.isdisjoint(mine):
+                occupied |= mine
+                visible.append(at)
                 until[at] = unit * 1.05
             else:
                 left.append(at)
@@ -358,7 +358,7 @@ def place_labels(
     """
     blocked = list(occupied)
     lines = np.concatenate([np.empty((0, 2)), *(_points(name.curve) for name in names)])
-    found: list[LabelAnchor | None] = []
+    anchors: list[LabelAnchor | None] = []
     for name in names:
         best: LabelAnchor | None = None
         least = -1
@@ -373,8 +373,8 @@ def place_labels(
                 break
         if best is not None:
             blocked.append(block_of(name.text, best))
-        found.append(best)
-    return found
+        anchors.append(best)
+    return anchors
 
 
 def _candidates(name: Label) -> Iterable[LabelAnchor]:

@@ -50,12 +50,12 @@ def histograms(latencies: Rows, shapes: ShapeIndex) -> dict[int, Histogram]:
         else:
             step = step_of(row["latency_ns"])
             mine[step] = mine.get(step, 0) + row["messages"]
-    found = {}
+    by_edge = {}
     for edge, mine in steps.items():
         first, last = (min(mine), max(mine)) if mine else (0, -1)
         counts = [mine.get(step, 0) for step in range(first, last + 1)]
-        found[edge] = Histogram(first=first, counts=counts, below=below.get(edge, 0))
-    return found
+        by_edge[edge] = Histogram(first=first, counts=counts, below=below.get(edge, 0))
+    return by_edge
 
 
 def step_of(latency_ns: int) -> int:

@@ -211,24 +211,24 @@ def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[in
     if len(nodes) <= REPORT_DRAWN_SHAPES and len(edges) <= REPORT_DRAWN_SHAPES:
         return list(range(len(nodes))), list(range(len(edges)))
     index = {(row["router"], row["vpn"]): at for at, row in enumerate(nodes)}
-    kept: set[int] = set()
+    shown_nodes: set[int] = set()
     lines: list[int] = []
     for at in sorted(
         range(len(edges)),
         key=lambda at: (-grades.edges[at].errors, -(edges[at]["messages"] or 0), at),
     ):
-        ends = {index[_from(edges[at])], index[_to(edges[at])]} - kept
-        if len(lines) < REPORT_DRAWN_SHAPES and len(kept) + len(ends) <= REPORT_DRAWN_SHAPES:
-            kept |= ends
+        ends = {index[_from(edges[at])], index[_to(edges[at])]} - shown_nodes
+        if len(lines) < REPORT_DRAWN_SHAPES and len(shown_nodes) + len(ends) <= REPORT_DRAWN_SHAPES:
+            shown_nodes |= ends
             lines.append(at)
     for at in sorted(
         range(len(nodes)),
         key=lambda at: (-grades.nodes[at].errors, -(nodes[at]["ingress"] or 0), at),
     ):
-        if len(kept) >= REPORT_DRAWN_SHAPES:
+        if len(shown_nodes) >= REPORT_DRAWN_SHAPES:
             break
-        kept.add(at)
-    return sorted(kept), sorted(lines)
+        shown_nodes.add(at)
+    return sorted(shown_nodes), sorted(lines)
 
 
 def _style_for(nodes: int, edges: int) -> DrawingStyle:
@@ -262,8 +262,8 @@ def _card_width(nodes: Rows, manner: DrawingStyle) -> float:
         max(len(visible(node["vpn"])) * 1.1, len(_note(node)) * 0.92 if manner.notes else 0)
         for node in nodes
     )
-    wanted = longest * manner.character * 0.92 + (30 if manner.notes else 28)
-    return min(max(wanted, manner.narrowest_card), manner.widest_card)
+    text_width = longest * manner.character * 0.92 + (30 if manner.notes else 28)
+    return min(max(text_width, manner.narrowest_card), manner.widest_card)
 
 
 def _box_size(
@@ -362,12 +362,12 @@ def _named(arrows: list[Arrow], boxes: list[Box], manner: DrawingStyle, sheet: A
     """Return the arrows with positions for their labels, the busiest first. A label without space is left out."""
     if not manner.labels:
         return arrows
-    taken = [
+    occupied = [
         Area(card.x, card.y, card.x + card.width, card.y + card.height)
         for box in boxes
         for card in box.cards
     ]
-    taken += [
+    occupied += [
         Area(
             box.x,
             box.name_y - manner.head * 0.5,
@@ -385,15 +385,15 @@ def _named(arrows: list[Arrow], boxes: list[Box], manner: DrawingStyle, sheet: A
         Label(arrow.label, arrow.curve, arrow.middle, arrow.width / 2 + 8, arrow.bow)
         for arrow in reversed(arrows)
     ]
-    found = []
+    named = []
     for arrow, spot in zip(
-        arrows, reversed(place_labels(names, taken, frames, marks, sheet)), strict=True
+        arrows, reversed(place_labels(names, occupied, frames, marks, sheet)), strict=True
     ):
         if spot is None:
-            found.append(replace(arrow, label=""))
+            named.append(replace(arrow, label=""))
         else:
-            found.append(replace(arrow, label_at=spot))
-    return found
+            named.append(replace(arrow, label_at=spot))
+    return named
 
 
 def _from(edge: dict[str, Any]) -> tuple[str, str]:

@@ -144,12 +144,12 @@ def embedded(block: object) -> str:
 
 
 def _links(links: Rows, shapes: ShapeIndex) -> dict[int, list[tuple[int, int | None]]]:
-    found: dict[int, list[tuple[int, int | None]]] = {}
+    by_edge: dict[int, list[tuple[int, int | None]]] = {}
     for row in links:
         edge = shapes.edge(row)
         if edge is not None and row["up_ns"] is not None:
-            found.setdefault(edge, []).append((row["up_ns"], row["down_ns"]))
-    return {edge: sorted(spans, key=lambda one: one[0]) for edge, spans in found.items()}
+            by_edge.setdefault(edge, []).append((row["up_ns"], row["down_ns"]))
+    return {edge: sorted(spans, key=lambda one: one[0]) for edge, spans in by_edge.items()}
 
 
 def _thousandths(

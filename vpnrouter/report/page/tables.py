@@ -206,8 +206,8 @@ def column(
     hint: str = "",
 ) -> Column:
     """Return a column of names or truths; `cell` makes the cell of a row, or names the field for `make`."""
-    made = (lambda row: make(row[cell])) if isinstance(cell, str) else cell
-    return Column(Heading(label=label, hint=hint), made)
+    make_cell = (lambda row: make(row[cell])) if isinstance(cell, str) else cell
+    return Column(Heading(label=label, hint=hint), make_cell)
 
 
 def figures(
@@ -217,8 +217,8 @@ def figures(
     hint: str = "",
 ) -> Column:
     """Return a column of numbers; the rest as for `column`."""
-    made = column(label, cell, make)
-    return Column(Heading(label=label, numeric=True, hint=hint), made.cell)
+    plain_column = column(label, cell, make)
+    return Column(Heading(label=label, numeric=True, hint=hint), plain_column.cell)
 
 
 def _sheet(

@@ -16,21 +16,21 @@ from vpnrouter.units import HOUR_S, MINUTE_S
 
 def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
     """Return the worst `most` of each kind, worst first; the last one of a kind says how many more there are."""
-    kept: list[Finding] = []
+    findings_shown: list[Finding] = []
     places: dict[str, list[int]] = {}
     left_out: dict[str, int] = {}
     for one in worst_first(findings):
         here = places.setdefault(one.kind, [])
         if len(here) < most:
-            here.append(len(kept))
-            kept.append(one)
+            here.append(len(findings_shown))
+            findings_shown.append(one)
         else:
             left_out[one.kind] = left_out.get(one.kind, 0) + 1
     for kind, more in left_out.items():
         at = places[kind][-1]
-        detail = f"{kept[at].detail} And {more:,} more of this kind."
-        kept[at] = replace(kept[at], detail=detail)
-    return kept
+        detail = f"{findings_shown[at].detail} And {more:,} more of this kind."
+        findings_shown[at] = replace(findings_shown[at], detail=detail)
+    return findings_shown
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
@@ -132,8 +132,8 @@ class Bridges:
 
 
 def _only(edges: Iterable[Edge]) -> Edge | None:
-    found = list(edges)
-    return found[0] if len(found) == 1 else None
+    distinct = list(edges)
+    return distinct[0] if len(distinct) == 1 else None
 
 
 LOOP_DETECTED: Final = "loop-detected"
@@ -158,7 +158,7 @@ def losses_by_place(losses: DataFrame) -> DataFrame:
     reason = F.col("reason")
     crossed = F.coalesce(F.col("crossed"), F.lit(True))
     to_bridge = F.col("client").startswith(BRIDGE_CLIENT) | (F.col("bridge") != "")
-    kept = losses.where(
+    relevant = losses.where(
         (discard & crossed & reason.isin(LOOP_DETECTED, TTL_EXCEEDED, DUPLICATE))
         | (discard & to_bridge & (reason == TRANSMIT_CONGESTION))
         | (reject & crossed & (reason != _CONSUMER))
@@ -168,7 +168,7 @@ def losses_by_place(losses: DataFrame) -> DataFrame:
     known = F.count("weight") == F.count(F.lit(1))
     span = F.struct("first_ns", "last_ns", "count")
     return (
-        kept.withColumn("back", back)
+        relevant.withColumn("back", back)
         .groupBy("router", "vpn", "event", "reason", "endpoint", "bridge", "client", "back")
         .agg(
             F.sum("count").alias("count"),

@@ -45,7 +45,7 @@ def duplicates(doubles: Rows, excuses: KnownCauses, bridges: Bridges) -> list[Fi
 
     `value` is how many copies were one too many.
     """
-    found = []
+    findings = []
     for row in doubles:
         router, vpn, who, copies = row["router"], row["vpn"], row["who"], row["copies"]
         if row["kind"] == "two_ways" or excuses.by_loop(router, vpn, copies):
@@ -69,7 +69,7 @@ def duplicates(doubles: Rows, excuses: KnownCauses, bridges: Bridges) -> list[Fi
             did = f"client {who} got"
         trace = row["example_trace"]
         example = f"; one of them is trace {trace}" if trace else ""
-        found.append(
+        findings.append(
             Finding(
                 kind="duplicate",
                 severity=WARNING,
@@ -82,7 +82,7 @@ def duplicates(doubles: Rows, excuses: KnownCauses, bridges: Bridges) -> list[Fi
                 f" {counted(copies, 'copy', 'copies')} too many{example}.",
             )
         )
-    return found
+    return findings
 
 
 _DISCARDED: Final = INFO
@@ -99,15 +99,15 @@ def two_ways(doubles: Rows, excuses: KnownCauses) -> list[Finding]:
     for row in doubles:
         if row["kind"] == "two_ways":
             by_vpn.setdefault((row["router"], row["vpn"]), []).append(row)
-    found = []
+    findings = []
     for (router, vpn), rows in by_vpn.items():
         copies = sum(row["copies"] for row in rows)
         if excuses.by_loop(router, vpn, copies):
             continue
         if excuses.by_discards(router, vpn, copies):
-            found.append(_discarded(router, vpn, rows, copies))
+            findings.append(_discarded(router, vpn, rows, copies))
             continue
-        found += [
+        findings += [
             Finding(
                 kind="two_ways",
                 severity=WARNING,
@@ -122,7 +122,7 @@ def two_ways(doubles: Rows, excuses: KnownCauses) -> list[Finding]:
             )
             for row in rows
         ]
-    return found
+    return findings
 
 
 def _discarded(router: str, vpn: str, rows: Rows, copies: int) -> Finding:
@@ -174,7 +174,7 @@ def canonical(cycle: list[str]) -> tuple[str, ...]:
 
 def cycles_of(way: str) -> tuple[list[tuple[str, ...]], tuple[str, ...] | None]:
     """Return the cycles on a way, canonical, in order, and the one that its last step closed, if it did."""
-    found: list[tuple[str, ...]] = []
+    cycles: list[tuple[str, ...]] = []
     closed: tuple[str, ...] | None = None
     stops = way.split(_NEXT)
     latest: dict[str, int] = {}
@@ -184,9 +184,9 @@ def cycles_of(way: str) -> tuple[list[tuple[str, ...]], tuple[str, ...] | None]:
         closed = None
         if before is not None:
             closed = canonical(_without_cycles(stops[before:at]))
-            if closed not in found:
-                found.append(closed)
-    return found, closed
+            if closed not in cycles:
+                cycles.append(closed)
+    return cycles, closed
 
 
 def _without_cycles(stops: list[str]) -> list[str]:
@@ -202,11 +202,11 @@ def _without_cycles(stops: list[str]) -> list[str]:
 
 def looped_arrivals(ways: Rows) -> dict[tuple[str, str], int]:
     """Return how many messages came to each VPN after they had been in a VPN twice."""
-    found: dict[tuple[str, str], int] = {}
+    arrivals: dict[tuple[str, str], int] = {}
     for row in ways:
         place = row["router"], row["vpn"]
-        found[place] = found.get(place, 0) + row["count"]
-    return found
+        arrivals[place] = arrivals.get(place, 0) + row["count"]
+    return arrivals
 
 
 @dataclass
@@ -225,11 +225,11 @@ def loops(ways: Rows, losses: Rows) -> list[Finding]:
 
     A cycle whose every return was discarded on arrival is left to `loop_stopped`.
     """
-    seen: dict[tuple[str, ...], _Loop] = {}
+    by_cycle: dict[tuple[str, ...], _Loop] = {}
     for row in ways:
         cycles, closed = cycles_of(row["way"])
         for cycle in cycles:
-            loop = seen.setdefault(cycle, _Loop())
+            loop = by_cycle.setdefault(cycle, _Loop())
             if cycle == closed:
                 place = row["router"], row["vpn"]
                 loop.closed[place] = loop.closed.get(place, 0) + row["count"]
@@ -243,14 +243,14 @@ def loops(ways: Rows, losses: Rows) -> list[Finding]:
         if row["reason"] == LOOP_DETECTED and row["back"] is not False:
             place = row["router"], row["vpn"]
             stopped[place] = stopped.get(place, 0) + row["count"]
-    found = []
-    for cycle, loop in seen.items():
+    findings = []
+    for cycle, loop in by_cycle.items():
         ended = bool(loop.closed) and all(
             stopped.get(place, 0) >= count for place, count in loop.closed.items()
         )
         if not ended:
-            found.append(_loop(cycle, loop))
-    return found
+            findings.append(_loop(cycle, loop))
+    return findings
 
 
 def _loop(cycle: tuple[str, ...], loop: _Loop) -> Finding:
@@ -291,7 +291,7 @@ def stopped_loops(losses: Rows, bridges: Bridges) -> list[Finding]:
         if row["event"] == "discard" and wasted:
             place = row["router"], row["vpn"], row["bridge"], row["client"], row["reason"]
             grouped.setdefault(place, []).append(row)
-    found = []
+    findings = []
     for (router, vpn, bridge, client, reason), rows in grouped.items():
         edge = bridges.receiving(router, vpn, client, bridge, rows[0]["example_path"])
         where = ends(edge) if edge else {"router": router, "vpn": vpn, "bridge": bridge or None}
@@ -302,7 +302,7 @@ def stopped_loops(losses: Rows, bridges: Bridges) -> list[Finding]:
             else "had crossed as many bridges as they may"
         )
         over = f" over bridge {where['bridge']}" if where["bridge"] else ""
-        found.append(
+        findings.append(
             Finding(
                 kind="loop_stopped",
                 severity=INFO,
@@ -312,4 +312,4 @@ def stopped_loops(losses: Rows, bridges: Bridges) -> list[Finding]:
                 detail=f"{counted(messages, 'message')} came to {router}/{vpn}{over} in vain: they {why}.",
             )
         )
-    return found
+    return findings

@@ -35,16 +35,16 @@ def unmatched(uses: DataFrame) -> DataFrame:
     event = F.col("event")
     count = F.col("count")
     ingress = event == "ingress"
-    taken = event.isin("deliver", "enqueue", "bridge_send")
+    is_received = event.isin("deliver", "enqueue", "bridge_send")
     missed = (event == "discard") & (F.col("endpoint") == _UNMATCHED)
     stands_for = F.round(F.sum(F.when(ingress, F.col("weight")))).cast("long")
     return (
-        uses.where(F.col("topic").isNotNull() & (ingress | taken | missed))
+        uses.where(F.col("topic").isNotNull() & (ingress | is_received | missed))
         .groupBy("topic", "router", "vpn")
         .agg(
             F.sum(F.when(ingress, count)).alias("published"),
             F.sum(F.when(ingress, F.col("bytes"))).alias("bytes"),
-            F.sum(F.when(taken, count)).alias("taken"),
+            F.sum(F.when(is_received, count)).alias("taken"),
             F.sum(F.when(missed, count)).alias("missed"),
             stands_for.alias("stands_for"),
         )
@@ -67,11 +67,11 @@ def filters_held_at_end(states: DataFrame, rows: Rows) -> DataFrame:
         for router, vpn in sorted({(row["router"], row["vpn"]) for row in rows})
     ]
     # As an Arrow table, Spark takes it without a Python process of its own.
-    wanted = states.sparkSession.createDataFrame(pa.Table.from_pylist(places))
+    vpn_frame = states.sparkSession.createDataFrame(pa.Table.from_pylist(places))
     last = F.max_by(F.struct("event", "topic_syntax"), "ts_ns").alias("last")
     return (
         states.where(F.col("event").isin("subscribe", "unsubscribe"))
-        .join(F.broadcast(wanted), ["router", "vpn"], "left_semi")
+        .join(F.broadcast(vpn_frame), ["router", "vpn"], "left_semi")
         .groupBy("router", "vpn", "client", "topic")
         .agg(last)
         .where(F.col("last.event") == "subscribe")
@@ -90,13 +90,13 @@ def black_holes(rows: Rows, filters: Rows) -> list[Finding]:
     for row in filters:
         trie = known.setdefault((row["router"], row["vpn"]), SubscriptionTrie())
         _insert(trie, row["topic"], row["topic_syntax"])
-    found = []
+    findings = []
     for row in rows:
         router, vpn, topic = row["router"], row["vpn"], row["topic"]
         here = known.get((router, vpn))
         if here is not None and here.has_match(topic):
             continue
-        found.append(
+        findings.append(
             Finding(
                 kind="black_hole",
                 severity=WARNING,
@@ -111,7 +111,7 @@ def black_holes(rows: Rows, filters: Rows) -> list[Finding]:
                 " there wanted them, no bridge and no queue either.",
             )
         )
-    return found
+    return findings
 
 
 def _insert(trie: SubscriptionTrie, text: str | None, syntax: str | None) -> None:
@@ -144,7 +144,7 @@ def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
             place = row["router"], row["vpn"], row["endpoint"], row["reason"]
             edge = bridges.receiving(*place[:2], row["client"], row["bridge"], row["example_path"])
             by_place.setdefault((*place, *(edge or ())), []).append(row)
-    found = []
+    findings = []
     for (router, vpn, endpoint, reason, *edge_parts), rows in by_place.items():
         spans = _spans([span for row in rows for span in row["spans"]])
         if not spans:
@@ -156,7 +156,7 @@ def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
             where = ends(Edge(*edge_parts))
         over = f" of bridge {where['bridge']}" if where.get("bridge") else " of a bridge"
         who = f"Endpoint {endpoint} in {router}/{vpn}" if endpoint else f"{router}/{vpn}"
-        found.append(
+        findings.append(
             Finding(
                 kind="head_of_line",
                 severity=ERROR,
@@ -171,7 +171,7 @@ def blockers(losses: Rows, bridges: Bridges) -> list[Finding]:
                 f"{over} ({reason or 'no reason given'}), and what came behind had to wait.",
             )
         )
-    return found
+    return findings
 
 
 def _spans(pieces: Rows) -> list[tuple[int, int, int]]:
@@ -209,7 +209,7 @@ def skewed_clocks(clocks: Rows) -> list[Finding]:
     The clock of the majority is right, of two the reference's. If the reference's own clock is wrong, the finding is
     about the reference, compared with the router nearest to the others.
     """
-    found = []
+    findings = []
     for reference, rows in groups_of(clocks).items():
         right = majority_offset(rows)
         nearest = min(rows, key=lambda row: abs(row["offset_ns"] - right))
@@ -218,8 +218,8 @@ def skewed_clocks(clocks: Rows) -> list[Finding]:
             error = (row["error_ns"] or 0) + (nearest["error_ns"] or 0 if right else 0)
             if abs(ahead) >= _LEAST_NS and abs(ahead) > _TIMES_ERROR * error:
                 other = nearest["router"] if row["router"] == reference else reference
-                found.append(_skew(row, ahead, error, other, len(rows)))
-    return found
+                findings.append(_skew(row, ahead, error, other, len(rows)))
+    return findings
 
 
 def groups_of(clocks: Rows) -> dict[str, Rows]:
@@ -296,14 +296,14 @@ def partition_loads(endpoints: DataFrame) -> DataFrame:
 
 def skewed_partitions(rows: Rows) -> list[Finding]:
     """Return a `skewed_partition` for each queue, from rows of `partition_loads`; `value` is largest / mean."""
-    found = []
+    findings = []
     for row in rows:
         partitions, most, messages = row["partitions"], row["most"], row["messages"]
         value = most * partitions / messages
         if value < min(_TIMES_MEAN, _OF_FEW * partitions):
             continue
         router, vpn, queue = row["router"], row["vpn"], row["endpoint"]
-        found.append(
+        findings.append(
             Finding(
                 kind="skewed_partition",
                 severity=WARNING,
@@ -318,4 +318,4 @@ def skewed_partitions(rows: Rows) -> list[Finding]:
                 f" {value:.1f} times the mean of {partitions} partitions.",
             )
         )
-    return found
+    return findings

@@ -44,7 +44,7 @@ def flapping_links(links: Rows) -> list[Finding]:
     by_edge: dict[Edge, list[tuple[int | None, int | None]]] = {}
     for row in links:
         by_edge.setdefault(edge_named(row), []).append((row["up_ns"], row["down_ns"]))
-    found = []
+    findings = []
     for edge, spans in by_edge.items():
         ups = [up for up, _ in spans if up is not None]
         latest = max(ups, default=0)
@@ -54,7 +54,7 @@ def flapping_links(links: Rows) -> list[Finding]:
             continue
         within, count = worst
         seconds = (latest - downs[0]) / SECOND_NS
-        found.append(
+        findings.append(
             Finding(
                 kind="flapping_link",
                 severity=ERROR,
@@ -67,7 +67,7 @@ def flapping_links(links: Rows) -> list[Finding]:
                 f" {lasting(within / SECOND_NS)}.",
             )
         )
-    return found
+    return findings
 
 
 def _too_often(downs: list[int]) -> tuple[int, int] | None:
@@ -98,12 +98,12 @@ def hot_bridges(losses: Rows, bridges: Bridges) -> list[Finding]:
             edge = bridges.sending(row["router"], row["vpn"], row["client"], row["bridge"])
             if edge is not None:
                 lost.setdefault(edge, []).append(row)
-    found = []
+    findings = []
     for edge, rows in lost.items():
         messages = sum(row["count"] for row in rows)
         share = _share(messages, rows, bridges.rows.get(edge))
         if messages >= _LEAST and share >= _SHARE:
-            found.append(
+            findings.append(
                 Finding(
                     kind="hot_bridge",
                     severity=ERROR,
@@ -115,7 +115,7 @@ def hot_bridges(losses: Rows, bridges: Bridges) -> list[Finding]:
                     f" {named(edge)} and were discarded at {edge[0]}/{edge[1]}.",
                 )
             )
-    return found
+    return findings
 
 
 def _share(messages: int, rows: Rows, edge: dict[str, Any] | None) -> float:
@@ -206,12 +206,12 @@ def _corrected(clocks: Rows, width_ns: int) -> Column:
 
 def _shifts(clocks: Rows, width_ns: int) -> dict[str, int]:
     """Return by how much clocks are wrong, in whole stretches, if by more than half a stretch."""
-    found: dict[str, int] = {}
+    shifts: dict[str, int] = {}
     for rows in groups_of(clocks).values():
         right = majority_offset(rows)
         for row in rows:
-            found[row["router"]] = round((row["offset_ns"] - right) / width_ns) * width_ns
-    return {router: shift for router, shift in found.items() if shift}
+            shifts[row["router"]] = round((row["offset_ns"] - right) / width_ns) * width_ns
+    return {router: shift for router, shift in shifts.items() if shift}
 
 
 def active_stretches(places: DataFrame, rows: Rows, clocks: Rows, width_ns: int) -> DataFrame:
@@ -251,7 +251,7 @@ def stalled_bridges(
         ups.setdefault(edge_named(link), []).append(
             (-_FOREVER if up is None else up, _FOREVER if down is None else down)
         )
-    found = []
+    findings = []
     for row in rows:
         edge = edge_named(row)
         known = bridges.rows.get(edge, {})
@@ -261,12 +261,12 @@ def stalled_bridges(
             _cut(run, starts.get(edge[2], []))
             finding = _stall(edge, run, width_ns, least)
             if finding is not None:
-                found.append(finding)
-    return found
+                findings.append(finding)
+    return findings
 
 
 def _runs(stretches: Rows, ups: list[tuple[int, int]], width_ns: int) -> list[_Run]:
-    found: list[_Run] = []
+    runs: list[_Run] = []
     run: _Run | None = None
     for stretch in stretches:
         start, end = stretch["start_ns"], stretch["start_ns"] + width_ns
@@ -282,13 +282,13 @@ def _runs(stretches: Rows, ups: list[tuple[int, int]], width_ns: int) -> list[_R
             until = next((down for up, down in ups if up <= start and end <= down), None)
             if until is not None:
                 run = _Run(until, [], [])
-                found.append(run)
+                runs.append(run)
         if run is not None:
             run.starts.append(start)
             run.sent.append(stretch["sent"])
-    for one in found:
+    for one in runs:
         one.broken = not one.resumed and one.until != _FOREVER
-    return found
+    return runs
 
 
 def _cut(run: _Run, lives: list[int]) -> None:

@@ -135,22 +135,22 @@ class _PathCounts:
     def follow(self, begins: Numbers) -> None:
         """Add the ways from these places. A start and a place are one number: start * count + place."""
         ways = np.zeros(len(begins) * self.count)
-        seen = np.zeros(len(ways), dtype=np.bool_)
+        visited = np.zeros(len(ways), dtype=np.bool_)
         slot = np.empty(len(ways), dtype=np.int64)
         here = np.arange(len(begins), dtype=np.int64) * self.count + begins
         roots = here
         ways[here] = 1.0
-        seen[here] = True
+        visited[here] = True
         levels: list[tuple[Numbers, Numbers, Numbers, Figures]] = []
         while len(here):
             source, arc, goal = self._step(here)
-            fresh = ~seen[goal]
+            fresh = ~visited[goal]
             source, arc, goal = source[fresh], arc[fresh], goal[fresh]
             np.add.at(ways, goal, ways[source])
             levels.append((source, arc, goal, ways[source] / ways[goal]))
             slot[goal] = np.arange(len(goal))
             here = goal[slot[goal] == np.arange(len(goal))]
-            seen[here] = True
+            visited[here] = True
             self.reached += len(here)
             self.levels += 1
             if len(here) and ways[here].max() > _LARGE:

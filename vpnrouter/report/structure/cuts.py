@@ -98,14 +98,14 @@ class PathSearch:
             OutOfSteps: the search would take too long.
         """
         most = min(self._degree(start), self._degree(goal), REPORT_PAIR_LINKS)
-        found = 0
+        count = 0
         way: Sequence[int] | None = first
         while way is not None:
             self.take(start, way)
-            found += 1
+            count += 1
             # With all links of one end in use, the last search, which finds nothing, can be spared.
-            way = self.shortest(start, goal) if found < most else None
-        return found
+            way = self.shortest(start, goal) if count < most else None
+        return count
 
     def _degree(self, place: int) -> int:
         return sum(self._mesh.joints[joint].links for _, joint in self._mesh.neighbours[place])
@@ -257,7 +257,7 @@ def _without_place(walk: _Walk, place: int) -> Cutoff | None:
         return None
     # Pieces by number: the subtrees that hang on this place, and last what is left above.
     sizes = [*(walk.size[child] for child in hanging), rest]
-    kept = max(range(len(sizes)), key=lambda piece: sizes[piece])
+    largest = max(range(len(sizes)), key=lambda piece: sizes[piece])
     begins = [walk.at[child] for child in hanging]
     messages = [0] * len(sizes)
     beside = (-1, -1)
@@ -265,18 +265,21 @@ def _without_place(walk: _Walk, place: int) -> Cutoff | None:
         crossed = walk.mesh.joints[joint].messages
         piece = _piece(walk, begins, hanging, there)
         messages[piece] += crossed
-        if piece == kept:
+        if piece == largest:
             beside = max(beside, (crossed, there))
     part = [
         walk.order[position]
         for piece, child in enumerate(hanging)
-        if piece != kept
+        if piece != largest
         for position in range(walk.at[child], walk.at[child] + min(walk.size[child], SHOWN))
     ]
-    if kept != len(hanging) and rest:
+    if largest != len(hanging) and rest:
         part.insert(0, walk.parent[place])
     return Cutoff(
-        sum(sizes) - sizes[kept], sum(messages) - messages[kept], tuple(part[:SHOWN]), beside[1]
+        sum(sizes) - sizes[largest],
+        sum(messages) - messages[largest],
+        tuple(part[:SHOWN]),
+        beside[1],
     )
 
 
@@ -344,11 +347,11 @@ def _rank(way: RedundantLink) -> tuple[int, int, Place, Place]:
 
 def _trees(forest: Forest) -> list[set[int]]:
     trees: list[set[int]] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     for root in forest:
-        if root not in seen:
+        if root not in visited:
             tree = set(_walk(forest, root))
-            seen |= tree
+            visited |= tree
             trees.append(tree)
     return trees
 

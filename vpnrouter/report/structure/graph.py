@@ -82,11 +82,11 @@ class Mesh:
 
     def arcs(self) -> dict[tuple[int, int], list[int]]:
         """Return the directions that messages can take, each with its rows of EDGES."""
-        found: dict[tuple[int, int], list[int]] = {}
+        messages_by_arc: dict[tuple[int, int], list[int]] = {}
         for row, ends in enumerate(self.ends):
             if ends is not None and ends[0] != ends[1]:
-                found.setdefault(ends, []).append(row)
-        return found
+                messages_by_arc.setdefault(ends, []).append(row)
+        return messages_by_arc
 
     def undirected(self) -> nx.Graph[int]:
         """Return the joints as a networkx graph, with `links` and `messages`."""
@@ -118,9 +118,9 @@ def goal_of(edge: dict[str, Any]) -> Place:
 
 def components(mesh: Mesh) -> list[int]:
     """Return the component of each place, from 1, the largest first; of equal ones that of the first name."""
-    found = [0] * len(mesh.places)
+    component_of = [0] * len(mesh.places)
     parts = nx.connected_components(mesh.undirected())
     for number, part in enumerate(sorted(parts, key=lambda part: (-len(part), min(part))), 1):
         for place in part:
-            found[place] = number
-    return found
+            component_of[place] = number
+    return component_of

@@ -85,12 +85,12 @@ def _chosen(
         load[joint.other] += joint.messages
     linked = [place for place in range(len(mesh.places)) if mesh.neighbours[place]]
     busiest = sorted(linked, key=lambda place: (-load[place], place))
-    taken = set(first)
+    chosen = set(first)
     # A pair of the first n comes before any pair of a further one, so that few places are enough.
     for count, other in enumerate(busiest):
         for one in busiest[:count]:
             pair = (min(one, other), max(one, other))
-            if pair not in taken and components[one] == components[other]:
+            if pair not in chosen and components[one] == components[other]:
                 yield pair
                 left -= 1
                 if left == 0:

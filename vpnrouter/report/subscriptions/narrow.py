@@ -35,13 +35,13 @@ def narrower(
         return []
     if whole.exception:
         return []
-    wanted = sorted({tuple(topic.split("/")) for topic in used if matches(whole, topic)})
+    topics = sorted({tuple(topic.split("/")) for topic in used if matches(whole, topic)})
     unwanted = sorted(
-        {topic for topic in wasted if matches(whole, topic)} - {"/".join(one) for one in wanted}
+        {topic for topic in wasted if matches(whole, topic)} - {"/".join(one) for one in topics}
     )
-    if not wanted or not unwanted:
+    if not topics or not unwanted:
         return []
-    first = _Part.of(whole, wanted, unwanted)
+    first = _Part.of(whole, topics, unwanted)
     if first is None:
         return []
     parts = _spelled_out(whole, _split(whole, [first], most), unwanted, most)
@@ -65,14 +65,14 @@ class _Part:
     @staticmethod
     def of(whole: Filter, used: list[Levels], wasted: list[str]) -> "_Part | None":
         """Return the part with the best filter found; None when the topics cannot be written down below `whole`."""
-        found: _Part | None = None
+        best: _Part | None = None
         for filter_ in _filters_for(whole, used):
             left = [topic for topic in wasted if matches(filter_, topic)]
-            if found is None or len(left) < len(found.wasted):
-                found = _Part(filter_, used, left)
+            if best is None or len(left) < len(best.wasted):
+                best = _Part(filter_, used, left)
             if not left:
                 break
-        return found
+        return best
 
 
 def _filters_for(whole: Filter, used: list[Levels]) -> Iterator[Filter]:
@@ -115,8 +115,8 @@ def _level(whole: Filter, index: int, values: set[str], prefixes: bool, first_wi
     smf = whole.dialect == SMF
     at = index if index < len(whole.kinds) else -1
     must = whole.levels[at] if whole.kinds[at] == PREFIX and index < len(whole.kinds) else ""
-    kept = whole.kinds[at] == LITERAL and index < len(whole.kinds)
-    if len(values) == 1 and not (first_wild and index == 0 and not kept):
+    is_literal = whole.kinds[at] == LITERAL and index < len(whole.kinds)
+    if len(values) == 1 and not (first_wild and index == 0 and not is_literal):
         (value,) = values
         if smf and value and not value.endswith("*") and value != ">":
             return value
@@ -160,9 +160,9 @@ def _best(whole: Filter, part: _Part, room: int) -> list[_Part]:
     best: list[_Part] = []
     least = len(part.wasted)
     for groups in _partings(part.used, room):
-        made = [_Part.of(whole, group, part.wasted) for group in groups]
-        sound = [one for one in made if one is not None]
-        if len(sound) < len(made):
+        parts = [_Part.of(whole, group, part.wasted) for group in groups]
+        sound = [one for one in parts if one is not None]
+        if len(sound) < len(parts):
             continue
         cost = sum(len(one.wasted) for one in sound)
         if cost < least or (best and cost == least and len(sound) < len(best)):
@@ -209,13 +209,13 @@ def _spelled_out(whole: Filter, parts: list[_Part], unwanted: list[str], most: i
             values = {topic[index] for topic in part.used if index < len(topic)}
             if kind in (LITERAL, REST, ALL) or not 1 < len(values) <= min(FEW, room):
                 continue
-            made = [
+            spelled_out = [
                 _Part.of(whole, [topic for topic in part.used if topic[index] == value], unwanted)
                 for value in sorted(values)
             ]
-            best = [one for one in made if one is not None]
+            best = [one for one in spelled_out if one is not None]
             more = {topic for each in best for topic in each.wasted} - set(part.wasted)
-            if len(best) == len(made) and not more:
+            if len(best) == len(spelled_out) and not more:
                 break
             best = []
         if best:
@@ -227,7 +227,7 @@ def _spelled_out(whole: Filter, parts: list[_Part], unwanted: list[str], most: i
 
 def _without_covered(parts: list[_Part]) -> list[_Part]:
     """Return the parts that no other part covers; of two equal ones the first."""
-    kept: list[_Part] = []
+    needed: list[_Part] = []
     for at, part in enumerate(parts):
         if not any(
             covers(other.filter, part.filter)
@@ -235,5 +235,5 @@ def _without_covered(parts: list[_Part]) -> list[_Part]:
             for place, other in enumerate(parts)
             if place != at
         ):
-            kept.append(part)
-    return kept
+            needed.append(part)
+    return needed

@@ -111,13 +111,13 @@ def _unreceived(crossed: DataFrame, uses: DataFrame) -> DataFrame:
             F.max(F.col("event") == "ingress").alias("published"),
         )
     )
-    brought = (
+    published = (
         crossed.where(F.col("received") > 0)
         .select(F.col("to_router").alias("router"), F.col("to_vpn").alias("vpn"), "topic")
         .distinct()
     )
     return (
-        brought.join(local, _NODE, "left")
+        published.join(local, _NODE, "left")
         .where(~F.coalesce("wanted", F.lit(False)))
         .select(*_NODE, F.coalesce("published", F.lit(False)).alias("published"))
     )
@@ -182,8 +182,8 @@ def _with_receiver(onward: DataFrame) -> DataFrame:
         nearer = {node for target in front for node in before.get(target, ())}
         front = list(nearer - of_use)
         of_use |= nearer
-    found = [dict(zip(_NODE, node, strict=True)) for node in sorted(of_use)]
-    column = pa.array(found, node_type)
+    nodes = [dict(zip(_NODE, node, strict=True)) for node in sorted(of_use)]
+    column = pa.array(nodes, node_type)
     return onward.sparkSession.createDataFrame(pa.table({"node": column}))
 
 
@@ -278,10 +278,10 @@ def worst_crossings(crossed: DataFrame, lost: DataFrame) -> list[Crossing]:
 
 
 def _gathered(rows: Iterable[Mapping[str, Any]]) -> list[Crossing]:
-    found: dict[Edge, Crossing] = {}
+    by_edge: dict[Edge, Crossing] = {}
     for row in rows:
         edge = edge_named(row)
-        crossing = found.get(edge)
+        crossing = by_edge.get(edge)
         if crossing is None:
             crossing = Crossing(
                 edge,
@@ -289,7 +289,7 @@ def _gathered(rows: Iterable[Mapping[str, Any]]) -> list[Crossing]:
                 total_wasted=row["total_wasted"],
                 total_wasted_bytes=row["total_bytes"],
             )
-            found[edge] = crossing
+            by_edge[edge] = crossing
         topics = crossing.wasted if row["wasted"] else crossing.used
         if len(topics) < REPORT_EDGE_TOPICS:
             topics.append((row["topic"], row["messages"], row["bytes"]))
@@ -297,7 +297,7 @@ def _gathered(rows: Iterable[Mapping[str, Any]]) -> list[Crossing]:
             crossing.more_used = True
         if row["wasted"] and row["renamed"]:
             crossing.renamed.add(row["topic"])
-    return list(found.values())
+    return list(by_edge.values())
 
 
 def over_broad(
@@ -311,15 +311,15 @@ def over_broad(
     single: list[Finding] = []
     for crossing in crossings:
         known = _parsed(subscriptions.get(crossing.edge, []))
-        found = _of_bridge(crossing, known)
-        broad.extend(finding for finding, _ in found)
-        single.extend(_left_over(crossing, [filter_ for _, filter_ in found]))
+        explained = _of_bridge(crossing, known)
+        broad.extend(finding for finding, _ in explained)
+        single.extend(_left_over(crossing, [filter_ for _, filter_ in explained]))
     return [*broad[:REPORT_SUBSCRIPTION_FINDINGS], *single[:REPORT_SUBSCRIPTION_FINDINGS]]
 
 
 def _parsed(written: Iterable[tuple[str, str]]) -> list[tuple[str, Filter]]:
     """Return the filters that bring messages: exceptions do not."""
-    found: list[tuple[str, Filter]] = []
+    filters: list[tuple[str, Filter]] = []
     for text, syntax in sorted(written):
         dialect = DIALECTS[syntax]
         try:
@@ -327,8 +327,8 @@ def _parsed(written: Iterable[tuple[str, str]]) -> list[tuple[str, Filter]]:
         except TopicError:
             continue
         if not filter_.exception:
-            found.append((syntax, filter_))
-    return found
+            filters.append((syntax, filter_))
+    return filters
 
 
 def _of_bridge(crossing: Crossing, known: list[tuple[str, Filter]]) -> list[tuple[Finding, Filter]]:
@@ -344,13 +344,13 @@ def _of_bridge(crossing: Crossing, known: list[tuple[str, Filter]]) -> list[tupl
             suspects.append((syntax, filter_, used, messages, size))
         else:
             fine.append(filter_)
-    found: list[tuple[Finding, Filter]] = []
+    broad: list[tuple[Finding, Filter]] = []
     for syntax, filter_, used, messages, size in suspects:
         advice = _advice(crossing, filter_, syntax, fine)
         if not advice:
             continue
-        found.append((_broad(crossing.edge, filter_, used, messages, size, advice), filter_))
-    return found
+        broad.append((_broad(crossing.edge, filter_, used, messages, size, advice), filter_))
+    return broad
 
 
 def _brings(filter_: Filter, topic: str, crossing: Crossing) -> bool:

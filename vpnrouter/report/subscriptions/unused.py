@@ -73,13 +73,13 @@ def compared(rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
     budget = REPORT_FILTER_PAIRS
     # The many clients with few subscriptions are cheap, so they come first.
     for row in sorted(rows, key=lambda row: int(row["count"])):
-        written = sorted({(one["filter"], one["syntax"]) for one in row["filters"]})
-        work = len(written) * (len(written) - 1) // 2
+        filters = sorted({(one["filter"], one["syntax"]) for one in row["filters"]})
+        work = len(filters) * (len(filters) - 1) // 2
         if row["count"] > REPORT_CLIENT_FILTERS or work > budget:
             skipped.append(row)
             continue
         budget -= work
-        _compare(row, pairs, written, covered, overlapping)
+        _compare(row, pairs, filters, covered, overlapping)
     return [
         *covered,
         *overlapping,
@@ -107,11 +107,11 @@ class _Pairs:
 
     def covers(self, a: Written, b: Written) -> bool:
         """Return whether `a` matches every topic that `b` does."""
-        found = self._covers.get((a, b))
-        if found is None:
-            found = covers(self._of(a), self._of(b))
-            self._covers[a, b] = found
-        return found
+        answer = self._covers.get((a, b))
+        if answer is None:
+            answer = covers(self._of(a), self._of(b))
+            self._covers[a, b] = answer
+        return answer
 
     def witness(self, a: Written, b: Written) -> str | None:
         """Return a topic that both match."""
@@ -120,10 +120,10 @@ class _Pairs:
         return self._witness[a, b]
 
     def _of(self, written: Written) -> Filter:
-        found = self.parsed(written)
-        if found is None:
+        filter_ = self.parsed(written)
+        if filter_ is None:
             raise AssertionError(written)
-        return found
+        return filter_
 
 
 def _compare(
@@ -254,22 +254,22 @@ def never_matched(
     if not rows:
         return []
     traffic = _traffic(digests, sorted({(row["router"], row["vpn"]) for row in rows}))
-    found = [_never_matched(row, traffic, span) for row in rows]
-    return [one for one in found if one is not None]
+    findings = [_never_matched(row, traffic, span) for row in rows]
+    return [one for one in findings if one is not None]
 
 
 def _never_matched(
     row: Mapping[str, Any], traffic: Mapping[Place, _Traffic], span: tuple[int, int]
 ) -> Finding | None:
-    seen = traffic.get((row["router"], row["vpn"]))
-    if seen is None or (not seen.complete and seen.unseen >= UNSEEN_TOPICS):
+    entered = traffic.get((row["router"], row["vpn"]))
+    if entered is None or (not entered.complete and entered.unseen >= UNSEEN_TOPICS):
         return None
     until_ns = span[1] + 1 if row["until_ns"] is None else row["until_ns"]
-    passed = seen.between(row["since_ns"], until_ns)
+    passed = entered.between(row["since_ns"], until_ns)
     if passed < MESSAGES:
         return None
     seconds = row["held_ns"] / 1e9
-    kept = "held" if row["until_ns"] is None else "was held"
+    held = "held" if row["until_ns"] is None else "was held"
     return Finding(
         kind="never_matched",
         severity=WARNING,
@@ -280,7 +280,7 @@ def _never_matched(
         first_ns=row["since_ns"],
         last_ns=until_ns if row["until_ns"] is not None else span[1],
         detail=(
-            f"{kept} for {seconds:,.0f} s and matched none of the {passed:,} traced messages that entered "
+            f"{held} for {seconds:,.0f} s and matched none of the {passed:,} traced messages that entered "
             f"{row['router']}/{row['vpn']} meanwhile"
         ),
     )
@@ -291,11 +291,11 @@ def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Plac
     uses = digests["uses"]
     # As an Arrow table, Spark takes it without a Python process of its own.
     named = [{"router": router, "vpn": vpn} for router, vpn in places]
-    wanted = F.broadcast(uses.sparkSession.createDataFrame(pa.Table.from_pylist(named)))
+    vpn_frame = F.broadcast(uses.sparkSession.createDataFrame(pa.Table.from_pylist(named)))
     stretches: Rows = (
         digests["places"]
         .where(F.col("event").isin(*_ENTERED))
-        .join(wanted, ["router", "vpn"], "left_semi")
+        .join(vpn_frame, ["router", "vpn"], "left_semi")
         .groupBy("router", "vpn", "start_ns")
         .agg(F.sum("count").alias("count"))
         .toArrow()
@@ -303,7 +303,7 @@ def _traffic(digests: Mapping[str, DataFrame], places: list[Place]) -> dict[Plac
     )
     topics = (
         uses.where(F.col("event").isin(*_ENTERED))
-        .join(wanted, ["router", "vpn"], "left_semi")
+        .join(vpn_frame, ["router", "vpn"], "left_semi")
         .groupBy("router", "vpn", "topic")
         .agg(
             F.sum("count").alias("count"),

@@ -52,10 +52,10 @@ class Placement:
             OperationError: there is no such domain left.
         """
         for place, domain in enumerate(self._free):
-            found = self._way_in(domain, sites)
-            if found:
+            chain = self._way_in(domain, sites)
+            if chain:
                 del self._free[place]
-                return found
+                return chain
         raise OperationError("too few message VPNs for these faults: more --vpns, or fewer --fault")
 
     def _way_in(self, domain: int, sites: int) -> list[int]:

@@ -69,7 +69,7 @@ def _comparable(plan: Plan) -> dict[int, set[int]]:
 
 def _components(near: dict[int, set[int]]) -> list[set[int]]:
     left = set(near)
-    found = []
+    components = []
     while left:
         reached: set[int] = set()
         edge = [min(left)]
@@ -79,8 +79,8 @@ def _components(near: dict[int, set[int]]) -> list[set[int]]:
                 reached.add(router)
                 edge += near[router]
         left -= reached
-        found.append(reached)
-    return found
+        components.append(reached)
+    return components
 
 
 def missing_vpn(placement: Placement) -> None:
@@ -202,14 +202,14 @@ def hot_bridge(placement: Placement) -> None:
     receive(mesh, feed, way[1], placement.rng, plain=True)
     route(mesh, feed, way)
     bridge = mesh.bridge(*way)
-    taken = Journey(plan.templates, mesh, feed)
-    visit = taken.cross(taken.ingress(), bridge, ramp_ns=_QUEUEING_NS)
-    taken.deliver(visit, feed.receivers[way[1]][0])
+    journey = Journey(plan.templates, mesh, feed)
+    visit = journey.cross(journey.ingress(), bridge, ramp_ns=_QUEUEING_NS)
+    journey.deliver(visit, feed.receivers[way[1]][0])
     lost = Journey(plan.templates, mesh, feed)
     client = mesh.client_of(mesh.bridges[bridge])
     lost.discard(lost.ingress(), "transmit-congestion", client)
     many = placement.messages(3)
-    placement.stream(feed, 0, taken.template, round(many * (1 - _LOST_SHARE)), 0)
+    placement.stream(feed, 0, journey.template, round(many * (1 - _LOST_SHARE)), 0)
     profile = placement.profile(placement.window(0.3, 1.0))
     placement.stream(feed, 0, lost.template, round(many * _LOST_SHARE), profile)
     placement.faults.append({"kind": "hot_bridge", **placement.edge(bridge), "value": _LOST_SHARE})

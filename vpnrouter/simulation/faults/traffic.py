@@ -110,12 +110,12 @@ def loop(placement: Placement) -> None:
     back = mesh.new_bridge(third, first, _shortcut_km(placement, way))
     attract(mesh, feed, back)
     journey = Journey(placement.plan.templates, mesh, feed)
-    there = mesh.bridge(first, second)
-    visit = journey.cross(journey.ingress(), there)
+    bridge = mesh.bridge(first, second)
+    visit = journey.cross(journey.ingress(), bridge)
     journey.deliver(visit, feed.receivers[second][0])
     visit = journey.cross(visit, mesh.bridge(second, third))
     journey.deliver(visit, feed.receivers[third][0])
-    visit = journey.cross(journey.cross(visit, back), there)
+    visit = journey.cross(journey.cross(visit, back), bridge)
     journey.discard(visit, "loop-detected")
     placement.stream(feed, 0, journey.template, placement.messages())
     smallest = min(way, key=lambda site: mesh.sites[site].name)
@@ -148,8 +148,8 @@ def two_ways(placement: Placement) -> None:
         journey.cross(middle, mesh.bridge(second, third)),
         journey.cross(middle if beside else begin, other),
     ]
-    came, again = visits if beside else reversed(visits)
-    journey.deliver(came, feed.receivers[third][0])
+    first_visit, again = visits if beside else reversed(visits)
+    journey.deliver(first_visit, feed.receivers[third][0])
     journey.discard(again, "duplicate")
     placement.stream(feed, 0, journey.template, placement.messages())
     placement.faults.append({"kind": "two_ways", **placement.at(third)})
