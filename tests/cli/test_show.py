@@ -34,12 +34,6 @@ def test_overview(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert "00:01:00" in rows[1]
 
 
-def test_url_of_the_environment(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """VPNROUTER_URL says where the router is."""
-    assert app.run(["show", "bridges"]) == 0
-    assert len(lines(capsys)) == 4
-
-
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [

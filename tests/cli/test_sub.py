@@ -319,16 +319,6 @@ def test_exactly_once() -> None:
     assert link.ended
 
 
-def test_no_more_than_wanted() -> None:
-    """What comes beyond the count is neither written nor acknowledged."""
-    link = Link([message(b"1", 1, 1), message(b"2", 1, 2)])
-    subscriber, written = made(link, count=1)
-    subscriber.receive(0.0)
-    assert subscriber.done
-    assert written == [b"1"]
-    assert link.sent == [Ack(PUBACK, 1)]
-
-
 def test_latency() -> None:
     """Messages that say when they were published have one."""
     subscriber, _ = made(Link([message(stamped(b"x", 1)), message(b"x")]))
