@@ -335,7 +335,10 @@ def free_port() -> Iterator[Callable[[], int]]:
 
 
 class PahoClient:
-    """A paho-mqtt client, connected; `arrived` holds (topic, payload) in order."""
+    """A paho-mqtt client, connected; `arrived` holds (topic, payload) in order.
+
+    `inflight` is how many messages may be published and not answered, 0 for paho's own bound, 20.
+    """
 
     def __init__(self, port: int, name: str = "", **options: Any) -> None:
         self.arrived: queue.Queue[tuple[str, bytes]] = queue.Queue()
@@ -346,6 +349,7 @@ class PahoClient:
         tls = options.pop("tls", None)
         login = options.pop("login", None)
         will = options.pop("will", None)
+        inflight = options.pop("inflight", 0)
         self.client = mqtt.Client(
             CallbackAPIVersion.VERSION2,
             client_id=name,
@@ -353,6 +357,8 @@ class PahoClient:
             protocol={3: mqtt.MQTTv31, 4: mqtt.MQTTv311, 5: mqtt.MQTTv5}[level],
             **options,
         )
+        if inflight:
+            self.client.max_inflight_messages_set(inflight)
         if tls is not None:
             self.client.tls_set_context(tls)
         if login is not None:
@@ -404,7 +410,7 @@ class PahoClient:
         self.client.loop_stop()
         # A client that nothing holds in a cycle closes its sockets when it goes, and not some time later.
         self.client.on_message = self.client.on_connect = None
-        self.client.on_disconnect = self.client.on_subscribe = None
+        self.client.on_disconnect = self.client.on_subscribe = self.client.on_publish = None
 
 
 @pytest.fixture

@@ -296,3 +296,69 @@ def test_traces_tell_the_way(chain: Chain, paho: Any, tmp_path: Path) -> None:
         (1, "middle", "first/v-first"),
         (2, "last", "first/v-first>middle/v-middle"),
     ]
+
+
+MESSAGES: Final = 2_000
+
+
+@pytest.fixture
+def crossed(site: Any, bridge: Any, network: Any, paho: Any, tmp_path: Path) -> Path:
+    """Traces of two routers of this machine, whose messages crossed bridges both ways while others were served."""
+    traces = tmp_path / "traces"
+    links = {name: network.link() for name in ("edge", "core")}
+    routers = {}
+    for name, other, topic in (("edge", "core", "down/>"), ("core", "edge", "up/>")):
+        more = {"trace": {"directory": str(traces), "sample": 1.0}}
+        routers[name] = site(name, more=more, v={"b": bridge("v", links[other], topic)})
+        aim(links[name], routers[name])
+    for router in routers.values():
+        router.bridge("b", inboundState="ready-in-sync")
+    # What stands in a round beside the message that crosses makes it long.
+    for number in range(20):
+        paho(routers["edge"].port("mqtt"), f"s{number}").subscribe("#")
+    ends = {}
+    for name, topic in (("core", "up/end"), ("edge", "down/end")):
+        ends[name] = paho(routers[name].port("mqtt"), f"end-{name}")
+        ends[name].subscribe(topic)
+    near = paho(routers["edge"].port("mqtt"), "near")
+    far = paho(routers["core"].port("mqtt"), "far")
+    for number in range(MESSAGES):
+        near.client.publish(f"up/{number % 10}", b"x" * 200)
+        far.client.publish(f"down/{number % 10}", b"x" * 200)
+    near.publish("up/end")
+    far.publish("down/end")
+    for client in ends.values():
+        client.next()
+    assert [router.stop() for router in routers.values()] == [0, 0]
+    return traces
+
+
+def test_nothing_arrives_before_it_was_sent(crossed: Path) -> None:
+    """The rows of both ends of a bridge, between routers of one machine, are in the order in which it happened."""
+    sent: dict[tuple[str, str], int] = {}
+    came: dict[tuple[str, str], int] = {}
+    hosts = set()
+    for path in crossed.glob("**/part-*.parquet"):
+        file = parquet.ParquetFile(path)
+        hosts.add(file.schema_arrow.metadata[b"vpnrouter.host"])
+        for row in file.read(["ts_ns", "event", "trace_id", "topic"]).to_pylist():
+            if row["event"] in {"bridge_send", "bridge_receive"}:
+                place = sent if row["event"] == "bridge_send" else came
+                place[row["trace_id"], row["topic"]] = row["ts_ns"]
+    assert len(hosts) == 1
+    assert len(came) >= 2 * MESSAGES
+    assert came.keys() == sent.keys()
+    early = [key for key in came if came[key] < sent[key]]
+    assert not early, f"{len(early):,} of {len(came):,}"
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_clocks_of_one_machine_are_left_alone(crossed: Path, tool: Any, tmp_path: Path) -> None:
+    """A report on them takes nothing off, and shows no latency below 0."""
+    tool("report", str(crossed), "--output", str(tmp_path / "report"), timeout=900)
+    clocks = parquet.read_table(tmp_path / "report" / "tables" / "clocks.parquet").to_pylist()
+    assert {row["router"]: row["offset_ns"] for row in clocks} == {"edge": 0, "core": 0}
+    latencies = parquet.read_table(tmp_path / "report" / "tables" / "latencies.parquet").to_pylist()
+    assert sum(row["messages"] for row in latencies) >= 2 * MESSAGES
+    assert min(row["latency_ns"] for row in latencies) >= 0

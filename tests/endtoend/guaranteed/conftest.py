@@ -32,13 +32,12 @@ Acknowledged is on disk, also when the power goes:
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, final
 
 import paho.mqtt.client as mqtt
 import pytest
 import yaml
-from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -81,18 +80,12 @@ def queue(*subscriptions: str, **written: Any) -> dict[str, Any]:
 class Publisher:
     """A paho client that publishes numbers. `answers` has the reason code for each that is answered."""
 
-    def __init__(self, port: int, name: str) -> None:
+    def __init__(self, client: mqtt.Client) -> None:
         self.answers: dict[int, int] = {}
         self._numbers: dict[int, int] = {}
         self._changed = threading.Condition()
-        self._client = mqtt.Client(
-            CallbackAPIVersion.VERSION2, name, protocol=mqtt.MQTTv5, reconnect_on_failure=False
-        )
-        # Many in flight, as a publisher has who wants to be fast; paho's own bound is 20.
-        self._client.max_inflight_messages_set(RECEIVE_MAXIMUM)
-        self._client.on_publish = self._answered
-        self._client.connect("127.0.0.1", port)
-        self._client.loop_start()
+        self._client = client
+        client.on_publish = self._answered
 
     def _answered(self, _client: Any, _data: Any, mid: int, reason: Any, _properties: Any) -> None:
         with self._changed:
@@ -133,12 +126,6 @@ class Publisher:
         self.publish(topic, *numbers, **options)
         assert self.answered(*numbers) == [0] * len(numbers)
 
-    def stop(self) -> None:
-        """Disconnect and end the thread."""
-        self._client.disconnect()
-        self._client.loop_stop()
-        self._client.on_publish = None
-
 
 @final
 class Kit:
@@ -153,7 +140,6 @@ class Kit:
         self._paho = paho
         self._patiently = patiently
         self.network = network
-        self._publishers: list[Publisher] = []
 
     def up(self, name: str, msg_vpn: str, written: dict[str, Any], link: Any = None) -> Any:
         """Router `name` with one message VPN; `link` leads to it from now on."""
@@ -170,14 +156,8 @@ class Kit:
         return router
 
     def publisher(self, router: Any, name: str) -> Publisher:
-        """A client that publishes."""
-        self._publishers.append(Publisher(router.port("mqtt"), name))
-        return self._publishers[-1]
-
-    def stop(self) -> None:
-        """End all publishers."""
-        for each in self._publishers:
-            each.stop()
+        """A client that publishes, with many messages in flight, as one has that wants to be fast."""
+        return Publisher(self.client(router, name, inflight=RECEIVE_MAXIMUM).client)
 
     def client(self, router: Any, name: str = "", **options: Any) -> Any:
         """A client that consumes; subscribe first, and ask for the messages then."""
@@ -216,11 +196,9 @@ class Kit:
 
 
 @pytest.fixture
-def kit(start: Any, paho: Any, patiently: Any, network: FaultyNetwork) -> Iterator[Kit]:
+def kit(start: Any, paho: Any, patiently: Any, network: FaultyNetwork) -> Kit:
     """Documents, routers and clients; all of them end with the test."""
-    made = Kit(start, paho, patiently, network)
-    yield made
-    made.stop()
+    return Kit(start, paho, patiently, network)
 
 
 def v5(packet: int = PacketTypes.PUBLISH, **properties: Any) -> Properties:

@@ -193,7 +193,9 @@ def test_changed_while_it_runs(kit: Any, tmp_path: Path) -> None:
         "orders": kit.queue("orders/a", max_spooled_msg_count=1),
         "rest": kit.queue("orders/b", "second/>"),
     }
-    two = kit.core(link, queues=queues)
+    # A heartbeat that a busy machine does not miss.
+    calm = {"remote_connection": {"retry_delay": 0}}
+    two = kit.core(link, calm, queues=queues)
     publisher = kit.publisher(one, "p")
     publisher.accepted("orders/a", *range(3))
     publisher.accepted("orders/b", *range(3, 6))
@@ -207,7 +209,7 @@ def test_changed_while_it_runs(kit: Any, tmp_path: Path) -> None:
 
     def change(binding: str = "to-core", policy: str = "block", **remote: Any) -> None:
         bridges["from-blue"] = kit.bridge(
-            link.address, "blue", binding, on_reject=policy, remote=remote
+            link.address, "blue", binding, on_reject=policy, remote=remote, **calm
         )
         path.write_text(yaml.safe_dump(document), encoding="utf-8")
         before = len(two.told("reloaded"))

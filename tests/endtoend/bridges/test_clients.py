@@ -4,60 +4,27 @@ import random
 from typing import Any
 
 import httpx
-import pytest
 
-EDGE = """
-listeners:
-  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
-  - {protocol: link, bind: "127.0.0.1:0"}
-  - {protocol: http, bind: "127.0.0.1:0"}
-msg_vpns:
-  blue:
-    authentication: {basic: {enabled: false}}
-    client_profiles: {default: {allow_bridge_connections_enabled: true}}
-    queues: {orders: {subscriptions: [a/>]}}
-"""
-CORE = """
-listeners:
-  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: yellow}
-  - {protocol: http, bind: "127.0.0.1:0"}
-msg_vpns:
-  yellow:
-    authentication: {basic: {enabled: false}}
-    bridges:
-      from-blue:
-        remote_connection: {retry_delay: 0}
-        remote_authentication: {basic: {client_username: core}}
-        remote_msg_vpns: [{name: blue, router: edge, location: "127.0.0.1:LINK"}]
-        remote_subscriptions: [a/>, b/c]
-"""
 FILTERS = ["a", "a/b", "a/+", "#", "b/#", "+/c", "c"]
 TOPICS = ["a", "a/b", "b/c", "c", "d/e/f", "a/b/c"]
 ADMINISTRATIVE_ACTION = 0x98
 PEER = "#bridge/core/yellow/from-blue"
 
 
-@pytest.fixture
-def asked() -> Any:
-    """`asked(router)` is a client of its management API."""
-    made = []
-
-    def run(router: Any) -> httpx.Client:
-        base = f"http://127.0.0.1:{router.port('http')}"
-        made.append(httpx.Client(base_url=base, trust_env=False, timeout=60))
-        return made[-1]
-
-    yield run
-    for client in made:
-        client.close()
-
-
-def test_clients(start: Any, paho: Any, asked: Any, patiently: Any) -> None:
+def test_clients(site: Any, bridge: Any, paho: Any, patiently: Any) -> None:
     """What matches says is what happens, counts are what was sent, and who is disconnected knows why."""
-    edge = start(EDGE, "edge")
-    core = start(CORE.replace("LINK", str(edge.port("link"))), "core")
+    edge = site("edge", vpn={"queues": {"orders": {"subscriptions": ["a/>"]}}}, blue={})
+    from_blue = bridge("blue", edge, "a/>", "b/c", router="edge")
+    core = site("core", yellow={"from-blue": from_blue})
     core.bridges_up()
-    api = asked(edge)
+    base_url = f"http://127.0.0.1:{edge.port('http')}"
+    with httpx.Client(base_url=base_url, trust_env=False, timeout=60) as api:
+        _as_an_operator_sees_them(edge, core, paho, api, patiently)
+
+
+def _as_an_operator_sees_them(
+    edge: Any, core: Any, paho: Any, api: httpx.Client, patiently: Any
+) -> None:
     seed = random.randrange(1 << 32)
     draw = random.Random(seed)
     clients = {
