@@ -28,7 +28,7 @@ class Bridge(_Declared):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.set_ciphers("ALL")
         suites = context.get_ciphers()
-        known = {str(each["name"]) for each in suites if each["protocol"] != "TLSv1.3"}
+        known = {str(suite["name"]) for suite in suites if suite["protocol"] != "TLSv1.3"}
         for name in written.split(":"):
             if name not in known:
                 raise ValueError(f"{name!r} is no cipher suite of TLS 1.2 that this system has")

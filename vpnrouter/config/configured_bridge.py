@@ -164,14 +164,14 @@ def mapping_of(bridge: Bridge, direction: str) -> TopicMapping | None:
     """
     dialect = MQTT if bridge.topic_syntax == "mqtt" else SMF
     rules = []
-    for each in bridge.topic_mapping:
-        if each.add_prefix is not None:
-            rules.append(add_prefix(each.add_prefix, dialect))
-        elif each.strip_prefix is not None:
-            rules.append(strip_prefix(each.strip_prefix, dialect))
+    for rule in bridge.topic_mapping:
+        if rule.add_prefix is not None:
+            rules.append(add_prefix(rule.add_prefix, dialect))
+        elif rule.strip_prefix is not None:
+            rules.append(strip_prefix(rule.strip_prefix, dialect))
         else:
-            rules.append(parse_rule(each.from_ or "", each.to or "", dialect))
-    inward, outward = directed(rules, [each.direction for each in bridge.topic_mapping])
+            rules.append(parse_rule(rule.from_ or "", rule.to or "", dialect))
+    inward, outward = directed(rules, [rule.direction for rule in bridge.topic_mapping])
     chosen = inward if direction == "in" else outward
     return chosen if chosen.rules else None
 
@@ -192,8 +192,11 @@ class ConfiguredBridge(ConfiguredRemotes):
         self.server_cert = server_cert
         self.identity = identity
         self.out_mapping = mapping_of(bridge, "out") if bridge.enabled else None
-        self.remotes = tuple(_remote(each) for each in bridge.remote_msg_vpns)
-        self._by_key = {(each.name, each.location): each for each in bridge.remote_msg_vpns}
+        self.remotes = tuple(_remote(remote_msg_vpn) for remote_msg_vpn in bridge.remote_msg_vpns)
+        self._by_key = {
+            (remote_msg_vpn.name, remote_msg_vpn.location): remote_msg_vpn
+            for remote_msg_vpn in bridge.remote_msg_vpns
+        }
 
     def of(self, remote: Remote) -> RemoteMsgVpn:
         """Return a remote as it is configured. Raises KeyError for one that is not."""

@@ -108,6 +108,10 @@ class Listener(Model):
 def server_certificate(listeners: Iterable[Listener]) -> ListenerTls | None:
     """Return the server certificate of the router: that of its first TLS listener, links first."""
     order = ("links", "mqtts", "wss", "https")
-    with_tls = [each for each in listeners if each.tls is not None and each.protocol in order]
+    with_tls = [
+        listener
+        for listener in listeners
+        if listener.tls is not None and listener.protocol in order
+    ]
     with_tls.sort(key=lambda each: order.index(each.protocol))
     return with_tls[0].tls if with_tls else None

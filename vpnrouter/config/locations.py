@@ -115,7 +115,7 @@ class Locations:
         found = _address(address)
         if found is None:
             return False
-        fitting = [one for one in self._patterns if port in one.ports]
+        fitting = [pattern for pattern in self._patterns if port in pattern.ports]
         if any(one.network is not None and found in one.network for one in fitting):
             return True
         # The owner of a name may give it the address of this machine at any time.
@@ -127,7 +127,7 @@ class Locations:
         """Return whether a location may turn out to be allowed, before its name is looked up."""
         if _address(host) is not None:
             return self.allow(host, host, port)
-        fitting = [one for one in self._patterns if port in one.ports]
+        fitting = [pattern for pattern in self._patterns if port in pattern.ports]
         if any(one.network is not None for one in fitting):
             return True
         plain = host.lower().rstrip(".")

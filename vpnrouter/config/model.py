@@ -160,7 +160,7 @@ def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
     many = isinstance(declared.default, tuple)
     kind = str if many else hint
     if is_optional(hint):
-        kind = Union[tuple(each for each in get_args(hint) if each is not NoneType)]  # noqa: UP007
+        kind = Union[tuple(argument for argument in get_args(hint) if argument is not NoneType)]  # noqa: UP007
     if kind in _SECRETS:
         kind, rules = _SECRETS[kind], []
     for rule in rules:

@@ -99,4 +99,4 @@ class MeshProblems:
 
     def errors(self) -> int:
         """Return the number of errors so far."""
-        return sum(each.severity == "error" for each in self.problems)
+        return sum(problem.severity == "error" for problem in self.problems)

@@ -98,7 +98,10 @@ def publishers() -> None:
 
 
 def _serve_publishers(flights: Flights, addresses: Mapping[str, tuple[str, int]]) -> None:
-    stations = [PublisherClient(flights, one, addresses[one.place]) for one in scenario.PUBLISHERS]
+    stations = [
+        PublisherClient(flights, publisher, addresses[publisher.place])
+        for publisher in scenario.PUBLISHERS
+    ]
     print(json.dumps({"ready": True}), flush=True)
     done = 0
     for line in sys.stdin:
@@ -192,14 +195,21 @@ def subscribers() -> None:
     """Serve one demonstration until the end is requested."""
     router, addresses = sys.argv[1], json.loads(sys.argv[2])
     _serve_subscribers(
-        [one for one in scenario.SUBSCRIBERS if scenario.router_of(one.place) == router], addresses
+        [
+            subscriber
+            for subscriber in scenario.SUBSCRIBERS
+            if scenario.router_of(subscriber.place) == router
+        ],
+        addresses,
     )
 
 
 def _serve_subscribers(
     subscribers: Sequence[scenario.Subscriber], addresses: Mapping[str, tuple[str, int]]
 ) -> None:
-    clients = [SubscriberClient(one, addresses[one.place]) for one in subscribers]
+    clients = [
+        SubscriberClient(subscriber, addresses[subscriber.place]) for subscriber in subscribers
+    ]
     print(json.dumps({"ready": True}), flush=True)
     selector = selectors.DefaultSelector()
     for client in clients:

@@ -134,10 +134,10 @@ class Clients:
         self._publishers = publishers
         self._subscribers = subscribers
         self._published: dict[str, int] = dict.fromkeys(
-            (one.name for one in scenario.PUBLISHERS), 0
+            (publisher.name for publisher in scenario.PUBLISHERS), 0
         )
         self._received: dict[str, int] = dict.fromkeys(
-            (one.name for one in scenario.SUBSCRIBERS), 0
+            (subscriber.name for subscriber in scenario.SUBSCRIBERS), 0
         )
         self._tallies: dict[str, Tally] = {}
         self._left = 0
@@ -151,8 +151,8 @@ class Clients:
         begun_s = time.monotonic()
         pace = Pace(
             {
-                one.name: cumulative(received(flights, one), len(flights))
-                for one in scenario.SUBSCRIBERS
+                subscriber.name: cumulative(received(flights, subscriber), len(flights))
+                for subscriber in scenario.SUBSCRIBERS
             },
             len(flights),
         )
@@ -223,7 +223,11 @@ def connected_clients(
             target = f"vpnrouter.demo.client_processes:{function}"
             return stack.enter_context(child_process(name, target, [argument, where], log))
 
-        routers = list(dict.fromkeys(scenario.router_of(one.place) for one in scenario.SUBSCRIBERS))
+        routers = list(
+            dict.fromkeys(
+                scenario.router_of(subscriber.place) for subscriber in scenario.SUBSCRIBERS
+            )
+        )
         subscribers = [start(f"subscribers {name}", "subscribers", name) for name in routers]
         publishers = start("publishers", "publishers", str(rows))
         for process in (*subscribers, publishers):

@@ -202,7 +202,7 @@ def _answering(handler: Callable[[int, FrameType | None], None]) -> Iterator[Non
 
     A signal mask is not enough: a system thread without it, such as those of pyarrow, takes the signal.
     """
-    before = {each: signal.getsignal(each) for each in _ENDING}
+    before = {signal_number: signal.getsignal(signal_number) for signal_number in _ENDING}
     for each, old in before.items():
         # What nohup or a shell in the background wants ignored stays ignored.
         if old is not signal.SIG_IGN:

@@ -33,9 +33,13 @@ def run_demo(
     begun_s = time.monotonic()
     with signals_as_exceptions(), claimed(output) as folder:
         flights = read_flights(rows)
-        due = {one.name: scenario.received(flights, one) for one in scenario.SUBSCRIBERS}
+        due = {
+            subscriber.name: scenario.received(flights, subscriber)
+            for subscriber in scenario.SUBSCRIBERS
+        }
         published_due = {
-            one.name: int(scenario.published(flights, one).sum()) for one in scenario.PUBLISHERS
+            publisher.name: int(scenario.published(flights, publisher).sum())
+            for publisher in scenario.PUBLISHERS
         }
         totals = {PUBLISHED: sum(published_due.values())} | {
             name: sum(int(mask.sum()) for mask in masks.values()) for name, masks in due.items()
@@ -52,7 +56,10 @@ def run_demo(
             published=counted.published,
             published_due=published_due,
             tallies=counted.tallies,
-            tallies_due={one.name: scenario.tally(flights, one) for one in scenario.SUBSCRIBERS},
+            tallies_due={
+                subscriber.name: scenario.tally(flights, subscriber)
+                for subscriber in scenario.SUBSCRIBERS
+            },
             places_due={
                 place: scenario.published_count(flights, place) for place in scenario.PLACES
             },

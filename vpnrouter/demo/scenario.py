@@ -262,7 +262,7 @@ def published_count(flights: Flights, place: str) -> int:
 
 def published_at(flights: Flights, place: str) -> Mask:
     """Return for each flight whether a client publishes it in the message VPN `place`."""
-    masks = [published(flights, one) for one in PUBLISHERS if one.place == place]
+    masks = [published(flights, publisher) for publisher in PUBLISHERS if publisher.place == place]
     together: Mask = np.logical_or.reduce(masks)
     return together
 

@@ -113,8 +113,12 @@ def checks(outcome: Outcome) -> list[Check]:
         )
     ]
     checked += [
-        _received(one, outcome.tallies.get(one.name, {}), outcome.tallies_due[one.name])
-        for one in scenario.SUBSCRIBERS
+        _received(
+            subscriber,
+            outcome.tallies.get(subscriber.name, {}),
+            outcome.tallies_due[subscriber.name],
+        )
+        for subscriber in scenario.SUBSCRIBERS
     ]
     checked.append(_leaks(outcome))
     if outcome.connections is not None:

@@ -65,7 +65,9 @@ class Live:
         self._clients(router, client)
 
     def _clients(self, router: str, client: ManagementClient) -> None:
-        room = limits.EXPLAIN_SUBSCRIPTIONS - sum(len(one.filters) for one in self.subscribers)
+        room = limits.EXPLAIN_SUBSCRIPTIONS - sum(
+            len(subscriber.filters) for subscriber in self.subscribers
+        )
         rows = client.subscriptions(wanted=room + 1)
         filters_by_client: dict[tuple[str, str], list[tuple[str, int]]] = {}
         for count, row in enumerate(rows):

@@ -272,7 +272,7 @@ class MeshIndex:
         return (
             []
             if memory_mesh is None
-            else [one for one in memory_mesh.bridges if one.place == visit.place]
+            else [bridge for bridge in memory_mesh.bridges if bridge.place == visit.place]
         )
 
     def bridges_back(self, bridge: MemoryBridge) -> list[MemoryBridge]:
@@ -328,7 +328,11 @@ class MeshIndex:
     @staticmethod
     def matching(topic: str, subscriber: Subscriber) -> list[Subscription]:
         """Return the subscriptions of a subscriber, those of share groups too, that match a topic."""
-        return [one for one in subscriber.subscriptions.values() if matches(one.filter, topic)]
+        return [
+            subscription
+            for subscription in subscriber.subscriptions.values()
+            if matches(subscription.filter, topic)
+        ]
 
     def endpoint(self, visit: Visit, name: str) -> Endpoint | None:
         """Return the endpoint of this name in the message VPN of a visit."""

@@ -307,22 +307,23 @@ def _somebody(node: MemoryRouter, vpn: MessageVpn, topic: str) -> str:
     if not credentials.basic_enabled and credentials.client_cert is None:
         return ""
     names = [
-        one
-        for one in credentials.usernames.values()
-        if one.enabled and (one.password is not None or credentials.client_cert is not None)
+        username
+        for username in credentials.usernames.values()
+        if username.enabled
+        and (username.password is not None or credentials.client_cert is not None)
     ]
     if not names:
         raise UsageError(
             f"nobody can log in to message VPN {node.name}/{vpn.name}: it has no client username with a"
             " password"
         )
-    for one in names:
+    for name in names:
         # A bridge's account may do what no client should be shown to do.
-        if vpn.profiles[one.client_profile].allow_bridge_connections_enabled and len(names) > 1:
+        if vpn.profiles[name.client_profile].allow_bridge_connections_enabled and len(names) > 1:
             continue
-        if not topic or _may(vpn, one, topic):
-            return one.name
-    return next((one.name for one in names if topic and _may(vpn, one, topic)), names[0].name)
+        if not topic or _may(vpn, name, topic):
+            return name.name
+    return next((name.name for name in names if topic and _may(vpn, name, topic)), names[0].name)
 
 
 def _may(vpn: MessageVpn, username: ClientUsername, topic: str) -> bool:

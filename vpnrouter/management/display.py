@@ -90,7 +90,7 @@ def _named(**displays: Display) -> Mapping[str, Display]:
 
 
 def _sum_by_reason(*counts: Mapping[str, int]) -> int:
-    return sum(sum(each.values()) for each in counts)
+    return sum(sum(by_reason.values()) for by_reason in counts)
 
 
 def _client_state(connected: bool, slow: bool) -> str:

@@ -28,12 +28,15 @@ def _client_usernames(context: ApiContext, msg_vpn: str) -> Found:
 
 def _client_profiles(context: ApiContext, msg_vpn: str) -> Found:
     profiles = context.profiles.client_profiles(msg_vpn)
-    by_name = {each.client_profile_name: each for each in profiles}
+    by_name = {profile.client_profile_name: profile for profile in profiles}
     return Found(lambda: by_name, by_name.get)
 
 
 def _acl_profiles(context: ApiContext, msg_vpn: str) -> Found:
-    by_name = {each.acl_profile_name: each for each in context.profiles.acl_profiles(msg_vpn)}
+    by_name = {
+        acl_profile.acl_profile_name: acl_profile
+        for acl_profile in context.profiles.acl_profiles(msg_vpn)
+    }
     return Found(lambda: by_name, by_name.get)
 
 

@@ -334,8 +334,10 @@ def _ids(body: dict[str, list[object]]) -> list[int] | None:
         return None
     if len(requested) > limits.MANAGEMENT_MSG_IDS:
         raise invalid(f"msgIds: more than {limits.MANAGEMENT_MSG_IDS:,}")
-    ids = [each for each in requested if isinstance(each, int) and not isinstance(each, bool)]
-    if len(ids) != len(requested) or any(not 0 <= each < 1 << 64 for each in ids):
+    ids = [
+        msg_id for msg_id in requested if isinstance(msg_id, int) and not isinstance(msg_id, bool)
+    ]
+    if len(ids) != len(requested) or any(not 0 <= msg_id < 1 << 64 for msg_id in ids):
         raise invalid("msgIds: not all of them are msgIds")
     return sorted(set(ids))
 

@@ -194,7 +194,7 @@ def parse_sort(text: str, attributes: Collection[str]) -> tuple[Order, ...]:
     if len(parts) > limits.MANAGEMENT_CONDITIONS:
         raise invalid(f"sort: more than {limits.MANAGEMENT_CONDITIONS} attributes")
     orders = [Order(part.removeprefix("-"), part.startswith("-")) for part in parts]
-    names = [each.name for each in orders]
+    names = [order.name for order in orders]
     for name in names:
         if name not in attributes:
             raise invalid(f"sort: there is no attribute {name}")

@@ -99,8 +99,8 @@ async def examine(request: Request, _: AdministratorDep, editor: EditorDep) -> R
     body = await _body(request, {"document": dict})
     examined = await editor.examine(body["document"])
     row: Row = {
-        "problems": [_problem(one) for one in examined.problems],
-        "changes": [_change(one) for one in examined.changes],
+        "problems": [_problem(problem) for problem in examined.problems],
+        "changes": [_change(change) for change in examined.changes],
         "digest": editor.digest(),
     }
     return await _reply(request, row)

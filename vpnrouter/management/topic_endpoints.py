@@ -34,7 +34,7 @@ class TopicEndpointStatus(EndpointStatus):
     """What it attracts, "" while nobody has said."""
 
 
-_SHARED: Final = tuple(each.name for each in fields(EndpointStatus))
+_SHARED: Final = tuple(field.name for field in fields(EndpointStatus))
 """Attributes that a queue has too."""
 
 

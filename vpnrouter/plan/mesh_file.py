@@ -81,7 +81,7 @@ class Mesh:
     @property
     def errors(self) -> list[str]:
         """A line for each error."""
-        return [str(each) for each in self.problems if each.severity == "error"]
+        return [str(problem) for problem in self.problems if problem.severity == "error"]
 
 
 class _Elsewhere(Mapping[str, str]):

@@ -122,18 +122,22 @@ def find_subscriptions(
     subscriptions = held(digests["states"], span).localCheckpoint()
     findings = overlaps(subscriptions)
     covered = {
-        (one.router, one.vpn, one.client, one.topic) for one in findings if one.kind == "covered"
+        (finding.router, finding.vpn, finding.client, finding.topic)
+        for finding in findings
+        if finding.kind == "covered"
     }
     silent = [
-        one
-        for one in never_matched(subscriptions, digests, span)
-        if (one.router, one.vpn, one.client, one.topic) not in covered
+        finding
+        for finding in never_matched(subscriptions, digests, span)
+        if (finding.router, finding.vpn, finding.client, finding.topic) not in covered
     ]
     return [
         *silent[:REPORT_SUBSCRIPTION_FINDINGS],
         *_crossing(subscriptions, digests["uses"], edges),
-        *[one for one in findings if one.kind == "covered"][:REPORT_SUBSCRIPTION_FINDINGS],
-        *(one for one in findings if one.kind != "covered"),
+        *[finding for finding in findings if finding.kind == "covered"][
+            :REPORT_SUBSCRIPTION_FINDINGS
+        ],
+        *(finding for finding in findings if finding.kind != "covered"),
     ]
 
 

@@ -211,7 +211,7 @@ def require_rows(inventory: Inventory) -> None:
     """
     if inventory.files:
         return
-    named = [f"{one.path}: {one.reason}" for one in inventory.set_aside[:_NAMED_AT_MOST]]
+    named = [f"{file.path}: {file.reason}" for file in inventory.set_aside[:_NAMED_AT_MOST]]
     more = len(inventory.set_aside) - len(named)
     if inventory.earlier:
         named.append(f"{len(inventory.earlier)} files lie before the time asked for")

@@ -224,7 +224,7 @@ class DigestStore:
             file_name = f"{name}-sum-{self._manifest.get('sums', 0) + 1}.parquet"
             self._write(file_name, table)
             files = dict(self._manifest["files"])
-            files[name] = [file_name, *(one for one in files[name] if one not in old_names)]
+            files[name] = [file_name, *(file for file in files[name] if file not in old_names)]
             changed = {**self._manifest, "files": files, "sums": self._manifest.get("sums", 0) + 1}
             self._commit(changed)
             for path in old:

@@ -182,11 +182,11 @@ class Inventory:
 
     def without_any(self, aside: Iterable[SetAside]) -> Inventory:
         """Return a copy of the inventory with these files moved to those set aside, unless they are there."""
-        known = {one.path for one in self.set_aside}
+        known = {file.path for file in self.set_aside}
         inventory = self
-        for one in aside:
-            if one.path not in known:
-                inventory = inventory.without(one.path, one.reason)
+        for file in aside:
+            if file.path not in known:
+                inventory = inventory.without(file.path, file.reason)
         return inventory
 
     def always(self) -> frozenset[str]:
@@ -315,9 +315,9 @@ def _times(footer: pq.FileMetaData) -> tuple[int | None, int | None]:
     groups = [
         footer.row_group(number).column(at).statistics for number in range(footer.num_row_groups)
     ]
-    if not groups or any(one is None or not one.has_min_max for one in groups):
+    if not groups or any(group is None or not group.has_min_max for group in groups):
         return None, None
-    return min(one.min for one in groups), max(one.max for one in groups)
+    return min(group.min for group in groups), max(group.max for group in groups)
 
 
 def _is_before(file: TraceFile, since_ns: int | None) -> bool:

@@ -144,13 +144,13 @@ def summary_of(
     nodes = analysis.tables["nodes"]
     edges = analysis.tables["edges"]
     traced = [node for node in nodes if node["traced"]]
-    severities = Counter(one.severity for one in analysis.findings)
+    severities = Counter(finding.severity for finding in analysis.findings)
     first_ns, last_ns = analysis.span
     return Summary(
         files=len(inventory.files),
         rows=inventory.rows,
         size_bytes=inventory.size_bytes,
-        set_aside=[{"path": str(one.path), "reason": one.reason} for one in inventory.set_aside],
+        set_aside=[{"path": str(file.path), "reason": file.reason} for file in inventory.set_aside],
         sampling=inventory.sampling(),
         routers=len({node["router"] for node in nodes}),
         vpns=len(nodes),
@@ -164,7 +164,7 @@ def summary_of(
         delivered_estimated=_estimate(traced, "delivered_estimated"),
         discarded=_total(nodes, "discarded"),
         rejected=_total(nodes, "rejected"),
-        findings=dict(Counter(one.kind for one in analysis.findings)),
+        findings=dict(Counter(finding.kind for finding in analysis.findings)),
         errors=severities["error"],
         warnings=severities["warning"],
         advice=len(analysis.tables["advice"]),
@@ -237,7 +237,7 @@ def write_report(
 
 def contents_of(analysis: Analysis) -> Contents:
     """Return the page's contents from an analysis."""
-    known = {one.name for one in fields(Contents)}
+    known = {field.name for field in fields(Contents)}
     return Contents(
         **{name: rows for name, rows in analysis.tables.items() if name in known},
         topic_count=analysis.topic_count,

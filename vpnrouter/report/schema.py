@@ -286,4 +286,4 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 def rows_of(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """Return the findings as rows of FINDINGS."""
-    return [asdict(one) for one in findings]
+    return [asdict(finding) for finding in findings]

@@ -44,9 +44,11 @@ def write(plan: Plan, output: Path, sample: float) -> int:
         for number, receivers in feed.receivers.items():
             site = mesh.sites[number]
             queues = documents[site.router]["msg_vpns"][site.vpn]["queues"]
-            for one in receivers:
-                if one.endpoint:
-                    queues[one.endpoint] = _queue([_wanted(feed.filter, one)], one.partitions)
+            for receiver in receivers:
+                if receiver.endpoint:
+                    queues[receiver.endpoint] = _queue(
+                        [_wanted(feed.filter, receiver)], receiver.partitions
+                    )
     folder = output / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

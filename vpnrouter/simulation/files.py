@@ -69,14 +69,14 @@ class RowGenerator:
     ) -> None:
         templates, streams = plan.templates, plan.streams
         # Streams of one profile stand together, so that their times are found in one call.
-        order = np.argsort([each.profile for each in streams], kind="stable")
+        order = np.argsort([stream.profile for stream in streams], kind="stable")
         streams = [streams[at] for at in order]
         self._counts = counts[order]
         self._profiles = plan.profiles
-        self._profile = np.array([each.profile for each in streams], np.int32)
-        self._topic = np.array([each.topic for each in streams], np.int32)
-        self._mean_bytes = np.array([each.mean_bytes for each in streams], np.float32)
-        template = np.array([each.template for each in streams], np.int64)
+        self._profile = np.array([stream.profile for stream in streams], np.int32)
+        self._topic = np.array([stream.topic for stream in streams], np.int32)
+        self._mean_bytes = np.array([stream.mean_bytes for stream in streams], np.float32)
+        template = np.array([stream.template for stream in streams], np.int64)
         self._first = np.array(templates.first, np.int32)[template]
         self._length = np.array(templates.length, np.int32)[template]
         self._router = np.array(templates.router, np.int32)
@@ -104,7 +104,7 @@ class RowGenerator:
         if end_s >= self._seconds:
             states, self._states = self._states, []
         else:
-            states = [each for each in self._states if each.at_s < end_s]
+            states = [state for state in self._states if state.at_s < end_s]
             self._states = self._states[len(states) :]
         rows = _joined(messages, self._state_rows(states))
         # One sort of one number each: router above, time below, to 2 µs for simulations of years.
@@ -182,12 +182,12 @@ class RowGenerator:
         )
 
     def _state_rows(self, states: Sequence[State]) -> Rows:
-        row = np.array([each.row for each in states], np.int32)
-        at_ns = (np.array([each.at_s for each in states]) * SECOND_NS).astype(np.int64)
+        row = np.array([state.row for state in states], np.int32)
+        at_ns = (np.array([state.at_s for state in states]) * SECOND_NS).astype(np.int64)
         none = np.full(len(states), -1, np.int64)
         return Rows(
             row=row,
-            topic=np.array([each.topic for each in states], np.int32),
+            topic=np.array([state.topic for state in states], np.int32),
             message=none,
             origin=none.astype(np.int32),
             ts_ns=at_ns + (self._clocks_ns[self._router[row]] + self._start_ns),

@@ -193,9 +193,9 @@ def share_out(plan: Plan, rows: int) -> NDArray[np.int64]:
     Raises:
         OperationError: too few rows for every receiver to get a message.
     """
-    length = np.array([plan.templates.length[each.template] for each in plan.streams], np.int64)
-    weight = np.array([each.weight for each in plan.streams])
-    fixed = np.array([each.messages for each in plan.streams], np.int64)
+    length = np.array([plan.templates.length[stream.template] for stream in plan.streams], np.int64)
+    weight = np.array([stream.weight for stream in plan.streams])
+    fixed = np.array([stream.messages for stream in plan.streams], np.int64)
     counts = np.where(fixed > 0, fixed, LEAST_MESSAGES)
     least = int((counts * length).sum()) + len(plan.states)
     if rows < least:
@@ -266,12 +266,12 @@ def _subscriptions(plan: Plan) -> None:
             filters[bridge.source, bridge.queue, name, "smf"] = None
     for feed in (*plan.feeds, *plan.scripted):
         for site, receivers in feed.receivers.items():
-            for one in receivers:
-                topic = feed.filter if one.item is None else feed.topic(one.item)
-                if one.endpoint:
-                    filters[site, one.endpoint, topic, "smf"] = None
+            for receiver in receivers:
+                topic = feed.filter if receiver.item is None else feed.topic(receiver.item)
+                if receiver.endpoint:
+                    filters[site, receiver.endpoint, topic, "smf"] = None
                 else:
-                    filters[site, one.client, topic.replace(">", "#"), "mqtt"] = None
+                    filters[site, receiver.client, topic.replace(">", "#"), "mqtt"] = None
     for site, client, topic in plan.extra_subscriptions:
         filters[site, client, topic, "mqtt"] = None
     for place, (site, client, topic, syntax) in enumerate(filters):

@@ -66,8 +66,8 @@ class Score:
             "recall": self.total.recall,
             "precision": self.total.precision,
             "kinds": [
-                {**vars(one), "recall": one.recall, "precision": one.precision}
-                for one in self.kinds
+                {**vars(kind), "recall": kind.recall, "precision": kind.precision}
+                for kind in self.kinds
             ],
             "missed": list(self.missed),
             "wrong": list(self.wrong),

@@ -72,7 +72,7 @@ def normal(begin_s: float, end_s: float, rng: np.random.Generator) -> list[Profi
     cells += [1 + _SWING * np.sin(2 * np.pi * (middle / period + at / 3)) for at in range(3)]
     cells.append(rng.gamma(_BURSTS, 1 / _BURSTS, _CELLS) + 0.05)
     cells.append(1 + _SWING * np.sin(2 * np.pi * 12 * middle / period))
-    return [_curve(times, each) for each in cells]
+    return [_curve(times, cell) for cell in cells]
 
 
 def _curve(times: NDArray[np.float64], weights: NDArray[np.float64]) -> Profile:

@@ -84,7 +84,7 @@ def _check_subscriptions(
             problems.error(at, f"the filter stands at {other} with {with_}")
     check_exceptions(problems, [(at, filter_) for filter_, (at, _) in seen.items()])
     if problems.is_whole(place) and all(
-        _is_exception(each) for each in bridge.remote_subscriptions
+        _is_exception(remote_subscription) for remote_subscription in bridge.remote_subscriptions
     ):
         for index in range(len(bridge.remote_subscriptions)):
             at = _topic_path(problems, (*place, index))

@@ -96,8 +96,8 @@ def _brought(graph: Graph, vpn: Vpn, routers: Routers) -> list[TopicSet] | None:
 def report_broken_chains(problems: MeshProblems, graph: Graph) -> None:
     """Report the message VPNs that bridges bring topics into and other bridges take other topics from."""
     for hub, vpn in enumerate(graph.vpns):
-        into = [each for each in _into(graph, hub) if each.all_kinds]
-        known = {each.bridge for each in _into(graph, hub)}
+        into = [crossing for crossing in _into(graph, hub) if crossing.all_kinds]
+        known = {crossing.bridge for crossing in _into(graph, hub)}
         if len(known) < sum(bridge.enabled for bridge in vpn.msg_vpn.bridges.values()):
             continue  # what a router brings that no file describes may go on
         ends: list[tuple[Crossing, list[Crossing]]] = []
@@ -105,14 +105,14 @@ def report_broken_chains(problems: MeshProblems, graph: Graph) -> None:
             onward = graph.crossings[number]
             if onward.mapped or not onward.all_kinds:
                 continue
-            directly = {each.source for each in _into(graph, onward.target)}
+            directly = {crossing.source for crossing in _into(graph, onward.target)}
             before = [
-                each
-                for each in into
-                if each.source != onward.target and each.source not in directly
+                crossing
+                for crossing in into
+                if crossing.source != onward.target and crossing.source not in directly
             ]
             if before and not any(
-                each.mapped or _have_common(graph, each, onward) for each in into
+                crossing.mapped or _have_common(graph, crossing, onward) for crossing in into
             ):
                 ends.append((onward, before))
         if ends:
@@ -139,7 +139,7 @@ def _report_ends(
 
 
 def _named(graph: Graph, numbers: set[int]) -> str:
-    names = sorted(graph.vpns[each].name for each in numbers)
+    names = sorted(graph.vpns[number].name for number in numbers)
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(names[:_NAMES]) + more
 
@@ -161,8 +161,8 @@ def check_filters_alone(problems: MeshProblems, graph: Graph, configured: Config
             message = f"no topic that a client can publish matches {filter_.original}"
             problems.add("warning", configured.loaded, path, message)
         elif graph.topics.of(filter_, exceptions) is None and not any(
-            covers(each, filter_)
-            for each in exceptions  # told where the file is checked by itself
+            covers(exception, filter_)
+            for exception in exceptions  # told where the file is checked by itself
         ):
             problems.add(
                 "warning",

@@ -170,20 +170,27 @@ class Graph:
         """Return whether the topic keeps the bounds of these message VPNs."""
         size, levels = len(topic.encode()), topic.count("/") + 1
         return all(
-            size <= self.vpns[each].msg_vpn.max_topic_bytes
-            and levels <= self.vpns[each].msg_vpn.max_topic_levels
-            for each in vpns
+            size <= self.vpns[vpn].msg_vpn.max_topic_bytes
+            and levels <= self.vpns[vpn].msg_vpn.max_topic_levels
+            for vpn in vpns
         )
 
     def route(self, origin: int, crossings: Iterable[Crossing]) -> str:
         """Return the path for people: `edge/blue -> core/yellow`."""
-        names = [self.vpns[origin].name, *(self.vpns[each.target].name for each in crossings)]
+        names = [
+            self.vpns[origin].name,
+            *(self.vpns[crossing.target].name for crossing in crossings),
+        ]
         return " -> ".join(names)
 
 
 def _is_first(configured: ConfiguredRemote) -> bool:
     """Return whether a bridge takes from this remote as long as it can."""
-    enabled = [each for each in configured.bridge.remote_msg_vpns if each.enabled]
+    enabled = [
+        remote_msg_vpn
+        for remote_msg_vpn in configured.bridge.remote_msg_vpns
+        if remote_msg_vpn.enabled
+    ]
     return min(enabled, key=lambda each: each.connect_order) is configured.remote
 
 

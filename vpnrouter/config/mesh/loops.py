@@ -239,7 +239,9 @@ def report_loops(problems: MeshProblems, graph: Graph, budget: Budget) -> list[L
         origin, stop = crossings[0].source, graph.vpns[last.source].name
         others = len(loop.tangle) - len(crossings)
         more = f"; {others} more message VPNs are part of such loops" if others > 0 else ""
-        remote = next((each.configured.remote for each in crossings if not each.preferred), None)
+        remote = next(
+            (crossing.configured.remote for crossing in crossings if not crossing.preferred), None
+        )
         when = f", while a bridge takes from {remote.name} at {remote.location}" if remote else ""
         problems.add_key(
             "note",

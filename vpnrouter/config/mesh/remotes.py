@@ -85,7 +85,9 @@ class Routers:
         for loaded in mesh:
             self.by_name.setdefault(loaded.config.router.name, loaded)
             for address in {
-                one.address for one in link_listeners(loaded.config) if one.address.port
+                listener.address
+                for listener in link_listeners(loaded.config)
+                if listener.address.port
             }:
                 self.by_address.setdefault(address, []).append(loaded)
 
@@ -131,7 +133,11 @@ class Routers:
 
 def link_listeners(config: RouterConfig) -> list[Listener]:
     """Return the listeners that bridges are let in by."""
-    return [one for one in config.listeners if one.enabled and one.protocol in LINK_PROTOCOLS]
+    return [
+        listener
+        for listener in config.listeners
+        if listener.enabled and listener.protocol in LINK_PROTOCOLS
+    ]
 
 
 def listener_at(config: RouterConfig, address: Address | None) -> Listener | None:
@@ -202,8 +208,8 @@ def _check_directories(problems: MeshProblems, mesh: Sequence[Loaded]) -> None:
 
 def _may_be_neighbours(first: Loaded, other: Loaded) -> bool:
     """Return whether two routers can run on one machine: no port is bound by both."""
-    theirs = {each.address for each in other.config.listeners if each.enabled}
-    for mine in (each.address for each in first.config.listeners if each.enabled):
+    theirs = {listener.address for listener in other.config.listeners if listener.enabled}
+    for mine in (listener.address for listener in first.config.listeners if listener.enabled):
         for address in theirs:
             if mine.port and mine.port == address.port and _overlap(mine.host, address.host):
                 return False
@@ -218,11 +224,11 @@ def _overlap(host: str, other: str) -> bool:
 def _machines(loaded: Loaded) -> set[str]:
     """Return the hosts that a router binds and that belong to one machine only."""
     return {
-        each.address.host
-        for each in loaded.config.listeners
-        if each.enabled
-        and each.address.host not in _OF_ALL_ROUTERS
-        and not is_loopback(each.address.host)
+        listener.address.host
+        for listener in loaded.config.listeners
+        if listener.enabled
+        and listener.address.host not in _OF_ALL_ROUTERS
+        and not is_loopback(listener.address.host)
     }
 
 

@@ -74,13 +74,13 @@ class Topics:
     def of(self, filter_: Filter, exceptions: Iterable[Filter] = ()) -> TopicSet | None:
         """Return what the filter matches less the exceptions; None when no client can publish any of it."""
         number = self.number(filter_)
-        excepted = frozenset(self.number(each) for each in exceptions)
+        excepted = frozenset(self.number(exception) for exception in exceptions)
         return self._of(number, excepted)
 
     def _of(self, number: int, exceptions: frozenset[int]) -> TopicSet | None:
         if exceptions:
             exceptions = frozenset(
-                each for each in exceptions if self._meet(number, each) != _NOTHING
+                exception for exception in exceptions if self._meet(number, exception) != _NOTHING
             )
         topics = TopicSet(number, exceptions)
         return topics if self.example(topics) is not None else None
@@ -115,7 +115,7 @@ class Topics:
     def holds(self, topics: TopicSet, topic: str) -> bool:
         """Return whether `topic` is in the set."""
         return algebra.matches(self._filters[topics.filter], topic) and not any(
-            algebra.matches(self._filters[each], topic) for each in topics.exceptions
+            algebra.matches(self._filters[exception], topic) for exception in topics.exceptions
         )
 
     def example(self, topics: TopicSet) -> str | None:
@@ -130,11 +130,11 @@ class Topics:
 
     def _find_example(self, topics: TopicSet) -> str | None:
         filter_ = self._filters[topics.filter]
-        exceptions = [self._filters[each] for each in topics.exceptions]
+        exceptions = [self._filters[exception] for exception in topics.exceptions]
         least = _least(filter_)
         most = least
         if exceptions and _is_open(filter_):
-            most = max(least, *(len(each.kinds) for each in exceptions)) + 1
+            most = max(least, *(len(exception.kinds) for exception in exceptions)) + 1
         fresh = _fresh(exceptions)
         for count in range(least, min(most, limits.TOPIC_LEVELS) + 1):
             topic = "/".join(
@@ -145,7 +145,7 @@ class Topics:
                 and "#" not in topic
                 and len(topic.encode()) <= limits.TOPIC_BYTES
                 and algebra.matches(filter_, topic)
-                and not any(algebra.matches(each, topic) for each in exceptions)
+                and not any(algebra.matches(exception, topic) for exception in exceptions)
             ):
                 return topic
         return None

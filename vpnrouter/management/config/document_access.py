@@ -232,7 +232,7 @@ class TextsAccess:
     def drop(self, holder: Plain, key: Key) -> None:
         """Take the text out of the list."""
         items = _listed(holder, self.home)
-        items[:] = [each for each in items if each != key[-1]]
+        items[:] = [item for item in items if item != key[-1]]
 
     def path(self, holder: Plain, key: Key) -> Path:
         """Return the keys of the list and the text's index, the list's length for a new text."""

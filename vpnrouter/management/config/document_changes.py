@@ -72,15 +72,19 @@ def read_given(
 def key_of(kind: ObjectType, body: Mapping[str, Any]) -> Key:
     """Return the key of an object to be created. Raises RequestError if it is missing or wrong."""
     key = []
-    for each in kind.identity:
-        if each.name not in body and not each.required:
-            key.append(str(each.default))
+    for attribute in kind.identity:
+        if attribute.name not in body and not attribute.required:
+            key.append(str(attribute.default))
             continue
-        if each.name not in body:
-            raise invalid(f"{each.name}: is missing")
-        if each.fixed and body[each.name] != each.default and isinstance(body[each.name], str):
-            _refuse_other(each.name, body[each.name], each.default)
-        key.append(each.taken(body[each.name]))
+        if attribute.name not in body:
+            raise invalid(f"{attribute.name}: is missing")
+        if (
+            attribute.fixed
+            and body[attribute.name] != attribute.default
+            and isinstance(body[attribute.name], str)
+        ):
+            _refuse_other(attribute.name, body[attribute.name], attribute.default)
+        key.append(attribute.taken(body[attribute.name]))
     return tuple(key)
 
 
@@ -112,9 +116,9 @@ def _refuse_other(name: str, value: Plain, only: Plain) -> None:
 
 def _demand(kind: ObjectType, known: Mapping[str, str], body: Mapping[str, Any]) -> None:
     missing = [
-        each.name
-        for each in kind.attributes.values()
-        if each.required and each.name not in body and each.name not in known
+        attribute.name
+        for attribute in kind.attributes.values()
+        if attribute.required and attribute.name not in body and attribute.name not in known
     ]
     if missing:
         raise invalid(f"{', '.join(missing)}: missing, and required to create a {kind.noun}")
@@ -174,9 +178,9 @@ def replace(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None
     paired = {name for pair in kind.together for name in pair}
     mapping = written_of(kind, given, whole=keys[-1][0] == kind.built_in)
     stay = [
-        each.keys
-        for each in kind.values
-        if each.write_only and each.name not in given and each.name not in paired
+        value.keys
+        for value in kind.values
+        if value.write_only and value.name not in given and value.name not in paired
     ]
     for path in (*kind.kept, *stay):
         write_only = _get(item, path)
@@ -220,11 +224,11 @@ def written_of(kind: ObjectType, given: Given, *, whole: bool = False) -> Plain:
     A document starts some of them otherwise, so these are written out. `whole` writes all of them.
     """
     mapping: dict[str, Any] = {}
-    for each in kind.values:
-        if each.name in given:
-            _set(mapping, each, given[each.name])
-        elif (whole or each.default != each.written_default) and _is_plain(each):
-            _set(mapping, each, each.default)
+    for value in kind.values:
+        if value.name in given:
+            _set(mapping, value, given[value.name])
+        elif (whole or value.default != value.written_default) and _is_plain(value):
+            _set(mapping, value, value.default)
     return mapping
 
 

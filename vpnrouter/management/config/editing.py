@@ -69,7 +69,7 @@ def semp_message(error: ConfigError, kind: ObjectType, place: Path, within: str 
 
 def _words(kind: ObjectType) -> Mapping[str, str]:
     """Return attribute names by keys joined by dots."""
-    return {".".join(each.keys): each.name for each in kind.values}
+    return {".".join(value.keys): value.name for value in kind.values}
 
 
 def _worded(line: str, kind: ObjectType, place: Path, words: Mapping[str, str]) -> str:

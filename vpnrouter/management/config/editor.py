@@ -245,10 +245,12 @@ class ConfigEditor:
             )
         checked = await self._beside(partial(candidate, document, self._loaded, self._file))
         if checked.loaded is None:
-            raise ConfigError([str(one) for one in checked.problems if one.severity == "error"])
+            raise ConfigError(
+                [str(problem) for problem in checked.problems if problem.severity == "error"]
+            )
         if checked.packed.digest == self.digest():
             return Edited((), self.digest())
-        fixed = [describe(one) for one in checked.changes if one.kind is Effect.RESTART]
+        fixed = [describe(change) for change in checked.changes if change.kind is Effect.RESTART]
         if fixed:
             raise OperationError(f"change it in {self._path} and start anew: {'; '.join(fixed)}")
         # From here on it is done or undone, whoever is not interested any more.

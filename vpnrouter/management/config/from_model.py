@@ -33,9 +33,9 @@ def left_out(of: type[Settings], children: tuple[str, ...] = ()) -> dict[str, st
     own.
     """
     return dict.fromkeys(children, CHILDREN) | {
-        ".".join(each.path): KEY if each.attribute.key else each.attribute.child
-        for each in of.places
-        if each.attribute.key or each.attribute.child
+        ".".join(place.path): KEY if place.attribute.key else place.attribute.child
+        for place in of.places
+        if place.attribute.key or place.attribute.child
     }
 
 
@@ -46,7 +46,7 @@ def derived(
 
     Raises TypeError for a key that can be no attribute.
     """
-    declared = {each.path: each for each in of.places}
+    declared = {place.path: place for place in of.places}
     yield from _derived(model, (), declared, frozenset(left_out(of, children)))
 
 

@@ -63,23 +63,23 @@ class ObjectType:
     @property
     def identity(self) -> tuple[Attribute, ...]:
         """The attributes of its key, in the key's order."""
-        return tuple(each for each in self.attributes.values() if each.identifying)
+        return tuple(attribute for attribute in self.attributes.values() if attribute.identifying)
 
     @property
     def values(self) -> tuple[Attribute, ...]:
         """The attributes that a document holds inside the object."""
-        return tuple(each for each in self.attributes.values() if each.keys)
+        return tuple(attribute for attribute in self.attributes.values() if attribute.keys)
 
     @property
     def readable(self) -> tuple[str, ...]:
         """The attributes of an answer, those of the objects above included."""
-        own = [each.name for each in self.attributes.values() if not each.write_only]
+        own = [attribute.name for attribute in self.attributes.values() if not attribute.write_only]
         return (*(name for kind in self.chain[:-1] for name in kind.key_names), *own)
 
     @property
     def key_names(self) -> tuple[str, ...]:
         """The names of its key's attributes."""
-        return tuple(each.name for each in self.identity)
+        return tuple(attribute.name for attribute in self.identity)
 
     def known_by(self, keys: Keys) -> dict[str, str]:
         """Return the key's attributes of an object and of all above it, with their values."""
@@ -99,7 +99,7 @@ class ObjectType:
 
 def by_name(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     """Return attributes by their names."""
-    return {each.name: each for each in attributes}
+    return {attribute.name: attribute for attribute in attributes}
 
 
 def name_of(name: str, most: int, says: str, least: int = 1) -> Attribute:
@@ -148,7 +148,11 @@ def object_type(
     if of is not None:
         model = model or model_of(of)
         attributes, left = tuple(derived(of, model, children)), left_out(of, children)
-    own = tuple(each for each in attributes if each.name not in {known.name for known in identity})
+    own = tuple(
+        attribute
+        for attribute in attributes
+        if attribute.name not in {known.name for known in identity}
+    )
     return ObjectType(
         collection=collection,
         title=title,
@@ -193,8 +197,10 @@ def row_at(config: RouterConfig, kind: ObjectType, keys: Keys) -> Row | None:
     if model is None:
         return None
     row: Row = dict(kind.known_by(keys))
-    for each in kind.attributes.values():
-        if each.write_only or each.name in row:
+    for attribute in kind.attributes.values():
+        if attribute.write_only or attribute.name in row:
             continue
-        row[each.name] = each.shown(reached(model, each.keys)) if each.keys else each.default
+        row[attribute.name] = (
+            attribute.shown(reached(model, attribute.keys)) if attribute.keys else attribute.default
+        )
     return row

@@ -87,9 +87,9 @@ def row_schema(kind: ObjectType) -> Schema:
     """Return the JSON schema of an answer's object."""
     known = {name: {"type": "string"} for each in kind.chain[:-1] for name in each.key_names}
     own = {
-        each.name: _shown(schema_of(each))
-        for each in kind.attributes.values()
-        if not each.write_only
+        attribute.name: _shown(schema_of(attribute))
+        for attribute in kind.attributes.values()
+        if not attribute.write_only
     }
     return {"type": "object", "properties": known | own}
 
@@ -97,9 +97,9 @@ def row_schema(kind: ObjectType) -> Schema:
 def body_schema(kind: ObjectType, *, creates: bool) -> Schema:
     """Return the JSON schema of a body that makes an object, or of one that changes it."""
     properties = {
-        each.name: schema_of(each)
-        for each in kind.attributes.values()
-        if creates or not each.identifying
+        attribute.name: schema_of(attribute)
+        for attribute in kind.attributes.values()
+        if creates or not attribute.identifying
     }
     for name, only in kind.absent.items():
         properties[name] = {
@@ -109,7 +109,7 @@ def body_schema(kind: ObjectType, *, creates: bool) -> Schema:
     for name in sorted(kind.tolerated):
         properties[name] = {"deprecated": True, "description": "Not looked at."}
     schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    required = [each.name for each in kind.attributes.values() if each.required]
+    required = [attribute.name for attribute in kind.attributes.values() if attribute.required]
     if creates and required:
         schema["required"] = required
     if kind.together:
@@ -143,7 +143,7 @@ def body(kind: ObjectType, *, creates: bool) -> Schema:
 def answers(kind: ObjectType, *, many: bool = False, nothing: bool = False) -> Schema:
     """Return the answers of a path."""
     row = row_schema(kind)
-    names = ["uri", *(f"{each.collection}Uri" for each in children_of(kind))]
+    names = ["uri", *(f"{child.collection}Uri" for child in children_of(kind))]
     links = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
     schema: Schema = {"type": "object", "properties": {"meta": {"type": "object"}}}
     if not nothing:

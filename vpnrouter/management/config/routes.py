@@ -90,7 +90,7 @@ def uri_of(request: Request, kind: ObjectType, keys: Keys) -> str:
 
 def _links(request: Request, kind: ObjectType, keys: Keys) -> Links:
     uri = uri_of(request, kind, keys)
-    below = {f"{each.collection}Uri": f"{uri}/{each.collection}" for each in children_of(kind)}
+    below = {f"{child.collection}Uri": f"{uri}/{child.collection}" for child in children_of(kind)}
     return {"uri": uri} | below
 
 

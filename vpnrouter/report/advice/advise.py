@@ -107,11 +107,11 @@ def _advised(context: MeshContext, changes: Rows) -> Iterator[Advice]:
         if row["what"] == "finding" and row["change"] == "new"
     }
     causes: dict[tuple[str | None, ...], list[Finding]] = {}
-    for one in _with_their_causes(context.findings):
-        cure = REMEDIES.get(one.kind)
+    for finding in _with_their_causes(context.findings):
+        cure = REMEDIES.get(finding.kind)
         if cure is not None:
-            key = (cure.builder.__name__, *(getattr(one, name) for name in cure.cause))
-            causes.setdefault(key, []).append(one)
+            key = (cure.builder.__name__, *(getattr(finding, name) for name in cure.cause))
+            causes.setdefault(key, []).append(finding)
     order = {cure.builder.__name__: turn for turn, cure in enumerate(REMEDIES.values())}
     followed = _follow_ups(context.findings)
     for key in sorted(causes, key=lambda one: order[one[0] or ""]):
@@ -135,9 +135,9 @@ def _bridge_of(finding: Finding) -> tuple[str | None, ...] | None:
 def _blockers(findings: Sequence[Finding]) -> dict[tuple[str | None, ...] | None, Finding]:
     """By bridge the first endpoint that blocks it."""
     blockers: dict[tuple[str | None, ...] | None, Finding] = {}
-    for one in findings:
-        if one.kind == "head_of_line" and one.bridge:
-            blockers.setdefault(_bridge_of(one), one)
+    for finding in findings:
+        if finding.kind == "head_of_line" and finding.bridge:
+            blockers.setdefault(_bridge_of(finding), finding)
     return blockers
 
 
@@ -147,24 +147,27 @@ def _with_their_causes(findings: Sequence[Finding]) -> Iterator[Finding]:
     """
     blocked = _blockers(findings)
     idle = {
-        (one.router, one.vpn, one.client, one.topic)
-        for one in findings
-        if one.kind == "never_matched"
+        (finding.router, finding.vpn, finding.client, finding.topic)
+        for finding in findings
+        if finding.kind == "never_matched"
     }
-    for one in findings:
-        if one.kind == "stalled_bridge" and _bridge_of(one) in blocked:
+    for finding in findings:
+        if finding.kind == "stalled_bridge" and _bridge_of(finding) in blocked:
             continue
-        if one.kind == "covered" and (one.router, one.vpn, one.client, one.topic) in idle:
+        if (
+            finding.kind == "covered"
+            and (finding.router, finding.vpn, finding.client, finding.topic) in idle
+        ):
             continue
-        yield one
+        yield finding
 
 
 def _follow_ups(findings: Sequence[Finding]) -> dict[Finding, list[Finding]]:
     """Return the stalled bridges by the endpoint that blocks them; the first endpoint where there are several."""
     blockers = _blockers(findings)
     follow_ups: dict[Finding, list[Finding]] = {}
-    for one in findings:
-        blocker = blockers.get(_bridge_of(one)) if one.kind == "stalled_bridge" else None
+    for finding in findings:
+        blocker = blockers.get(_bridge_of(finding)) if finding.kind == "stalled_bridge" else None
         if blocker is not None:
-            follow_ups.setdefault(blocker, []).append(one)
+            follow_ups.setdefault(blocker, []).append(finding)
     return follow_ups

@@ -72,7 +72,7 @@ class Advice:
 
 def worst_of(findings: Sequence[Finding]) -> Severity:
     """Return the worst severity among findings."""
-    return max((one.severity for one in findings), key=lambda one: _SEVERITIES[one])
+    return max((finding.severity for finding in findings), key=lambda one: _SEVERITIES[one])
 
 
 def place_of(finding: Finding, *names: str) -> dict[str, str | None]:
@@ -83,12 +83,12 @@ def place_of(finding: Finding, *names: str) -> dict[str, str | None]:
 
 def messages_of(findings: Sequence[Finding]) -> int:
     """Return the sum of the messages of all findings."""
-    return sum(one.messages or 0 for one in findings)
+    return sum(finding.messages or 0 for finding in findings)
 
 
 def bytes_of(findings: Sequence[Finding]) -> int:
     """Return the sum of the bytes of all findings."""
-    return sum(one.bytes or 0 for one in findings)
+    return sum(finding.bytes or 0 for finding in findings)
 
 
 SHOWN: Final = 3
@@ -165,11 +165,11 @@ class _UnmetSubscriptions:
     def __init__(self, findings: Iterable[Finding]) -> None:
         self._filters: list[tuple[Filter, Finding]] = []
         self.met: set[Finding] = set()
-        for one in findings:
-            if one.kind == "never_matched" and one.bridge is None and one.topic:
-                filter_ = _parsed(one.topic, dialect_of(one.topic))
+        for finding in findings:
+            if finding.kind == "never_matched" and finding.bridge is None and finding.topic:
+                filter_ = _parsed(finding.topic, dialect_of(finding.topic))
                 if filter_ is not None:
-                    self._filters.append((filter_, one))
+                    self._filters.append((filter_, finding))
 
     def elsewhere(self, place: Place, topic: str) -> Iterator[Finding]:
         """Yield the subscriptions in other message VPNs that match a topic of this one."""

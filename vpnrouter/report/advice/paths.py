@@ -37,10 +37,10 @@ MOVE_MESSAGES: Final = 1_000
 
 def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """Advise against `head_of_line` of one endpoint, with the `stalled_bridge` that it causes."""
-    blocks = [one for one in findings if one.kind == "head_of_line"]
+    blocks = [finding for finding in findings if finding.kind == "head_of_line"]
     first = blocks[0]
-    seconds = sum(one.value or 0.0 for one in blocks)
-    stalled = [one for one in findings if one.kind == "stalled_bridge"]
+    seconds = sum(block.value or 0.0 for block in blocks)
+    stalled = [finding for finding in findings if finding.kind == "stalled_bridge"]
     who = f"endpoint {first.endpoint}" if first.endpoint else "the endpoint that refuses"
     behind = f", and with it {bridge_of(first)}" if first.bridge else ""
     held = (
@@ -136,10 +136,10 @@ _CYCLE: Final = re.compile(
 
 def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """Yield a `loop`: the bridge that carries the least is to drop what loops."""
-    for one in findings:
-        cycle = _cycle(one)
+    for finding in findings:
+        cycle = _cycle(finding)
         edges = [edge for step in pairwise(cycle) if (edge := context.busiest(*step)) is not None]
-        messages = one.messages or 0
+        messages = finding.messages or 0
         if edges:
             least = min(edges, key=lambda edge: (bool(edge["cut"]), edge["messages"] or 0))
             others = [edge for edge in edges if edge is not least]
@@ -155,18 +155,18 @@ def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Ad
             place = _ends(least)
             kept = f"; this bridge carries the least of the loop, {counted(least['messages'] or 0, 'message')}"
         else:
-            advice = f"Drop one of the remote subscriptions that make a loop at {at((one.router, one.vpn))}."
-            place = place_of(one)
+            advice = f"Drop one of the remote subscriptions that make a loop at {at((finding.router, finding.vpn))}."
+            place = place_of(finding)
             filters, kept = [], ""
         yield Advice(
             action="break_loop",
-            severity=one.severity,
+            severity=finding.severity,
             **place,
             topic=filters[0] if len(filters) == 1 else None,
             gain=messages,
             advice=advice,
-            evidence=f"{one.detail.rstrip('.') or 'Messages go round'}{kept}.",
-            effect=f"{counted(messages, 'message')} and {size(one.bytes or 0)} of traced payload stop going"
+            evidence=f"{finding.detail.rstrip('.') or 'Messages go round'}{kept}.",
+            effect=f"{counted(messages, 'message')} and {size(finding.bytes or 0)} of traced payload stop going"
             " round.",
         )
 
@@ -175,7 +175,7 @@ def narrow_stopped_loop(_: MeshContext, findings: Sequence[Finding]) -> Iterator
     """Advise against `loop_stopped` of one bridge: it need not bring what is discarded."""
     first, messages = findings[0], messages_of(findings)
     over = bridge_of(first) if first.bridge else f"the bridges into {at((first.router, first.vpn))}"
-    reasons = listed(one.reason or "no reason given" for one in findings)
+    reasons = listed(finding.reason or "no reason given" for finding in findings)
     yield Advice(
         action="break_loop",
         severity=worst_of(findings),
@@ -191,10 +191,10 @@ def narrow_stopped_loop(_: MeshContext, findings: Sequence[Finding]) -> Iterator
 
 def drop_redundant_path(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """Advise against `two_ways` and `duplicate` in one message VPN."""
-    ways = [one for one in findings if one.kind == "two_ways"]
+    ways = [finding for finding in findings if finding.kind == "two_ways"]
     first = (ways or list(findings))[0]
     messages = messages_of(ways or findings)
-    copies = int(sum(one.value or 0.0 for one in ways or findings))
+    copies = int(sum(way.value or 0.0 for way in ways or findings))
     where = at((first.router, first.vpn))
     if ways:
         advice = (
@@ -223,15 +223,15 @@ def drop_redundant_path(_: MeshContext, findings: Sequence[Finding]) -> Iterator
 def repair_link(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """Advise against `flapping_link` and `stalled_bridge` of one bridge."""
     first = findings[0]
-    flaps = [one for one in findings if one.kind == "flapping_link"]
-    stalls = [one for one in findings if one.kind == "stalled_bridge"]
+    flaps = [finding for finding in findings if finding.kind == "flapping_link"]
+    stalls = [finding for finding in findings if finding.kind == "stalled_bridge"]
     start = (first.peer_router or "", first.peer_vpn or "")
     edge = context.busiest(start, (first.router or "", first.vpn or ""))
     messages = (edge["messages"] or 0) if edge else messages_of(findings)
     only = ", and nothing leads around it" if edge and edge["cut"] else ""
-    details = [one.detail for one in findings if one.detail]
-    stood = sum(one.value or 0.0 for one in stalls)
-    downs = int(sum(one.value or 0.0 for one in flaps))
+    details = [finding.detail for finding in findings if finding.detail]
+    stood = sum(stall.value or 0.0 for stall in stalls)
+    downs = int(sum(flap.value or 0.0 for flap in flaps))
     gains = [
         *([f"{counted(downs, 'interruption')} less"] if flaps else []),
         *([f"{lasting(stood)} less without messages"] if stalls else []),
@@ -257,9 +257,10 @@ def relieve_bridge(context: MeshContext, findings: Sequence[Finding]) -> Iterato
     """Advise against `hot_bridge`: less over it, or a second bridge beside it."""
     first, messages = findings[0], messages_of(findings)
     wasted = [
-        one
-        for one in context.findings
-        if one.kind in {"over_broad", "wasted_crossing"} and place_of(one) == place_of(first)
+        finding
+        for finding in context.findings
+        if finding.kind in {"over_broad", "wasted_crossing"}
+        and place_of(finding) == place_of(first)
     ]
     cure = (
         "narrow its remote subscriptions, which bring what nobody receives"

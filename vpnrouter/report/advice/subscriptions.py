@@ -38,15 +38,24 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
     """Yield what one router has in its file and not in operation. What follows from a missing message VPN or bridge is
     left out.
     """
-    missing = {(one.router, one.vpn) for one in findings if one.kind == "missing_vpn"}
-    down = {(one.router, one.vpn, one.bridge) for one in findings if one.kind == "missing_bridge"}
+    missing = {
+        (finding.router, finding.vpn) for finding in findings if finding.kind == "missing_vpn"
+    }
+    down = {
+        (finding.router, finding.vpn, finding.bridge)
+        for finding in findings
+        if finding.kind == "missing_bridge"
+    }
     causes = [
-        one
-        for one in findings
-        if one.kind == "missing_vpn"
+        finding
+        for finding in findings
+        if finding.kind == "missing_vpn"
         or (
-            (one.router, one.vpn) not in missing
-            and (one.kind == "missing_bridge" or (one.router, one.vpn, one.bridge) not in down)
+            (finding.router, finding.vpn) not in missing
+            and (
+                finding.kind == "missing_bridge"
+                or (finding.router, finding.vpn, finding.bridge) not in down
+            )
         )
     ]
     first = causes[0]
@@ -56,7 +65,7 @@ def apply_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterator
         **_place(causes),
         gain=len(findings),
         advice=f"See whether router {first.router} runs with the configuration given, and why it lacks"
-        f" {listed(_named(one) for one in causes)}.",
+        f" {listed(_named(cause) for cause in causes)}.",
         evidence=f"{_counts(causes, _MISSING)} configured and not seen; of the first: {first.detail}.",
         effect=f"{counted(len(findings), 'difference')} between files and mesh less.",
     )
@@ -71,7 +80,7 @@ def add_to_configuration(_: MeshContext, findings: Sequence[Finding]) -> Iterato
         **_place(findings),
         gain=messages_of(findings),
         advice=f"Add to the configuration of router {first.router}, or take out of service:"
-        f" {listed(_named(one) for one in findings)}.",
+        f" {listed(_named(finding) for finding in findings)}.",
         evidence=f"{_counts(findings, _UNKNOWN)} seen and not configured; the first {first.detail}.",
         effect="After a restart with its file the router does what it does today.",
     )
@@ -94,7 +103,7 @@ def _named(finding: Finding) -> str:
 
 
 def _counts(findings: Sequence[Finding], nouns: dict[str, str]) -> str:
-    kinds = [one.kind for one in findings]
+    kinds = [finding.kind for finding in findings]
     return ", ".join(
         counted(kinds.count(kind), noun) for kind, noun in nouns.items() if kind in kinds
     )
@@ -105,9 +114,9 @@ def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterato
     advice. A subscription that another message VPN has messages for is kept (`add_for_black_holes`).
     """
     by_client: dict[str, list[Finding]] = {}
-    for one in findings:
-        if one not in context.wanted.met:
-            by_client.setdefault(one.client or "", []).append(one)
+    for finding in findings:
+        if finding not in context.wanted.met:
+            by_client.setdefault(finding.client or "", []).append(finding)
     alike: dict[frozenset[str], list[list[Finding]]] = {}
     for group in by_client.values():
         alike.setdefault(frozenset(one.topic or "" for one in group), []).append(group)
@@ -144,7 +153,7 @@ def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice
         **place_of(first, "router", "vpn", "bridge", "client"),
         gain=0,
         topic=first.topic if len(findings) == 1 else None,
-        advice=f"Drop {_filters([one.topic or '' for one in findings])} of client {first.client or '?'} in"
+        advice=f"Drop {_filters([finding.topic or '' for finding in findings])} of client {first.client or '?'} in"
         f" {at((first.router, first.vpn))}.",
         evidence=f"Of {first.topic}: {first.detail.rstrip('.')}."
         if first.detail
@@ -155,8 +164,8 @@ def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice
 
 def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
     """Advise against `over_broad` and `wasted_crossing` of one bridge."""
-    broad = [one for one in findings if one.kind == "over_broad"]
-    crossing = [one for one in findings if one.kind == "wasted_crossing"]
+    broad = [finding for finding in findings if finding.kind == "over_broad"]
+    crossing = [finding for finding in findings if finding.kind == "wasted_crossing"]
     first = (broad or crossing)[0]
     steps = [_narrowed(one) for one in broad]
     if crossing:
@@ -167,7 +176,7 @@ def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice
     edge = context.busiest(
         (first.peer_router or "", first.peer_vpn or ""), (first.router or "", first.vpn or "")
     )
-    share = max(one.value or 0.0 for one in findings)
+    share = max(finding.value or 0.0 for finding in findings)
     of_all = f", of {counted(edge['messages'] or 0, 'message')} in all" if edge else ""
     yield Advice(
         action="narrow_subscription",

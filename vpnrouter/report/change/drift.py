@@ -62,8 +62,8 @@ def drift(mesh: Configured, nodes: Rows, edges: Rows, subscriptions: Rows) -> Dr
     for bridge in mesh.bridges.values():
         findings.extend(_subscriptions(bridge, observed))
     by_kind: dict[str, list[Finding]] = {}
-    for one in findings:
-        by_kind.setdefault(one.kind, []).append(one)
+    for finding in findings:
+        by_kind.setdefault(finding.kind, []).append(finding)
     shown = [one for of_kind in by_kind.values() for one in of_kind[:REPORT_DRIFT_FINDINGS]]
     outside = sorted({row["router"] for row in nodes} - mesh.routers - {None})
     notes = mesh.notes

@@ -366,7 +366,7 @@ def place_labels(
             block = block_of(name.text, place)
             if not block.inside(sheet) or any(block.meets(one) for one in (*blocked, *marks)):
                 continue
-            cost = _under(block, lines) + _BOX_WEIGHT * sum(block.meets(one) for one in frames)
+            cost = _under(block, lines) + _BOX_WEIGHT * sum(block.meets(frame) for frame in frames)
             if best is None or cost < least:
                 best, least = place, cost
             if cost == 0:

@@ -314,7 +314,7 @@ def _graded(
     findings: Rows, mine: list[int], *, load: int, latency: int, structure: int, uneasy: bool
 ) -> Grade:
     severities = [findings[at]["severity"] for at in mine]
-    worst = max((_SEVERITIES.get(one, 0) for one in severities), default=0)
+    worst = max((_SEVERITIES.get(severity, 0) for severity in severities), default=0)
     return Grade(
         load=load,
         trouble=max(worst, _SEVERITIES["warning"] if uneasy else 0),

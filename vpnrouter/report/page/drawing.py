@@ -195,7 +195,7 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
     sheet = Area(4.0, 4.0, width + _LABELS, height + _LABELS)
     arrows = _arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges)
     arrows = _named(arrows, boxes, manner, sheet)
-    named = [block_of(one.label, one.label_at) for one in arrows if one.label]
+    named = [block_of(arrow.label, arrow.label_at) for arrow in arrows if arrow.label]
     return Drawing(
         width=max([width, *(block.right + 4.0 for block in named)]),
         height=max([height, *(block.bottom + 4.0 for block in named)]),

@@ -19,13 +19,13 @@ def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
     findings_shown: list[Finding] = []
     places: dict[str, list[int]] = {}
     left_out: dict[str, int] = {}
-    for one in worst_first(findings):
-        here = places.setdefault(one.kind, [])
+    for finding in worst_first(findings):
+        here = places.setdefault(finding.kind, [])
         if len(here) < most:
             here.append(len(findings_shown))
-            findings_shown.append(one)
+            findings_shown.append(finding)
         else:
-            left_out[one.kind] = left_out.get(one.kind, 0) + 1
+            left_out[finding.kind] = left_out.get(finding.kind, 0) + 1
     for kind, more in left_out.items():
         at = places[kind][-1]
         detail = f"{findings_shown[at].detail} And {more:,} more of this kind."

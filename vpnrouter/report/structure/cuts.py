@@ -243,7 +243,7 @@ def _without_joint(walk: _Walk, below: int, joint: int) -> Cutoff:
         return Cutoff(walk.size[below], messages, tuple(part), above)
     first = walk.at[walk.root[below]]
     positions = chain(range(first, begin), range(end, first + walk.tree[below]))
-    others = (walk.order[one] for one in positions if walk.order[one] != above)
+    others = (walk.order[position] for position in positions if walk.order[position] != above)
     return Cutoff(outside, messages, (above, *islice(others, SHOWN - 1)), below)
 
 
@@ -444,7 +444,7 @@ def _merge(
 
 
 def _around(mesh: Mesh, place: int, parting: Cutoff, components: Sequence[int]) -> RedundantLink:
-    size = sum(one == components[place] for one in components)
+    size = sum(component == components[place] for component in components)
     one, other = sorted((parting.part[0], parting.beside))
     return RedundantLink(
         mesh.places[one],

@@ -255,7 +255,7 @@ def never_matched(
         return []
     traffic = _traffic(digests, sorted({(row["router"], row["vpn"]) for row in rows}))
     findings = [_never_matched(row, traffic, span) for row in rows]
-    return [one for one in findings if one is not None]
+    return [finding for finding in findings if finding is not None]
 
 
 def _never_matched(
