@@ -1,4 +1,4 @@
-"""A router that stands still (standing.py), for commands that ask one."""
+"""A router in memory, for commands that ask one, and stopped ones."""
 
 import importlib.util
 import json
@@ -25,8 +25,6 @@ from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Packet
 
-PLACE = Path(__file__).with_name("standing.py")
-
 HOLD = """
 import sys
 from pathlib import Path
@@ -38,31 +36,42 @@ store.close()
 """
 
 
-@pytest.fixture(scope="session")
-def standing() -> ModuleType:
-    """The module standing.py."""
-    spec = importlib.util.spec_from_file_location("cli_standing", PLACE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def _loaded(name: str, place: Path) -> ModuleType:
+    # Tests are no package (importlib mode), so that a module elsewhere is loaded by its path.
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+_routers = _loaded("management_routers", Path(__file__).parents[1] / "management" / "routers.py")
 
 
 class Served(NamedTuple):
-    """A Monitor and where it is served."""
+    """A router in memory and where its API is served."""
 
-    still: Any
+    router: Any
     url: str
 
 
 @pytest.fixture
-def served(standing: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def here(tmp_path: Path) -> Any:
+    """A router of three message VPNs with three bridges, queues and clients (`HERE` in routers.py)."""
+    folder = tmp_path / "routers"
+    folder.mkdir()
+    return _routers.here_and_far(folder)
+
+
+@pytest.fixture
+def served(here: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Bridges and queues of a served router; VPNROUTER_URL says where it is."""
-    still = standing.three_bridges()
-    with standing.serving(still) as address:
-        monkeypatch.setenv("VPNROUTER_URL", f"http://{address}")
-        yield Served(still, f"http://{address}")
+    with _routers.serving(here.application()) as url:
+        monkeypatch.setenv("VPNROUTER_URL", url)
+        yield Served(here, url)
 
 
 class Stopped(NamedTuple):
@@ -121,7 +130,7 @@ def _opened(spool: Path) -> Iterator[None]:
         [sys.executable, "-c", HOLD, str(spool)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        cwd=PLACE.parents[2],
+        cwd=Path(__file__).parents[2],
     )
     assert holder.stdout is not None
     try:

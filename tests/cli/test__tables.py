@@ -207,9 +207,9 @@ def test_a_subscription() -> None:
     assert words == ["a/#", "client", "c[1]", "blue", "1", "mqtt", "g", "-"]
 
 
-def test_a_msg_vpn(standing: Any) -> None:
+def test_a_msg_vpn(here: Any) -> None:
     """Clients and subscriptions with their bounds."""
-    status = status_of(standing.three_bridges().context, "blue")
+    status = status_of(here.context, "blue")
     assert status is not None
     row = row_of(status)
     _, words = lines(VPNS, row, wide=True)

@@ -3,7 +3,6 @@
 import io
 import json
 import socket
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -159,9 +158,7 @@ def test_of_one_router(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert [edge["bridgeName"] for edge in found["edges"]] == ["to-a"]
 
 
-def test_one_of_two_does_not_answer(
-    served: Any, standing: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_of_two_does_not_answer(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The other is drawn, and the exit code is 1; a single one is an error."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         away = f"http://127.0.0.1:{server.getsockname()[1]}"

@@ -222,7 +222,7 @@ msg_vpns:
     queues:
       orders: {subscriptions: [orders], permission: consume}
       dead: {}
-      small: {max_spooled_msg_count: 3}
+      small: {max_spooled_msg_count: 3, subscriptions: [small]}
     topic_endpoints: {s: {}, t: {permission: consume}}
     replay_logs: {log: {}}
     bridges:

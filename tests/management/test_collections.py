@@ -115,7 +115,7 @@ async def test_a_hidden_message_vpn_does_not_exist(here: Any, listed: Listed) ->
         ("bridges", "bridgeName", ["x,y[z]"], 3),
         ("clients", "clientName", ["other"], 6),
         ("queues", "queueName", ["x,y"], 6),
-        ("subscriptions", "name", ["other", "x,y"], 7),
+        ("subscriptions", "name", ["other", "x,y"], 8),
     ],
 )
 async def test_of_all_message_vpns(

@@ -6,7 +6,10 @@ import pytest
 
 BLUE = "/vpnrouter/v1/msgVpns/blue"
 READER = {"rob": {"password": "right", "msg_vpns": ["blue"]}}
-HELD = [("c1", "a"), ("c1", "c/+/d"), ("c2", "a"), ("c2", "b/#"), ("orders", "orders")]
+HELD = [
+    *(("c1", "a"), ("c1", "c/+/d"), ("c2", "a"), ("c2", "b/#")),
+    *(("orders", "orders"), ("small", "small")),
+]
 
 
 async def rows(client: Any, path: str) -> list[tuple[str, str]]:
