@@ -122,6 +122,18 @@ def running(configured: Callable[..., RouterConfig], interpreter: None) -> Runni
     return run
 
 
+@pytest.fixture
+def until() -> Callable[..., Any]:
+    """Let routers run until a condition, `until(true)`, holds; the test fails when it never does."""
+
+    async def run(true: Callable[[], bool]) -> None:
+        with trio.fail_after(PATIENCE_S):
+            while not true():  # noqa: ASYNC110 - a state tells nobody that it changed
+                await trio.sleep(0.005)
+
+    return run
+
+
 class Stored(CompletionCallback):
     """The core of a router of `config` with its spool on disk, and no sockets; `told` are outcomes."""
 

@@ -45,13 +45,6 @@ def core(bridges: dict[str, str], vpn: str = "", others: str = "") -> str:
     )
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Let the routers run until something is true."""
-    with trio.fail_after(20):
-        while not true():  # noqa: ASYNC110 - a state tells nobody that it changed
-            await trio.sleep(0.01)
-
-
 def in_sync(node: Any) -> Callable[[], bool]:
     """Whether all bridges of a node are up."""
     return lambda: all(
@@ -77,7 +70,7 @@ class Mesh:
 
 
 @pytest.fixture
-def mesh(running: Any, client_of: Any, port: Any) -> Any:
+def mesh(running: Any, client_of: Any, port: Any, until: Any) -> Any:
     """Opens a Mesh; `text` makes the second router's configuration from the first one's location."""
 
     @asynccontextmanager
@@ -136,7 +129,7 @@ async def test_hops_and_names_hold_for_the_next_message(
         assert runner.half.link is link
 
 
-async def test_come_and_go(mesh: Any, configured: Any, port: Any) -> None:
+async def test_come_and_go(mesh: Any, configured: Any, port: Any, until: Any) -> None:
     """Bridges are added, switched off and on, and removed, each told to the other router."""
 
     def text(location: str, **bridges: str) -> str:
@@ -169,7 +162,9 @@ async def test_come_and_go(mesh: Any, configured: Any, port: Any) -> None:
         assert await it.hear(1) == [("a/1", b"x")]
 
 
-async def test_a_message_vpn_with_bridges(mesh: Any, configured: Any, port: Any) -> None:
+async def test_a_message_vpn_with_bridges(
+    mesh: Any, configured: Any, port: Any, until: Any
+) -> None:
     """A message VPN comes with its bridges, takes them down with it, and lets them come again."""
 
     def text(location: str, green: str = "") -> str:
@@ -189,7 +184,7 @@ async def test_a_message_vpn_with_bridges(mesh: Any, configured: Any, port: Any)
 
 
 async def test_a_client_username_of_a_bridge(
-    running: Any, configured: Any, port: Any, capfd: Any
+    running: Any, configured: Any, port: Any, capfd: Any, until: Any
 ) -> None:
     """A peer's bridge whose client username is removed is put out with 0x98, and stays out."""
     edge_text = EDGE.replace("LINKS", "").replace(f"{BASIC}, ", "").replace(USERNAMES, "USERS")
@@ -207,7 +202,7 @@ async def test_a_client_username_of_a_bridge(
             assert "down: 403 Client Username Is Shutdown: bridge" in told
 
 
-async def test_the_next_remote(running: Any, configured: Any, port: Any) -> None:
+async def test_the_next_remote(running: Any, configured: Any, port: Any, until: Any) -> None:
     """A removed or disabled remote that is in use sends its bridge to the next one."""
     async with (
         running(EDGE.replace("LINKS", ""), "edge") as edge,
@@ -230,7 +225,7 @@ async def test_the_next_remote(running: Any, configured: Any, port: Any) -> None
 
 
 async def test_tls_under_load(
-    mesh: Any, configured: Any, port: Any, running: Any, tmp_path: Path
+    mesh: Any, configured: Any, port: Any, running: Any, tmp_path: Path, until: Any
 ) -> None:
     """A bridge goes from a plain connection to TLS and back, and nothing that was on the way is lost."""
     authority = trustme.CA()
@@ -278,7 +273,9 @@ async def test_tls_under_load(
         assert it.node.bridges[0].half.link is links[0]
 
 
-async def test_credentials_of_a_bridge(running: Any, configured: Any, port: Any) -> None:
+async def test_credentials_of_a_bridge(
+    running: Any, configured: Any, port: Any, until: Any
+) -> None:
     """Other credentials leave the link alone and hold at its next login."""
     edge_text = EDGE.replace("LINKS", "").replace(f"{BASIC}, ", "")
     edge_text = edge_text.replace(USERNAMES, "client_usernames: {one: {password: x}}")
@@ -332,7 +329,7 @@ msg_vpns:
 
 
 async def test_names_change_for_the_next_message(
-    running: Any, client_of: Any, configured: Any, port: Any
+    running: Any, client_of: Any, configured: Any, port: Any, until: Any
 ) -> None:
     """Each mapping holds for the next message over the same link, with what the peer had asked for."""
     async with running(edge_text(""), "edge") as edge:
@@ -365,7 +362,7 @@ async def test_names_change_for_the_next_message(
 
 
 async def test_what_stood_for_nothing(
-    running: Any, client_of: Any, configured: Any, port: Any
+    running: Any, client_of: Any, configured: Any, port: Any, until: Any
 ) -> None:
     """A peer that asked for what no topic here became gets it when that changes, over the same link."""
     nothing = '{from: ">", to: "all/{1}", direction: out}'

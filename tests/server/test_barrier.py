@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -96,13 +95,6 @@ async def works(node: Node, client: Any) -> None:
     assert await client.payload() == b"x"
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Let the router run until something is true."""
-    with trio.fail_after(20):
-        while not true():  # noqa: ASYNC110 - a counter tells nobody
-            await trio.sleep(0.005)
-
-
 def poll(node: Node, sock: socket.socket, acceptor: Acceptor) -> None:
     """Accept from `sock` in the nested epoll of the running router."""
     reactor = node._answering._reactor
@@ -113,7 +105,7 @@ def poll(node: Node, sock: socket.socket, acceptor: Acceptor) -> None:
 @pytest.mark.parametrize("ends_badly", [0, 3, 1_000])
 @pytest.mark.parametrize("host", ["epoll", "tasks"])
 async def test_a_connection_that_raises(
-    running: Any, client_of: Any, host: str, ends_badly: int
+    running: Any, client_of: Any, host: str, ends_badly: int, until: Any
 ) -> None:
     """Only the connection that raised is closed, even if its end raises too; one event says what, whose and where."""
     async with running(OPEN) as node, trio.open_nursery() as nursery:
@@ -206,7 +198,7 @@ async def test_a_timer_that_raises(running: Any, client_of: Any) -> None:
         await works(node, client)
 
 
-async def test_a_bridge_that_raises(running: Any, client_of: Any) -> None:
+async def test_a_bridge_that_raises(running: Any, client_of: Any, until: Any) -> None:
     """The task of a bridge that raised starts again after growing pauses; router, clients and other bridges go on."""
     async with running(OPEN) as node:
         client = await client_of(node)
@@ -290,7 +282,7 @@ def test_the_same_place_has_the_same_id() -> None:
     assert fault_id(raised(KeyError, "a")) != fault_id(first)
 
 
-async def test_an_api_request_that_raises(running: Any) -> None:
+async def test_an_api_request_that_raises(running: Any, until: Any) -> None:
     """Its client reads 500 and the fault's id; the next request is answered, and nothing goes to stderr."""
     text = OPEN.replace("listeners:", 'listeners:\n  - {protocol: http, bind: "127.0.0.1:0"}')
     async with running(text) as node:
@@ -334,6 +326,7 @@ async def test_a_trio_that_hides_its_epoll(
     client_of: Any,
     monkeypatch: pytest.MonkeyPatch,
     hides: bool,
+    until: Any,
 ) -> None:
     """Where trio does not show what it waits with, that is told once, and everything is served through trio."""
     if hides:

@@ -38,13 +38,6 @@ def core(location: str) -> str:
     return CORE.replace("LOCATION", location)
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Let the routers run until something is true."""
-    with trio.fail_after(20):
-        while not true():  # noqa: ASYNC110 - a state tells nobody that it changed
-            await trio.sleep(0.01)
-
-
 @pytest.mark.parametrize(
     ("location", "reason"),
     [
@@ -55,7 +48,9 @@ async def until(true: Callable[[], bool]) -> None:
         ("v:elsewhere", "no link to router elsewhere"),
     ],
 )
-async def test_remotes_that_cannot_be_reached(running: Any, location: str, reason: str) -> None:
+async def test_remotes_that_cannot_be_reached(
+    running: Any, location: str, reason: str, until: Any
+) -> None:
     """Each way to miss a remote is told in the bridge's failure reason, and the router serves on."""
     async with running(core(location), "core") as node:
         record = node.bridges[0].record
@@ -244,7 +239,9 @@ msg_vpns: {{blue: {{authentication: {{basic: {{enabled: false}}}}}}}}
 
 
 @pytest.mark.parametrize("index", [0, 1, 2])
-async def test_a_client(running: Any, client_type: Any, tmp_path: Path, index: int) -> None:
+async def test_a_client(
+    running: Any, client_type: Any, tmp_path: Path, index: int, until: Any
+) -> None:
     """Host and port of the client's own socket; the TLS version where there is one."""
     authority = trustme.CA()
     certificate = authority.issue_cert("localhost")
@@ -269,7 +266,5 @@ async def test_a_client(running: Any, client_type: Any, tmp_path: Path, index: i
         session = node.router.vpns["blue"].clients["c"]
         connection = session.connection
         await stream.aclose()
-        with trio.fail_after(20):
-            while "c" in node.router.vpns["blue"].clients:  # noqa: ASYNC110 - nobody tells
-                await trio.sleep(0.005)
+        await until(lambda: "c" not in node.router.vpns["blue"].clients)
         assert transport_of(connection)[0] == host.strip("[]")

@@ -2,13 +2,11 @@
 
 import json
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import httpx
 import pytest
-import trio
 
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
@@ -51,13 +49,6 @@ msg_vpns:
 PEER = "#bridge/core/yellow/from-blue"
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Wait until something is true; the test fails when it never is."""
-    with trio.fail_after(20):
-        while not true():  # noqa: ASYNC110 - nobody tells
-            await trio.sleep(0.005)
-
-
 class Seen:
     """A router as management sees it."""
 
@@ -78,7 +69,7 @@ class Seen:
         return status
 
 
-async def test_a_bridge(running: Any, client_of: Any, port: Any) -> None:
+async def test_a_bridge(running: Any, client_of: Any, port: Any, until: Any) -> None:
     """Both ends, from the first message to the connection that comes back."""
     async with running(EDGE, "edge") as edge_node:
         text = CORE.replace("LINK", str(port(edge_node, "link")))
@@ -95,8 +86,8 @@ async def test_a_bridge(running: Any, client_of: Any, port: Any) -> None:
             _counts(edge, core)
             await _clients(edge, core)
             _cleared(edge, core)
-            await _backlog(edge, core, publisher)
-            await _dropped(edge, core)
+            await _backlog(edge, core, publisher, until)
+            await _dropped(edge, core, until)
             await _by_http(port(core_node, "http"))
 
 
@@ -149,7 +140,7 @@ def _cleared(edge: Seen, core: Seen) -> None:
         assert ("yellow", name) not in core.bridges
 
 
-async def _backlog(edge: Seen, core: Seen, publisher: Any) -> None:
+async def _backlog(edge: Seen, core: Seen, publisher: Any, until: Any) -> None:
     """What the other end does not take waits here, and is seen to."""
     orders = core.node.router.vpns["yellow"].endpoints[0, "orders"]
     terms = orders.settings.copy()
@@ -181,7 +172,7 @@ async def _backlog(edge: Seen, core: Seen, publisher: Any) -> None:
     assert backlog_of(None).names == ""
 
 
-async def _dropped(edge: Seen, core: Seen) -> None:
+async def _dropped(edge: Seen, core: Seen, until: Any) -> None:
     """From either end, by its name as a bridge or as a client: it comes back, and keeps its counts."""
     counted = core.bridge("yellow", "from-blue").data_rx_msg_count
     assert counted == 3
@@ -248,7 +239,7 @@ GUARDED = EDGE.replace(
 )
 
 
-async def test_what_a_bridge_lacks(running: Any, port: Any, configured: Any) -> None:
+async def test_what_a_bridge_lacks(running: Any, port: Any, configured: Any, until: Any) -> None:
     """A refused subscription, a queue that is not there, a disabled remote: each is told; so is where the peer is."""
     async with running(GUARDED, "edge") as edge_node:
         link = port(edge_node, "link")
@@ -314,7 +305,7 @@ async def test_a_disabled_message_vpn(running: Any, enabled: str) -> None:
         assert row.rx_connection_failure_category == category
 
 
-async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any) -> None:
+async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any, until: Any) -> None:
     """Of two bridges at one exclusive queue the second stands by until the first goes; both see how much waits."""
     second = CORE.replace("      from-blue:", "      second:").partition("    bridges:\n")[2]
     closed = CORE.replace(
@@ -353,7 +344,7 @@ async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any) 
             assert core.bridge("yellow", other).bound_to_queue
 
 
-async def test_a_bridge_of_a_router_without_a_spool(running: Any, port: Any) -> None:
+async def test_a_bridge_of_a_router_without_a_spool(running: Any, port: Any, until: Any) -> None:
     """A bridge without a spool that should take from a queue says that it cannot, while Direct messages cross."""
     async with running(EDGE, "edge") as edge_node:
         text = CORE.replace("LINK", str(port(edge_node, "link")))

@@ -41,14 +41,14 @@ def names(node: Any) -> list[str]:
     return [event.kind.name for event in node.router.context.events.newest(1_000)]
 
 
-async def until(node: Any, name: str) -> None:
+async def raised(node: Any, name: str) -> None:
     """Wait until an event of this name was raised."""
-    raised = trio.Event()
+    here = trio.Event()
     log = node.router.context.events
-    log.listeners.append(lambda event: raised.set() if event.kind.name == name else None)
+    log.listeners.append(lambda event: here.set() if event.kind.name == name else None)
     if name not in names(node):
         with trio.fail_after(20):
-            await raised.wait()
+            await here.wait()
 
 
 async def test_a_router_tells_what_happens(running: Any, client_of: Any) -> None:
@@ -58,9 +58,9 @@ async def test_a_router_tells_what_happens(running: Any, client_of: Any) -> None
         await one.connect("a")
         await other.connect("b")
         assert (await third.connect("c")).reason_code == 0x97
-        await until(node, "VPN_VPN_CONNECTIONS_HIGH")
+        await raised(node, "VPN_VPN_CONNECTIONS_HIGH")
         await one.stream.aclose()
-        await until(node, "VPN_VPN_CONNECTIONS_HIGH_CLEAR")
+        await raised(node, "VPN_VPN_CONNECTIONS_HIGH_CLEAR")
         assert names(node) == [
             "SYSTEM_SERVICE_LISTEN_PORT_STATE_CHANGE",
             "CLIENT_CLIENT_CONNECT",
@@ -142,7 +142,7 @@ msg_vpns:
 """
 
 
-async def test_connections_of_a_client_username(running: Any, client_of: Any) -> None:
+async def test_connections_of_a_client_username(running: Any, client_of: Any, until: Any) -> None:
     """At the share of its client profile's bound one event, below the other its clear, also when the last has gone."""
     async with running(USERNAMES) as node:
 
@@ -159,14 +159,10 @@ async def test_connections_of_a_client_username(running: Any, client_of: Any) ->
             for number, client in enumerate(clients):
                 username = "bob" if number > 2 else "ann"
                 await client.connect(f"c{number}", username=username)
-            with trio.fail_after(20):
-                while len(told()) < 2 * round_ - 1:  # noqa: ASYNC110 - twice the same event
-                    await trio.sleep(0.01)
+            await until(lambda n=round_: len(told()) >= 2 * n - 1)
             for client in clients:
                 await client.stream.aclose()
-            with trio.fail_after(20):
-                while len(told()) < 2 * round_:  # noqa: ASYNC110 - twice the same event
-                    await trio.sleep(0.01)
+            await until(lambda n=round_: len(told()) >= 2 * n)
         assert told() == [("ann", "CONNECTIONS_HIGH"), ("ann", "CONNECTIONS_HIGH_CLEAR")] * 2
 
 

@@ -84,7 +84,7 @@ def of(samples: Samples, name: str, **labels: str) -> float:
     return value
 
 
-async def test_a_running_router(running: Any, client_of: Any, port: Any) -> None:
+async def test_a_running_router(running: Any, client_of: Any, port: Any, until: Any) -> None:
     """Figures are those of the router, and no counter ever goes down."""
     async with running(ONE) as node:
         base = f"http://127.0.0.1:{port(node, 'http')}"
@@ -101,9 +101,7 @@ async def test_a_running_router(running: Any, client_of: Any, port: Any) -> None
         assert await client.payload() == b"last"
         pages.append((await scrape(base))[0])
         await client.stream.aclose()
-        with trio.fail_after(20):
-            while node.router.vpns["blue"].publishers:  # noqa: ASYNC110 - a router tells nobody
-                await trio.sleep(0.01)
+        await until(lambda: not node.router.vpns["blue"].publishers)
         page, counters = await scrape(base)
         pages.append(page)
     _, middle, last = pages

@@ -321,6 +321,7 @@ async def test_a_message_over_a_bridge_is_one_trace(
     port: Any,
     collector: Callable[..., Collector],
     tmp_path: Path,
+    until: Any,
 ) -> None:
     """Four spans of two routers hang together; trace files have the same trace."""
     there = collector()
@@ -333,9 +334,7 @@ async def test_a_message_over_a_bridge_is_one_trace(
         text = (VPN + BRIDGE).replace("blue", "yellow", 2).replace("TRACE", trace)
         text = text.replace("LOCATION", location)
         async with running(text, "core") as core:
-            with trio.fail_after(PATIENCE_S):
-                while core.bridges[0].record.inbound_state is not Inbound.READY_IN_SYNC:  # noqa: ASYNC110
-                    await trio.sleep(0.01)
+            await until(lambda: core.bridges[0].record.inbound_state is Inbound.READY_IN_SYNC)
             subscriber, publisher = await client_of(core), await client_of(edge)
             await subscriber.connect("s")
             await subscriber.subscribe("#")

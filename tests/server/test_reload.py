@@ -121,7 +121,7 @@ async def test_users_of_the_management_api(running: Any, configured: Any) -> Non
         assert await asked(node) == 200
 
 
-async def test_hangups_in_a_row(edited: Any) -> None:
+async def test_hangups_in_a_row(edited: Any, until: Any) -> None:
     """Whatever number of SIGHUPs comes, the file as it is after the last one is in force in the end."""
     async with edited(PLAIN) as one, trio.open_nursery() as tasks:
         node, path = one.node, one.path
@@ -133,9 +133,7 @@ async def test_hangups_in_a_row(edited: Any) -> None:
             hangups.note()
             hangups.note()
             await trio.lowlevel.checkpoint()
-        with trio.fail_after(20):
-            while node.router.vpns["blue"].limits.max_subscription_count != 29:  # noqa: ASYNC110
-                await trio.sleep(0.005)
+        await until(lambda: node.router.vpns["blue"].limits.max_subscription_count == 29)
         tasks.cancel_scope.cancel()
 
 

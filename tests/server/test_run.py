@@ -11,8 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import trio
-import trio.testing
 
 from vpnrouter.server.net import loop as settled
 from vpnrouter.server.net.loop import SWITCH_S, YOUNG, GarbageCollector, settle
@@ -133,16 +131,14 @@ msg_vpns:
 
 
 async def test_two_routers_without_epoll(
-    running: Any, client_of: Any, port: Any, monkeypatch: pytest.MonkeyPatch
+    running: Any, client_of: Any, port: Any, monkeypatch: pytest.MonkeyPatch, until: Any
 ) -> None:
     """Clients and a bridge work when every socket is served by tasks."""
     monkeypatch.delattr(select, "epoll")
     async with running(EDGE, "edge") as edge:
         text = CORE.replace("PORT", str(port(edge, "link")))
         async with running(text, "core") as core:
-            with trio.fail_after(20):
-                while not core.bridges[0].record.is_up:  # noqa: ASYNC110 - a state tells nobody
-                    await trio.sleep(0.01)
+            await until(lambda: core.bridges[0].record.is_up)
             subscriber, publisher = await client_of(core), await client_of(edge)
             await subscriber.connect("s")
             await subscriber.subscribe("#")

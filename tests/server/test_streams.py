@@ -71,7 +71,7 @@ async def test_a_stranger_at_a_tls_listener(
 
 
 async def test_a_tls_client_that_never_reads_stalls_nobody(
-    running: Any, client_type: Any, port: Any, authority: trustme.CA, tmp_path: Path
+    running: Any, client_type: Any, port: Any, authority: trustme.CA, tmp_path: Path, until: Any
 ) -> None:
     """A slow TLS consumer costs its own messages alone, and its memory has a bound."""
     async with running(mqtts(tmp_path)) as node:
@@ -93,9 +93,7 @@ async def test_a_tls_client_that_never_reads_stalls_nobody(
         assert outbox.size <= outbox.limit
         for client in (slow, quick, publisher):
             await trio.aclose_forcefully(client.stream)
-        with trio.fail_after(20):
-            while node.router.context.streams:  # noqa: ASYNC110 - a counter tells nobody
-                await trio.sleep(0.01)
+        await until(lambda: not node.router.context.streams)
 
 
 class Socket:
