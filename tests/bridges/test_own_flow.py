@@ -78,6 +78,23 @@ def test_once_over_lost_connections(two: Any, lost_in: int) -> None:
     assert two.sea.stores["core"].get(b"byellow\0b") is None
 
 
+def test_held_while_a_queue_takes_nothing(two: Any) -> None:
+    """HOLD: the head waits, and all behind it; it is in flight, and goes on as soon as there is room."""
+    two.open(False)
+    for _ in range(3):
+        two.publish()
+    assert two.crossed() == []
+    assert two.told("stalled") == [("stalled", "503 Queue Shutdown")]
+    assert two.half.in_flight == 3
+    assert kit.balance(two.link).data_rx_msg_count == 3
+    assert kit.contents(two.out) == [b"1", b"2", b"3"]
+    two.open(True)
+    two.sea.wait(1.1)
+    assert two.crossed() == [1, 2, 3]
+    assert two.told("stalled", "released")[-1] == ("released", "")
+    assert two.half.in_flight == 0
+
+
 def test_what_is_held_when_the_connection_goes_is_the_queues(two: Any) -> None:
     """Counted as returned, not as lost, and not as in flight any more; it comes again."""
     two.open(False)

@@ -296,6 +296,13 @@ def test_a_client_without_room_is_passed_over(kit: ModuleType, world: MemoryRout
     assert world.vpn().totals().discards == {TRANSMIT_CONGESTION: 4}
 
 
+def test_a_full_link_counts_the_loss(kit: ModuleType, world: MemoryRouter) -> None:
+    """When no client is there at all."""
+    far = link(kit, world, "far/blue", room=0)
+    publish(world, 3)
+    assert far.outbox.discarded == 3
+
+
 def test_links_come_after_clients(kit: ModuleType, world: MemoryRouter) -> None:
     """A link gets nothing while a client can take it, and everything afterwards."""
     client = world.connect("c")

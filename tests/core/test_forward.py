@@ -273,6 +273,22 @@ def test_each_message_enters_and_is_delivered(traced: MemoryRouter) -> None:
         assert sorted(ids) == sorted({row.message_id for row in rows if row.message_id})
 
 
+def test_what_has_no_room_is_recorded_as_discarded(traced: MemoryRouter) -> None:
+    """Of a run that fits in part, the first messages are delivered and the rest congested, as single ones are then."""
+    slow = traced.connect("slow", level=4)
+    slow.subscribe("some/topic")
+    slow.connection.outbox.set_limit(len(RUN) // 2)
+    publisher = traced.connect("p", level=4)
+    publisher.raw(RUN)
+    publisher.publish("some/topic", bytes(8), retain=True)
+    events = [
+        (row.event, row.context.reason)
+        for row in traced.rows()
+        if row.context.client == "slow" and row.event in ("deliver", "discard")
+    ]
+    assert events == [("deliver", "")] * 5 + [("discard", "transmit-congestion")] * 6
+
+
 def test_the_sampler_is_served_across_runs(kit: Any) -> None:
     """However frames fall into chunks, the same messages are picked as one by one."""
     picked = []

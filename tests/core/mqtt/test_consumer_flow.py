@@ -10,8 +10,9 @@ from vpnrouter.core.discard_reasons import MSG_TOO_BIG
 from vpnrouter.core.discard_rows import DiscardRows
 from vpnrouter.spool import keys
 from vpnrouter.trace.span import span_id
-from vpnrouter.wire.mqtt.packets import Publish, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import Ack, Publish, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld
@@ -65,6 +66,40 @@ def test_overlapping_subscriptions_give_one_copy(router: SpooledWorld) -> None:
     (message,) = client.messages()
     assert message.qos == 2
     assert sorted(message.properties.subscription_identifiers or []) == [1, 2, 3]
+
+
+def test_no_local(router: SpooledWorld) -> None:
+    """A client does not get back what it published where it said so (MQTT-3.8.3-3)."""
+    client = router.join("c")
+    assert client.sub("a", no_local=True) == 1
+    client.pub("a", pid=3)
+    assert client.got() == [Ack(PUBACK, 3)]
+    publisher(router).pub("a")
+    assert len(client.messages()) == 1
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("lasts", [False, True])
+def test_qos_2_out(router: SpooledWorld, level: int, lasts: bool) -> None:
+    """PUBLISH, PUBREC, PUBREL, PUBCOMP (MQTT 5, 4.3.3); the identifier is in use until the end."""
+    client = router.lasting("c", level) if lasts else router.join("c", level)
+    assert client.sub("a", 2) == 2
+    publisher(router).pub("a", qos=2)
+    (message,) = client.messages()
+    assert message.qos == 2
+    session = router.vpn().clients["c"]
+    client.ack(PUBREC, message.packet_id)
+    if lasts:
+        assert client.received() == []
+    assert client.got() == [Ack(PUBREL, message.packet_id)]
+    assert session.endpoint.spooled_count == 0
+    assert message.packet_id in session.outbound.releasing
+    client.ack(PUBREC, message.packet_id)
+    assert client.got() == [Ack(PUBREL, message.packet_id)]
+    client.ack(PUBCOMP, message.packet_id)
+    assert client.got() == []
+    assert session.outbound.releasing == {}
+    assert list(router.store.scan(keys.OUTBOUND)) == []
 
 
 @pytest.mark.parametrize("queue", [False, True])
