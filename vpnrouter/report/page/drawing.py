@@ -5,6 +5,7 @@ beyond it those with errors and the busiest are.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -133,21 +134,10 @@ class Drawing:
 def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
     """Place `nodes` (rows of NODES) and `edges` (rows of EDGES whose ends are among them)."""
     shown_nodes, shown_edges = _shown(nodes, edges, grades)
-    by_router: dict[str, list[int]] = {}
-    for at in shown_nodes:
-        by_router.setdefault(nodes[at]["router"], []).append(at)
     manner = _style_for(len(shown_nodes), len(shown_edges))
-    grids = {router: _grid(len(rows), manner) for router, rows in by_router.items()}
-    card_widths = {
-        router: _card_width([nodes[at] for at in rows], manner)
-        for router, rows in by_router.items()
-    }
-    sizes = {
-        router: _box_size(router, *grids[router], card_widths[router], manner)
-        for router in by_router
-    }
+    plans = _plans(nodes, shown_nodes, manner)
     centres = place(
-        sizes,
+        {router: plan.size for router, plan in plans.items()},
         [
             (edge["from_router"], edge["to_router"], 1.0 + math.log1p(edge["messages"] or 0))
             for edge in (edges[at] for at in shown_edges)
@@ -164,31 +154,12 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
             notes=False,
             left_out=left_out,
         )
-    shift_x = _MARGIN - min(centres[r][0] - sizes[r][0] / 2 for r in centres)
-    shift_y = _MARGIN - min(centres[r][1] - sizes[r][1] / 2 for r in centres)
-    boxes = []
-    cards: dict[tuple[str, str], Card] = {}
-    for router, rows in by_router.items():
-        width, height = sizes[router]
-        x = centres[router][0] + shift_x - width / 2
-        y = centres[router][1] + shift_y - height / 2
-        corner = (x + (width - _inner(grids[router][1], card_widths[router], manner)) / 2, y)
-        inside = _cards(
-            nodes, rows, grids[router][1], card_widths[router], corner, manner, grades.nodes
-        )
-        cards.update({(router, nodes[card.row]["vpn"]): card for card in inside})
-        boxes.append(
-            Box(
-                x=x,
-                y=y,
-                width=width,
-                height=height,
-                name=_fitting(router, manner.widest_card, manner.character),
-                full_name=visible(router),
-                name_y=y + manner.head - (12.0 if manner.notes else 9.0),
-                cards=inside,
-            )
-        )
+    boxes = _boxes(nodes, plans, centres, manner, grades.nodes)
+    cards = {
+        (nodes[card.row]["router"], nodes[card.row]["vpn"]): card
+        for box in boxes
+        for card in box.cards
+    }
     width = max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges)
     height = max(box.y + box.height for box in boxes) + _MARGIN
     # A label may reach a little beyond boxes and arrows.
@@ -204,6 +175,60 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
         notes=manner.notes,
         left_out=left_out,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _BoxPlan:
+    """The cards of a router, as indices in `nodes`, and the size of its box with them."""
+
+    rows: list[int]
+    columns: int
+    card_width: float
+    size: tuple[float, float]
+
+
+def _plans(nodes: Rows, shown_nodes: list[int], manner: DrawingStyle) -> dict[str, _BoxPlan]:
+    by_router: dict[str, list[int]] = {}
+    for at in shown_nodes:
+        by_router.setdefault(nodes[at]["router"], []).append(at)
+    plans = {}
+    for router, rows in by_router.items():
+        down, columns = _grid(len(rows), manner)
+        card_width = _card_width([nodes[at] for at in rows], manner)
+        size = _box_size(router, down, columns, card_width, manner)
+        plans[router] = _BoxPlan(rows, columns, card_width, size)
+    return plans
+
+
+def _boxes(
+    nodes: Rows,
+    plans: Mapping[str, _BoxPlan],
+    centres: Mapping[str, tuple[float, float]],
+    manner: DrawingStyle,
+    grades: list[Grade],
+) -> list[Box]:
+    """Return the boxes with their cards, moved so that the drawing begins at the margin."""
+    shift_x = _MARGIN - min(centres[router][0] - plan.size[0] / 2 for router, plan in plans.items())
+    shift_y = _MARGIN - min(centres[router][1] - plan.size[1] / 2 for router, plan in plans.items())
+    boxes = []
+    for router, plan in plans.items():
+        width, height = plan.size
+        x = centres[router][0] + shift_x - width / 2
+        y = centres[router][1] + shift_y - height / 2
+        corner = (x + (width - _inner(plan.columns, plan.card_width, manner)) / 2, y)
+        boxes.append(
+            Box(
+                x=x,
+                y=y,
+                width=width,
+                height=height,
+                name=_fitting(router, manner.widest_card, manner.character),
+                full_name=visible(router),
+                name_y=y + manner.head - (12.0 if manner.notes else 9.0),
+                cards=_cards(nodes, plan, corner, manner, grades),
+            )
+        )
+    return boxes
 
 
 def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[int]]:
@@ -277,17 +302,16 @@ def _box_size(
 
 def _cards(
     nodes: Rows,
-    rows: list[int],
-    columns: int,
-    width: float,
+    plan: _BoxPlan,
     corner: tuple[float, float],
     manner: DrawingStyle,
     grades: list[Grade],
 ) -> list[Card]:
+    width = plan.card_width
     cards = []
-    for place_in_box, at in enumerate(rows):
+    for position, at in enumerate(plan.rows):
         node = nodes[at]
-        down, across = divmod(place_in_box, columns)
+        down, across = divmod(position, plan.columns)
         cards.append(
             Card(
                 row=at,

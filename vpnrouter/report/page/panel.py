@@ -68,41 +68,22 @@ def details(
     histograms: dict[int, Histogram],
 ) -> str:
     """Return the block of every drawn shape, harmless inside an HTML script element."""
-    findings: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     links = _links(contents.links, shapes)
     centrality = {(row["router"], row["vpn"]): row["centrality"] for row in contents.vpns}
-
-    def noted(mine: Sequence[int]) -> dict[str, Any]:
-        worst = sorted(mine, key=lambda at: RANKS.get(contents.findings[at]["severity"], 3))
-        kept = [findings.setdefault(at, len(findings)) for at in worst[:REPORT_PAGE_SHAPE_FINDINGS]]
-        more = len(mine) - len(kept)
-        return {**({"w": kept} if kept else {}), **({"m": more} if more else {})}
-
     edges = {}
     for at in sorted(shapes.drawn_edges):
-        row = contents.edges[at]
-        facts = [spell(row[name]) for _, name, spell in _EDGE]
-        facts += [
-            yes_or_no(row["latency_corrected"]),
-            yes_or_no(row["cut"]),
-            NONE if row["centrality"] is None else share(row["centrality"]),
-            yes_or_no(row["configured"]),
-        ]
-        ends = [
-            shapes.node(row["from_router"], row["from_vpn"]),
-            shapes.node(row["to_router"], row["to_vpn"]),
-        ]
-        one: dict[str, Any] = {"t": title_of(row), "e": ends, "f": facts}
-        one |= noted(grades.edge_findings[at])
+        edge = _edge(contents.edges[at], shapes)
+        edge |= _worst(grades.edge_findings[at], contents.findings, numbers)
         if at in rates.by_edge:
-            one["r"] = rates.by_edge[at]
+            edge["r"] = rates.by_edge[at]
         if at in histograms:
             histogram = histograms[at]
-            one["h"] = [histogram.first, histogram.counts, histogram.below]
+            edge["h"] = [histogram.first, histogram.counts, histogram.below]
         if at in links:
-            one["u"] = _thousandths(links[at], contents.span)
-            one["n"] = len(links[at])
-        edges[at] = one
+            edge["u"] = _thousandths(links[at], contents.span)
+            edge["n"] = len(links[at])
+        edges[at] = edge
     nodes = {}
     for at in sorted(shapes.drawn_nodes):
         row = contents.nodes[at]
@@ -110,7 +91,11 @@ def details(
         central = centrality.get((row["router"], row["vpn"]))
         facts.append(NONE if central is None else share(central))
         title = name_of(row["router"], row["vpn"])
-        nodes[at] = {"t": title, "f": facts, **noted(grades.node_findings[at])}
+        nodes[at] = {
+            "t": title,
+            "f": facts,
+            **_worst(grades.node_findings[at], contents.findings, numbers),
+        }
     block = {
         "edgeHeads": [
             *(label for label, _, _ in _EDGE),
@@ -125,7 +110,7 @@ def details(
                 label_of(contents.findings[at]["kind"]),
                 visible(contents.findings[at]["detail"] or ""),
             ]
-            for at in findings
+            for at in numbers
         ],
         "steps": STEPS,
         "stretch": duration(rates.width_ns),
@@ -133,6 +118,32 @@ def details(
         "until": moment(contents.span[1]),
     }
     return embedded(block)
+
+
+def _edge(row: dict[str, Any], shapes: ShapeIndex) -> dict[str, Any]:
+    """Return title, ends and facts of a row of EDGES."""
+    facts = [spell(row[name]) for _, name, spell in _EDGE]
+    facts += [
+        yes_or_no(row["latency_corrected"]),
+        yes_or_no(row["cut"]),
+        NONE if row["centrality"] is None else share(row["centrality"]),
+        yes_or_no(row["configured"]),
+    ]
+    ends = [
+        shapes.node(row["from_router"], row["from_vpn"]),
+        shapes.node(row["to_router"], row["to_vpn"]),
+    ]
+    return {"t": title_of(row), "e": ends, "f": facts}
+
+
+def _worst(mine: Sequence[int], findings: Rows, numbers: dict[int, int]) -> dict[str, Any]:
+    """Return the worst of a shape's findings, and how many more it has. `numbers` numbers the findings on the page in
+    the order of their first shape.
+    """
+    worst = sorted(mine, key=lambda at: RANKS.get(findings[at]["severity"], 3))
+    listed = [numbers.setdefault(at, len(numbers)) for at in worst[:REPORT_PAGE_SHAPE_FINDINGS]]
+    more = len(mine) - len(listed)
+    return {**({"w": listed} if listed else {}), **({"m": more} if more else {})}
 
 
 def embedded(block: object) -> str:

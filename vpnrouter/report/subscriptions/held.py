@@ -210,6 +210,42 @@ def held(states: DataFrame, span: tuple[int, int]) -> DataFrame:
     One whose making was not seen counts from the begin of `span` (first and last time, nanoseconds since
     1970). Bindings to queues (`$queue/…`) are no subscriptions and have no row.
     """
+    subscriptions = (
+        _stretches(states, span)
+        .groupBy(*KEY)
+        .agg(
+            F.min("begin_ns").alias("since_ns"),
+            F.max(F.when(F.col("last") & F.col("begins"), F.lit(True))).alias("open"),
+            F.max("end_ns").alias("end_ns"),
+            F.sum(F.coalesce(F.col("end_ns") - F.col("begin_ns"), F.lit(0))).alias("held_ns"),
+        )
+    )
+    text = bare(F.col("filter"), F.col("syntax"))
+    client = Window.partitionBy("router", "vpn", "client")
+    opened = F.col("open").isNotNull()
+    with_last = F.max("open").over(client).isNull() & (
+        F.col("end_ns") >= F.max("end_ns").over(client) - TOGETHER_NS
+    )
+    return (
+        subscriptions.withColumn("current", opened | with_last)
+        .withColumn("text", text)
+        .where(F.col("text") != "")
+        .select(
+            *KEY,
+            "since_ns",
+            F.when(F.col("open").isNull(), F.col("end_ns")).alias("until_ns"),
+            "held_ns",
+            "current",
+            "text",
+            exception(F.col("filter"), F.col("syntax")).alias("exception"),
+        )
+    )
+
+
+def _stretches(states: DataFrame, span: tuple[int, int]) -> DataFrame:
+    """Return one row for each change of a subscription, with the stretch of time in which it was held by it:
+    `begins`, `begin_ns` (null where it was not held), `end_ns`, and `last` of the latest change.
+    """
     first_ns, last_ns = span
     subscribed = states.where(
         F.col("event").isin("subscribe", "unsubscribe")
@@ -235,36 +271,10 @@ def held(states: DataFrame, span: tuple[int, int]) -> DataFrame:
         F.lag("begins").over(order).isNull(), F.lit(first_ns)
     )
     end = F.when(F.col("begins"), F.coalesce(after, F.lit(last_ns))).otherwise(F.col("ts_ns"))
-    stretches = changes.select(
+    return changes.select(
         *KEY,
         "begins",
         begin.alias("begin_ns"),
         F.greatest(end, begin).alias("end_ns"),
         after.isNull().alias("last"),
-    )
-    subscriptions = stretches.groupBy(*KEY).agg(
-        F.min("begin_ns").alias("since_ns"),
-        F.max(F.when(F.col("last") & F.col("begins"), F.lit(True))).alias("open"),
-        F.max("end_ns").alias("end_ns"),
-        F.sum(F.coalesce(F.col("end_ns") - F.col("begin_ns"), F.lit(0))).alias("held_ns"),
-    )
-    text = bare(F.col("filter"), F.col("syntax"))
-    client = Window.partitionBy("router", "vpn", "client")
-    opened = F.col("open").isNotNull()
-    with_last = F.max("open").over(client).isNull() & (
-        F.col("end_ns") >= F.max("end_ns").over(client) - TOGETHER_NS
-    )
-    return (
-        subscriptions.withColumn("current", opened | with_last)
-        .withColumn("text", text)
-        .where(F.col("text") != "")
-        .select(
-            *KEY,
-            "since_ns",
-            F.when(F.col("open").isNull(), F.col("end_ns")).alias("until_ns"),
-            "held_ns",
-            "current",
-            "text",
-            exception(F.col("filter"), F.col("syntax")).alias("exception"),
-        )
     )
