@@ -232,7 +232,7 @@ def test_pages(here: Any, url: str) -> None:
         rows = client.clients("empty")
         assert next(rows)["clientName"] == "b000"
         assert len(made) == MOST
-        taken = [row["clientName"] for row in client.clients("empty", wanted=3)]
+        taken = [row["clientName"] for row in client.clients("empty", limit=3)]
         assert taken == ["b000", "b001", "b002"]
         found = client.clients("empty", where="clientName==b11*")
         assert [row["clientName"] for row in found] == [f"b11{n}" for n in range(10)]

@@ -87,7 +87,7 @@ def _rows(
             return client.msg_vpns()
         case What.CLIENTS:
             begins = "" if not incomplete or "," in incomplete else f"clientName=={incomplete}*"
-            return client.clients(msg_vpn, wanted=limits.SHOW_COMPLETIONS, where=begins)
+            return client.clients(msg_vpn, limit=limits.SHOW_COMPLETIONS, where=begins)
         case What.QUEUES:
             return client.queues(msg_vpn)
         case _:

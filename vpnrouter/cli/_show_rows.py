@@ -89,11 +89,11 @@ def _rows(client: ManagementClient, query: RowQuery) -> Iterable[Row]:
         case What.VPNS:
             return [row for row in client.msg_vpns() if msg_vpn in {"", row["msgVpnName"]}]
         case What.CLIENTS:
-            return client.clients(msg_vpn, wanted=_count(query), where=_where(query))
+            return client.clients(msg_vpn, limit=_count(query), where=_where(query))
         case What.SUBSCRIPTIONS if query.matching:
             return _matching(client, query)
         case What.SUBSCRIPTIONS:
-            return client.subscriptions(msg_vpn, wanted=_count(query), where=_where(query))
+            return client.subscriptions(msg_vpn, limit=_count(query), where=_where(query))
         case What.QUEUES:
             return client.queues(msg_vpn)
         case What.EVENTS:

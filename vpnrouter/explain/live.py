@@ -68,7 +68,7 @@ class Live:
         room = limits.EXPLAIN_SUBSCRIPTIONS - sum(
             len(subscriber.filters) for subscriber in self.subscribers
         )
-        rows = client.subscriptions(wanted=room + 1)
+        rows = client.subscriptions(limit=room + 1)
         filters_by_client: dict[tuple[str, str], list[tuple[str, int]]] = {}
         for count, row in enumerate(rows):
             if count >= room:

@@ -76,7 +76,7 @@ class QueueCalls(Transport):
     def msgs(self, msg_vpn: str, queue: str, count: int, after: int = 0) -> list[Row]:
         """Return at most `count` messages of a queue with ids above `after`, by rising id."""
         path = f"/SEMP/v2/monitor{queue_path(msg_vpn, queue)}/msgs"
-        return list(self.rows(path, wanted=count, cursor=str(after) if after else ""))
+        return list(self.rows(path, limit=count, cursor=str(after) if after else ""))
 
     def tx_flows(self, msg_vpn: str, queue: str) -> list[Row]:
         """Return the consumers that are bound to a queue."""
@@ -169,15 +169,15 @@ class Traces(NamedTuple):
 
 @final
 class ManagementClient(QueueCalls, ConfigCalls):
-    """Asks one router about everything that it is and does; see Transport for how it is made.
+    """Calls the management API of one router; Transport takes its address and login.
 
-    Rows have the attributes of the status classes in camelCase. An iterator asks for its pages as it
-    is taken from, so that a large collection is never held as a whole; `wanted` is how many rows at
+    Rows have the attributes of the status classes in camelCase. An iterator requests its pages as it
+    is consumed, so that a large collection is never held as a whole; `limit` is how many rows at
     most, `where` as in docs/management.md.
     """
 
     def router(self) -> Row:
-        """Return the router: `routerName`, `version`, `ready`; and who asks: `user`, `role`, `allMsgVpns`."""
+        """Return the router: `routerName`, `version`, `ready`; and the caller: `user`, `role`, `allMsgVpns`."""
         return dict(self.get(ROUTER)["data"])
 
     def msg_vpns(self, *, where: str = "") -> list[Row]:
@@ -208,11 +208,11 @@ class ManagementClient(QueueCalls, ConfigCalls):
         return dict(self.get(MONITOR + queue_path(msg_vpn, queue))["data"])
 
     def clients(
-        self, msg_vpn: str = "", *, wanted: int | None = None, where: str = "", select: str = ""
+        self, msg_vpn: str = "", *, limit: int | None = None, where: str = "", select: str = ""
     ) -> Iterator[Row]:
         """Return clients of all message VPNs or of one, in order of message VPN and name."""
         path = f"{MONITOR}/msgVpns/{segment(msg_vpn)}/clients" if msg_vpn else ALL_CLIENTS
-        return self.rows(path, wanted=wanted, where=where, select=select)
+        return self.rows(path, limit=limit, where=where, select=select)
 
     def client_page(self, msg_vpn: str = "", *, cursor: str = "", where: str = "") -> Page:
         """Return one page of `clients`, with how many there are in all."""
@@ -228,15 +228,15 @@ class ManagementClient(QueueCalls, ConfigCalls):
         return self.rows(f"{MONITOR}{_client(msg_vpn, client)}/subscriptions")
 
     def subscriptions(
-        self, msg_vpn: str = "", *, wanted: int | None = None, where: str = ""
+        self, msg_vpn: str = "", *, limit: int | None = None, where: str = ""
     ) -> Iterator[Row]:
         """Return subscriptions of all message VPNs or of one, whoever holds them."""
         if msg_vpn:
             # What is asked for must exist: a misspelt name is not an empty answer.
             self.msg_vpn(msg_vpn)
             path = f"/vpnrouter/v1/msgVpns/{segment(msg_vpn)}/subscriptions"
-            return self.rows(path, wanted=wanted, where=where)
-        return self.rows(ALL_SUBSCRIPTIONS, wanted=wanted, where=where)
+            return self.rows(path, limit=limit, where=where)
+        return self.rows(ALL_SUBSCRIPTIONS, limit=limit, where=where)
 
     def matches(self, msg_vpn: str, topic: str) -> list[Row]:
         """Return the subscriptions that a topic reaches now, by the route that a message would take."""

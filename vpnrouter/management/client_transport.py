@@ -101,15 +101,15 @@ class Transport:
         self,
         path: str,
         *,
-        wanted: int | None = None,
+        limit: int | None = None,
         cursor: str = "",
         where: str = "",
         select: str = "",
         topic: str = "",
     ) -> Iterator[Row]:
-        """Return the rows of a collection, asked for page by page as they are taken; at most `wanted` of them."""
+        """Return at most `limit` rows of a collection, requested page by page as they are consumed."""
         parameters = {"where": where, "select": select, "topic": topic}
-        return islice(self._pages(path, wanted, cursor, parameters), wanted)
+        return islice(self._pages(path, limit, cursor, parameters), limit)
 
     def get(self, path: str, query: dict[str, str] | None = None) -> Row:
         """Return the answer's object, with `data` and `meta`."""
@@ -140,11 +140,11 @@ class Transport:
         raise OperationError(f"{self._url}: no such content in the answer")
 
     def _pages(
-        self, path: str, wanted: int | None, cursor: str, given: dict[str, str]
+        self, path: str, limit: int | None, cursor: str, parameters: dict[str, str]
     ) -> Iterator[Row]:
-        most = limits.MANAGEMENT_PAGE_ROWS if wanted is None else max(1, wanted)
+        most = limits.MANAGEMENT_PAGE_ROWS if limit is None else max(1, limit)
         while True:
-            page = self.page(path, count=most, cursor=cursor, **given)
+            page = self.page(path, count=most, cursor=cursor, **parameters)
             yield from page.rows
             cursor = page.cursor
             if not cursor:
