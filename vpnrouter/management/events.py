@@ -70,7 +70,7 @@ async def events(
     ] = PAGE_ROWS,
     msg_vpn: Annotated[str | None, Query(alias="msgVpnName")] = None,
 ) -> Response:
-    """Return events by rising id. Who sees only some message VPNs sees their events, and not the router's own."""
+    """Events by rising id. Who sees only some message VPNs sees their events, and not the router's own."""
     if unknown := request.query_params.keys() - _PARAMETERS:
         raise invalid(f"there is no query parameter {min(unknown)}")
     sees: Callable[[str], bool] | None = None if caller.msg_vpns is None else caller.sees

@@ -81,7 +81,7 @@ class MsgVpnStatus:
 async def msg_vpns(
     request: Request, context: ContextDep, caller: CallerDep, query: ListQueryDep
 ) -> Response:
-    """Return the message VPNs that the user sees."""
+    """The message VPNs that the user sees."""
     keys = [(name,) for name in context.router.vpns if caller.sees(name)]
     links = partial(_links, root_of(request))
     return await query.reply(request, keys, partial(_row, context), links, MsgVpnStatus)
@@ -96,7 +96,7 @@ async def msg_vpns(
 async def msg_vpn(
     request: Request, context: ContextDep, name: MsgVpnDep, query: ObjectQueryDep
 ) -> Response:
-    """Return one message VPN."""
+    """One message VPN."""
     key = (name,)
     row = _row(context, key)
     if row is None:

@@ -137,7 +137,7 @@ async def msgs(
     count: Annotated[int, Query(ge=1, le=limits.MANAGEMENT_PAGE_ROWS)] = 10,
     cursor: Annotated[str, Query(description="From `meta.paging`: the last msgId")] = "",
 ) -> Response:
-    """Return messages of a queue, the oldest first. Nothing is taken out and nobody is kept from consuming."""
+    """Messages of a queue, the oldest first. Nothing is taken out and nobody is kept from consuming."""
     if unknown := request.query_params.keys() - {"count", "cursor"}:
         # A queue may hold millions: there is no search over what stands on disk.
         raise invalid(f"there is no query parameter {min(unknown)}")
@@ -166,7 +166,7 @@ async def msgs(
 async def payload(
     source: QueuesDep, msg_vpn: MsgVpnDep, name: QueueDep, msg_id: MsgDep
 ) -> Response:
-    """Return the payload as it was published."""
+    """What was published, byte for byte."""
     message = source.payload(msg_vpn, name, msg_id)
     if message is None:
         raise not_found(f"msg {msg_id} in queue {name}")
@@ -257,7 +257,7 @@ async def start_replay(
     msg_vpn: MsgVpnDep,
     queue: QueueDep,
 ) -> Response:
-    """Replay to the queue what the replay log has, from `fromTime` (seconds since 1970, UTC) on.
+    """Give the queue once more what the replay log has, from `fromTime` (seconds since 1970, UTC) on.
 
     Or from behind the message `afterMsgId` (ours, an id of the log), or without both from the beginning.
     """

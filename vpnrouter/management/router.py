@@ -61,7 +61,7 @@ class RouterStatus:
 async def router(
     request: Request, context: ContextDep, caller: CallerDep, query: ObjectQueryDep
 ) -> Response:
-    """Return the router's name, and what the user may do, so that screens offer no more than that."""
+    """The router's name, and what the user may do, so that screens offer no more than that."""
     status = RouterStatus(
         context.router.name,
         __version__,

@@ -70,7 +70,7 @@ EditorDep = Annotated[ConfigEditor, Depends(_editor)]
 
 @ours.get("", summary="Get the configuration", responses=_MANY, response_model=None)
 async def get_config(request: Request, _: AdministratorDep, editor: EditorDep) -> Response:
-    """Return the document in force, its digest, what of it lies over the file, and where each part is written."""
+    """The document in force, its digest, what of it lies over the file, and where each part is written."""
     # All at one moment; what is shown of it afterwards does not change any more.
     document, overlay, places = editor.document(), editor.overlay(), editor.positions()
     file, overlay_file = editor.files()
@@ -95,7 +95,7 @@ async def get_config(request: Request, _: AdministratorDep, editor: EditorDep) -
 
 @ours.post("/examine", summary="Examine a configuration", responses=_MANY, response_model=None)
 async def examine(request: Request, _: AdministratorDep, editor: EditorDep) -> Response:
-    """Return what a change to `document` would do: problems, or changes with the effect of each."""
+    """What it would take to put `document` into force: problems, or changes and what each does."""
     body = await _body(request, {"document": dict})
     examined = await editor.examine(body["document"])
     row: Row = {

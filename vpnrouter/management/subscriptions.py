@@ -49,7 +49,7 @@ async def all_subscriptions(
     caller: CallerDep,
     query: ListQueryDep,
 ) -> Response:
-    """Return the subscriptions of clients, bridges of other routers, queues and topic endpoints that the user sees."""
+    """The subscriptions of clients, bridges of other routers, queues and topic endpoints that the user sees."""
     msg_vpns = [name for name in sorted(context.router.vpns) if caller.sees(name)]
     return await _page(request, source, msg_vpns, query)
 
@@ -63,7 +63,7 @@ async def all_subscriptions(
 async def msg_vpn_subscriptions(
     request: Request, source: ClientsDep, msg_vpn: MsgVpnDep, query: ListQueryDep
 ) -> Response:
-    """Return the subscriptions in one message VPN: of clients, bridges, queues and topic endpoints."""
+    """The subscriptions in one message VPN: of clients, bridges, queues and topic endpoints."""
     return await _page(request, source, [msg_vpn], query)
 
 
@@ -85,7 +85,7 @@ async def matches(
     where: Annotated[str, Query(description="Conditions separated by commas")] = "",
     select: Annotated[str, Query(description="Names of the attributes to give")] = "",
 ) -> Response:
-    """Return the subscriptions by which somebody is sent, or keeps, a message that is published to `topic` now.
+    """The subscriptions by which somebody is sent, or keeps, a message that is published to `topic` now.
 
     Of a shared subscription all members that may be chosen; at most 1,000 by holder and name. Selectors, no-local
     and the way that a message has come decide for each message.

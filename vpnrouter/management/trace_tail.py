@@ -43,7 +43,7 @@ async def traces(
     msg_vpn: Annotated[str, Query(alias="msgVpnName")] = "",
     trace_id: Annotated[str, Query(alias="traceId")] = "",
 ) -> Response:
-    """Answer with trace rows behind a mark, the oldest first. A tail ends some seconds after its last request."""
+    """Trace rows behind a mark, the oldest first. Ask again within some seconds, with the same filter."""
     if unknown := request.query_params.keys() - _PARAMETERS:
         raise invalid(f"there is no query parameter {min(unknown)}")
     wish = TraceFilter(topic, event, msg_vpn, trace_id.lower(), caller.msg_vpns)

@@ -116,7 +116,7 @@ for _api in ("config", "monitor", "action"):
 async def broker(
     request: Request, caller: CallerDep, editor: EditorDep, query: ObjectQueryDep
 ) -> Response:
-    """Return the router as a whole, as far as the field has attributes for it. It is changed in its file."""
+    """The router as a whole, as far as the field has attributes for it. It is changed in its file."""
     if caller.msg_vpns is not None:
         raise not_found("the router, which only users of all message VPNs see")
     config = editor.config()
@@ -134,7 +134,7 @@ async def broker(
 
 @routes.get("/config/about", summary="About", response_model=None)
 async def about(request: Request, _: CallerDep, query: ObjectQueryDep) -> Response:
-    """Return the links to what describes the API and the user."""
+    """Where to ask about the API and the user."""
     uri = f"{root_of(request)}{CONFIG}/about"
     return _reply(
         request, {}, {"uri": uri, "apiUri": f"{uri}/api", "userUri": f"{uri}/user"}, query.select

@@ -32,7 +32,7 @@ GZIP: Final = 31
     response_model=None,
 )
 async def metrics(request: Request, context: ContextDep, caller: CallerDep) -> Response:
-    """Return what the router counts and the user may see (docs/metrics.md)."""
+    """What the router counts, as far as the user sees it: see docs/metrics.md."""
     if request.query_params:
         raise invalid(f"there is no query parameter {min(request.query_params)}")
     exposition = context.exposition
