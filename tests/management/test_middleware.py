@@ -42,13 +42,6 @@ async def test_elsewhere(here: Any) -> None:
             assert "www-authenticate" not in answer.headers
 
 
-async def test_a_name_with_a_slash(here: Any) -> None:
-    """A path is taken apart as it was sent, before its names are decoded."""
-    async with here.api() as client:
-        answer = await client.get(f"{PATH}/a%2Fb")
-        assert answer.json()["data"]["msgVpnName"] == "a/b"
-
-
 LENGTH = {"content-length": "5"}
 
 

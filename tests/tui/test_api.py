@@ -46,16 +46,6 @@ def test_rows_of_all_pages(served: Any, tmp_path: Path) -> None:
     assert len(asked(url, lambda api: api.rows("/vpnrouter/v1/queues", 120))) == 120
 
 
-def test_page_with_conditions(served: Any, mesh: Any) -> None:
-    """The router leaves out what is not wanted, and counts what is."""
-    page = asked(
-        served(mesh.edge),
-        lambda api: api.page("/vpnrouter/v1/clients", count=3, where="slowSubscriber==false"),
-    )
-    assert (len(page.rows), page.total) == (3, 9)
-    assert page.cursor
-
-
 def test_the_answer_is_no(served: Any, mesh: Any) -> None:
     """Its words are told in one line, with what kind of no it is."""
     url = served(mesh.edge)
@@ -76,15 +66,6 @@ def test_viewer_is_refused(served: Any, mesh: Any) -> None:
     with pytest.raises(DeniedError) as caught:
         asked(url, lambda api: api.one("/vpnrouter/v1/router"), "ann", "wrong")
     assert caught.value.code == 401
-
-
-def test_payload_is_bytes(served: Any, mesh: Any) -> None:
-    """Byte for byte; one that is not there is a no."""
-    url = served(mesh.edge)
-    path = "/vpnrouter/v1/msgVpns/blue/queues/raw/msgs/{}/payload"
-    assert asked(url, lambda api: api.content(path.format(251))) == bytes(range(48))
-    with pytest.raises(DeniedError, match="msg 9"):
-        asked(url, lambda api: api.content(path.format(9)))
 
 
 def test_nobody_there() -> None:
@@ -194,17 +175,6 @@ def on(url: str, clock: Any, test: Callable[[Router], Awaitable[None]]) -> None:
 
 async def nothing(_: Router) -> None:
     """A screen that asks for nothing."""
-
-
-def test_name_and_role(served: Any, mesh: Any, clock: Any) -> None:
-    """Asked for once, before anything else; until then it is called by its address."""
-
-    async def test(router: Router) -> None:
-        assert router.label == router.api.url.removeprefix("http://")
-        assert await router.look(nothing)
-        assert (router.label, router.store.role) == ("edge", "admin")
-
-    on(served(mesh.edge), clock, test)
 
 
 def test_queues_are_not_gone_through_at_each_look(served: Any, mesh: Any, clock: Any) -> None:
