@@ -16,10 +16,10 @@ PAGE: Final = _ROOT / "docs" / "limits.md"
 _HEAD: Final = """\
 # Limits
 
-Every bound of the router: what it is, why it has this value, and what happens beyond it. This page
-is made from `vpnrouter/limits.py` by `python docs/make_limits.py`.
+This page lists all bounds of the router, with the reason for each value and the effect beyond it.
+`python docs/make_limits.py` generates it from `vpnrouter/limits.py`.
 
-| name | value | why, and what happens beyond |
+| name | value | reason, and effect beyond it |
 |---|---|---|
 """
 
