@@ -51,8 +51,9 @@ def page() -> str:
     lines = [
         "# States of a bridge",
         "",
-        "This page lists the states of a bridge and their transitions. `docs/make_bridge_states.py` generates it from",
-        "`vpnrouter/bridges/bridge.py`. [bridges.md](bridges.md#states-and-failure-reasons) says what to do in each state.",
+        "This page lists the states of a bridge and their transitions. `docs/make_bridge_states.py` generates it",
+        "from `vpnrouter/bridges/bridge.py`. [bridges.md](bridges.md#states-and-failure-reasons) lists what to do",
+        "in each state.",
         "",
         "## Inbound",
         "",
