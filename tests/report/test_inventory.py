@@ -13,10 +13,10 @@ from vpnrouter.errors import OperationError
 from vpnrouter.report.inventory import (
     SetAside,
     Span,
-    look_at_all,
     parse_range,
     parse_span,
     parse_time,
+    read_footers,
     take_inventory,
 )
 from vpnrouter.trace.schema import ALWAYS_KEY, VERSION
@@ -214,7 +214,7 @@ def test_files_can_be_named_one_by_one(tracefiles: ModuleType, tmp_path: Path) -
     path = one(tracefiles, tmp_path)
     bad = tmp_path / "part-1.parquet"
     bad.write_bytes(b"")
-    found = look_at_all([path, bad, tmp_path / "part-2.parquet"])
+    found = read_footers([path, bad, tmp_path / "part-2.parquet"])
     assert [file.path for file in found.files] == [path]
     assert [aside.reason for aside in found.set_aside] == [
         "empty: no bytes",

@@ -115,7 +115,7 @@ CONNECT_S: Final = 60.0
 QUIET_S: Final = 1.0
 """Seconds of silence at the end, in which nothing more may arrive: twins or strays."""
 
-_LOOK_S: Final = 0.1
+_POLL_S: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Clients:
                 until = pace.grant(now_s)
                 if until is not None:
                     self._publishers.send({"until": until})
-                self._take(selector, _LOOK_S if until is None else 0)
+                self._take(selector, _POLL_S if until is None else 0)
                 complete = self._left == pace.granted and pace.complete(now_s)
                 reporter.counts(self._published, self._received)
                 for name in sorted(pace.given_up - reported):
@@ -178,7 +178,7 @@ class Clients:
             for process in self._subscribers:
                 process.send({"stop": True})
             while len(self._tallies) < len(scenario.SUBSCRIBERS):
-                self._take(selector, _LOOK_S)
+                self._take(selector, _POLL_S)
             reporter.counts(self._published, self._received)
         return ClientCounts(self._published, self._tallies, took_s)
 
@@ -186,7 +186,7 @@ class Clients:
         before = dict(self._received)
         end_s = time.monotonic() + QUIET_S
         while time.monotonic() < end_s:
-            self._take(selector, _LOOK_S)
+            self._take(selector, _POLL_S)
             if self._received != before:
                 before = dict(self._received)
                 end_s = time.monotonic() + QUIET_S

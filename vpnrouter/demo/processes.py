@@ -22,7 +22,7 @@ STOP_S: Final = 10.0
 _PR_SET_PDEATHSIG: Final = 1
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _CHUNK: Final = 65_536
-_LOOK_S: Final = 0.01
+_POLL_S: Final = 0.01
 _PROGRAM: Final = (
     "import sys; from vpnrouter.demo.processes import run_child;"
     " run_child(sys.argv.pop(1), sys.argv.pop(1))"
@@ -122,7 +122,7 @@ class ChildProcess:
         self._signal(signal.SIGTERM)
         end = time.monotonic() + STOP_S
         while not self._has_ended() and time.monotonic() < end:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         # Also when it ended well: what it started may still be there. Its own entry is kept until
         # then, so that the number of the group means nobody else.
         self._signal(signal.SIGKILL)

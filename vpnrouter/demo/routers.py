@@ -19,7 +19,7 @@ START_S: Final = 30.0
 """Seconds that a router has until it is ready, and a bridge until it is up."""
 
 _RUN: Final = "vpnrouter.cli.app:main"
-_LOOK_S: Final = 0.02
+_POLL_S: Final = 0.02
 
 Config = dict[str, Any]
 
@@ -170,7 +170,7 @@ def _wait_for_bridge(router: ChildProcess, bridge: str, log: Path) -> None:
         if time.monotonic() > end:
             last = states[-1] if states else "silent"
             router.fail(f"has no bridge {bridge} after {START_S:.0f} s ({last})")
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def _split(address: str) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from vpnrouter.plan.risks import is_up
 ORDER: Final = ("grow", "bridge", "trim")
 """Steps of a plan, one after the other at all routers (documents.py)."""
 
-LOOK_S: Final = 0.2
+POLL_S: Final = 0.2
 """Seconds between looks whether bridges are up."""
 
 
@@ -109,7 +109,7 @@ class PlanExecution:
                 raise OperationError(
                     f"not up after {self._settle_s:g} s: bridge {'; bridge '.join(missing)}"
                 )
-            self._sleep(LOOK_S)
+            self._sleep(POLL_S)
 
     def _down(self, router: str, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
         """Return the bridges that are not up, and why."""

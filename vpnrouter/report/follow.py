@@ -48,7 +48,7 @@ from vpnrouter.report.digests.journeys import message
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.flows.collect import width_for
-from vpnrouter.report.inventory import Inventory, Span, look_at_all, take_inventory
+from vpnrouter.report.inventory import Inventory, Span, read_footers, take_inventory
 from vpnrouter.report.output import HTML, Summary, summary_of, write_report
 from vpnrouter.report.schema import EDGE, TRACE_FILE, Rows, conform
 from vpnrouter.report.spark import DamagedTraceFile, Progress, read_traces, read_until, spark_errors
@@ -406,7 +406,7 @@ class DigestWriter:
     def _rows(self, batch: DataFrame, number: int) -> None:
         if number <= self._store.taken(ROWS):
             return
-        inventory = look_at_all(sorted(_path(row["path"]) for row in batch.collect()))
+        inventory = read_footers(sorted(_path(row["path"]) for row in batch.collect()))
         tables: dict[str, pa.Table] = {}
         while inventory.files:
             try:

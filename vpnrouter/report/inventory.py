@@ -226,10 +226,10 @@ def take_inventory(
     Raises:
         OperationError: a root does not exist, or a file is of a newer trace format.
     """
-    return look_at_all(_trace_files(roots, leave_out), span)
+    return read_footers(_trace_files(roots, leave_out), span)
 
 
-def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
+def read_footers(paths: Iterable[Path], span: Span | None = None) -> Inventory:
     """Read the footers of these trace files, as `take_inventory` does.
 
     Raises:
@@ -242,7 +242,7 @@ def look_at_all(paths: Iterable[Path], span: Span | None = None) -> Inventory:
     bounds = span or Span()
     for path in paths:
         try:
-            file = _look_at(path)
+            file = _read_footer(path)
         except _NewerFormatError as error:
             newer.append(str(error))
             continue
@@ -264,7 +264,7 @@ class _NewerFormatError(Exception):
     """A file of a trace format that this program does not know."""
 
 
-def _look_at(path: Path) -> TraceFile | SetAside:
+def _read_footer(path: Path) -> TraceFile | SetAside:
     """Return the file by its footer."""
     try:
         footer = pq.read_metadata(path)

@@ -368,11 +368,11 @@ class WriterThread:
 
     def _write(self) -> None:
         self._writer.run_once(self._clock())
-        self._tell()
+        self._report_losses()
 
     def _stop(self) -> None:
         self._writer.stop(self._clock())
-        self._tell()
+        self._report_losses()
 
     def _contained(self, step: Callable[[], None]) -> None:
         """Run one step. The thread survives any exception: no descriptor, no memory, a missing module."""
@@ -384,7 +384,7 @@ class WriterThread:
                 with contextlib.suppress(Exception):
                     self._fault(error)
 
-    def _tell(self) -> None:
+    def _report_losses(self) -> None:
         """Report when rows begin to be lost, and when they are written again."""
         if self._say is None:
             return

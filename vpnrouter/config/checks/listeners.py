@@ -26,7 +26,7 @@ def check_files(problems: ProblemList, config: RouterConfig) -> None:
     a data directory in which others can replace them.
     """
     mask = config.router.file_mask
-    for path, file, bits in _looked_at(config):
+    for path, file, bits in _private_files(config):
         try:
             mode = stat.S_IMODE(FilePath(file).stat().st_mode)
         except (OSError, ValueError):
@@ -42,7 +42,7 @@ def check_files(problems: ProblemList, config: RouterConfig) -> None:
             )
 
 
-def _looked_at(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
+def _private_files(config: RouterConfig) -> Iterator[tuple[Path, str, int]]:
     """Yield for each file or directory where it is configured, its path, and the permissions that count."""
     data = FilePath(config.router.data_dir)
     # Files in these directories are protected by them.

@@ -193,12 +193,12 @@ class LoopSearch:
             if topic is None or not graph.fits(topic, vpns):
                 continue
             frontier.settle(part)
-            if not self._is_told(vpns, turned):
+            if not self._is_reported(vpns, turned):
                 numbers = [each.number for each in turned]
                 self.loops.append(Loop(topic, numbers, _tangle(graph, topic, self._start)))
             return
 
-    def _is_told(self, vpns: set[int], ring: list[Crossing]) -> bool:
+    def _is_reported(self, vpns: set[int], ring: list[Crossing]) -> bool:
         """Return whether a loop that is already reported has all these bridges."""
         return any(
             vpns <= loop.tangle and all(self._graph.carries(each, loop.topic) for each in ring)

@@ -151,7 +151,7 @@ def create(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
     """Create the object of these keys. Raises RequestError if it exists, or the one that holds it does not."""
     holder = holder_of(document, kind, keys)
     if kind.store.find(holder, keys[-1]) is not None:
-        raise already_exists(kind.told(keys))
+        raise already_exists(kind.description(keys))
     kind.store.add(holder, keys[-1], written_of(kind, given))
 
 
@@ -160,7 +160,7 @@ def patch(document: Plain, kind: ObjectType, keys: Keys, given: Given) -> None:
     holder = holder_of(document, kind, keys)
     item = kind.store.find(holder, keys[-1])
     if item is None:
-        raise not_found(kind.told(keys))
+        raise not_found(kind.description(keys))
     for name, value in given.items():
         _set(item, kind.attributes[name], value)
 
@@ -193,9 +193,9 @@ def delete(document: Plain, kind: ObjectType, keys: Keys) -> None:
     """Delete the object. Raises RequestError if it does not exist, or is always there."""
     holder = holder_of(document, kind, keys)
     if kind.store.find(holder, keys[-1]) is None:
-        raise not_found(kind.told(keys))
+        raise not_found(kind.description(keys))
     if kind.built_in and keys[-1][0] == kind.built_in:
-        raise not_allowed(f"{kind.told(keys)} always exists")
+        raise not_allowed(f"{kind.description(keys)} always exists")
     kind.store.drop(holder, keys[-1])
 
 
@@ -206,7 +206,7 @@ def holder_of(document: Plain, kind: ObjectType, keys: Keys) -> Plain:
         place = holders[-1 - above.above]
         holder = above.store.find(place, key)
         if holder is None:
-            raise not_found(above.told(keys[: len(above.chain)]))
+            raise not_found(above.description(keys[: len(above.chain)]))
         holders.append(holder)
     return holders[-1 - kind.above]
 

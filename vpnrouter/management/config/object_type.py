@@ -88,7 +88,7 @@ class ObjectType:
             named |= dict(zip(kind.key_names, key, strict=True))
         return named
 
-    def told(self, keys: Keys) -> str:
+    def description(self, keys: Keys) -> str:
         """Return a description of an object for people."""
         parts = [
             f"{kind.noun} {','.join(key)}"

@@ -99,7 +99,7 @@ def _object(
 ) -> Response:
     row = row_at(editor.config(), kind, keys)
     if row is None:
-        raise not_found(kind.told(keys))
+        raise not_found(kind.description(keys))
     selected = parse_select(select, kind.readable)
     return object_reply(request, _cut(row, selected), _links(request, kind, keys))
 
@@ -132,7 +132,7 @@ async def _page(
     config = editor.config()
     all_keys = keys_in(config, kind, above)
     if all_keys is None and kind.parent is not None:
-        raise not_found(kind.parent.told(above))
+        raise not_found(kind.parent.description(above))
     keys = [key for key in all_keys or () if kind is not MSG_VPN or caller.sees(key[0])]
     selected = parse_select(query.select, kind.readable)
     conditions = parse_where(query.where, kind.readable)
