@@ -49,8 +49,8 @@ class Client:
     def clients(self) -> list[dict[str, Any]]:
         return self._rows.get("clients", [])
 
-    def subscriptions(self, *, wanted: int) -> list[dict[str, Any]]:
-        return self._rows.get("subscriptions", [])[:wanted]
+    def subscriptions(self, *, limit: int) -> list[dict[str, Any]]:
+        return self._rows.get("subscriptions", [])[:limit]
 
 
 def masked(data: Any) -> Any:
