@@ -34,7 +34,7 @@ class Taker:
         self.audited: list[bytes] = []
 
     def take(self, buffer: bytearray) -> int:
-        """One receive call; returns how many frames it completed."""
+        """One receive call, with TLS one for each record that is there; returns how many frames that completed."""
         try:
             count = self.sock.recv_into(buffer)
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -42,6 +42,16 @@ class Taker:
         if count == 0:
             self.closed = True
             return 0
+        if isinstance(self.sock, ssl.SSLSocket):
+            view = memoryview(buffer)
+            try:
+                while count < BUFFER_BYTES:
+                    more = self.sock.recv_into(view[count:])
+                    if more == 0:
+                        break
+                    count += more
+            except ssl.SSLWantReadError:
+                pass
         return self.absorb(buffer, count)
 
     def absorb(self, buffer: bytearray, count: int) -> int:
