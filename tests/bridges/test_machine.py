@@ -739,12 +739,17 @@ def test_a_connection_that_changes_and_cannot_be_made() -> None:
     let_in(world, "one")
     (old,) = world.halves
     world.renews = True
+    assert not world.machine.reconnecting
     world.perform(world.machine.configure(FACTS, world.settings, world.now_ns, reconnect=True))
+    assert world.machine.reconnecting
     world.run()
+    assert world.machine.reconnecting
     let_in(world)
     assert world.halves[old].drained
+    assert world.machine.reconnecting
     world.pass_time(world.now_ns + DRAIN_NS + SECOND_NS)
     assert old not in world.halves
+    assert not world.machine.reconnecting
     assert world.told == ["up", "down"]
 
 

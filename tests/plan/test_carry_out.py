@@ -60,7 +60,8 @@ class Fake:
             {
                 "msgVpnName": "v",
                 "bridgeName": "b",
-                "health": health,
+                "health": health.removesuffix("-by-former"),
+                "reconnecting": health.endswith("-by-former"),
                 "inboundState": "not-ready-connecting",
                 "inboundFailureReason": "refused",
             }
@@ -170,6 +171,15 @@ def test_a_router_that_cannot_return_is_named(routers: dict[str, Fake]) -> None:
 def test_bridges_have_to_come_up(routers: dict[str, Fake], log: list[str]) -> None:
     """One that does not within its time is a failure, with its reason."""
     routers["edge"].health = ["down"]
+    plan = _plan("edge", "bridge", "trim", bridges=(("v", "b"),))
+    outcome = _carry_out(routers, plan)
+    assert outcome.failure == "not up after 5 s: bridge edge v/b: refused"
+    assert log == ["edge bridge", "edge back to start"]
+
+
+def test_a_former_connection_does_not_count(routers: dict[str, Fake], log: list[str]) -> None:
+    """A bridge that is to reconnect is up over its former connection until the new one stands or fails."""
+    routers["edge"].health = ["up-by-former", "up-by-former", "down"]
     plan = _plan("edge", "bridge", "trim", bridges=(("v", "b"),))
     outcome = _carry_out(routers, plan)
     assert outcome.failure == "not up after 5 s: bridge edge v/b: refused"

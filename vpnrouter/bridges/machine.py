@@ -251,6 +251,13 @@ class Machine:
                 return one
         return None
 
+    @property
+    def reconnecting(self) -> bool:
+        """Whether the login in use stands under earlier settings, until a new connection replaces it or fails."""
+        if self.mover is not None:
+            return self.mover.renews
+        return self.use is not None and (self._reconnect or self._draining is not None)
+
     # -- the configuration -----------------------------------------------------------------------
 
     def configure(

@@ -207,6 +207,8 @@ class BridgeStatus:
     rx_connection_failure_category: str
     """`local-operational-state-problem` while the bridge or its message VPN is disabled, `local-configuration-problem`
     while no remote message VPN is enabled, else `no-failure`. The field has words for no other reason."""
+    reconnecting: bool
+    """True while the bridge still uses a connection of its earlier configuration, which another one is to replace."""
     inbound_failure_reason: str
     """Why the inbound half is down, stalled, unbound or incomplete; "" while it is well."""
     outbound_state: str
@@ -350,6 +352,7 @@ class StatusContext:
     compressed: bool = False
     enabled: bool = True
     msg_vpn_enabled: bool = True
+    reconnecting: bool = False
     bound_to_queue: bool = False
     unbound: str = ""
     """Why the bridge is not bound to the queue that it wants, "" where it is or wants none."""
@@ -442,6 +445,7 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
         health=health_of(bridge.inbound_state, around),
         inbound_state=bridge.inbound_state.value,
         rx_connection_failure_category=_category(around),
+        reconnecting=around.reconnecting,
         inbound_failure_reason=_why(bridge, around),
         outbound_state=bridge.outbound_state.value,
         outbound_failure_reason=bridge.outbound_failure_reason,

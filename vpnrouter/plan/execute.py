@@ -117,7 +117,9 @@ class PlanExecution:
         for row in self._apis[router].bridges():
             place = (row["msgVpnName"], row["bridgeName"])
             if place in wanted:
-                if is_up(row):
+                if row["reconnecting"]:
+                    down[place] = "it still uses its former connection"
+                elif is_up(row):
                     del down[place]
                 else:
                     down[place] = str(row["inboundFailureReason"] or row["inboundState"])

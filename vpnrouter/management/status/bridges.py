@@ -186,6 +186,7 @@ class OwnBridge:
                 remote_tx_flow_id=flow.taker.flow_id if flow is not None and bound else 0,
                 last_tx_msg_id=_last_sent(link),
                 msg_vpn_enabled=runner.links.vpn.enabled,
+                reconnecting=runner.machine.reconnecting,
                 bound_to_queue=bound,
                 unbound=_unbound(half, flow) if link is not None else "",
                 refused=() if link is None or half is None else tuple(half.refused.values()),
