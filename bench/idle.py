@@ -30,14 +30,16 @@ def run(site: Site, connections: int = CONNECTIONS) -> dict[str, object]:
     dialect = site.dialect
     with contextlib.ExitStack() as stack:
         # What a broker loads at the first client is no matter of the ten thousandth.
-        stack.enter_context(contextlib.closing(connect(dialect, site.subscribe_at, "first")))
+        stack.enter_context(
+            contextlib.closing(connect(dialect, site.subscribe_at, "first", tls=site.tls))
+        )
         time.sleep(SETTLE_SECONDS)
         before = resident_bytes(site.pids)
         begin = time.perf_counter()
         socks = []
         for number in range(connections):
             source = f"127.0.0.{2 + number // PER_SOURCE}"
-            sock = connect(dialect, site.subscribe_at, f"idle-{number}", source)
+            sock = connect(dialect, site.subscribe_at, f"idle-{number}", source, site.tls)
             socks.append(stack.enter_context(contextlib.closing(sock)))
         took = time.perf_counter() - begin
         time.sleep(SETTLE_SECONDS)

@@ -94,9 +94,19 @@ def _bridge_latency(product: Product, core: int | None, seconds: float) -> Row:
         return latency.run_across(site, latency.ACROSS_RATE, seconds)
 
 
-def _idle(product: Product, core: int | None, _seconds: float) -> Row:
-    with product.single(core) as site:
-        return idle.run(site)
+_IDLE = (
+    ("bytes_per_connection", "KiB each", 1024.0),
+    ("bytes_per_subscribed_connection", "KiB each with one subscription", 1024.0),
+    ("connects_per_second", "connects/s", 1.0),
+)
+
+
+def _idle(access: Access) -> Callable[[Product, int | None, float], Row]:
+    def run(product: Product, core: int | None, _seconds: float) -> Row:
+        with product.single(core, access) as site:
+            return idle.run(site)
+
+    return run
 
 
 def _start(product: Product, core: int | None, _seconds: float) -> Row:
@@ -255,13 +265,17 @@ SCENARIOS = (
     Scenario(
         "idle",
         "10,000 idle connections",
-        _idle,
-        (
-            ("bytes_per_connection", "KiB each", 1024.0),
-            ("bytes_per_subscribed_connection", "KiB each with one subscription", 1024.0),
-            ("connects_per_second", "connects/s", 1.0),
-        ),
+        _idle(Access.PLAIN),
+        _IDLE,
         (Goal("bytes_per_connection", at_most=8192),),
+    ),
+    Scenario(
+        "idle-tls",
+        "10,000 idle connections, TLS",
+        _idle(Access.TLS),
+        _IDLE,
+        (Goal("bytes_per_connection", at_most=0.5, versus="nats"),),
+        access=Access.TLS,
     ),
     Scenario(
         "start",

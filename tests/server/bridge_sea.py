@@ -226,7 +226,6 @@ class Ferry(Connector):
 
     def __init__(self, island: Island) -> None:
         self._island = island
-        self._context = island.router.context
 
     def set_clocks(self) -> None:
         self._island.set_clocks()
@@ -246,7 +245,7 @@ class Ferry(Connector):
 
     def serve(self, transport: Any, connection: Connection) -> None:
         nursery = self._island.sea.nursery
-        nursery.start_soon(serve_stream, self._context, transport, connection)
+        nursery.start_soon(serve_stream, self._island.router.context, transport, connection)
 
 
 class Sea:

@@ -25,8 +25,10 @@ from vpnrouter.core.guaranteed.unit_of_work import SYNCED, CompletionCallback
 from vpnrouter.core.message import Message
 from vpnrouter.core.router import Router
 from vpnrouter.server.apply.assemble import build_router
-from vpnrouter.server.net.listeners import bind, serve_streams
-from vpnrouter.server.net.reactor import Acceptor
+from vpnrouter.server.net import streams
+from vpnrouter.server.net.listeners import LayeredAcceptor, ListenerLayers, bind
+from vpnrouter.server.net.reactor import Reactor
+from vpnrouter.server.net.streams import serve_streams
 from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.run import Node, serve
 from vpnrouter.server.spool.spool_service import open_spool
@@ -324,32 +326,50 @@ class Heard(Connection):
         self.reason = reason
 
 
-class Door(Acceptor):
+class Door(LayeredAcceptor):
     """A listener of its own, with all connections that it made."""
 
-    kind = "test"
-
-    def __init__(self) -> None:
+    def __init__(self, tls: ServerTls | None) -> None:
         self.router = Router("here", 7, Recorder())
         self.made: list[Heard] = []
-        self.port = 0
+        self.sock = bind("127.0.0.1", 0)
+        self.port = self.sock.getsockname()[1]
+        super().__init__(ListenerLayers(f"test listener 127.0.0.1:{self.port}", tls))
 
     def accepted(self, peer: str) -> Heard:
         self.made.append(Heard(self.router.context, peer))
         return self.made[-1]
 
+    @property
+    def heard(self) -> list[Heard]:
+        """The connections that got something from their peers."""
+        return [one for one in self.made if one.heard]
 
-@pytest.fixture
-def door() -> Running:
+    async def poll(self, most: int) -> None:
+        """Serve in a nested epoll. There are no ticks: whoever is given time has it."""
+        reactor = Reactor(self.router)
+        reactor.listen(self.sock, self, most)
+        try:
+            while True:
+                await trio.lowlevel.wait_readable(reactor.fileno())
+                reactor.round()
+        finally:
+            reactor.close_all()
+
+
+@pytest.fixture(params=["epoll", "tasks"])
+def door(request: Any, monkeypatch: pytest.MonkeyPatch) -> Running:
     """Accepts connections on a port of 127.0.0.1, over TLS if given, while an `async with` block lasts."""
+    monkeypatch.setattr(streams, "LINGER_S", 30.0)
 
     @asynccontextmanager
     async def run(tls: ServerTls | None, most: int = 100) -> AsyncIterator[Door]:
-        made = Door()
-        sock = bind("127.0.0.1", 0)
-        made.port = sock.getsockname()[1]
+        made = Door(tls)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_streams, made.router, sock, made, tls, None, most, nursery)
+            if request.param == "epoll":
+                nursery.start_soon(made.poll, most)
+            else:
+                nursery.start_soon(serve_streams, made.router, made.sock, made, most, nursery)
             yield made
             nursery.cancel_scope.cancel()
 

@@ -25,9 +25,10 @@ from vpnrouter.core.fault_barrier import (
 from vpnrouter.core.timers import TimerTarget
 from vpnrouter.events.log import Event
 from vpnrouter.server.net import loop
-from vpnrouter.server.net.listeners import bind, serve_streams
+from vpnrouter.server.net.listeners import bind
 from vpnrouter.server.net.loop import restarted
 from vpnrouter.server.net.reactor import Acceptor
+from vpnrouter.server.net.streams import serve_streams
 from vpnrouter.server.run import Node, serve
 
 OPEN = """
@@ -117,7 +118,7 @@ async def test_a_connection_that_raises(
         if host == "epoll":
             poll(node, sock, acceptor)
         else:
-            nursery.start_soon(serve_streams, node.router, sock, acceptor, None, None, 100, nursery)
+            nursery.start_soon(serve_streams, node.router, sock, acceptor, 100, nursery)
         for _ in range(3):
             stream = await trio.open_tcp_stream(*sock.getsockname())
             await stream.send_all(b"boom")

@@ -18,7 +18,8 @@ from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.clients import Clients
 from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.server.net import dial
-from vpnrouter.server.net.dial import Connector, shown_address, transport_of
+from vpnrouter.server.net.dial import Connector, transport_of
+from vpnrouter.server.net.reactor import shown_address
 
 CORE = """
 listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: yellow}]
@@ -182,7 +183,7 @@ def test_back_to_the_better_one(cross: Any, seed: int) -> None:
 def connector() -> Connector:
     """A connector without a router; nothing here is served."""
     nobody: Any = None
-    return Connector(nobody, nobody, nobody)
+    return Connector(nobody)
 
 
 async def test_a_name_that_hangs(
@@ -261,7 +262,7 @@ async def test_a_client(
         clients = Clients(node.book, ServerHooks(transport=transport_of), EndpointBaselines())
         row = clients.client("blue", "c")
         assert row is not None
-        assert row.client_address == shown_address(*plain.socket.getsockname()[:2])
+        assert row.client_address == shown_address(plain.socket.getsockname())
         assert row.tls_version == ("TLSv1.3" if index == 2 else "")
         session = node.router.vpns["blue"].clients["c"]
         connection = session.connection

@@ -19,7 +19,7 @@ from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.management.status.bridges import oldest_age_ms
-from vpnrouter.server.net import tls
+from vpnrouter.server.net import streams
 from vpnrouter.server.net.descriptors import raise_limit
 from vpnrouter.server.net.listeners import (
     MqttAcceptor,
@@ -28,7 +28,7 @@ from vpnrouter.server.net.listeners import (
     keyed,
 )
 from vpnrouter.server.net.reactor import Reactor
-from vpnrouter.server.net.tls import linger
+from vpnrouter.server.net.streams import linger
 from vpnrouter.trace.recorder import Recorder
 
 OPEN = "msg_vpns: {blue: {authentication: {basic: {enabled: false}}}}\n"
@@ -115,12 +115,12 @@ async def pair() -> tuple[trio.SocketStream, trio.SocketStream]:
 @pytest.mark.parametrize("talks", [True, False])
 async def test_lingering_has_an_end(monkeypatch: pytest.MonkeyPatch, talks: bool) -> None:
     """A peer that goes on talking, or says nothing, is left after LINGER_BYTES or LINGER_S."""
-    monkeypatch.setattr(tls, "LINGER_S", 30.0 if talks else 0.05)
+    monkeypatch.setattr(streams, "LINGER_S", 30.0 if talks else 0.05)
     ours, theirs = await pair()
 
     async def talk() -> None:
         while talks:
-            await theirs.send_all(bytes(tls.LINGER_BYTES))
+            await theirs.send_all(bytes(streams.LINGER_BYTES))
 
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:

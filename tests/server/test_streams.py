@@ -1,5 +1,6 @@
-"""TLS and WebSocket listeners: the same clients over other transports."""
+"""TLS and WebSocket: the same clients through layers."""
 
+import contextlib
 import ssl
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from wsproto.events import (
     TextMessage,
 )
 
+from vpnrouter.config.secrets import hash_password
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connect, Publish
 
@@ -80,8 +82,6 @@ async def test_a_tls_client_that_never_reads_stalls_nobody(
         ]
         for name, client in (("slow", slow), ("quick", quick), ("p", publisher)):
             await client.connect(name)
-        # While there are such clients the plain sockets' poll must not wait.
-        assert node.router.context.streams == 3
         await slow.subscribe("#")
         await quick.subscribe("#")
         with trio.fail_after(60):
@@ -93,7 +93,7 @@ async def test_a_tls_client_that_never_reads_stalls_nobody(
         assert outbox.size <= outbox.limit
         for client in (slow, quick, publisher):
             await trio.aclose_forcefully(client.stream)
-        await until(lambda: not node.router.context.streams)
+        await until(lambda: not node.router.vpns["blue"].clients)
 
 
 class Socket:
@@ -312,4 +312,72 @@ async def test_origins(running: Any, port: Any, allowed: str, origin: str, statu
         else:
             assert isinstance(answer, RejectConnection)
             assert answer.status_code == status
+        await sock.aclose()
+
+
+LAYERED = """
+listeners:
+  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
+  - {protocol: ws, bind: "127.0.0.1:0", msg_vpn: blue}
+  - {protocol: mqtts, bind: "127.0.0.1:0", msg_vpn: blue, tls: {certificate: %(pem)s, key: %(pem)s}}
+msg_vpns:
+  blue:
+    client_usernames: {ann: {password: "%(hash)s"}, bob: {password: plain}}
+"""
+
+
+@pytest.mark.parametrize("protocol", ["ws", "mqtts"])
+async def test_all_that_a_client_said_before_it_left(
+    running: Any,
+    client_of: Any,
+    port: Any,
+    authority: trustme.CA,
+    tmp_path: Path,
+    until: Any,
+    protocol: str,
+) -> None:
+    """A client may say everything and close while its password is verified: nothing of it is lost."""
+    text = LAYERED % {
+        "pem": tmp_path / "server.pem",
+        "hash": hash_password("secret", bytes(16)),
+    }
+    said = encode(Connect("c", username="ann", password=b"secret"), 5)
+    for number in range(3):
+        said += encode(Publish(b"bye", b"%d" % number), 5)
+    async with running(text) as node:
+        hears = await client_of(node)
+        await hears.connect("hears", username="bob", password=b"plain")
+        await hears.subscribe("bye")
+        if protocol == "ws":
+            sock = await Socket.open(port(node, "ws"))
+            plain = sock.stream
+            last = sock.ws.send(BytesMessage(data=said)) + sock.ws.send(CloseConnection(1000))
+        else:
+            stream = await secure(port(node, "mqtts"), authority)
+            plain = stream.transport_stream
+            layer = stream._ssl_object
+            layer.write(said)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                layer.unwrap()
+            last = stream._outgoing.read()
+        await plain.send_all(last)
+        assert [await hears.payload() for _ in range(3)] == [b"0", b"1", b"2"]
+        await until(lambda: set(node.router.vpns["blue"].clients) == {"hears"})
+        await plain.aclose()
+
+
+async def test_pings_without_end(running: Any, client_type: Any, port: Any, until: Any) -> None:
+    """Who asks and never reads the answers is closed: what waits for it has a bound."""
+    async with running(WS) as node:
+        sock = await Socket.open(port(node, "ws"))
+        await client_type(sock).connect("asks")
+        pings = b"".join(sock.ws.send(Ping(payload=bytes(125))) for _ in range(500))
+
+        async def ask() -> None:
+            while True:
+                await sock.stream.send_all(pings)
+
+        with trio.fail_after(60), pytest.raises(trio.BrokenResourceError):
+            await ask()
+        await until(lambda: not node.router.vpns["blue"].clients)
         await sock.aclose()

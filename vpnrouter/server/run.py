@@ -297,7 +297,7 @@ async def _serve(
             begin("metrics", context.figures.keep)
             begin("time", partial(keep_time, host, verifier))
             begin("long work", partial(keep_working, host, router.context))
-            connector = Connector(router.context, host, streams)
+            connector = Connector(host)
             reload = Reload(
                 config, secret, book, connector, answering, runners, nursery, spool_service
             )

@@ -163,8 +163,8 @@ def test_names_that_are_given_another_address(
     given = socket.getaddrinfo("127.0.0.1", port, type=socket.SOCK_STREAM)
     monkeypatch.setattr(connect, "_names", lambda host, port: given)
 
-    async def dial(rules: Locations) -> object:
-        connector = connect.Connector(None, None, None)  # type: ignore[arg-type]
+    async def dial(rules: Locations) -> connect.Transport:
+        connector = connect.Connector(None)  # type: ignore[arg-type]
         connector.locations = rules
         location = f"rebound.example:{port}"
         return await connector.open("rebound.example", port, None, lambda: None, ("blue", location))
@@ -173,7 +173,7 @@ def test_names_that_are_given_another_address(
         trio.run(dial, Locations(load(tmp_path / "r.yaml")))
     with pytest.raises(TimeoutError):
         door.accept()
-    sock = trio.run(dial, Locations())
-    assert isinstance(sock, socket.socket)
-    sock.close()
+    transport = trio.run(dial, Locations())
+    assert transport.sock.getpeername()[1] == port
+    transport.sock.close()
     door.close()

@@ -27,8 +27,8 @@ from vpnrouter.server.net.listeners import (
     keyed,
     reload_tls,
     served,
-    shown_address,
 )
+from vpnrouter.server.net.reactor import shown_address
 from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.spool.endpoints import judge_endpoint
 from vpnrouter.settings.schema import Effect
@@ -238,7 +238,7 @@ class ListenerChange:
                     # What is told of failed handshakes is bounded for all listeners together.
                     context.failures = answer.bound.context.failures
         sock = self._socket(listener)
-        return BoundListener(listener, sock, shown_address(sock), context)
+        return BoundListener(listener, sock, shown_address(sock.getsockname()), context)
 
     def _socket(self, listener: Listener) -> socket.socket:
         """A socket bound to the listener's address, if need be in the place of one that goes."""

@@ -205,7 +205,7 @@ class BridgeRunner(BridgeDriver):
             host, port, self._tls(remote), resolved, (self.vpn.name, remote.location)
         )
         if not self.machine.reached(number, self.now_ns(), self.links):
-            await connector.drop(transport)
+            connector.drop(transport)
             return
         try:
             connector.set_clocks()
@@ -215,7 +215,7 @@ class BridgeRunner(BridgeDriver):
             self.begun(number, half)
             connector.serve(transport, link)
         except BaseException:
-            await connector.drop(transport)
+            connector.drop(transport)
             raise
         flush_ready(link.context)
 

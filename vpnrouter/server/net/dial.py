@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
 from vpnrouter.config.locations import Locations, refusal
 from vpnrouter.errors import OperationError
-from vpnrouter.server.net.streams import serve_stream
-from vpnrouter.server.net.tls import binding_of, client_context, secure
+from vpnrouter.server.net.layers import TlsLayer
+from vpnrouter.server.net.reactor import shown_address
+from vpnrouter.server.net.tls import DialTls, client_context
 from vpnrouter.settings.bridge import DEFAULT_CIPHERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.context import RouterContext
     from vpnrouter.server.net.reactor import Host
-    from vpnrouter.server.net.tls import Secured
     from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
     from vpnrouter.settings.message_vpn import TlsServerCert
 
     Addresses = Sequence[tuple[int, int, int, str, object]]
-
-
-def shown_address(host: str, port: int) -> str:
-    """`HOST:PORT`, an IPv6 host in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def transport_of(connection: Connection) -> tuple[str, str]:
@@ -39,32 +34,15 @@ def transport_of(connection: Connection) -> tuple[str, str]:
     or there never was one.
     """
     channel: Any = connection.outbox.channel
-    sock = getattr(channel, "sock", None)
-    version = ""
-    stream = getattr(channel, "stream", None)
-    while stream is not None and sock is None:
-        if isinstance(stream, trio.SSLStream):
-            version = _version(stream)
-            stream = stream.transport_stream
-        elif isinstance(stream, trio.SocketStream):
-            sock = stream.socket
-        else:
-            # A WebSocket.
-            stream = getattr(stream, "inner", None)
+    sock = getattr(channel, "sock", None) or getattr(
+        getattr(channel, "stream", None), "socket", None
+    )
+    layer = getattr(channel, "layer", None)
     try:
         address = None if sock is None else sock.getpeername()
     except OSError:
         address = None
-    if isinstance(address, tuple) and len(address) >= 2:
-        return shown_address(address[0], address[1]), version
-    return connection.peer, version
-
-
-def _version(stream: Secured) -> str:
-    try:
-        return str(stream.version() or "")
-    except (trio.NeedHandshakeError, ValueError):
-        return ""
+    return shown_address(address) or connection.peer, "" if layer is None else layer.version
 
 
 CONNECT_S: Final = 10.0
@@ -94,13 +72,18 @@ class TlsSettings:
         self.client_cert = client_cert
 
 
-class Connector:
-    """How bridges reach their remotes; `streams` is where TLS connections are served."""
+class Transport(NamedTuple):
+    """A connected socket, and the TLS over it, None where it is plain."""
 
-    def __init__(self, router_context: RouterContext, host: Host, streams: trio.Nursery) -> None:
-        self._context = router_context
+    sock: socket.socket
+    layer: TlsLayer | None
+
+
+class Connector:
+    """How bridges reach their remotes; `host` serves the connections."""
+
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._streams = streams
         self._lookups = trio.CapacityLimiter(LOOKUPS)
         self.locations = Locations()
         """Which locations from the management API may be dialled (config/locations.py)."""
@@ -116,7 +99,7 @@ class Connector:
         tls: TlsSettings | None,
         resolved: Callable[[], None],
         asked: tuple[str, str] = ("", ""),
-    ) -> socket.socket | Secured:
+    ) -> Transport:
         """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between.
 
         `asked` are the message VPN and the location of the bridge. A location that is not allowed is not dialled,
@@ -124,7 +107,7 @@ class Connector:
 
         Raises OperationError that says in one line what failed.
         """
-        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        shown = shown_address((host, port))
         found = await self._look_up(host, port)
         resolved()
         if self.locations.asks(*asked):
@@ -137,44 +120,40 @@ class Connector:
         except (OSError, trio.TooSlowError) as error:
             raise OperationError(f"cannot connect to {shown}: {_why(error)}") from error
         if tls is None:
-            return sock
-        context = client_context(tls.server_cert, tls.client_cert, tls.ciphers)
-        stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+            return Transport(sock, None)
         try:
+            context = client_context(tls.server_cert, tls.client_cert, tls.ciphers)
             with trio.fail_after(CONNECT_S):
-                return await secure(stream, context, tls.name or host)
+                return Transport(sock, await shake_hands(sock, context, tls.name or host))
         except trio.TooSlowError as error:
+            sock.close()
             raise OperationError(f"cannot shake hands with {shown}: {_why(error)}") from error
         except OperationError as error:
+            sock.close()
             raise OperationError(f"{shown}: {error}") from error
+        except BaseException:
+            sock.close()
+            raise
 
-    def serve(self, transport: socket.socket | Secured, connection: Connection) -> None:
+    def serve(self, transport: Transport, connection: Connection) -> None:
         """Serve what `open` gave."""
-        if isinstance(transport, socket.socket):
-            self._host.add(transport, connection)
-        else:
-            connection.binding = binding_of(transport)
-            self._streams.start_soon(serve_stream, self._context, transport, connection)
+        layer = transport.layer
+        if layer is not None:
+            connection.binding = layer.binding
+        self._host.add(transport.sock, connection, layer)
 
-    def ends(self, transport: socket.socket | Secured, dialled: str) -> tuple[str, str]:
+    def ends(self, transport: Transport, dialled: str) -> tuple[str, str]:
         """IP address and port of the peer, and IP address of this end; `dialled` and "" where they are not known."""
-        sock = (
-            transport if isinstance(transport, socket.socket) else transport.transport_stream.socket
-        )
         try:
-            peer, own = sock.getpeername(), sock.getsockname()
+            peer, own = transport.sock.getpeername(), transport.sock.getsockname()
         except OSError:
             # The connection is lost already.
             return dialled, ""
-        host, port = str(peer[0]), int(peer[1])
-        return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}"), str(own[0])
+        return shown_address(peer), str(own[0])
 
-    async def drop(self, transport: socket.socket | Secured) -> None:
+    def drop(self, transport: Transport) -> None:
         """Close what `open` returned and is not needed."""
-        if isinstance(transport, socket.socket):
-            transport.close()
-        else:
-            await trio.aclose_forcefully(transport)
+        transport.sock.close()
 
     async def _look_up(self, host: str, port: int) -> Addresses:
         try:
@@ -191,6 +170,64 @@ class Connector:
                 )
         except (OSError, UnicodeError, trio.TooSlowError) as error:
             raise OperationError(f"cannot look up {host}: {_why(error)}") from error
+
+
+HUNG_UP: Final = (
+    "the remote closed the connection without a word of TLS: the port does not speak TLS,"
+    " or nobody is let in"
+)
+"""The reason where the peer closed before its first answer of the handshake."""
+
+RECEIVE_BYTES: Final = 16_384
+
+
+async def shake_hands(sock: socket.socket, tls: DialTls, server_name: str) -> TlsLayer:
+    """Shake hands over a connected socket with the router at `server_name`, the host dialled.
+
+    Raises OperationError with one line that says why it failed; the caller closes the socket then. A remote that
+    refuses our certificate says so here with TLS 1.2, and with TLS 1.3 at the first read.
+    """
+    try:
+        # A zone (fe80::1%eth0) and the dot of a rooted name stand in no certificate.
+        layer = TlsLayer(tls.context, tls.verify, server_name.partition("%")[0].removesuffix("."))
+    except ValueError as error:
+        raise OperationError(f"TLS handshake failed: {server_name}: not a host name") from error
+    sock.setblocking(False)
+    layer.begin()
+    try:
+        while True:
+            own = memoryview(layer.take_own())
+            while own:
+                own = own[await _ready(sock.send, trio.lowlevel.wait_writable, sock, own) :]
+            if layer.ready or layer.ended:
+                break
+            data = await _ready(sock.recv, trio.lowlevel.wait_readable, sock, RECEIVE_BYTES)
+            if not data:
+                raise ConnectionResetError("the remote closed the connection")
+            if layer.receive(data):
+                raise OperationError("TLS handshake failed: the remote spoke before it was asked")
+    except OSError as error:
+        # A plain listener of ours hangs up (LINK-11), and most others.
+        why = str(error) if error.errno is None else os.strerror(error.errno)
+        if isinstance(error, ConnectionError) and not layer.cipher:
+            why = HUNG_UP
+        raise OperationError(f"TLS handshake failed: {why}") from error
+    if layer.failure:
+        raise OperationError(f"TLS handshake failed: {layer.failure}")
+    return layer
+
+
+async def _ready(
+    call: Callable[[Any], Any],
+    ready: Callable[[socket.socket], Awaitable[None]],
+    sock: socket.socket,
+    argument: Any,  # noqa: ANN401 - bytes to be sent, or how many to receive
+) -> Any:  # noqa: ANN401 - what the call returns
+    """Call a method of a non-blocking socket when it is ready for it."""
+    while True:
+        with suppress(BlockingIOError, InterruptedError):
+            return call(argument)
+        await ready(sock)
 
 
 def _ip(found: tuple[int, int, int, str, object]) -> str:

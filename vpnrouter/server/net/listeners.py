@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
@@ -11,27 +10,15 @@ import trio
 from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
-from vpnrouter.core.fault_barrier import LISTENER
 from vpnrouter.core.mqtt.connection import MqttConnection
-from vpnrouter.core.outbox import Channel
-from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import LISTEN_PORT
 from vpnrouter.management.metrics.families import ListenerFigures
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
-from vpnrouter.server.net.reactor import Acceptor, peer_text
-from vpnrouter.server.net.streams import WebSocketStream, serve_stream
-from vpnrouter.server.net.tls import (
-    HandshakeFailures,
-    Secured,
-    ServerTls,
-    binding_of,
-    linger,
-    shake_hands,
-    ssl_object_of,
-    tls_reason,
-)
+from vpnrouter.server.net.layers import StackedLayer, TlsLayer, WebSocketLayer
+from vpnrouter.server.net.reactor import Acceptor, shown_address
+from vpnrouter.server.net.streams import serve_streams
+from vpnrouter.server.net.tls import HandshakeFailures, ServerTls
 from vpnrouter.wire.link.compressed import load as load_compression
 
 if TYPE_CHECKING:
@@ -41,37 +28,75 @@ if TYPE_CHECKING:
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.router import Management
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.credentials import PeerCertificate
-    from vpnrouter.core.pre_login_limits import PendingConnections
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
     from vpnrouter.management.api_context import ApiContext
+    from vpnrouter.server.net.layers import Layer
     from vpnrouter.server.net.reactor import Reactor
 
 
-STREAMED: Final = frozenset({"mqtts", "ws", "wss", "links"})
-"""Protocols that the nested epoll cannot serve."""
-
-SERVED: Final = frozenset({"mqtt", "link"}) | STREAMED | MANAGEMENT_PROTOCOLS
+SERVED: Final = frozenset({"mqtt", "mqtts", "ws", "wss", "link", "links"}) | MANAGEMENT_PROTOCOLS
 """Protocols that this version serves."""
 
 BACKLOG: Final = 1024
 """Connections the kernel holds while the router is busy."""
 
-HANDSHAKE_S: Final = 10.0
-"""Seconds for a TLS or WebSocket handshake; the same bound as for a silent client."""
 
-REST_S: Final = 0.1
-"""Pause of an accept loop when the system is out of descriptors."""
+@final
+class ListenerLayers:
+    """The layers of the connections of one listener: TLS, WebSocket, both or none.
+
+    `name` is what the listener is called in messages. With `origins` the listener is for WebSocket.
+    """
+
+    def __init__(
+        self, name: str = "", tls: ServerTls | None = None, origins: Origins | None = None
+    ) -> None:
+        self._name = name
+        self._tls = tls
+        self._origins = origins
+
+    def make(self) -> Layer | None:
+        """Return the layer of one more connection, None where it needs none."""
+        tls, origins = self._tls, self._origins
+        secured = None if tls is None else TlsLayer(tls.context, tls.peer)
+        if origins is None:
+            return secured
+        websocket = WebSocketLayer(origins.allowed)
+        return websocket if secured is None else StackedLayer(websocket, secured)
+
+    def failed(self, peer: str, why: str) -> None:
+        """Report a TLS handshake with `peer` that failed."""
+        tls = self._tls
+        if tls is not None:
+            peer = peer or "a client that is gone"
+            tls.failures.note(self._name, peer, why, trio.current_time())
+
+
+PLAIN: Final = ListenerLayers()
+
+
+class LayeredAcceptor(Acceptor):
+    """Makes the connections of a listener, and their layers."""
+
+    def __init__(self, layers: ListenerLayers) -> None:
+        self._layers = layers
+
+    def layer(self) -> Layer | None:
+        """The layer of the next connection."""
+        return self._layers.make()
+
+    def handshake_failed(self, peer: str, why: str) -> None:
+        """Report it."""
+        self._layers.failed(peer, why)
 
 
 @final
-class MqttAcceptor(Acceptor):
-    """MQTT over plain TCP. `msg_vpn` is "" where usernames choose the VPN."""
+class MqttAcceptor(LayeredAcceptor):
+    """MQTT. `msg_vpn` is "" where usernames choose the VPN."""
 
-    kind = "MQTT"
-
-    def __init__(self, router: Router, msg_vpn: str) -> None:
+    def __init__(self, router: Router, msg_vpn: str, layers: ListenerLayers = PLAIN) -> None:
+        super().__init__(layers)
         self.router = router
         self.msg_vpn = msg_vpn
 
@@ -81,12 +106,11 @@ class MqttAcceptor(Acceptor):
 
 
 @final
-class LinkAcceptor(Acceptor):
-    """Bridges of other routers over plain TCP."""
+class LinkAcceptor(LayeredAcceptor):
+    """Bridges of other routers."""
 
-    kind = "link"
-
-    def __init__(self, door: LinkFactory) -> None:
+    def __init__(self, door: LinkFactory, layers: ListenerLayers = PLAIN) -> None:
+        super().__init__(layers)
         self.door = door
 
     def accepted(self, peer: str) -> Connection:
@@ -125,7 +149,7 @@ def bind_all(listeners: Sequence[Listener]) -> list[BoundListener]:
                 continue
             context = None if listener.tls is None else ServerTls(listener.tls, failures)
             sock = bind(listener.address.host, listener.address.port)
-            bound.append(BoundListener(listener, sock, shown_address(sock), context))
+            bound.append(BoundListener(listener, sock, shown_address(sock.getsockname()), context))
     except BaseException:
         for earlier in bound:
             earlier.sock.close()
@@ -176,198 +200,6 @@ def bind(host: str, port: int) -> socket.socket:
     return sock
 
 
-def shown_address(sock: socket.socket) -> str:
-    """HOST:PORT as bound, IPv6 in brackets."""
-    return _shown(sock.getsockname())
-
-
-def _shown(address: tuple[str, int]) -> str:
-    host, port = address[0], address[1]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-async def serve_streams(
-    router: Router,
-    sock: socket.socket,
-    acceptor: Acceptor,
-    context: ServerTls | None,
-    origins: Origins | None,
-    most: int | trio.CapacityLimiter,
-    nursery: trio.Nursery,
-) -> None:
-    """Accept for ever; each connection runs in tasks of its own (TLS, WebSocket, no epoll).
-
-    With `origins` the listener is for WebSocket, and these origins are allowed. Beyond `most` connections at a time,
-    a new one is closed at once; with a limiter this bound may change meanwhile. A connection over TLS gets the
-    certificate that its peer showed.
-    """
-    kind = acceptor.kind if origins is None else "WebSocket"
-    name = f"{kind} listener {shown_address(sock)}"
-    door = _ListenerContext(router, acceptor, context, origins, name)
-    places = trio.CapacityLimiter(most) if isinstance(most, int) else most
-    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    spare = SpareDescriptor()
-    try:
-        async with listener:
-            while True:
-                try:
-                    stream = await listener.accept()
-                except OSError as error:
-                    # Out of descriptors or buffers: let connections end before trying again.
-                    if router.pre_login_limits.out_of_descriptors(is_shortage(error)):
-                        spare.refuse(sock)
-                    await trio.sleep(REST_S)
-                    continue
-                await _take(door, stream, places, nursery)
-    finally:
-        spare.close()
-
-
-async def _take(
-    door: _ListenerContext,
-    stream: trio.SocketStream,
-    places: trio.CapacityLimiter,
-    nursery: trio.Nursery,
-) -> None:
-    """Serve an accepted connection, if there is a place for it."""
-    entrance = door.router.pre_login_limits
-    strangers = entrance.plain if door.tls is None and door.origins is None else entrance.shaken
-    try:
-        peer = peer_text(stream.socket.getpeername())
-    except OSError:
-        # The peer has gone already.
-        await trio.aclose_forcefully(stream)
-        return
-    door.router.context.now_ns = time.monotonic_ns()
-    # The number is negative where the bound was lowered.
-    if places.available_tokens <= 0 or not entrance.has_place(strangers, peer):
-        await trio.aclose_forcefully(stream)
-        return
-    guest = _NotLoggedIn(peer, strangers)
-    strangers.enter(guest.origin, guest)
-    # Here, so that its descriptor is counted before the next connection is accepted.
-    entrance.open += 1
-    nursery.start_soon(_serve_one, door, stream, places, strangers, guest)
-
-
-@final
-class _NotLoggedIn(Channel):
-    """A connection that is served by tasks and has not logged in."""
-
-    def __init__(self, peer: str, strangers: PendingConnections) -> None:
-        self.peer = peer
-        self.origin = origin_of(peer)
-        self.scope = trio.CancelScope()
-        self.secured: Secured | None = None
-        self._strangers = strangers
-
-    def leave(self) -> None:
-        """Give the place back: the client has logged in, or has gone."""
-        self._strangers.leave(self.origin, self)
-
-    def cut(self, why: str) -> bool:
-        """Cancel the task that serves the connection."""
-        self.leave()
-        self.scope.cancel()
-        return True
-
-
-class _ListenerContext(NamedTuple):
-    """What the connections of one listener share; `name` is what the listener is called in messages."""
-
-    router: Router
-    acceptor: Acceptor
-    tls: ServerTls | None
-    origins: Origins | None
-    name: str
-
-
-async def _serve_one(
-    door: _ListenerContext,
-    socket_stream: trio.SocketStream,
-    places: trio.CapacityLimiter,
-    strangers: PendingConnections,
-    guest: _NotLoggedIn,
-) -> None:
-    try:
-        with guest.scope:
-            async with places:
-                await _serve_placed(door, socket_stream, strangers, guest)
-    except Exception as error:  # noqa: BLE001 - given to the barrier
-        barrier = door.router.context.barrier
-        barrier.caught(error, LISTENER, door.name, "", "one connection is closed")
-    finally:
-        guest.leave()
-        if guest.secured is not None:
-            # This is a cycle: without the deletion the memory stays until a collection of old objects.
-            del guest.secured._handshook  # noqa: SLF001
-        door.router.pre_login_limits.open -= 1
-        # Whatever ended it, a stop in the middle of a handshake included.
-        socket_stream.socket.close()
-
-
-async def _serve_placed(
-    door: _ListenerContext,
-    socket_stream: trio.SocketStream,
-    strangers: PendingConnections,
-    guest: _NotLoggedIn,
-) -> None:
-    stream: trio.SocketStream | Secured | WebSocketStream = socket_stream
-    certificate = None
-    try:
-        with trio.fail_after(HANDSHAKE_S):
-            if door.tls is not None:
-                secured = await _secure(door, door.tls, socket_stream, guest)
-                if secured is None:
-                    return
-                stream, certificate = secured
-            if door.origins is not None:
-                wrapped = WebSocketStream(stream)
-                if not await wrapped.handshake(door.origins.allowed):
-                    door.router.protocol_errors += 1
-                    return
-                stream = wrapped
-    except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-        # A stranger who could not shake hands: nothing was promised to him, nobody else is hurt.
-        door.router.protocol_errors += 1
-        return
-    connection = door.acceptor.accepted(guest.peer)
-    connection.placed(strangers, guest)
-    connection.certificate = certificate
-    if isinstance(stream, trio.SSLStream):
-        connection.binding = binding_of(stream)
-    await serve_stream(door.router.context, stream, connection)
-
-
-async def _secure(
-    door: _ListenerContext, tls: ServerTls, stream: trio.SocketStream, guest: _NotLoggedIn
-) -> tuple[Secured, PeerCertificate | None] | None:
-    """Return TLS over an accepted socket and the client's certificate, None where the handshake failed."""
-    if not await stream.socket.recv(1, socket.MSG_PEEK):
-        # Somebody only looked whether the port answers.
-        return None
-    secured = trio.SSLStream(
-        stream, tls.context, server_side=True, https_compatible=door.origins is not None
-    )
-    guest.secured = secured
-    try:
-        await shake_hands(secured)
-        return secured, tls.peer(ssl_object_of(secured))
-    except (trio.BrokenResourceError, OperationError) as error:
-        door.router.protocol_errors += 1
-        why = tls_reason(error, "the client")
-        tls.failures.note(door.name, _peer_shown(stream), why, trio.current_time())
-    await linger(stream)
-    return None
-
-
-def _peer_shown(stream: trio.SocketStream) -> str:
-    try:
-        return _shown(stream.socket.getpeername())
-    except OSError:
-        return "a client that is gone"
-
-
 def keyed(listeners: Iterable[Listener]) -> dict[Item, Listener]:
     """Listeners by what identifies them, as the differences of two configurations name them."""
     found: dict[Item, Listener] = {}
@@ -389,7 +221,7 @@ def served(listeners: Iterable[Listener]) -> dict[Item, Listener]:
 
 @final
 class OpenListener:
-    """One listener that answers. What `bound.written` says of it holds; `scope` ends it where tasks do."""
+    """One listener that answers. What `bound.configured` says of it holds; `scope` ends it where tasks do."""
 
     def __init__(self, bound: BoundListener) -> None:
         self.bound = bound
@@ -402,8 +234,17 @@ class OpenListener:
 
     @property
     def in_tasks(self) -> bool:
-        """Whether it can only be served by tasks, whatever the system has for plain sockets."""
-        return self.bound.configured.protocol in STREAMED | MANAGEMENT_PROTOCOLS
+        """Whether it is served by tasks, whatever the system has for sockets."""
+        return self.bound.configured.protocol in MANAGEMENT_PROTOCOLS
+
+    def layers(self) -> ListenerLayers:
+        """What stands between its sockets and their connections."""
+        if self.origins is not None:
+            kind = "WebSocket"
+        else:
+            kind = "link" if self.bound.configured.protocol == "links" else "MQTT"
+        name = f"{kind} listener {self.bound.address}"
+        return ListenerLayers(name, self.bound.context, self.origins)
 
 
 def load_management() -> None:
@@ -416,8 +257,8 @@ def load_management() -> None:
 class ListenerSet:
     """All listeners that answer, by what identifies them; accepting runs in `nursery`.
 
-    TLS and WebSocket connections run in `streams`; `reactor` is None where the system has no epoll, and
-    plain ones run there as well. `management` and `sources` are for listeners of the management API.
+    `reactor` is None where the system has no epoll: connections run in `streams` then.
+    `management` and `sources` are for listeners of the management API.
     """
 
     def __init__(
@@ -451,9 +292,11 @@ class ListenerSet:
         if configured.protocol in ("link", "links"):
             load_compression()
             door = LinkFactory(self._book, tls=configured.protocol == "links")
-            answer.acceptor = LinkAcceptor(door)
+            answer.acceptor = LinkAcceptor(door, answer.layers())
         else:
-            answer.acceptor = MqttAcceptor(self._book.router, configured.msg_vpn or "")
+            answer.acceptor = MqttAcceptor(
+                self._book.router, configured.msg_vpn or "", answer.layers()
+            )
         if self._reactor is None or answer.in_tasks:
             self._nursery.start_soon(self._accept, answer, answer.acceptor)
         else:
@@ -529,8 +372,6 @@ class ListenerSet:
                 self._book.router,
                 bound.sock,
                 acceptor,
-                bound.context,
-                answer.origins,
                 answer.places,
                 self._streams,
             )

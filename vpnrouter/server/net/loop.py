@@ -1,12 +1,7 @@
 """Drives a router: rounds of the nested epoll, long work in slices, and garbage collection between them.
 
-Systems without epoll run a task for each socket.
-
-The place of the nested epoll on systems that have none: every socket runs as trio tasks.
-
-Same methods as `Reactor`, so that nothing else needs to know.
-
-Set the interpreter up for a data plane: thread switches, and garbage collection in small portions.
+On systems without epoll every socket runs as trio tasks. Their host has the methods of `Reactor`, so that nothing else
+needs to know. The interpreter is set up for a data plane: thread switches, and garbage collection in small portions.
 
 The garbage collector walks all container objects of a generation while everything else waits. With tens of
 thousands of routes and subscriptions a collection of the oldest generation takes a second, so the interpreter must
@@ -33,9 +28,8 @@ from vpnrouter import limits
 from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.events.table import NOTE
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.listeners import serve_streams
 from vpnrouter.server.net.reactor import flush_ready
-from vpnrouter.server.net.streams import serve_stream
+from vpnrouter.server.net.streams import serve_stream, serve_streams
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -44,13 +38,14 @@ if TYPE_CHECKING:
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.fault_barrier import FaultBarrier
     from vpnrouter.core.router import Router
+    from vpnrouter.server.net.layers import Layer
     from vpnrouter.server.net.reactor import Acceptor, Host, Reactor
     from vpnrouter.server.password_verifier import PasswordVerifier
 
 
 @final
 class TaskHost:
-    """Serves plain sockets with two tasks each, in `streams`; accepts in `nursery`."""
+    """Serves sockets with two tasks each, in `streams`; accepts in `nursery`."""
 
     def __init__(self, router: Router, nursery: trio.Nursery, streams: trio.Nursery) -> None:
         self._router = router
@@ -60,15 +55,13 @@ class TaskHost:
 
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         """Accept from `sock` in a task, `most` connections open at a time."""
-        self._nursery.start_soon(
-            serve_streams, self._router, sock, acceptor, None, None, most, self._streams
-        )
+        self._nursery.start_soon(serve_streams, self._router, sock, acceptor, most, self._streams)
 
-    def add(self, sock: socket.socket, connection: Connection) -> None:
+    def add(self, sock: socket.socket, connection: Connection, layer: Layer | None = None) -> None:
         """Serve `sock` (connected) with tasks that feed `connection`."""
         sock.setblocking(False)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        self._streams.start_soon(serve_stream, self._context, stream, connection)
+        self._streams.start_soon(serve_stream, self._context, stream, connection, layer)
 
     def set_clocks(self) -> None:
         """Set the times of the data plane: monotonic for timers, UTC for traces."""
@@ -209,7 +202,7 @@ async def restarted(
 
 
 async def drive(reactor: Reactor, verifier: PasswordVerifier, *, alone: bool) -> None:
-    """Serve all plain sockets, for ever; `alone` says that no other router shares this trio run.
+    """Serve all sockets, for ever; `alone` says that no other router shares this trio run.
 
     Two would each wait without seeing the other's sockets.
     """

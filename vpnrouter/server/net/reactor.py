@@ -1,8 +1,9 @@
-"""The nested epoll: all plain TCP sockets of the router behind one descriptor, and the end of a round.
+"""The nested epoll: the sockets of all clients and links behind one descriptor, and the end of a round.
 
 A round polls without waiting, receives once from each ready socket, feeds the connections, and then
-flushes each dirty outbox once. No task, no await and no channel per connection or message: one await
+flushes each dirty outbox once. No task and no await per connection or message: one await
 costs more than one match. After a bounded number of rounds trio gets its turn.
+TLS and WebSocket stand as layers between a socket and its connection (layers.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import select
 import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 from mypy_extensions import mypyc_attr
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.router import Router
     from vpnrouter.core.turn import CommitPort, TurnContext
+    from vpnrouter.server.net.layers import Layer
 
 
 class Host(Protocol):
@@ -36,8 +39,10 @@ class Host(Protocol):
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         """Accept from a bound, listening, non-blocking socket, `most` connections at a time."""
 
-    def add(self, sock: socket.socket, connection: Connection) -> object:
-        """Serve a connected socket."""
+    def add(
+        self, sock: socket.socket, connection: Connection, layer: Layer | None = None
+    ) -> object:
+        """Serve a connected socket, through a layer where there is one."""
 
     def set_clocks(self) -> None:
         """Set the times of the router's context."""
@@ -53,12 +58,25 @@ class Host(Protocol):
 class Acceptor:
     """Makes the connection for a socket that a listener accepted; subclassed per protocol."""
 
-    kind = "client"
-    """What its listeners are called in messages."""
-
     def accepted(self, peer: str) -> Connection:
         """Return the connection to feed with the bytes of `peer` (an address as text)."""
         raise AssertionError(peer)
+
+    def layer(self) -> Layer | None:
+        """Return what stands between the next socket and its connection, None for a plain one."""
+        return None
+
+    def handshake_failed(self, peer: str, why: str) -> None:
+        """Note that the handshake of a layer with `peer` (address and port) failed."""
+        raise AssertionError(peer, why)
+
+
+def shown_address(address: object) -> str:
+    """HOST:PORT of a socket address, IPv6 in brackets, "" where it is none."""
+    if not isinstance(address, tuple) or len(address) < 2:
+        return ""
+    host, port = str(address[0]), int(address[1])
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def peer_text(address: object) -> str:
@@ -156,6 +174,20 @@ GOODBYE_NS: Final = 5_000_000_000
 not keep a descriptor and an outbox for ever.
 """
 
+LAYERED_BYTES: Final = 65_536
+"""Bytes that a layer gets to send at a time. What it makes of them waits outside of the outbox's bound."""
+
+OWN_BYTES: Final = 65_536
+"""Bytes that a layer may have to say by itself while the peer does not read; then the connection is closed."""
+
+HANDSHAKES_NS: Final = 2_000_000
+"""Nanoseconds of one round that handshakes of layers may take: thousands at once must not hold the others up."""
+
+LINGER_NS: Final = 1_000_000_000
+"""Nanoseconds that a peer has to read why its handshake failed. A TLS 1.3 client may have sent its first bytes behind
+the handshake already. Closed with these unread, the system would reset the connection, and the reason would be lost.
+"""
+
 _READ: Final = select.EPOLLIN | select.EPOLLRDHUP
 _BOTH: Final = _READ | select.EPOLLOUT
 
@@ -166,17 +198,42 @@ def _nothing() -> None:
 
 @final
 class SocketChannel(Channel):
-    """One plain TCP socket in the nested epoll."""
+    """One TCP socket in the nested epoll. `layer` stands between it and its connection, None where it is plain."""
 
-    __slots__ = ("connection", "fd", "listening", "reactor", "sock", "writing")
+    __slots__ = (
+        "_own",
+        "_taken",
+        "_unsent",
+        "connection",
+        "fd",
+        "layer",
+        "lingering",
+        "listening",
+        "reactor",
+        "sock",
+        "writing",
+    )
 
-    def __init__(self, reactor: Reactor, sock: socket.socket, connection: Connection) -> None:
+    def __init__(
+        self,
+        reactor: Reactor,
+        sock: socket.socket,
+        connection: Connection,
+        layer: Layer | None = None,
+    ) -> None:
         self.listening: Listening | None = None
         self.reactor = reactor
         self.sock = sock
         self.fd = sock.fileno()
         self.connection = connection
         self.writing = False
+        self.layer = layer
+        # Its handshake failed, and the peer has time to read why.
+        self.lingering = False
+        # What the layer made of bytes that left the outbox, how many those were, and how many bytes are its own.
+        self._unsent = b""
+        self._taken = 0
+        self._own = 0
 
     def flush(self) -> None:
         """Write what waits, as far as the kernel takes it; one that is full says itself when it takes more."""
@@ -200,7 +257,7 @@ class SocketChannel(Channel):
 
     def _write(self) -> None:
         outbox = self.connection.outbox
-        while outbox.size:
+        while outbox.size or self._unsent:
             try:
                 sent = self._send(outbox)
             except OSError as error:
@@ -208,7 +265,7 @@ class SocketChannel(Channel):
                 return
             if sent >= 0:
                 connection = self.connection
-                connection.stuck_with(outbox.size)
+                connection.stuck_with(outbox.size + len(self._unsent))
                 if sent and connection.choked:
                     connection.eased()
                 if self.fd < 0:
@@ -222,7 +279,7 @@ class SocketChannel(Channel):
         connection = self.connection
         if connection.stuck:
             connection.stuck_with(0)
-        if connection.closing:
+        if connection.closing and not self.lingering:
             self.reactor.close(self)
             return
         if self.writing:
@@ -233,6 +290,9 @@ class SocketChannel(Channel):
 
     def _send(self, outbox: Outbox) -> int:
         """Write once from the front of `outbox`. Returns -1 when all of that left, else how many bytes did."""
+        layer = self.layer
+        if layer is not None:
+            return self._send_through(layer, outbox)
         coarse = outbox.is_coarse()
         chunks = outbox.take_chunks(SEND_BYTES) if coarse else [outbox.take(SEND_BYTES)]
         total = 0
@@ -250,6 +310,60 @@ class SocketChannel(Channel):
         outbox.has_left(sent)
         return -1 if sent == total else sent
 
+    def _send_through(self, layer: Layer, outbox: Outbox) -> int:
+        """Write once what the layer makes of the front of `outbox`, or what is left of that. Returns as `_send`."""
+        if not self._unsent:
+            data = outbox.take(LAYERED_BYTES)
+            self._taken = len(data)
+            self._unsent = layer.send(data)
+        total = len(self._unsent)
+        try:
+            sent = self.sock.send(self._unsent) if total else 0
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        if sent < total:
+            self._unsent = self._unsent[sent:]
+            return sent
+        self._unsent = b""
+        self._own = 0
+        outbox.has_left(self._taken)
+        self._taken = 0
+        return -1
+
+    def unwrap(self, layer: Layer, data: bytes) -> bytes:
+        """Take received bytes through the layer; returns those for the connection. `answer` sends what it says."""
+        shaken = layer.ready
+        found = layer.receive(data)
+        if layer.ready and not shaken:
+            self.connection.certificate = layer.certificate
+            self.connection.binding = layer.binding
+        own = layer.take_own()
+        if own:
+            self._own += len(own)
+            self._unsent += own
+        return found
+
+    def answer(self) -> None:
+        """Write what the layer has to say by itself, if anything."""
+        if self._own:
+            self._write()
+            if self._own > OWN_BYTES and self.fd >= 0:
+                self.reactor.lose(self, "does not read the answers to its frames")
+
+    def last_words(self) -> None:
+        """Send with what the layer's protocol closes, if the kernel takes it now."""
+        layer = self.layer
+        if layer is not None and not self.writing:
+            with suppress(OSError):
+                self.sock.send(self._unsent + layer.close())
+
+    def address(self) -> str:
+        """HOST:PORT of the peer, "" where it is gone."""
+        try:
+            return shown_address(self.sock.getpeername())
+        except OSError:
+            return ""
+
     def _interest(self) -> int:
         if self.connection.paused:
             return select.EPOLLOUT if self.writing else 0
@@ -263,6 +377,9 @@ class SocketChannel(Channel):
         """Read from the socket again."""
         if self.fd >= 0:
             self.reactor.epoll.modify(self.fd, self._interest())
+            layer = self.layer
+            if layer is not None and layer.ended and not self.connection.paused:
+                self.reactor.ended.append(self)
 
     def cut(self, why: str) -> bool:
         """Close the connection at once, for the reason `why`. Returns True."""
@@ -283,8 +400,9 @@ class Listening:
 
 @final
 class Reactor:
-    """Plain sockets of one router. `accept_errors` counts accepts that the system refused
-    (descriptors), `accepts_refused` connections beyond a listener's bound.
+    """The sockets of one router. `accept_errors` counts accepts that the system refused (descriptors),
+    `accepts_refused` connections beyond a listener's bound. `ended` are channels whose layer has ended: they are closed
+    with the next tick.
     """
 
     def __init__(self, router: Router) -> None:
@@ -297,6 +415,8 @@ class Reactor:
         self.accept_errors = 0
         self.accepts_refused = 0
         self.wanted = False
+        self.ended: list[SocketChannel] = []
+        self._shaken_ns = 0
         # What the spool owes of the thread's time to Direct traffic, and whether that is heavy now.
         self._owed_ns = 0
         self._direct_bytes = 0
@@ -361,12 +481,14 @@ class Reactor:
         self._resting = [listening for listening in self._resting if listening.sock is not sock]
         sock.close()
 
-    def add(self, sock: socket.socket, connection: Connection) -> SocketChannel:
-        """Serve `sock` (connected): TCP_NODELAY, non-blocking, fed to `connection`."""
+    def add(
+        self, sock: socket.socket, connection: Connection, layer: Layer | None = None
+    ) -> SocketChannel:
+        """Serve `sock` (connected): TCP_NODELAY, non-blocking, fed to `connection` through the layer if any."""
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        channel = SocketChannel(self, sock, connection)
+        channel = SocketChannel(self, sock, connection, layer)
         connection.outbox.channel = channel
         self._channels[channel.fd] = channel
         self.pre_login_limits.open += 1
@@ -403,6 +525,7 @@ class Reactor:
         recorded = recorder.recorded
         share = ROUND_BYTES // len(events)
         self._receive_bytes = min(RECEIVE_BYTES, max(RECEIVE_LEAST, share))
+        self._shaken_ns = 0
         context.allowance = min(TURN_WORK, max(TURN_LEAST, ROUND_WORK // len(events)))
         committing = context.committing
         spent_ns = 0 if committing is None else committing.spent_ns
@@ -485,15 +608,19 @@ class Reactor:
     def _receive(self, channel: SocketChannel) -> int:
         """Receive once and feed; how many bytes that were."""
         connection = channel.connection
+        layer = channel.layer
+        if layer is not None and not layer.ready and self._shaken_ns > HANDSHAKES_NS:
+            # The socket stays readable: it has its turn in the next round.
+            return 0
         try:
             data = channel.sock.recv(self._receive_bytes)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
-            self.lose(channel, error.strerror or str(error))
+            self._gone(channel, error.strerror or str(error))
             return 0
         if not data:
-            self.lose(channel, "closed by peer")
+            self._gone(channel, "closed by peer")
             return 0
         if connection.closing:
             # A peer that goes on sending after we said goodbye gets no more memory.
@@ -502,12 +629,62 @@ class Reactor:
             if self.context.tracing and isinstance(connection, Link):
                 # The round began before this came: its time would be one at which the message was not here.
                 self.context.wall_ns = time.time_ns()
+            if layer is not None:
+                self._feed_through(channel, layer, data)
+                return len(data)
             connection.feed(data)
             if connection.paused:
                 channel.pause()
         except Exception as error:  # noqa: BLE001 - the barrier's
             self.context.barrier.end(connection, error)
         return len(data)
+
+    def _feed_through(self, channel: SocketChannel, layer: Layer, data: bytes) -> None:
+        """Feed what the layer makes of received bytes, and then close the channel if the layer has ended."""
+        connection = channel.connection
+        if layer.ready:
+            found = channel.unwrap(layer, data)
+        else:
+            began_ns = time.monotonic_ns()
+            found = channel.unwrap(layer, data)
+            self._shaken_ns += time.monotonic_ns() - began_ns
+        if found:
+            connection.feed(found)
+        channel.answer()
+        if channel.fd < 0:
+            return
+        if connection.paused:
+            # What has been fed is handled first, also where the layer has ended: see `SocketChannel.wake`.
+            channel.pause()
+        elif layer.ended:
+            self._layer_ended(channel, layer)
+
+    def _layer_ended(self, channel: SocketChannel, layer: Layer) -> None:
+        """Close a channel whose layer has ended; the peer of a failed handshake has time to read why."""
+        if layer.ready:
+            self.lose(channel, layer.failure or "closed by peer")
+            return
+        self._note_failure(channel, layer.failure)
+        channel.connection.closing = True
+        channel.lingering = True
+        self._leaving[channel] = self.context.now_ns + LINGER_NS
+        with suppress(OSError):
+            channel.sock.shutdown(socket.SHUT_WR)
+
+    def _note_failure(self, channel: SocketChannel, why: str) -> None:
+        self.router.protocol_errors += 1
+        listening = channel.listening
+        if listening is not None:
+            listening.acceptor.handshake_failed(channel.address(), why)
+
+    def _gone(self, channel: SocketChannel, why: str) -> None:
+        """Drop a connection whose peer has closed or reset it."""
+        layer = channel.layer
+        if layer is not None and not layer.ended:
+            layer.finish()
+            if layer.begun and not layer.ready:
+                self._note_failure(channel, layer.failure)
+        self.lose(channel, why)
 
     def _accept(self, listening: Listening) -> None:
         for _ in range(ACCEPTS):
@@ -528,13 +705,16 @@ class Reactor:
                 self.accepts_refused += 1
                 continue
             peer = peer_text(address)
-            strangers = self.pre_login_limits.plain
+            acceptor = listening.acceptor
             try:
-                if not self.pre_login_limits.has_place(strangers, peer):
+                layer = acceptor.layer()
+                limits = self.pre_login_limits
+                strangers = limits.plain if layer is None else limits.shaken
+                if not limits.has_place(strangers, peer):
                     sock.close()
                     continue
-                connection = listening.acceptor.accepted(peer)
-                channel = self.add(sock, connection)
+                connection = acceptor.accepted(peer)
+                channel = self.add(sock, connection, layer)
             except Exception as error:  # noqa: BLE001 - the barrier's
                 self.context.barrier.caught(error, LISTENER, "", "", "one connection is closed")
                 sock.close()
@@ -551,6 +731,12 @@ class Reactor:
             for listening in self._resting:
                 self.epoll.modify(listening.sock.fileno(), select.EPOLLIN)
             self._resting.clear()
+        if self.ended:
+            for channel in self.ended:
+                layer = channel.layer
+                if channel.fd >= 0 and layer is not None and not channel.connection.paused:
+                    self._layer_ended(channel, layer)
+            self.ended.clear()
         self.context.timers.run(self.context.now_ns)
         if self._leaving:
             for channel, deadline_ns in list(self._leaving.items()):
@@ -588,6 +774,7 @@ class Reactor:
         self._leaving.pop(channel, None)
         self.epoll.unregister(channel.fd)
         channel.fd = -1
+        channel.last_words()
         channel.sock.close()
         if channel.listening is not None:
             channel.listening.open -= 1

@@ -1,179 +1,51 @@
-"""Serves connections that the nested epoll cannot: TLS, and MQTT over WebSocket (MQTT 5, 6).
+"""Serves the connections of clients and links on systems without epoll, and those over streams of other kinds.
 
-Two trio tasks a connection, one reading, one writing; what they feed is the same connection object.
+Two trio tasks a connection, one reading, one writing; what they feed is the same connection object, through the same
+layers (layers.py).
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, final
-from urllib.parse import urlsplit
 
 import trio
-from wsproto import ConnectionType, WSConnection
-from wsproto.events import AcceptConnection, RejectConnection, Request
-from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from vpnrouter.core.fault_barrier import CONNECTION, LOST
+from vpnrouter.core.fault_barrier import CONNECTION, LISTENER, LOST
 from vpnrouter.core.outbox import Channel
-from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
+from vpnrouter.server.net.reactor import LINGER_NS, flush_ready, peer_text, shown_address
 from vpnrouter.server.net.tls import tls_reason
-from vpnrouter.wire.websocket import BINARY, NORMAL, WebSocketDecoder, close_frame, frame_head
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import socket
+    from collections.abc import Callable
 
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.context import RouterContext
+    from vpnrouter.core.router import Router
+    from vpnrouter.server.net.layers import Layer
+    from vpnrouter.server.net.reactor import Acceptor
 
-
-SUBPROTOCOL: Final = "mqtt"
-"""The name clients must offer (MQTT-6.0.0-3)."""
-
-END_OF_HEAD: Final = b"\r\n\r\n"
-"""Ends the head of an HTTP request (RFC 9112, 2.1)."""
-
-BAD_REQUEST: Final = 400
-FORBIDDEN: Final = 403
 
 RECEIVE_BYTES: Final = 65_536
-
-ANY_ORIGIN: Final = "*"
-SAME_HOST: Final = "same-host"
-"""Words that a listener's `allowed_origins` may have besides origins."""
-
-TRANSPORT: Final = (OSError, trio.BrokenResourceError, trio.ClosedResourceError)
-"""Exceptions of the stream below when the peer has gone."""
-
-
-def origin_allowed(origin: str, host: str, allowed: Sequence[str]) -> bool:
-    """True when a page of `origin` may open a WebSocket to `host` (RFC 6455, 4.2.2; RFC 6454, 7).
-
-    `host` is the request's Host, with or without a port.
-    """
-    if ANY_ORIGIN in allowed or origin.lower() in [each.lower() for each in allowed]:
-        return True
-    if SAME_HOST not in allowed or "://" not in origin:
-        return False
-    name = _name(origin)
-    return name is not None and name == _name(f"//{host}")
-
-
-def _name(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        # An origin or a host that cannot be parsed matches nothing.
-        return None
-
-
-@final
-class WebSocketStream:
-    """The bytes inside the binary frames of one WebSocket."""
-
-    def __init__(self, stream: ByteStream) -> None:
-        self._stream = stream
-        self._decoder = WebSocketDecoder()
-        self._received = b""
-        self._sending = trio.Lock()
-
-    @property
-    def inner(self) -> ByteStream:
-        """The stream below."""
-        return self._stream
-
-    async def handshake(self, allowed_origins: Sequence[str] = (ANY_ORIGIN,)) -> bool:
-        """Answer the upgrade request; False when it is refused.
-
-        It is refused when it is no WebSocket request, lacks the subprotocol `mqtt`, has an `Origin` that is not
-        allowed, or cannot be read by the library.
-        """
-        upgrade = WSConnection(ConnectionType.SERVER)
-        request = b""
-        while True:
-            data = bytes(await self._stream.receive_some(RECEIVE_BYTES))
-            known = len(request)
-            request += data
-            end = request.find(END_OF_HEAD, max(0, known - len(END_OF_HEAD)))
-            if end >= 0:
-                # Frames that came with the request are not for the library.
-                end += len(END_OF_HEAD)
-                self._received = self._decoder.receive(request[end:])
-                data = request[known:end]
-            try:
-                upgrade.receive_data(data or None)
-                for event in upgrade.events():
-                    if isinstance(event, Request):
-                        return await self._answer(upgrade, event, allowed_origins)
-            except TRANSPORT:
-                raise
-            except RemoteProtocolError as error:
-                if error.event_hint is not None:
-                    await self._send(upgrade.send(error.event_hint))
-                return False
-            except Exception:  # noqa: BLE001 - the library reads some headers as if they were always ASCII
-                await self._reject(upgrade, BAD_REQUEST)
-                return False
-            if not data:
-                return False
-
-    async def _answer(
-        self, upgrade: WSConnection, request: Request, allowed_origins: Sequence[str]
-    ) -> bool:
-        if SUBPROTOCOL not in request.subprotocols:
-            await self._reject(upgrade, BAD_REQUEST)
-            return False
-        origins = [value for name, value in request.extra_headers if name.lower() == b"origin"]
-        for origin in origins:
-            if not origin_allowed(origin.decode("latin-1"), request.host, allowed_origins):
-                await self._reject(upgrade, FORBIDDEN)
-                return False
-        await self._send(upgrade.send(AcceptConnection(subprotocol=SUBPROTOCOL)))
-        return True
-
-    async def _reject(self, upgrade: WSConnection, status_code: int) -> None:
-        # No answer may be possible any more: the connection is closed all the same.
-        with contextlib.suppress(LocalProtocolError):
-            await self._send(upgrade.send(RejectConnection(status_code=status_code)))
-
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Bytes of the next binary frames; b"" when the peer closed, or sent what is not allowed."""
-        received = self._received
-        self._received = b""
-        while True:
-            if replies := self._decoder.take_replies():
-                await self._send(replies)
-            if received or self._decoder.ended:
-                return received
-            data = await self._stream.receive_some(max_bytes)
-            if not data:
-                return b""
-            received = self._decoder.receive(bytes(data))
-
-    async def send_all(self, data: bytes) -> None:
-        """Send `data` as one binary frame."""
-        if self._decoder.ended:
-            raise trio.ClosedResourceError("the WebSocket is closed")
-        await self._send(frame_head(BINARY, len(data)) + data)
-
-    async def aclose(self) -> None:
-        """Close the WebSocket politely, then the stream."""
-        if not self._decoder.ended:
-            self._decoder.ended = True
-            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await self._send(close_frame(NORMAL))
-        await self._stream.aclose()
-
-    async def _send(self, data: bytes) -> None:
-        async with self._sending:
-            await self._stream.send_all(data)
-
 
 SEND_BYTES: Final = 262_144
 
 GOODBYE_S: Final = 5.0
 """Seconds a peer has to take our last bytes before its transport is cut."""
+
+LINGER_S: Final = LINGER_NS / SECOND_NS
+LINGER_BYTES: Final = 65_536
+"""Bytes that are read and thrown away while the peer of a failed handshake reads why."""
+
+REST_S: Final = 0.1
+"""Pause of an accept loop when the system is out of descriptors."""
+
+GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+"""Exceptions of a stream whose peer has gone."""
 
 
 class ByteStream(Protocol):
@@ -193,14 +65,17 @@ class ByteStream(Protocol):
 class StreamChannel(Channel):
     """Wakes the two tasks of a connection over `stream` when there is something to do."""
 
-    def __init__(self, stream: ByteStream) -> None:
+    def __init__(self, stream: ByteStream, layer: Layer | None = None) -> None:
         self.stream = stream
-        self.scope: trio.CancelScope | None = None
+        self.layer = layer
+        self.scope = trio.CancelScope()
         self.why = "closed"
         # The connection while the peer has not taken everything that was sent.
         self.sending: Connection | None = None
         self._wanted = trio.Event()
         self._awake = trio.Event()
+        # What a layer makes leaves in the order in which it was made.
+        self._turn = trio.Lock()
 
     def flush(self) -> None:
         """Wake the task that sends."""
@@ -214,9 +89,7 @@ class StreamChannel(Channel):
         self._awake.set()
 
     def cut(self, why: str) -> bool:
-        """Cancel the task that serves the connection; False where there is none yet."""
-        if self.scope is None:
-            return False
+        """Cancel the tasks that serve the connection."""
         self.why = why
         self.scope.cancel()
         return True
@@ -231,62 +104,134 @@ class StreamChannel(Channel):
         await self._awake.wait()
         self._awake = trio.Event()
 
+    async def send(self, data: bytes) -> None:
+        """Send what the layer makes of bytes of the connection."""
+        async with self._turn:
+            await self.stream.send_all(data if self.layer is None else self.layer.send(data))
 
-async def serve_stream(context: RouterContext, stream: ByteStream, connection: Connection) -> None:
+    async def answer(self, layer: Layer) -> None:
+        """Send what the layer has to say by itself."""
+        async with self._turn:
+            own = layer.take_own()
+            if own:
+                await self.stream.send_all(own)
+
+    async def close(self) -> None:
+        """Say goodbye as the layer's protocol wants it, and close the stream."""
+        layer = self.layer
+        if layer is not None:
+            with suppress(*GONE):
+                await self.stream.send_all(layer.close())
+            if layer.failure and not layer.ready and isinstance(self.stream, trio.SocketStream):
+                await linger(self.stream)
+        await self.stream.aclose()
+
+
+async def linger(stream: trio.SocketStream) -> None:
+    """Give the peer of a failed handshake LINGER_S to read what we said; the caller closes the transport."""
+    with suppress(*GONE, OSError):
+        await stream.send_eof()
+        left = LINGER_BYTES
+        with trio.move_on_after(LINGER_S):
+            while left > 0:
+                data = await stream.receive_some(left)
+                if not data:
+                    break
+                left -= len(data)
+
+
+async def serve_stream(
+    context: RouterContext,
+    stream: ByteStream,
+    connection: Connection,
+    layer: Layer | None = None,
+) -> None:
     """Run one connection over `stream` until either side ends it; closes the stream."""
-    channel = StreamChannel(stream)
+    channel = StreamChannel(stream, layer)
     connection.outbox.channel = channel
+    await _serve(context, channel, connection)
+
+
+async def _serve(
+    context: RouterContext,
+    channel: StreamChannel,
+    connection: Connection,
+    failed: Callable[[str], None] | None = None,
+) -> None:
+    """Run one connection; `failed` is called where the handshake of its layer fails."""
     context.streams += 1
     try:
-        async with trio.open_nursery() as nursery:
-            channel.scope = nursery.cancel_scope
-            nursery.start_soon(_write, context, connection, channel)
-            channel.why = await _read(context, connection, channel)
-            if connection.closing:
-                # What we have to say last (a DISCONNECT with its reason) leaves before the transport goes.
-                nursery.cancel_scope.deadline = trio.current_time() + GOODBYE_S
-                channel.flush()
-            else:
-                nursery.cancel_scope.cancel()
+        with channel.scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_write, context, connection, channel)
+                channel.why = await _read(context, connection, channel)
+                if connection.closing:
+                    # What we have to say last (a DISCONNECT with its reason) leaves before the transport goes.
+                    nursery.cancel_scope.deadline = trio.current_time() + GOODBYE_S
+                    channel.flush()
+                else:
+                    nursery.cancel_scope.cancel()
     finally:
         context.streams -= 1
-        channel.scope = None
         # A stranger gets no time for a last answer: its place is needed at once.
-        stranger = connection.stranger and not connection.closing
+        crowded_out = channel.scope.cancel_called and connection.stranger and not connection.closing
         context.barrier.lose(connection, channel.why)
         flush_ready(context)
         connection.outbox.channel = None
         channel.sending = None
+        layer = channel.layer
+        if layer is not None and layer.failure and not layer.ready and failed is not None:
+            failed(layer.failure)
         if connection.stuck:
             connection.stuck_with(0)
-        with trio.move_on_after(0.0 if stranger else GOODBYE_S, shield=True):
+        with trio.move_on_after(0.0 if crowded_out else GOODBYE_S, shield=True):
             try:
-                await stream.aclose()
+                await channel.close()
             except Exception as error:  # noqa: BLE001 - given to the barrier
                 context.barrier.caught(error, CONNECTION, connection.peer, "", "is closed")
 
 
 async def _read(context: RouterContext, connection: Connection, channel: StreamChannel) -> str:
-    stream = channel.stream
+    layer = channel.layer
     try:
         while not connection.closing:
             try:
-                data = bytes(await stream.receive_some(RECEIVE_BYTES))
-            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-                # A TLS 1.3 peer that refuses our certificate says so here.
+                data = bytes(await channel.stream.receive_some(RECEIVE_BYTES))
+                if layer is not None:
+                    found = await _unwrap(connection, channel, layer, data)
+                else:
+                    found = data
+            except GONE as error:
                 return tls_reason(error)
-            if not data:
-                return "closed by peer"
-            context.now_ns = time.monotonic_ns()
-            context.wall_ns = time.time_ns()
-            connection.feed(data)
-            flush_ready(context)
-            while connection.paused and not connection.closing:
-                await channel.awake()
+            if found:
+                context.now_ns = time.monotonic_ns()
+                context.wall_ns = time.time_ns()
+                connection.feed(found)
+                flush_ready(context)
+                while connection.paused and not connection.closing:
+                    await channel.awake()
+            if not data or (layer is not None and layer.ended):
+                return (layer.failure if layer is not None else "") or "closed by peer"
     except Exception as error:  # noqa: BLE001 - given to the barrier
         context.barrier.end(connection, error)
         return LOST
     return "closed"
+
+
+async def _unwrap(
+    connection: Connection, channel: StreamChannel, layer: Layer, data: bytes
+) -> bytes:
+    """Take received bytes, b"" for the end, through the layer; returns those for the connection."""
+    if not data:
+        layer.finish()
+        return b""
+    shaken = layer.ready
+    found = layer.receive(data)
+    if layer.ready and not shaken:
+        connection.certificate = layer.certificate
+        connection.binding = layer.binding
+    await channel.answer(layer)
+    return found
 
 
 async def _write(context: RouterContext, connection: Connection, channel: StreamChannel) -> None:
@@ -297,8 +242,8 @@ async def _write(context: RouterContext, connection: Connection, channel: Stream
                 data = outbox.take(SEND_BYTES)
                 channel.sending = connection
                 try:
-                    await channel.stream.send_all(data)
-                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    await channel.send(data)
+                except GONE:
                     channel.cut("closed")
                     return
                 channel.sending = None
@@ -313,3 +258,98 @@ async def _write(context: RouterContext, connection: Connection, channel: Stream
             await channel.wanted()
     except Exception as error:  # noqa: BLE001 - given to the barrier
         context.barrier.end(connection, error)
+
+
+async def serve_streams(
+    router: Router,
+    sock: socket.socket,
+    acceptor: Acceptor,
+    most: int | trio.CapacityLimiter,
+    nursery: trio.Nursery,
+) -> None:
+    """Accept for ever; each connection runs in tasks of its own.
+
+    Beyond `most` connections at a time, a new one is closed at once; with a limiter this bound may change meanwhile.
+    """
+    places = trio.CapacityLimiter(most) if isinstance(most, int) else most
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+    spare = SpareDescriptor()
+    try:
+        async with listener:
+            while True:
+                try:
+                    stream = await listener.accept()
+                except OSError as error:
+                    # Out of descriptors or buffers: let connections end before trying again.
+                    if router.pre_login_limits.out_of_descriptors(is_shortage(error)):
+                        spare.refuse(sock)
+                    await trio.sleep(REST_S)
+                    continue
+                try:
+                    _take(router, acceptor, stream, places, nursery)
+                except Exception as error:  # noqa: BLE001 - given to the barrier
+                    stream.socket.close()
+                    barrier = router.context.barrier
+                    barrier.caught(error, LISTENER, "", "", "one connection is closed")
+    finally:
+        spare.close()
+
+
+def _take(
+    router: Router,
+    acceptor: Acceptor,
+    stream: trio.SocketStream,
+    places: trio.CapacityLimiter,
+    nursery: trio.Nursery,
+) -> None:
+    """Serve an accepted connection, if there is a place for it."""
+    limits = router.pre_login_limits
+    try:
+        peer = stream.socket.getpeername()
+    except OSError:
+        # The peer has gone already.
+        stream.socket.close()
+        return
+    router.context.now_ns = time.monotonic_ns()
+    layer = acceptor.layer()
+    strangers = limits.plain if layer is None else limits.shaken
+    # The number is negative where the bound was lowered.
+    if places.available_tokens <= 0 or not limits.has_place(strangers, peer_text(peer)):
+        stream.socket.close()
+        return
+    connection = acceptor.accepted(peer_text(peer))
+    channel = StreamChannel(stream, layer)
+    connection.outbox.channel = channel
+    strangers.enter(connection.origin, channel)
+    connection.placed(strangers, channel)
+    # Here, so that its descriptor is counted before the next connection is accepted.
+    limits.open += 1
+    nursery.start_soon(
+        _serve_one, router, acceptor, channel, connection, places, shown_address(peer)
+    )
+
+
+async def _serve_one(
+    router: Router,
+    acceptor: Acceptor,
+    channel: StreamChannel,
+    connection: Connection,
+    places: trio.CapacityLimiter,
+    peer: str,
+) -> None:
+
+    def failed(why: str) -> None:
+        router.protocol_errors += 1
+        acceptor.handshake_failed(peer, why)
+
+    try:
+        async with places:
+            await _serve(router.context, channel, connection, failed)
+    except Exception as error:  # noqa: BLE001 - given to the barrier
+        barrier = router.context.barrier
+        barrier.caught(error, LISTENER, "", "", "one connection is closed")
+    finally:
+        connection.leave_strangers()
+        router.pre_login_limits.open -= 1
+        # Whatever ended it, a stop in the middle of a handshake included.
+        channel.stream.socket.close()  # type: ignore[attr-defined]

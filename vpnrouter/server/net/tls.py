@@ -1,4 +1,4 @@
-"""TLS of listeners and of bridges that dial: contexts, handshakes, peers' certificates, and why it failed, in words."""
+"""TLS of listeners and of bridges that dial: contexts, peers' certificates, and why a handshake failed, in words."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import hashlib
 import os
 import ssl
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
-
-import trio
 
 from vpnrouter import limits
 from vpnrouter.core.credentials import PeerCertificate
@@ -68,23 +65,6 @@ _REASONS: Final = {
     "TLSV1_UNRECOGNIZED_NAME": "{peer} does not know the name that was asked for",
 }
 """OpenSSL's reason codes and our words for them; other reasons are given in OpenSSL's words."""
-
-
-HUNG_UP: Final = (
-    "the remote closed the connection without a word of TLS: the port does not speak TLS,"
-    " or nobody is let in"
-)
-"""The reason where the peer closed before its first answer of the handshake."""
-
-
-def is_hung_up(error: BaseException) -> bool:
-    """True when a TLS stream failed because the peer closed or reset the connection."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ConnectionError)):
-            return True
-        cause = cause.__cause__
-    return False
 
 
 def tls_reason(error: BaseException, peer: str = "the remote") -> str:
@@ -227,65 +207,6 @@ def _verified_chain(secured: ssl.SSLObject) -> list[bytes]:
     # What Python 3.13 made public is there before.
     inner = secured._sslobj  # type: ignore[attr-defined]  # noqa: SLF001
     return [one.public_bytes(_DER) for one in inner.get_verified_chain() or ()]
-
-
-LINGER_S: Final = 1.0
-"""Seconds that a peer has to take our alert before its transport is cut."""
-
-LINGER_BYTES: Final = 65_536
-"""Bytes that are read and thrown away meanwhile."""
-
-Secured = trio.SSLStream[trio.SocketStream]
-
-
-async def shake_hands(stream: Secured) -> None:
-    """Do the handshake; when it fails, the alert that says why has left before the error is raised.
-
-    Raises trio.BrokenResourceError, whose cause is the ssl.SSLError. The caller closes the transport.
-    """
-    try:
-        await stream.do_handshake()
-    except trio.BrokenResourceError:
-        # The alert waits in the stream, which sends nothing any more.
-        alert = stream._outgoing.read()  # noqa: SLF001
-        if alert:
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                await stream.transport_stream.send_all(alert)
-        raise
-
-
-def ssl_object_of(secured: Secured) -> ssl.SSLObject:
-    """Return the standard library's object of a TLS stream.
-
-    trio forwards neither its verified chain, nor its cipher before the handshake has ended.
-    """
-    return secured._ssl_object  # noqa: SLF001 - see above
-
-
-def binding_of(secured: Secured) -> bytes:
-    """The channel binding of a TLS connection, different for each: the first Finished message of its handshake.
-
-    This is what OpenSSL gives for "tls-unique" (RFC 5929, 3). With TLS 1.3 that name is not defined any more, but the
-    message covers the whole handshake there, certificate and keys; the standard library has no exporter.
-    """
-    return secured.get_channel_binding("tls-unique") or b""
-
-
-async def linger(stream: trio.SocketStream) -> None:
-    """Give the peer of a failed handshake time to read what we said; the caller closes the transport.
-
-    A TLS 1.3 client may have sent its first bytes behind the handshake already. Closed with these unread,
-    the system would reset the connection, and the alert would be lost with it.
-    """
-    with suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-        await stream.send_eof()
-        left = LINGER_BYTES
-        with trio.move_on_after(LINGER_S):
-            while left > 0:
-                data = await stream.receive_some(left)
-                if not data:
-                    break
-                left -= len(data)
 
 
 WINDOW_S: Final = 1.0
@@ -445,6 +366,23 @@ class DialTls:
         self.context = context
         self.rules = rules
 
+    def verify(self, secured: ssl.SSLObject) -> PeerCertificate:
+        """Return the remote's certificate; raises OperationError where one that is genuine is not one that we take."""
+        rules = self.rules
+        found = peer_certificate(secured)
+        if found is None:
+            raise OperationError("the remote showed no certificate")
+        if found.chain_depth > rules.max_chain_depth:
+            raise OperationError(
+                f"certificate chain too long: {found.chain_depth} between the remote's"
+                f" own and the authority's, at most {rules.max_chain_depth} allowed"
+            )
+        if rules.trusted_common_names and found.common_name not in rules.trusted_common_names:
+            raise OperationError(
+                f"the common name of the remote's certificate is not trusted ({found.subject!r})"
+            )
+        return found
+
 
 def client_context(
     server_cert: TlsServerCert,
@@ -458,6 +396,7 @@ def client_context(
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION
     if ciphers != DEFAULT_CIPHERS:
         context.set_ciphers(ciphers)
     context.check_hostname = server_cert.validate_name_enabled
@@ -474,52 +413,3 @@ def client_context(
         load_identity(context, client_cert.certificate, client_cert.key, password)
     load_parser()
     return DialTls(context, server_cert)
-
-
-async def secure(stream: trio.SocketStream, tls: DialTls, server_name: str) -> Secured:
-    """Shake hands over a connected transport with the router at `server_name`, the host dialled.
-
-    Raises OperationError with one line that says why it failed; the transport is closed then, as it is on
-    cancellation. A remote that refuses our certificate says so here with TLS 1.2, and with TLS 1.3 at the
-    first read (`tls_reason`).
-    """
-    try:
-        # A zone (fe80::1%eth0) and the dot of a rooted name stand in no certificate.
-        secured = trio.SSLStream(
-            stream,
-            tls.context,
-            server_hostname=server_name.partition("%")[0].removesuffix("."),
-        )
-        await shake_hands(secured)
-        _check(ssl_object_of(secured), tls.rules)
-    except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
-        await trio.aclose_forcefully(stream)
-        why = tls_reason(error)
-        if is_hung_up(error) and ssl_object_of(secured).cipher() is None:
-            # A plain listener of ours does so (LINK-11), and most others.
-            why = HUNG_UP
-        raise OperationError(f"TLS handshake failed: {why}") from error
-    except ValueError as error:
-        await trio.aclose_forcefully(stream)
-        raise OperationError(f"TLS handshake failed: {server_name}: not a host name") from error
-    except BaseException:
-        await trio.aclose_forcefully(stream)
-        raise
-    return secured
-
-
-def _check(secured: ssl.SSLObject, rules: TlsServerCert) -> None:
-    """Raise OperationError where a certificate that is genuine is not one that we take."""
-    found = peer_certificate(secured)
-    if found is None:
-        raise OperationError("TLS handshake failed: the remote showed no certificate")
-    if found.chain_depth > rules.max_chain_depth:
-        raise OperationError(
-            f"TLS handshake failed: certificate chain too long: {found.chain_depth} between the remote's"
-            f" own and the authority's, at most {rules.max_chain_depth} allowed"
-        )
-    if rules.trusted_common_names and found.common_name not in rules.trusted_common_names:
-        raise OperationError(
-            "TLS handshake failed: the common name of the remote's certificate is not trusted"
-            f" ({found.subject!r})"
-        )
