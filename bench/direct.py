@@ -16,6 +16,7 @@ from bench import IS_COMPILED
 from bench.compile import compile_hot
 from bench.echo import Echo
 from bench.machine import cores, notes
+from bench.mochi import Mochi
 from bench.mosquitto import Mosquitto
 from bench.nats import NatsServer
 from bench.ours import Vpnrouter
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _stop)
     console = Console()
     router = Vpnrouter(options.router_command)
-    every: list[Product] = [router, Mosquitto(), NatsServer()]
+    every: list[Product] = [router, Mosquitto(), NatsServer(), Mochi()]
     warnings = []
     products = []
     for product in every:
@@ -98,9 +99,8 @@ def _measure(
     contenders: list[Product] = []
     for product in products:
         if not isinstance(product, Vpnrouter):
-            contenders += (
-                [] if scenario.only_ours or scenario.access not in product.accesses else [product]
-            )
+            fits = scenario.access in product.accesses and product.bridges >= scenario.bridged
+            contenders += [product] if fits and not scenario.only_ours else []
         elif scenario.variants is not None:
             contenders += scenario.variants(product)
         else:
@@ -140,7 +140,7 @@ def _stop(number: int, _frame: object) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     names = [scenario.name for scenario in SCENARIOS]
-    brokers = ["ours", "mosquitto", "nats"]
+    brokers = ["ours", "mosquitto", "nats", "mochi"]
     parser = argparse.ArgumentParser(prog="python -m bench.direct", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="alternating rounds (default: 5)")
     parser.add_argument("--seconds", type=float, default=3.0, help="timed interval (default: 3)")

@@ -69,6 +69,8 @@ class Product(Protocol):
     name: str
     accesses: frozenset[Access]
     """The ways in that it has."""
+    bridges: bool = True
+    """Whether two of it can be bridged."""
 
     def missing(self) -> str:
         """Why it cannot run on this machine; empty when it can."""

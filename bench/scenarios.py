@@ -50,6 +50,8 @@ class Scenario:
     only_ours: bool = False
     access: Access = Access.PLAIN
     """A broker without this way in is left out."""
+    bridged: bool = False
+    """Whether two brokers are bridged. One without bridges is left out."""
     floor: bool = False
     """Whether a C program that only sends back is measured beside the brokers."""
     variants: Callable[[Vpnrouter], Sequence[Vpnrouter]] | None = None
@@ -236,6 +238,7 @@ SCENARIOS = (
         _varied(varied.IN_TURN, bridged=True),
         _RATE,
         (Goal("rate", at_least=3, versus="nats"),),
+        bridged=True,
     ),
     Scenario(
         "latency",
@@ -263,6 +266,7 @@ SCENARIOS = (
             Goal("rate", at_least=10, versus="mosquitto"),
             Goal("rate", at_least=2, versus="nats"),
         ),
+        bridged=True,
     ),
     Scenario(
         "bridge-latency",
@@ -277,6 +281,7 @@ SCENARIOS = (
             ("others_busy", "others on their core", 1.0),
         ),
         (Goal("added_p99_us", at_most=1, versus="nats"),),
+        bridged=True,
     ),
     Scenario(
         "idle",
