@@ -13,10 +13,8 @@ from bench.publisher import Publisher
 from bench.receiver import BUFFER_BYTES, Taker
 from bench.window import Window
 
-LITTLE: Final = 2_048
-"""Frames; a round that received fewer is followed by a rest, in which chunks grow and nobody has to
-be woken.
-"""
+LITTLE_BYTES: Final = 131_072
+"""A round that received less is followed by a rest, in which chunks grow and nobody has to be woken."""
 REST_SECONDS: Final = 0.0001
 """Length of a rest asked for; the kernel makes it some 150 µs. At 5 M msg/s 60 KB arrive meanwhile.
 """
@@ -26,13 +24,31 @@ STALL_NS: Final = 2_000_000_000
 
 @final
 class Flood:
-    """The loop: receive what is there, publish what the window allows, rest when little came."""
+    """The loop: receive what is there, publish what the window allows, rest when little came.
 
-    __slots__ = ("buffer", "by_fd", "epoll", "first", "publishers", "receivers", "stalls", "window")
+    `frame_bytes` is the mean size of what arrives.
+    """
+
+    __slots__ = (
+        "buffer",
+        "by_fd",
+        "epoll",
+        "first",
+        "little",
+        "publishers",
+        "receivers",
+        "stalls",
+        "window",
+    )
 
     def __init__(
-        self, publishers: list[Publisher], receivers: Sequence[Taker], window: Window
+        self,
+        publishers: list[Publisher],
+        receivers: Sequence[Taker],
+        window: Window,
+        frame_bytes: int,
     ) -> None:
+        self.little = LITTLE_BYTES // frame_bytes
         self.publishers = publishers
         self.receivers = receivers
         self.window = window
@@ -88,7 +104,7 @@ class Flood:
             room = self.window.room(self.published(), self._slowest())
             if room >= self.window.quantum:
                 self._publish(room)
-            if arrived < LITTLE:
+            if arrived <= self.little:
                 time.sleep(REST_SECONDS)
             if arrived > 0:
                 last_arrival = now

@@ -145,7 +145,7 @@ def prepare(
     if several:
         receivers[0].keep = True
     window = Window(max(1, shape.window_bytes // len(arriving)), shape.share)
-    return Flood(publishers, receivers, window)
+    return Flood(publishers, receivers, window, len(arriving))
 
 
 def measure(flood: Flood, site: Site, shape: Shape, seconds: float) -> Run:

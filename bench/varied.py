@@ -106,7 +106,8 @@ def run(site: Site, load: Load, seconds: float) -> Run:
             for number, taker in enumerate(takers)
         ]
         mean = sum(message.size for plan in plans for message in plan) // sum(map(len, plans))
-        flood = Flood(publishers, receivers, Window(max(4, load.window_bytes // mean), 0))
+        window = Window(max(4, load.window_bytes // mean), 0)
+        flood = Flood(publishers, receivers, window, mean)
         stack.callback(flood.close)
         return measure(flood, site, seconds)
 
