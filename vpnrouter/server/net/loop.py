@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 class TaskHost:
     """Serves sockets with two tasks each, in `streams`; accepts in `nursery`."""
 
+    ticks = False
+
     def __init__(self, router: Router, nursery: trio.Nursery, streams: trio.Nursery) -> None:
         self._router = router
         self._context = router.context
@@ -167,6 +169,9 @@ HIDDEN: Final = (
 TICK_S: Final = 0.1
 """Seconds between looks at the timers; keep-alives and expiries are counted in seconds."""
 
+LOOK_S: Final = 1.0
+"""Seconds between two looks whether the rounds look at the timers themselves."""
+
 
 @final
 class RunnableTasks(trio.abc.Instrument):
@@ -174,6 +179,8 @@ class RunnableTasks(trio.abc.Instrument):
 
     def __init__(self) -> None:
         self.tasks: set[trio.lowlevel.Task] = set()
+        self.tick_s = trio.current_time()
+        """When the rounds look at the timers next, by trio's clock."""
 
     def task_scheduled(self, task: trio.lowlevel.Task) -> None:
         """Note that a task waits for its turn."""
@@ -214,6 +221,7 @@ async def drive(reactor: Reactor, verifier: PasswordVerifier, *, alone: bool) ->
     runnable = RunnableTasks()
     trio.lowlevel.add_instrument(runnable)
     reactor.watch(descriptor)
+    reactor.ticks = True
     try:
         # Whoever was scheduled before this was looked at has had a turn after one of ours.
         await trio.lowlevel.checkpoint()
@@ -222,18 +230,26 @@ async def drive(reactor: Reactor, verifier: PasswordVerifier, *, alone: bool) ->
             _serve(reactor, verifier, runnable)
     finally:
         trio.lowlevel.remove_instrument(runnable)
+        reactor.ticks = False
         reactor.unwatch()
 
 
 def _serve(reactor: Reactor, verifier: PasswordVerifier, runnable: RunnableTasks) -> None:
-    """Rounds until trio has something to do."""
+    """Rounds until trio has something to do.
+
+    The timers are looked at here: a way through trio ten times a second would hold a message up each time.
+    """
     until = trio.current_time() + trio.lowlevel.current_statistics().seconds_to_next_deadline
     while True:
-        wait_s = 0.0 if runnable.tasks else max(0.0, until - trio.current_time())
-        busy = reactor.round(wait_s)
+        now_s = trio.current_time()
+        if now_s >= runnable.tick_s:
+            reactor.tick()
+            runnable.tick_s = now_s + TICK_S
+        wait_s = 0.0 if runnable.tasks else max(0.0, min(until, runnable.tick_s) - now_s)
+        reactor.round(wait_s)
         COLLECTOR.tick()
         verifier.start_waiting()
-        if reactor.wanted or not busy or runnable.tasks:
+        if reactor.wanted or runnable.tasks or trio.current_time() >= until:
             return
 
 
@@ -284,8 +300,11 @@ async def keep_working(host: Host, context: RouterContext) -> None:
 
 
 async def keep_time(host: Host, verifier: PasswordVerifier) -> None:
-    """Fire timers and collect garbage in small portions, until cancelled."""
+    """Fire timers and collect garbage in small portions, until cancelled, where the rounds do not do it."""
     while True:
+        if host.ticks:
+            await trio.sleep(LOOK_S)
+            continue
         host.tick()
         COLLECTOR.tick()
         verifier.start_waiting()

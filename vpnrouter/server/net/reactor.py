@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """Reactor where there is epoll, TaskHost elsewhere."""
+    """Reactor where there is epoll, TaskHost elsewhere. `ticks`: whoever drives it calls `tick` as well."""
+
+    ticks: bool
 
     def listen(self, sock: socket.socket, acceptor: Acceptor, most: int) -> None:
         """Accept from a bound, listening, non-blocking socket, `most` connections at a time."""
@@ -415,6 +417,7 @@ class Reactor:
         self.accept_errors = 0
         self.accepts_refused = 0
         self.wanted = False
+        self.ticks = False
         self.ended: list[SocketChannel] = []
         self._shaken_ns = 0
         # What the spool owes of the thread's time to Direct traffic, and whether that is heavy now.
