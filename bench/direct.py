@@ -99,7 +99,7 @@ def _measure(
     contenders: list[Product] = []
     for product in products:
         if not isinstance(product, Vpnrouter):
-            fits = scenario.access in product.accesses and product.bridges >= scenario.bridged
+            fits = scenario.access in product.accesses and (product.bridges or not scenario.bridged)
             contenders += [product] if fits and not scenario.only_ours else []
         elif scenario.variants is not None:
             contenders += scenario.variants(product)

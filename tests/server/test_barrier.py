@@ -346,4 +346,11 @@ async def test_a_trio_that_hides_its_epoll(
         assert events is not None
         told = [event for event in events.newest(99) if "does not show" in event.text]
         assert len(told) == int(hides)
+        # A look at the timers that raises costs that look, and nobody's connection.
+        reactor: Any = node._answering._reactor
+        assert reactor.ticks is not hides
+        reactor.ended.append(None)
+        await until(lambda: node.router.context.barrier.counts[TASK] > 0)
+        await works(node, client)
+        assert node.router.context.barrier.counts[TASK] == 1
         nursery.cancel_scope.cancel()

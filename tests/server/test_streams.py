@@ -1,6 +1,7 @@
 """TLS and WebSocket: the same clients through layers."""
 
 import contextlib
+import select
 import ssl
 from pathlib import Path
 from typing import Any
@@ -72,10 +73,20 @@ async def test_a_stranger_at_a_tls_listener(
         await trio.aclose_forcefully(client.stream)
 
 
+@pytest.mark.parametrize("host", ["epoll", "tasks"])
 async def test_a_tls_client_that_never_reads_stalls_nobody(
-    running: Any, client_type: Any, port: Any, authority: trustme.CA, tmp_path: Path, until: Any
+    running: Any,
+    client_type: Any,
+    port: Any,
+    authority: trustme.CA,
+    tmp_path: Path,
+    until: Any,
+    host: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A slow TLS consumer costs its own messages alone, and its memory has a bound."""
+    """A slow TLS consumer costs its own messages alone, its memory has a bound, and it is still heard."""
+    if host == "tasks":
+        monkeypatch.delattr(select, "epoll")
     async with running(mqtts(tmp_path)) as node:
         slow, quick, publisher = [
             client_type(await secure(port(node, "mqtts"), authority)) for _ in range(3)
@@ -88,6 +99,8 @@ async def test_a_tls_client_that_never_reads_stalls_nobody(
             for _ in range(200):
                 await publisher.publish("a", bytes(100_000))
                 assert len(await quick.payload()) == 100_000
+            await slow.publish("a", b"still here")
+            assert await quick.payload() == b"still here"
         outbox = node.router.vpns["blue"].clients["slow"].outbox
         assert outbox.discarded > 0
         assert outbox.size <= outbox.limit

@@ -3,7 +3,10 @@
 import datetime as dt
 import errno
 import hashlib
+import select
+import socket
 import ssl
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,14 +22,23 @@ from cryptography.x509.oid import NameOID
 
 from vpnrouter import limits
 from vpnrouter.config.listeners import ListenerTls
+from vpnrouter.core.router import Router
 from vpnrouter.errors import OperationError
-from vpnrouter.server.net.listeners import bind_all, reload_tls
+from vpnrouter.server.net.listeners import (
+    ListenerLayers,
+    MqttAcceptor,
+    bind,
+    bind_all,
+    reload_tls,
+)
+from vpnrouter.server.net.reactor import Reactor
 from vpnrouter.server.net.tls import (
     HandshakeFailures,
     ServerTls,
     certificate_of,
     tls_reason,
 )
+from vpnrouter.trace.recorder import Recorder
 from vpnrouter.wire.link import encode as link_encode
 from vpnrouter.wire.link import frames
 from vpnrouter.wire.link.decode import decode as link_decode
@@ -580,3 +592,37 @@ def test_bytes_that_are_no_certificate() -> None:
     """What cannot be read is one OperationError."""
     with pytest.raises(OperationError, match="the certificate cannot be read: "):
         certificate_of([b"0\x03\x02\x01\x07"])
+
+
+@pytest.mark.skipif(not hasattr(select, "epoll"), reason=f"{sys.platform} has no epoll")
+def test_handshakes_that_come_at_once(works: Works) -> None:
+    """Clients that shake hands together have their turn in several rounds: others are served in between."""
+    count = 100
+    context = works.context()
+    router = Router("here", 7, Recorder())
+    sock = bind("127.0.0.1", 0)
+    reactor = Reactor(router)
+    layers = ListenerLayers("the listener", ServerTls(works.written()))
+    reactor.listen(sock, MqttAcceptor(router, "blue", layers), count)
+    ends = [socket.create_connection(sock.getsockname()) for _ in range(count)]
+    while len(reactor) < count:
+        reactor.round(1.0)
+    for end in ends:
+        outgoing = ssl.MemoryBIO()
+        client = context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+        with pytest.raises(ssl.SSLWantReadError):
+            client.do_handshake()
+        end.sendall(outgoing.read())
+        end.setblocking(False)
+    answered: list[int] = []
+    waiting = list(ends)
+    while waiting:
+        reactor.round(1.0)
+        left = [end for end in waiting if not select.select([end], [], [], 0.0)[0]]
+        answered.append(len(waiting) - len(left))
+        waiting = left
+    print("answered in each round:", answered)
+    assert len(answered) > 2
+    for end in ends:
+        end.close()
+    reactor.close_all()

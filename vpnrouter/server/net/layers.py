@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from wsproto.events import Event
 
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import PeerCertificate
 
 
@@ -47,9 +48,22 @@ class Layer:
         """Take bytes of the socket; returns those for the connection."""
         raise AssertionError(data)
 
+    def unwrap(self, connection: Connection, data: bytes) -> bytes:
+        """As `receive`; tells the connection who its peer is when the handshake is done."""
+        shaken = self.ready
+        found = self.receive(data)
+        if self.ready and not shaken:
+            connection.certificate = self.certificate
+            connection.binding = self.binding
+        return found
+
     def send(self, data: bytes) -> bytes:
         """Take bytes of the connection; returns those for the socket, none before it is ready."""
         raise AssertionError(data)
+
+    def has_own(self) -> bool:
+        """Return whether `take_own` has something."""
+        raise AssertionError(self)
 
     def take_own(self) -> bytes:
         """Return once what the layer itself has to say: its handshake, its answers, the reason of a failure."""
@@ -180,6 +194,10 @@ class TlsLayer(Layer):
         except (ssl.SSLError, OSError) as error:
             self._fail(tls_reason(error))
         return self._outgoing.read()
+
+    def has_own(self) -> bool:
+        """Return whether OpenSSL has something to say by itself."""
+        return self._outgoing.pending > 0
 
     def take_own(self) -> bytes:
         """Return what OpenSSL has to say by itself."""
@@ -318,6 +336,10 @@ class WebSocketLayer(Layer):
             return b""
         return frame_head(BINARY, len(data)) + data
 
+    def has_own(self) -> bool:
+        """Return whether there is an answer."""
+        return len(self._own) > 0
+
     def take_own(self) -> bytes:
         """Return the answer to the upgrade, and frames that answer frames."""
         own = self._own
@@ -361,6 +383,10 @@ class StackedLayer(Layer):
     def send(self, data: bytes) -> bytes:
         """Take bytes through both."""
         return self._lower.send(self._upper.send(data))
+
+    def has_own(self) -> bool:
+        """Return whether either has something to say."""
+        return self._lower.has_own() or self._upper.has_own()
 
     def take_own(self) -> bytes:
         """Return what either has to say."""

@@ -177,7 +177,7 @@ def bind(host: str, port: int) -> socket.socket:
 
     Raises OperationError naming the address when it cannot be bound.
     """
-    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    shown = shown_address((host, port))
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:

@@ -334,11 +334,7 @@ class SocketChannel(Channel):
 
     def unwrap(self, layer: Layer, data: bytes) -> bytes:
         """Take received bytes through the layer; returns those for the connection. `answer` sends what it says."""
-        shaken = layer.ready
-        found = layer.receive(data)
-        if layer.ready and not shaken:
-            self.connection.certificate = layer.certificate
-            self.connection.binding = layer.binding
+        found = layer.unwrap(self.connection, data)
         own = layer.take_own()
         if own:
             self._own += len(own)
@@ -735,11 +731,12 @@ class Reactor:
                 self.epoll.modify(listening.sock.fileno(), select.EPOLLIN)
             self._resting.clear()
         if self.ended:
-            for channel in self.ended:
+            # Taken out first: one that raises is not met again.
+            ended, self.ended = self.ended, []
+            for channel in ended:
                 layer = channel.layer
                 if channel.fd >= 0 and layer is not None and not channel.connection.paused:
                     self._layer_ended(channel, layer)
-            self.ended.clear()
         self.context.timers.run(self.context.now_ns)
         if self._leaving:
             for channel, deadline_ns in list(self._leaving.items()):

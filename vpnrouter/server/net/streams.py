@@ -110,11 +110,10 @@ class StreamChannel(Channel):
             await self.stream.send_all(data if self.layer is None else self.layer.send(data))
 
     async def answer(self, layer: Layer) -> None:
-        """Send what the layer has to say by itself."""
-        async with self._turn:
-            own = layer.take_own()
-            if own:
-                await self.stream.send_all(own)
+        """Send what the layer has to say by itself. Without that it does not wait for a peer that does not read."""
+        if layer.has_own():
+            async with self._turn:
+                await self.stream.send_all(layer.take_own())
 
     async def close(self) -> None:
         """Say goodbye as the layer's protocol wants it, and close the stream."""
@@ -225,11 +224,7 @@ async def _unwrap(
     if not data:
         layer.finish()
         return b""
-    shaken = layer.ready
-    found = layer.receive(data)
-    if layer.ready and not shaken:
-        connection.certificate = layer.certificate
-        connection.binding = layer.binding
+    found = layer.unwrap(connection, data)
     await channel.answer(layer)
     return found
 
