@@ -14,6 +14,7 @@ from bench.machine import Usage
 from bench.pace import Pace, PacedPublisher, PacedReceiver
 from bench.percentiles import summary
 from bench.products import Site
+from bench.turns import long_turns, turns_at
 
 WARM_UP_SECONDS = 1.0
 QUIET_SECONDS = 2.0
@@ -49,9 +50,9 @@ def run(site: Site, load: Load, seconds: float) -> dict[str, object]:
             takers = stack.enter_context(clients(dialect, site.subscribe_at, load.pairs, "sub"))
             prepared = _ready(dialect, senders, takers, topics)
         with prepared as pace:
-            faults, shares = _paced(pace, site, load.rate, seconds, copies=1)
+            shares = _paced(pace, site, load.rate, seconds, copies=1)
             ages = [age for receiver in pace.receivers for age in receiver.ages]
-            return {**summary(ages), **_lag(pace), **shares, "faults": faults}
+            return {**summary(ages), **_lag(pace), **shares}
 
 
 def run_across(site: Site, rate: float, seconds: float) -> dict[str, object]:
@@ -66,15 +67,14 @@ def run_across(site: Site, rate: float, seconds: float) -> dict[str, object]:
         near = stack.enter_context(clients(dialect, site.publish_to, 1, "near"))
         far = stack.enter_context(clients(dialect, site.subscribe_at, 1, "far"))
         with _ready(dialect, senders, [*near, *far], [0, 0]) as pace:
-            faults, shares = _paced(pace, site, rate, seconds, copies=2)
+            shares = _paced(pace, site, rate, seconds, copies=2)
             beside, across = pace.receivers
             row: dict[str, object] = {
                 **summary(across.ages),
                 **_lag(pace),
                 **shares,
-                "faults": faults,
             }
-            if not faults:
+            if not shares["faults"]:
                 added = summary(
                     [late - soon for late, soon in zip(across.ages, beside.ages, strict=True)]
                 )
@@ -102,29 +102,31 @@ def _ready(
         pace.close()
 
 
-def _paced(
-    pace: Pace, site: Site, rate: float, seconds: float, copies: int
-) -> tuple[list[str], dict[str, float]]:
+def _paced(pace: Pace, site: Site, rate: float, seconds: float, copies: int) -> dict[str, object]:
     """Warm-up and timed interval; afterwards `pace` holds the ages of the interval alone.
 
-    Returns the faults, and the cores' use in the interval.
+    Returns the cores' use in the interval, `faults`, and as `notes` which turns of the router took long.
     """
     shares: dict[str, float] = {}
     faults = []
+    notes: list[str] = []
     for phase in (WARM_UP_SECONDS, seconds):
         pace.forget()
+        turns = turns_at(site)
         usage = Usage(site.pids, site.core)
         pace.run(rate, phase)
         shares = usage.shares() | usage.waits()
         due = int(rate * phase) * copies
         pace.drain(due, QUIET_SECONDS)
+        # A scrape is a long turn itself, so it waits until the last message has arrived.
+        notes = long_turns(turns, turns_at(site))
         if lost := due - pace.kept():
             faults.append(f"{lost} messages lost")
     if refused := sum(publisher.refused for publisher in pace.publishers):
         faults.append(f"{refused} messages not taken by the kernel")
     if gaps := sum(receiver.gaps for receiver in pace.receivers):
         faults.append(f"{gaps} breaks in the order of a stream")
-    return faults, shares
+    return {**shares, "faults": faults, "notes": notes}
 
 
 def _lag(pace: Pace) -> dict[str, float]:

@@ -94,7 +94,7 @@ class Vpnrouter(Product):
             dialect = MQTT_BY[access]
             with self._router(folder, config, core) as (ports, pid, took):
                 address = ports[_PROTOCOLS.get(access, "mqtt")]
-                yield Site(dialect, address, address, [pid], core, [took], tls)
+                yield Site(dialect, address, address, [pid], core, [took], tls, ports["http"])
 
     @override
     @contextlib.contextmanager
@@ -117,6 +117,7 @@ class Vpnrouter(Product):
                 [first_pid, second_pid],
                 core,
                 [first_took, second_took],
+                management=first["http"],
             )
 
     def _config(
@@ -130,6 +131,7 @@ class Vpnrouter(Product):
             f"  - {{protocol: {_PROTOCOLS.get(access, 'mqtt')}, msg_vpn: {vpn},"
             f' bind: "127.0.0.1:0"{tls}}}\n'
             '  - {protocol: link, bind: "127.0.0.1:0"}\n'
+            '  - {protocol: http, bind: "127.0.0.1:0"}\n'
             f"trace:\n  directory: {folder}/traces\n  sample: {self.sample}\n"
             f"msg_vpns:\n  {vpn}:\n    authentication: {{basic: {{enabled: false}}}}\n"
             f"    acl_profiles:\n      default:\n{_RULES}"

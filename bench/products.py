@@ -59,6 +59,8 @@ class Site:
     """From exec to usable, for each process."""
     tls: ssl.SSLContext | None = None
     """With what clients begin TLS, None where they do not."""
+    management: Address | None = None
+    """Where the router that clients publish to answers requests; None for products of others."""
     echoes: bool = False
     """Whether what a client publishes comes back to it alone."""
 

@@ -39,6 +39,8 @@ class Table:
     goals: list[Verdict]
     faults: dict[str, list[str]]
     """Texts that put a contender's figures in doubt, with the round they come from."""
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    """Texts that explain a contender's figures, with the round they come from."""
 
 
 @dataclass
@@ -74,7 +76,8 @@ def table(scenario: Scenario, rows: dict[str, list[Row]]) -> Table:
         ratios=_ratios(medians, scenario.columns[0][0]),
         ratios_per_core=_ratios(medians, "rate_per_core"),
         goals=[verdict(goal, medians) for goal in scenario.goals],
-        faults={name: found for name, taken in rows.items() if (found := _faults(taken))},
+        faults={name: found for name, taken in rows.items() if (found := _texts(taken, "faults"))},
+        notes={name: found for name, taken in rows.items() if (found := _texts(taken, "notes"))},
     )
 
 
@@ -104,10 +107,10 @@ def disturbance(figures: Table) -> float:
     return max((values.get("others_busy", 0.0) for values in figures.medians.values()), default=0.0)
 
 
-def _faults(rows: Sequence[Row]) -> list[str]:
+def _texts(rows: Sequence[Row], kind: str) -> list[str]:
     found = []
     for number, row in enumerate(rows, 1):
-        texts = row.get("faults")
+        texts = row.get(kind)
         if isinstance(texts, list):
             found += [f"round {number}: {text}" for text in texts]
     return found

@@ -36,6 +36,9 @@ def show(console: Console, scenario: Scenario, figures: Table) -> None:
                 f"  goal {goal.metric} {goal.text}: {goal.value:.3g}, "
                 + ("met" if goal.met else "MISSED")
             )
+    for name, texts in figures.notes.items():
+        for text in texts:
+            console.print(f"  {name}, {text}", markup=False)
     for name, texts in figures.faults.items():
         for text in texts[:5]:
             console.print(f"  ! {name}, {text}", markup=False)

@@ -13,6 +13,7 @@ END: Final = "<!-- end -->\n"
 TITLES: Final = {
     "router": "The router",
     "process": "The process",
+    "loop": "The event loop",
     "listener": "Listeners",
     "spool": "The message spool",
     "trace": "Routing traces",

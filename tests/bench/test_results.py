@@ -123,6 +123,7 @@ def test_what_is_written_can_be_read_again(tmp_path: Path) -> None:
         "ratios_per_core",
         "goals",
         "faults",
+        "notes",
     }
     assert len(figures["rows"]["nats"]) == 2
     assert list(tmp_path.glob("*.tmp")) == []

@@ -20,6 +20,7 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.server.apply.assemble import build_router, vpn_of
 from vpnrouter.server.apply.changes import change_message_vpn, remove_message_vpn
+from vpnrouter.server.password_verifier import LOGINS
 from vpnrouter.server.spool.spool_service import SpoolService
 from vpnrouter.spool.store import MemoryStore
 from vpnrouter.topics.grammar import MQTT, parse_filter
@@ -211,7 +212,7 @@ async def test_a_login_under_way(running: Any, client_of: Any, configured: Any) 
         client = await client_of(node)
         await client.send(Connect("c", protocol_level=5, username="app@blue", password=b"x"))
         with trio.fail_after(20):
-            while not any("_verify" in task.name for task in _tasks()):  # noqa: ASYNC110
+            while not any(task.name == LOGINS for task in _tasks()):  # noqa: ASYNC110
                 await trio.sleep(0.001)
         node.reload(configured(blue("", "enabled: true")))
         answer = await client.packet()

@@ -3,6 +3,7 @@
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -21,11 +22,11 @@ from vpnrouter.bridges.status import Rate, status_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import TotalsSum
+from vpnrouter.durations import BOUNDS_S, Durations
 from vpnrouter.management import meters as vpn_meters
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics import source as module
-from vpnrouter.management.metrics.families import BOUNDS_S, Durations
 from vpnrouter.management.metrics.source import (
     Figures,
     bridge_figures,
@@ -39,6 +40,7 @@ from vpnrouter.management.status.queues import (
     by_reason,
     oldest_id,
 )
+from vpnrouter.server.run import serve
 from vpnrouter.trace.recorder import Recorder
 
 ONE = """
@@ -105,6 +107,8 @@ async def test_a_running_router(running: Any, client_of: Any, port: Any, until: 
         page, counters = await scrape(base)
         pages.append(page)
     _, middle, last = pages
+    rounds = [of(page, "vpnrouter_event_loop_turn_seconds_count", work="sockets") for page in pages]
+    assert rounds[0] < rounds[1]
     assert of(middle, "vpnrouter_msg_vpn_messages_total", direction="rx") == 6
     assert of(middle, "vpnrouter_msg_vpn_messages_total", direction="tx") == 4
     assert of(middle, "vpnrouter_msg_vpn_connections") == 1
@@ -123,6 +127,30 @@ async def test_a_running_router(running: Any, client_of: Any, port: Any, until: 
         for key, value in before.items():
             if key[0] in counters:
                 assert after[key] >= value, key
+
+
+async def test_turns_of_the_event_loop(configured: Any, interpreter: None, port: Any) -> None:
+    """What a task does at a stretch is counted under its name, as are timers and requests."""
+
+    async def takes_long() -> None:
+        time.sleep(0.006)  # noqa: ASYNC251 - that is the point
+
+    async with trio.open_nursery() as nursery:
+        nodes: list[Any] = []
+        nursery.start_soon(partial(serve, alone=True), configured(ONE, "here"), nodes.append)
+        with trio.fail_after(20):
+            while not nodes:  # noqa: ASYNC110 - the router is the only other thing
+                await trio.sleep(0.001)
+            base = f"http://127.0.0.1:{port(nodes[0], 'http')}"
+            nursery.start_soon(takes_long, name="planted")
+            await scrape(base)
+            page, _ = await scrape(base)
+        nursery.cancel_scope.cancel()
+    turns = "vpnrouter_event_loop_turn_seconds"
+    assert of(page, f"{turns}_bucket", work="planted", le="0.005") == 0
+    assert of(page, f"{turns}_count", work="planted") == 1
+    for work in ("sockets", "timers", "requests"):
+        assert of(page, f"{turns}_count", work=work) >= 1
 
 
 class OneBridge:

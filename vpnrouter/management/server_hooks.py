@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vpnrouter.management.metrics.families import Histogram
+from vpnrouter.durations import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.driver import BridgeDriver
     from vpnrouter.core.connection import Connection
+    from vpnrouter.durations import Durations
     from vpnrouter.management.metrics.families import ListenerFigures
 
 
@@ -47,4 +48,6 @@ class ServerHooks:
     """The listeners for clients and bridges that are open."""
     commits: Callable[[], tuple[Histogram, int]] = _no_commits
     """How long commits of the spool took, and how many failed."""
+    turns: Callable[[], Mapping[str, Durations]] = dict
+    """How long turns of the event loop took, by kind of work."""
     stopping: bool = False

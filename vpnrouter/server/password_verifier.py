@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
     from vpnrouter.core.scram import Derivation
 
+LOGINS: Final = "logins"
+"""The name of the tasks that verify passwords."""
+
 THREADS: Final = 1 if (os.cpu_count() or 1) <= 2 else 2
 """Verifications at once: each takes 32 MiB and a core, and more would take the data plane's."""
 
@@ -52,7 +55,7 @@ class PasswordVerifier:
             if slow is None:
                 break
             self._running += 1
-            self._nursery.start_soon(self._verify, slow)
+            self._nursery.start_soon(self._verify, slow, name=LOGINS)
         if plain:
             flush_ready(self._router.context)
 
@@ -70,7 +73,7 @@ class PasswordVerifier:
                 continue
             if job.peer:
                 proofs[job.peer] = proofs.get(job.peer, 0) + 1
-            self._nursery.start_soon(self._derive, job)
+            self._nursery.start_soon(self._derive, job, name=LOGINS)
         flush_ready(self._router.context)
 
     async def _derive(self, job: Derivation) -> None:

@@ -282,6 +282,7 @@ async def _serve(
             context = ApiContext(book=book, edge=edge)
             if reactor is not None:
                 edge.accepts = reactor.accepts
+                edge.turns = lambda: reactor.turns
             if spool_service is not None:
                 edge.commits = spool_service.committer.figures
                 context.store = spool_service.store
@@ -292,7 +293,7 @@ async def _serve(
             barrier = router.context.barrier
 
             def begin(name: str, task: Callable[[], Awaitable[object]]) -> None:
-                nursery.start_soon(restarted, barrier, name, task)
+                nursery.start_soon(restarted, barrier, name, task, name=name)
 
             begin("metrics", context.figures.keep)
             begin("time", partial(keep_time, host, verifier))

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.durations import Histogram
 from vpnrouter.management.metrics.exposition import SECTIONS
 from vpnrouter.management.metrics.families import (
     BridgeFigures,
-    Histogram,
     ListenerFigures,
+    LoopFigures,
     MsgVpnFigures,
     ProcessFigures,
     QueueFigures,
@@ -48,6 +49,9 @@ class StillFigures:
 
     def process(self) -> ProcessFigures:
         return filled(ProcessFigures, "process")
+
+    def loop(self) -> Iterator[LoopFigures]:
+        yield filled(LoopFigures, "loop", "sockets")
 
     def spool(self) -> SpoolFigures | None:
         return filled(SpoolFigures, "spool")

@@ -32,7 +32,7 @@ KINDS: dict[str, Any] = {
 LABELS = {
     *("router", "msg_vpn", "bridge", "queue", "direction", "reason", "state", "le", "kind"),
     *("protocol", "bind", "version", "build", "python", "remote_router", "remote_msg_vpn"),
-    *("remote_address", "establisher", "encrypted"),
+    *("remote_address", "establisher", "encrypted", "work"),
 }
 """All labels that there are: none of a client, topic, subscription or message."""
 

@@ -16,6 +16,7 @@ from vpnrouter.management.metrics.families import (
     Family,
     LeftOutFigures,
     ListenerFigures,
+    LoopFigures,
     MsgVpnFigures,
     ProcessFigures,
     QueueFigures,
@@ -95,6 +96,7 @@ class Rows(NamedTuple):
 SECTIONS: Final = {
     "router": section_of(RouterFigures),
     "process": section_of(ProcessFigures),
+    "loop": section_of(LoopFigures),
     "listener": section_of(ListenerFigures),
     "spool": section_of(SpoolFigures),
     "trace": section_of(TraceFigures),
@@ -162,6 +164,7 @@ class Exposition:
             for name, figures in alone:
                 if figures is not None:
                     await writer.write(name, Rows([own], [figures]))
+            await writer.write_all("loop", source.loop(), limits.METRICS_LABELS)
             await writer.write_all("listener", source.listeners(), limits.METRICS_LABELS)
             sees = _all
         left_out = Rows([], [])

@@ -5,10 +5,11 @@ long as what they count is there. Ages are seconds. A pair is what was received 
 not apply".
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, NamedTuple, final, get_type_hints
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
+
+from vpnrouter.durations import Histogram
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -45,39 +46,6 @@ class Family:
         if self.split == "info":
             return self.info
         return (self.split,) if self.split else ()
-
-
-class Histogram(NamedTuple):
-    """How often a duration was at most each of `bounds` seconds; `counts` has one more, for all beyond."""
-
-    bounds: tuple[float, ...]
-    counts: tuple[int, ...]
-    total: float
-    """Sum of all, in seconds."""
-
-
-BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
-"""Seconds."""
-
-_BOUNDS_NS: Final = tuple(int(bound * 1e9) for bound in BOUNDS_S)
-
-
-@final
-class Durations:
-    """Counts durations. One thread adds; another may read meanwhile."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(BOUNDS_S) + 1)
-        self._total_ns = 0
-
-    def add(self, duration_ns: int) -> None:
-        """Count one more duration; below 0 it counts as 0."""
-        self._counts[bisect_left(_BOUNDS_NS, duration_ns)] += 1
-        self._total_ns += max(0, duration_ns)
-
-    def histogram(self) -> Histogram:
-        """Return the histogram of all durations until now."""
-        return Histogram(BOUNDS_S, tuple(self._counts), self._total_ns / 1e9)
 
 
 def escaped(value: str) -> str:
@@ -256,6 +224,19 @@ class RouterFigures(NamedTuple):
     ]
 
 
+class LoopFigures(NamedTuple):
+    """One kind of work of the event loop."""
+
+    work: str
+    turns: Annotated[
+        Histogram,
+        _histogram(
+            "vpnrouter_event_loop_turn_seconds",
+            "How long the turns of one kind of work took; all other work waits meanwhile.",
+        ),
+    ]
+
+
 class ProcessFigures(NamedTuple):
     """The process; names are those that all exporters use."""
 
@@ -273,6 +254,13 @@ class ProcessFigures(NamedTuple):
         int, _gauge("process_max_fds", "File descriptors that may be open at a time.")
     ]
     threads: Annotated[int, _gauge("process_threads", "Threads of the process.")]
+    run_delay: Annotated[
+        float,
+        _counter(
+            "vpnrouter_run_delay_seconds_total",
+            "Time for which the router's main thread was ready and waited for a processor.",
+        ),
+    ]
     start_time: Annotated[
         float, _gauge("process_start_time_seconds", "When the process began, since 1970, UTC.")
     ]

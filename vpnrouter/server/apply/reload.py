@@ -171,7 +171,7 @@ class Reload:
             flows=self._flows,
         )
         runner.identity = server_certificate(config.listeners)
-        self._nursery.start_soon(runner.run)
+        self._nursery.start_soon(runner.run, name="bridges")
         return runner
 
 

@@ -170,7 +170,7 @@ class BridgeRunner(BridgeDriver):
     @override
     def begin_dialling(self, action: Dial) -> None:
         if self._nursery is not None:
-            self._nursery.start_soon(self._dial, action)
+            self._nursery.start_soon(self._dial, action, name="bridges")
 
     @override
     def give_up_dialling(self, number: int) -> None:

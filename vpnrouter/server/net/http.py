@@ -46,6 +46,9 @@ REST_S: Final = 0.1
 
 READ_BYTES: Final = 65_536
 
+REQUESTS: Final = "requests"
+"""The name of the tasks that answer."""
+
 
 async def serve_http(
     sock: socket.socket, tls: ServerTls | None, most: int, app: ASGIApp, barrier: FaultBarrier
@@ -75,7 +78,7 @@ async def serve_http(
                     continue
                 connection = HttpConnection(stream, tls, app, barrier)
                 taken.add(connection)
-                connections.start_soon(_serve_one, connection, taken)
+                connections.start_soon(_serve_one, connection, taken, name=REQUESTS)
         finally:
             for each in taken:
                 # Wakes writes that are shielded from cancellation.

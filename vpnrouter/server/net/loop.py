@@ -26,6 +26,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.core.fault_barrier import TASK
+from vpnrouter.durations import TURN_BOUNDS_S, Durations
 from vpnrouter.events.table import NOTE
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.reactor import flush_ready
@@ -106,19 +107,22 @@ class GarbageCollector:
         self._portions = 0
         self._blocks = 0
 
-    def tick(self) -> None:
-        """Freeze what survived, where there was a young collection since the last call.
+    def tick(self, durations: Durations | None = None) -> None:
+        """Freeze what survived, where there was a young collection since the last call; count how long that took.
 
         Called between rounds: what one round makes is a small portion.
         """
         if not gc.get_count()[1]:
             return
+        began_ns = time.monotonic_ns()
         self._portions += 1
         if self._portions >= PORTIONS:
             self._portions = 0
             self._look()
         gc.collect(0)
         gc.freeze()
+        if durations is not None:
+            durations.add(time.monotonic_ns() - began_ns)
 
     def settle(self) -> None:
         """Walk all objects and freeze those that are left."""
@@ -173,11 +177,27 @@ LOOK_S: Final = 1.0
 """Seconds between two looks whether the rounds look at the timers themselves."""
 
 
+TIMERS: Final = "timers"
+
+COLLECTION: Final = "garbage collection"
+
+OTHERS: Final = "other tasks"
+"""Work of the event loop, as metrics name it. Tasks that were given a name have that."""
+
+
 @final
 class RunnableTasks(trio.abc.Instrument):
-    """The tasks that are scheduled and have not had their turn."""
+    """The tasks that are scheduled and have not had their turn; counts how long turns of tasks took in `turns`.
 
-    def __init__(self) -> None:
+    `own` is the task that drives the sockets, whose turn is all of theirs.
+    """
+
+    def __init__(self, own: trio.lowlevel.Task, turns: dict[str, Durations]) -> None:
+        self._own = own
+        self._turns = turns
+        self._began_ns = 0
+        self.timers = turns.setdefault(TIMERS, Durations(TURN_BOUNDS_S))
+        self.collection = turns.setdefault(COLLECTION, Durations(TURN_BOUNDS_S))
         self.tasks: set[trio.lowlevel.Task] = set()
         self.tick_s = trio.current_time()
         """When the rounds look at the timers next, by trio's clock."""
@@ -189,6 +209,18 @@ class RunnableTasks(trio.abc.Instrument):
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         """Forget a task whose turn begins."""
         self.tasks.discard(task)
+        self._began_ns = time.monotonic_ns()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """Count a turn that has ended."""
+        if task is self._own:
+            return
+        # The name that trio makes of a function has dots.
+        name = OTHERS if "." in task.name else task.name
+        durations = self._turns.get(name)
+        if durations is None:
+            durations = self._turns[name] = Durations(TURN_BOUNDS_S)
+        durations.add(time.monotonic_ns() - self._began_ns)
 
 
 async def restarted(
@@ -218,7 +250,7 @@ async def drive(reactor: Reactor, verifier: PasswordVerifier, *, alone: bool) ->
         raise_event_in(reactor.context, NOTE, HIDDEN)
     if descriptor < 0:
         await _drive_blind(reactor, verifier)
-    runnable = RunnableTasks()
+    runnable = RunnableTasks(trio.lowlevel.current_task(), reactor.turns)
     trio.lowlevel.add_instrument(runnable)
     reactor.watch(descriptor)
     reactor.ticks = True
@@ -245,9 +277,10 @@ def _serve(reactor: Reactor, verifier: PasswordVerifier, runnable: RunnableTasks
         if now_s >= runnable.tick_s:
             runnable.tick_s = now_s + TICK_S
             _tick(reactor)
+            runnable.timers.add(time.monotonic_ns() - reactor.context.now_ns)
         wait_s = 0.0 if runnable.tasks else max(0.0, min(until, runnable.tick_s) - now_s)
         reactor.round(wait_s)
-        COLLECTOR.tick()
+        COLLECTOR.tick(runnable.collection)
         verifier.start_waiting()
         if reactor.wanted or runnable.tasks or trio.current_time() >= until:
             return

@@ -19,6 +19,7 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.bridges.link import Link
 from vpnrouter.core.fault_barrier import LISTENER, SPOOL
 from vpnrouter.core.outbox import Channel
+from vpnrouter.durations import TURN_BOUNDS_S, Durations
 from vpnrouter.limits import TURN_WORK
 from vpnrouter.server.net.descriptors import SpareDescriptor, is_shortage
 from vpnrouter.units import SECOND_NS
@@ -148,6 +149,9 @@ ROUND_BYTES: Final = 1_048_576
 
 SEND_BYTES: Final = 262_144
 """Bytes joined for one write; what the kernel does not take is copied back, so not much more."""
+
+SOCKETS: Final = "sockets"
+"""The work of rounds, as metrics name it."""
 
 ROUND_EVENTS: Final = 512
 """Sockets handled in one round."""
@@ -400,7 +404,7 @@ class Listening:
 class Reactor:
     """The sockets of one router. `accept_errors` counts accepts that the system refused (descriptors),
     `accepts_refused` connections beyond a listener's bound. `ended` are channels whose layer has ended: they are closed
-    with the next tick.
+    with the next tick. `turns` has how long the event loop's work took, by its kind.
     """
 
     def __init__(self, router: Router) -> None:
@@ -414,6 +418,8 @@ class Reactor:
         self.accepts_refused = 0
         self.wanted = False
         self.ticks = False
+        self._rounds = Durations(TURN_BOUNDS_S)
+        self.turns = {SOCKETS: self._rounds}
         self.ended: list[SocketChannel] = []
         self._shaken_ns = 0
         # What the spool owes of the thread's time to Direct traffic, and whether that is heavy now.
@@ -519,6 +525,7 @@ class Reactor:
             flush_ready(context)
             return True
         self.set_clocks()
+        began_ns = context.now_ns
         recorder = context.recorder
         recorder.begin_round()
         recorded = recorder.recorded
@@ -552,6 +559,7 @@ class Reactor:
             self._share(committing, spooled, spent_ns, recorded)
         if recorder.recorded != recorded:
             recorder.end_round(self._sent_ns or time.time_ns())
+        self._rounds.add(time.monotonic_ns() - began_ns)
         return True
 
     def _others(self, fd: int) -> None:

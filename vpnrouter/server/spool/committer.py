@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.fault_barrier import SPOOL, THREAD, fault_id
 from vpnrouter.core.turn import CommitPort
+from vpnrouter.durations import Durations, Histogram
 from vpnrouter.errors import SpoolError
 from vpnrouter.events.table import SPOOL_DOWN, SPOOL_TROUBLE, SPOOL_UP
-from vpnrouter.management.metrics.families import Durations, Histogram
 from vpnrouter.server.events.event_context import raise_event_in
 
 if TYPE_CHECKING:
