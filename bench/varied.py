@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -61,6 +61,13 @@ class _Message:
 
 def run(site: Site, load: Load, seconds: float) -> Run:
     """One warm-up and one timed interval at full speed, then the accounts."""
+    with flooding(site, load) as flood:
+        return measure(flood, site, seconds)
+
+
+@contextlib.contextmanager
+def flooding(site: Site, load: Load) -> Iterator[Flood]:
+    """Clients that are connected and subscribed, and what floods the router through them."""
     dialect = site.dialect
     generator = random.Random(SEED)
     plans = [_plan(load, number, generator) for number in range(load.publishers)]
@@ -109,7 +116,7 @@ def run(site: Site, load: Load, seconds: float) -> Run:
         window = Window(max(4, load.window_bytes // mean), 0)
         flood = Flood(publishers, receivers, window, mean)
         stack.callback(flood.close)
-        return measure(flood, site, seconds)
+        yield flood
 
 
 def measure(flood: Flood, site: Site, seconds: float) -> Run:
@@ -125,12 +132,13 @@ def measure(flood: Flood, site: Site, seconds: float) -> Run:
         delivered=delivered,
         seconds=nanoseconds / 1e9,
         lost=lost,
-        faults=_faults(flood, lost),
+        faults=faults_of(flood, lost),
         **shares,
     )
 
 
-def _faults(flood: Flood, lost: int) -> list[str]:
+def faults_of(flood: Flood, lost: int) -> list[str]:
+    """Everything that a reader must know before believing the rate."""
     found = []
     if lost:
         found.append(f"{lost} of {flood.published()} messages lost")
