@@ -27,7 +27,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
-from bench import IS_COMPILED, varied
+from bench import IS_COMPILED, throughput, varied
 from bench.clients import connect
 from bench.compile import compile_hot
 from bench.dialects import MQTT
@@ -199,14 +199,14 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Everything; see the head of this file."""
     pinned = cores() or (None, None)
     command = Vpnrouter(options.router_command).command
-    rows = []
+    rows: list[dict[str, Any]] = []
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(directory("churn"))
         pid, at = stack.enter_context(router(command, folder, config(folder), pinned[0]))
         stack.enter_context(standing(at["mqtt"], options.standing))
         site = Site(MQTT, at["mqtt"], at["mqtt"], [pid], pinned[0], management=at["http"])
         flood = stack.enter_context(varied.flooding(site, varied.AT_RANDOM))
-        flood.run(varied.WARM_UP_SECONDS)
+        flood.run(throughput.WARM_UP_SECONDS)
 
         def interval(*, changing: bool) -> dict[str, Any]:
             changes = Changes(at["mqtt"], RATE) if changing else None
@@ -232,7 +232,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
                 changing: interval(changing=changing) for changing in order([False, True], number)
             }
             rows.append({"with": pair[True], "without": pair[False]})
-        flood.drain(flood.published(), varied.QUIET_SECONDS)
+        flood.drain(flood.published(), throughput.QUIET_SECONDS)
         lost = flood.published() - flood.delivered()
         rows[-1]["faults"] = varied.faults_of(flood, lost)
     return rows
@@ -273,8 +273,8 @@ def show(console: Console, rows: Sequence[dict[str, Any]], title: str) -> bool:
             console.print(f"  with, round {number}: {text}", markup=False)
         for text in row.get("faults", ()):
             console.print(f"  ! {text}", markup=False)
-    over = {name: sum(sum(row[name]["over"].values()) for row in rows) for name in SHOWN}
-    stalled = over["with"] > over["without"]
+    total = {name: sum(sum(row[name]["over"].values()) for row in rows) for name in SHOWN}
+    stalled = total["with"] > total["without"]
     met = share >= GOAL_SHARE and not stalled and not any(row.get("faults") for row in rows)
     console.print(
         f"  {share:.3f} of the throughput; goals share ≥ {GOAL_SHARE}, no turn over"

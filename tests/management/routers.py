@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import trio
 
 from vpnrouter.config.load import load
@@ -28,6 +29,7 @@ from vpnrouter.management.access import Access
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.application import build_app
 from vpnrouter.management.config.editor import ConfigEditor, PreparedChange
+from vpnrouter.management.live_traces import fitting
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.testing.memory import Client
@@ -141,7 +143,12 @@ class LiveRouter:
     def traced(self, folder: Path) -> Iterator[Callable[[], None]]:
         """Trace into files in `folder`; yields what hands over to the writer what was recorded."""
         live, recorder = self.context.traces, self.router.context.recorder
-        writer = Writer(folder / "traces", self.node.name, recorder, observer=live.offer)
+
+        def offer(table: pa.Table) -> None:
+            wishes = live.wishes()
+            live.add(wishes, [fitting(table, wish, most) for wish, most in wishes])
+
+        writer = Writer(folder / "traces", self.node.name, recorder, observer=offer)
         live.writer = writer
 
         def hand_over() -> None:

@@ -1,7 +1,10 @@
 """Trace files of a running router."""
 
 import os
+import signal
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,14 @@ import pytest
 from vpnrouter import limits
 from vpnrouter.config.trace import Trace
 from vpnrouter.errors import OperationError
-from vpnrouter.management.live_traces import LEASE_NS, LiveTraces, TraceFilter
+from vpnrouter.management.live_traces import LEASE_NS, LiveTraces, TraceFilter, fitting
 from vpnrouter.server import traces
+from vpnrouter.server.trace_process import RESTART_NS, Terms, TraceProcess
 from vpnrouter.server.traces import terms_of
 from vpnrouter.topics.grammar import MQTT, SMF
 from vpnrouter.trace import events, parquet
 from vpnrouter.trace.recorder import Context, Recorder
-from vpnrouter.trace.writer import Writer
+from vpnrouter.trace.schema import PROCESS_ENDED
 from vpnrouter.units import SECOND_NS
 
 
@@ -38,36 +42,171 @@ def old_file(directory: Path, router: str = "here") -> Path:
     return path
 
 
-async def test_the_configuration_rules_rotation_and_retention(
-    running: Any, client_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Bytes, rows and seconds of a file reach the writer; old files of this router alone go away."""
-    given: dict[str, Any] = {}
-
-    class Watched(Writer):
-        def __init__(self, *arguments: Any, **options: Any) -> None:
-            given.update(options)
-            super().__init__(*arguments, **options)
-
-    monkeypatch.setattr(traces, "Writer", Watched)
-    mine, other = old_file(tmp_path / "traces"), old_file(tmp_path / "traces", "other")
-    text = f"""
+TRACED = """
 listeners: [{{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}}]
 trace:
-  directory: {tmp_path}/traces
+  directory: {folder}/traces
   sample: 1.0
-  rotation: {{max_bytes: 2000000, max_rows: 5000, max_seconds: 7}}
+  rotation: {{max_bytes: 2000000, max_rows: 3, max_seconds: {seconds}}}
   retention: {{max_days: 30, max_bytes: 100000000}}
 msg_vpns: {{blue: {{authentication: {{basic: {{enabled: false}}}}}}}}
 """
-    async with running(text) as node:
+
+
+async def test_the_configuration_rules_rotation_and_retention(
+    running: Any, client_of: Any, tmp_path: Path, until: Any
+) -> None:
+    """Rows and seconds of a file are bounded; old files of this router alone go away."""
+    mine, other = old_file(tmp_path / "traces"), old_file(tmp_path / "traces", "other")
+    async with running(TRACED.format(folder=tmp_path, seconds=1)) as node:
         client = await client_of(node)
         await client.connect("c")
-        await client.subscribe("a")
-    assert (given["file_bytes"], given["file_rows"]) == (2_000_000, 5_000)
-    assert given["flush_ns"] == 7 * 10**9
+        for _ in range(4):
+            await client.publish("a")
+        # The router goes on: seconds complete a file.
+        await until(lambda: not mine.exists() and len(rows(tmp_path / "traces")) >= 4)
+    files = list((tmp_path / "traces").glob("date=*/router=here/part-*.parquet"))
+    assert max(pq.ParquetFile(path).metadata.num_rows for path in files) == 3
     assert (mine.exists(), mine.parent.exists(), other.exists()) == (False, False, True)
-    assert rows(tmp_path / "traces")
+
+
+# -- the process that writes -----------------------------------------------------------------------
+
+
+class Traced:
+    """A process that writes what `recorder` holds to `folder`, driven by hand."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.folder = folder
+        self.recorder = Recorder()
+        self.live = LiveTraces("here")
+        self.said: list[str] = []
+        self.faults: list[Exception] = []
+        configured = Trace.model_validate({"directory": str(folder), **options})
+        self.process = TraceProcess(
+            Terms(configured, "here", "host"),
+            self.recorder,
+            self.live,
+            self.said.append,
+            self.faults.append,
+        )
+        self.live.writer = self.process
+        self.now_ns = time.monotonic_ns()
+
+    def write(self, count: int) -> None:
+        """Record `count` events, and hand them on."""
+        context = Context(events.INGRESS, "blue", client="c")
+        for number in range(1, count + 1):
+            ts_ns = 1_700_000_000 * SECOND_NS + number
+            self.recorder.record(context, ts_ns, b"t/%d" % number, 0, number, number, 3, 0, ts_ns)
+        self.recorder.cut()
+        self.step()
+
+    def step(self, seconds: float = 0.0) -> None:
+        """Let time pass, and hand on what is there."""
+        self.now_ns += int(seconds * SECOND_NS)
+        self.process.run_once(self.now_ns)
+
+    @property
+    def pid(self) -> int:
+        """The living process."""
+        process = self.process._process
+        assert process is not None
+        return process.pid
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Iterator[Callable[..., Traced]]:
+    """Starts such processes."""
+    begun: list[Traced] = []
+
+    def begin(**options: Any) -> Traced:
+        begun.append(Traced(tmp_path, **options))
+        begun[-1].process.load()
+        return begun[-1]
+
+    yield begin
+    for each in begun:
+        each.process.abandon()
+        each.process.stop(each.now_ns)
+
+
+def test_what_a_process_writes(traced: Callable[..., Traced], tmp_path: Path) -> None:
+    """Each row, whole, with who, where and which topic; counters agree."""
+    here = traced()
+    here.write(5)
+    status = here.process.status()
+    assert (status.recorded, status.open, status.written) == (5, 5, 0)
+    here.write(2)
+    here.process.stop(here.now_ns)
+    status = here.process.status()
+    assert (status.recorded, status.open, status.written, status.files) == (7, 0, 7, 1)
+    assert (status.dropped, here.faults, here.said) == ({}, [], [])
+    found = rows(tmp_path)
+    assert sorted(row["topic"] for row in found) == sorted(
+        ["t/1", "t/1", "t/2", "t/2", *map("t/{}".format, (3, 4, 5))]
+    )
+    assert {(row["vpn"], row["client"], row["event"]) for row in found} == {
+        ("blue", "c", "ingress")
+    }
+
+
+def test_whoever_looks_gets_rows_from_the_process(traced: Callable[..., Traced]) -> None:
+    """Rows that fit, up to a bound, and how many fitted."""
+    here = traced()
+    look = here.live.look(TraceFilter(topic="t/2"), 0, 10)
+    assert look is not None
+    here.write(3)
+    seen = here.live.look(TraceFilter(topic="t/2"), look.mark, 10)
+    assert seen is not None
+    assert [(row["topic"], row["router"]) for row in seen.rows] == [("t/2", "here")]
+
+
+def test_a_process_that_is_killed(traced: Callable[..., Traced], tmp_path: Path) -> None:
+    """Its open rows are lost and counted; a new process writes what comes then, not before some seconds."""
+    here = traced()
+    here.write(4)
+    os.kill(here.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, here.pid, os.WEXITED | os.WNOWAIT)
+    here.write(3)
+    assert here.process.status().dropped == {PROCESS_ENDED: 7}
+    assert "ended (-9)" in here.process.status().last_error
+    here.write(2)
+    assert here.process.status().recorded == 9, "they wait in the recorder"
+    here.step(RESTART_NS / SECOND_NS + 1)
+    here.process.stop(here.now_ns)
+    status = here.process.status()
+    assert (status.written, status.dropped) == (2, {PROCESS_ENDED: 7})
+    assert len(rows(tmp_path)) == 2
+
+
+def test_signals_and_the_end_of_the_router(traced: Callable[..., Traced], tmp_path: Path) -> None:
+    """What ends a router does not end the process; without a router it completes the file, and ends."""
+    here = traced()
+    here.write(3)
+    pid = here.pid
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(pid, number)
+    here.write(2)
+    assert here.process.status().open == 5
+    # As when the router is killed: its end of the pipe is closed.
+    orders = here.process._orders
+    assert orders is not None
+    orders.close()
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert len(rows(tmp_path)) == 5
+
+
+def test_a_disk_that_takes_nothing(traced: Callable[..., Traced], tmp_path: Path) -> None:
+    """Rows are lost by reason, and the process goes on when the disk does."""
+    here = traced(rotation={"max_rows": 2})
+    (tmp_path / "date=2023-11-14").write_text("in the way")
+    here.write(3)
+    status = here.process.status()
+    assert (sum(status.dropped.values()), status.written) == (3, 0)
+    (tmp_path / "date=2023-11-14").unlink()
+    here.write(2)
+    assert here.process.status().written == 2
 
 
 def test_what_is_missing_is_told_before_the_router_begins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,6 +296,12 @@ def table(*topics: str, vpn: str = "blue", event: int = events.INGRESS) -> Any:
     return parquet.table(recorder.take()[0])
 
 
+def offer(live: LiveTraces, block: Any) -> None:
+    """Give a block of rows to whoever looks."""
+    wishes = live.wishes()
+    live.add(wishes, [fitting(block, wish, most) for wish, most in wishes])
+
+
 @pytest.fixture
 def now() -> list[int]:
     """The clock."""
@@ -178,7 +323,7 @@ def topics(rows: Any) -> list[Any]:
 
 def test_nothing_is_kept_for_nobody(live: LiveTraces) -> None:
     """What went by before somebody looked is not shown, and not even looked at."""
-    live.offer(None)
+    offer(live, None)
     look = live.look(EVERYTHING, 0, 10)
     assert look is not None
     assert (look.rows, look.missed, look.tracing) == ([], 0, True)
@@ -188,8 +333,8 @@ def test_nothing_is_kept_for_nobody(live: LiveTraces) -> None:
 def test_rows(live: LiveTraces) -> None:
     """Each row once, in their order, page by page."""
     mark = live.look(EVERYTHING, 0, 10).mark  # type: ignore[union-attr]
-    live.offer(table("a", "b", "c"))
-    live.offer(table("d"))
+    offer(live, table("a", "b", "c"))
+    offer(live, table("d"))
     seen = []
     for _ in range(4):
         look = live.look(EVERYTHING, mark, 2)
@@ -222,8 +367,8 @@ def test_rows(live: LiveTraces) -> None:
 def test_filters(live: LiveTraces, wish: TraceFilter, fits: list[str]) -> None:
     """The router's own matcher decides on topics; who sees one message VPN is shown that alone."""
     live.look(wish, 0, 10)
-    live.offer(table("a/1", "a/2", "a/2/3", "b"))
-    live.offer(table("b", vpn="red", event=events.DELIVER))
+    offer(live, table("a/1", "a/2", "a/2/3", "b"))
+    offer(live, table("b", vpn="red", event=events.DELIVER))
     look = live.look(wish, 1, 10)
     assert look is not None
     assert topics(look.rows) == fits
@@ -235,7 +380,7 @@ def test_rows_without_topic_or_message_vpn(live: LiveTraces) -> None:
     wishes = [TraceFilter(topic=">"), TraceFilter(seen=frozenset({"blue"})), EVERYTHING]
     for wish in wishes:
         live.look(wish, 0, 10)
-    live.offer(table("", vpn="", event=events.LINK_UP))
+    offer(live, table("", vpn="", event=events.LINK_UP))
     shown = [len(live.look(wish, 1, 10).rows) for wish in wishes]  # type: ignore[union-attr]
     assert shown == [0, 0, 1]
 
@@ -244,13 +389,13 @@ def test_too_many_a_second(live: LiveTraces, now: list[int]) -> None:
     """Beyond the rate rows are left out and counted; the next second has room again."""
     live.look(EVERYTHING, 0, 10)
     most = limits.TRACE_TAIL_RATE
-    live.offer(table(*[f"t/{number}" for number in range(most + 7)]))
-    live.offer(table("u"))
+    offer(live, table(*[f"t/{number}" for number in range(most + 7)]))
+    offer(live, table("u"))
     look = live.look(EVERYTHING, 1, most + 100)
     assert look is not None
     assert (len(look.rows), look.missed) == (most, 8)
     now[0] += SECOND_NS
-    live.offer(table("v"))
+    offer(live, table("v"))
     following = live.look(EVERYTHING, look.mark, 10)
     assert following is not None
     assert (topics(following.rows), following.missed) == (["v"], 0)
@@ -263,7 +408,7 @@ def test_who_is_slow_misses_the_oldest(live: LiveTraces, now: list[int]) -> None
     rounds = limits.TRACE_TAIL_ROWS // limits.TRACE_TAIL_RATE + 1
     for _ in range(rounds):
         now[0] += SECOND_NS
-        live.offer(block)
+        offer(live, block)
     look = live.look(EVERYTHING, 1, 10)
     assert look is not None
     assert len(look.rows) == 10
@@ -275,7 +420,7 @@ def test_topics_beyond_the_bound(live: LiveTraces, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(limits, "TRACE_TAIL_TOPICS", 2)
     wish = TraceFilter(topic="a/*")
     live.look(wish, 0, 10)
-    live.offer(table("a/1", "b", "c", "d"))
+    offer(live, table("a/1", "b", "c", "d"))
     look = live.look(wish, 1, 10)
     assert look is not None
     assert (topics(look.rows), look.missed) == (["a/1"], 2)
@@ -286,7 +431,7 @@ def test_lease(live: LiveTraces, now: list[int]) -> None:
     live.look(EVERYTHING, 0, 10)
     assert live.tails == 1
     now[0] += LEASE_NS
-    live.offer(table("a"))
+    offer(live, table("a"))
     assert live.tails == 0
     look = live.look(EVERYTHING, 41, 10)
     assert look is not None

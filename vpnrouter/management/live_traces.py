@@ -1,7 +1,7 @@
 """Routing traces for whoever looks at them while they happen.
 
-Rows are taken from the tables that the writer's thread makes of blocks anyway, and in that thread: nothing here
-runs for a message. While somebody looks, blocks are handed over twice a second instead of with each file.
+Rows are taken from the tables that the process which writes traces makes of blocks anyway: nothing here runs for a
+message. While somebody looks, blocks are handed over twice a second instead of with each file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from vpnrouter.trace.writer import Status, Writer
+    from vpnrouter.trace.writer import BlockWriter, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,6 @@ class Tail:
         self.wish = wish
         self.number = number
         self.until_ns = 0
-        self.filter = parse_filter(wish.topic, SMF) if wish.topic else None
         self.rows: deque[tuple[int, Row]] = deque(maxlen=limits.TRACE_TAIL_ROWS)
         self._second = 0
         self._left = limits.TRACE_TAIL_RATE
@@ -109,7 +108,7 @@ class LiveTraces:
     """
 
     def __init__(self, router: str, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self.writer: Writer | None = None
+        self.writer: BlockWriter | None = None
         self._router = router
         self._clock_ns = clock_ns
         self._lock = threading.Lock()
@@ -156,32 +155,42 @@ class LiveTraces:
                 wish: tail for wish, tail in self._tails.items() if tail.until_ns > now_ns
             }
 
-    # -- the writer's thread ---------------------------------------------------------------------
+    # -- the thread that has traces written ---------------------------------------------------------------------
 
-    def offer(self, table: pa.Table) -> None:
-        """Copy the rows of one block to the tails whose filters they meet."""
+    def wishes(self) -> list[tuple[TraceFilter, int]]:
+        """Return what is looked at now, and how many rows of it there is room for."""
         if not self._tails:
-            return
+            return []
+        now_ns = self._clock_ns()
         with self._lock:
-            tails = list(self._tails.values())
-        for tail in tails:
-            now_ns = self._clock_ns()
-            if tail.until_ns <= now_ns:
-                continue
-            rows, count = fitting(table, tail, tail.room(now_ns))
+            return [
+                (tail.wish, tail.room(now_ns))
+                for tail in self._tails.values()
+                if tail.until_ns > now_ns
+            ]
+
+    def add(
+        self,
+        wishes: Sequence[tuple[TraceFilter, int]],
+        found: Sequence[tuple[list[Row], int]],
+    ) -> None:
+        """Keep the rows of one block that fit `wishes`, as `fitting` found them."""
+        for (wish, _), (rows, count) in zip(wishes, found, strict=False):
             for row in rows:
                 row["router"] = self._router
             with self._lock:
-                tail.add(rows, count)
+                tail = self._tails.get(wish)
+                if tail is not None:
+                    tail.add(rows, count)
 
 
-def fitting(table: pa.Table, tail: Tail, most: int) -> tuple[list[Row], int]:
+def fitting(table: pa.Table, wish: TraceFilter, most: int) -> tuple[list[Row], int]:
     """Return the first `most` rows that fit, and how many do; those that were not examined count as fitting."""
-    # In the writer's thread pyarrow is loaded; whoever traces nothing never loads it.
+    # Loaded where traces are written; whoever traces nothing never loads it.
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wish = tail.wish
+    topic_filter = parse_filter(wish.topic, SMF) if wish.topic else None
     wanted: dict[str, Any] = {"event": wish.event, "trace_id": wish.trace_id, "vpn": wish.msg_vpn}
     mask = None
     for column, value in wanted.items():
@@ -190,12 +199,12 @@ def fitting(table: pa.Table, tail: Tail, most: int) -> tuple[list[Row], int]:
     if wish.seen is not None:
         seen = pa.array(sorted(wish.seen), pa.string())
         mask = _both(mask, pc.is_in(_plain(table.column("vpn")), value_set=seen))
-    if tail.filter is not None:
+    if topic_filter is not None:
         topics = table.column("topic").combine_chunks()
         if isinstance(topics, pa.ChunkedArray):
             topics = topics.chunk(0)
         names = topics.dictionary.to_pylist()
-        fits = [matches(tail.filter, name) for name in islice(names, limits.TRACE_TAIL_TOPICS)]
+        fits = [matches(topic_filter, name) for name in islice(names, limits.TRACE_TAIL_TOPICS)]
         # Beyond the bound a topic may fit: its rows are counted, and never shown.
         fits += [True] * (len(names) - len(fits))
         mask = _both(mask, pc.take(pa.array(fits, pa.bool_()), topics.indices))
@@ -204,8 +213,8 @@ def fitting(table: pa.Table, tail: Tail, most: int) -> tuple[list[Row], int]:
         {name: value for name, value in row.items() if value is not None}
         for row in chosen.slice(0, most).to_pylist()
     ]
-    if tail.filter is not None:
-        rows = [row for row in rows if matches(tail.filter, str(row["topic"]))]
+    if topic_filter is not None:
+        rows = [row for row in rows if matches(topic_filter, str(row["topic"]))]
     return rows, chosen.num_rows
 
 

@@ -9,8 +9,8 @@ A thread of its own takes tables of trace rows from a queue with a bound, makes 
 slow, the queue fills, and what comes then makes no spans; what a request could not deliver is lost.
 Both are counted. Messages and trace files know nothing of it.
 
-The thread uses `SHARE` of one core at most, for it takes the interpreter lock from the router: beyond
-that rate spans are lost, too.
+The thread is in the process that writes traces, and uses `SHARE` of one core at most, for it takes the interpreter lock
+from the writer: beyond that rate spans are lost, too.
 """
 
 from __future__ import annotations

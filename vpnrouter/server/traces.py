@@ -12,26 +12,21 @@ import trio
 
 from vpnrouter.core.fault_barrier import THREAD
 from vpnrouter.core.tracing import TraceFilter, TraceSettings
-from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
 from vpnrouter.server.events.event_context import current_log, raise_event
+from vpnrouter.server.trace_process import COLLECTOR_S, Terms, TraceProcess
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
-from vpnrouter.trace.retention import Retention
 from vpnrouter.trace.sampler import Sampler
-from vpnrouter.trace.writer import Writer, WriterThread
-from vpnrouter.units import DAY_NS, SECOND_NS
+from vpnrouter.trace.writer import WriterThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import pyarrow as pa
 
     from vpnrouter.config import trace
     from vpnrouter.config.trace import Trace
     from vpnrouter.core.fault_barrier import FaultBarrier
     from vpnrouter.core.router import Router
     from vpnrouter.management.live_traces import LiveTraces
-    from vpnrouter.server.otlp import OtlpThread
 
 
 def terms_of(configured: trace.Trace | None, seed: int) -> TraceSettings | None:
@@ -62,31 +57,20 @@ def _filter(configured: trace.TraceFilter, seed: int) -> TraceFilter:
     )
 
 
-def each_of(*observers: Callable[[pa.Table], None] | None) -> Callable[[pa.Table], None]:
-    """An observer that passes each table on to all of these."""
-    told = [observer for observer in observers if observer is not None]
-
-    def offer(table: pa.Table) -> None:
-        for observer in told:
-            observer(table)
-
-    return offer
-
-
 HAND_OVER_S: Final = 0.5
 """Seconds between two blocks while somebody looks."""
 
 HAND_OVERS: Final = 4
 """Times in the life of a file that what was recorded is handed to the writer's thread.
 
-Each costs some milliseconds of the interpreter lock however little there is, so not every second.
+Each costs some of the interpreter lock however little there is, so not every second.
 """
 
 DISK_S: Final = 5.0
 """Seconds that the disk has for the last file when the router stops."""
 
-COLLECTOR_S: Final = 2.0
-"""Seconds that a collector has, after that, for the last spans."""
+STOP_S: Final = DISK_S + COLLECTOR_S
+"""Seconds until the process that writes traces is ended, when the router stops."""
 
 
 def check_traces(configured: Trace | None) -> None:
@@ -112,39 +96,20 @@ def machine() -> str:
 
 
 async def keep_traces(configured: Trace, router: Router, live: LiveTraces) -> None:
-    """Run the writer's thread until cancelled; then write the rest. `live` shows rows to whoever looks."""
+    """Have traces written until cancelled; then have the rest written. `live` shows rows to whoever looks."""
     recorder = router.context.recorder
-    exporter = _exporter(configured, router.name, router.context.barrier)
-    writer = Writer(
-        configured.directory,
-        router.name,
-        recorder,
-        # With filters there is no one share that holds for all messages.
-        sample=None if configured.filters else configured.sample,
-        always=[str(one) for one in configured.always],
-        host=machine(),
-        flush_ns=configured.rotation.max_seconds * SECOND_NS,
-        file_rows=configured.rotation.max_rows,
-        file_bytes=configured.rotation.max_bytes,
-        retention=Retention(
-            Path(configured.directory),
-            router.name,
-            configured.retention.max_days * DAY_NS,
-            configured.retention.max_bytes,
-        ),
-        observer=each_of(None if exporter is None else exporter.offer, live.offer),
-    )
+    say = _say_from_elsewhere()
+    fault = _fault_from_elsewhere(router.context.barrier, "trace writer")
+    writer = TraceProcess(Terms(configured, router.name, machine()), recorder, live, say, fault)
     live.writer = writer
     thread = WriterThread(
         writer,
         recorder,
         time.monotonic_ns,
-        say=_say_from_elsewhere(),
-        fault=_fault_from_elsewhere(router.context.barrier, "trace writer"),
+        say=say,
+        fault=fault,
     )
     thread.start()
-    if exporter is not None:
-        exporter.start()
     try:
         while True:
             until_s = trio.current_time() + configured.rotation.max_seconds / HAND_OVERS
@@ -161,26 +126,8 @@ async def keep_traces(configured: Trace, router: Router, live: LiveTraces) -> No
             losses.tell()
         thread.finish()
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(thread.stop, DISK_S)
-            if exporter is not None:
-                await trio.to_thread.run_sync(exporter.stop, COLLECTOR_S)
-
-
-def _exporter(configured: Trace, router: str, barrier: FaultBarrier) -> OtlpThread | None:
-    """The thread that sends spans; None when none is wanted, or when it cannot be had."""
-    if not configured.otlp.enabled:
-        return None
-    from vpnrouter.server.otlp import OtlpThread, open_exporter
-
-    try:
-        exporter = open_exporter(configured.otlp)
-    except OperationError as error:
-        raise_event(TRACE_TROUBLE, f"{error}; no spans are sent")
-        return None
-    fault = _fault_from_elsewhere(barrier, "spans")
-    return OtlpThread(
-        exporter, router, configured.otlp.max_queue, say=_say_from_elsewhere(), fault=fault
-    )
+            if not await trio.to_thread.run_sync(thread.stop, STOP_S):
+                writer.abandon()
 
 
 def _say_from_elsewhere() -> Callable[[str], None]:

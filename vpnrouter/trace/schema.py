@@ -19,6 +19,9 @@ PERMISSION: Final = "permission"
 IO_ERROR: Final = "io-error"
 INTERNAL_ERROR: Final = "internal-error"
 
+PROCESS_ENDED: Final = "process-ended"
+"""The process that writes traces was killed, or ended by itself."""
+
 _REASONS: Final = {
     errno.ENOSPC: DISK_FULL,
     errno.EDQUOT: DISK_FULL,

@@ -4,8 +4,9 @@ do when the disk does not take it.
 Nothing that happens here reaches the router: what cannot be written is dropped, counted by
 reason, and the next block is tried afresh. Files appear under their names only when complete.
 
-Threads: `Writer` belongs to one thread, which is not the router's. `WriterThread` is that thread,
-and its methods are called from the router's.
+Threads: `Writer` belongs to one thread, which is not the router's. In a running router it is in a process of its own
+(`vpnrouter.server.trace_process`). `WriterThread` is the router's thread that drives it, and its methods are called
+from the router's own thread.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import contextlib
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
+
+from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.trace import schema
@@ -61,7 +64,26 @@ class Status(NamedTuple):
     """Times that retention could not look at a file or remove it, by reason."""
 
 
-class Writer:
+class BlockWriter(Protocol):
+    """What a `WriterThread` drives."""
+
+    def load(self) -> None:
+        """Begin what takes long, before the first block."""
+
+    def run_once(self, now_ns: int) -> None:
+        """Take every block that is ready, and complete the file when its time has come."""
+
+    def stop(self, now_ns: int) -> None:
+        """Take the rest and complete the file."""
+
+    def failed(self, error: Exception) -> None:
+        """Count and report an exception that belongs to no block of rows."""
+
+    def status(self) -> Status:
+        """Return the present counters. May be called from any thread."""
+
+
+class Writer(BlockWriter):
     """Writes what a recorder holds to `DIR/date=YYYY-MM-DD/router=NAME/part-….parquet`.
 
     Args:
@@ -125,6 +147,15 @@ class Writer:
         self._dropped: dict[str, int] = {}
         self._last_error = ""
 
+    @override
+    def load(self) -> None:
+        """Load modules, which takes some hundred milliseconds."""
+        import numpy.ma  # noqa: F401 - pyarrow looks for it with each array
+        import pyarrow.compute  # noqa: F401
+
+        import vpnrouter.trace.parquet  # noqa: F401
+
+    @override
     def run_once(self, now_ns: int) -> None:
         """Write every block that is ready, and finish the file when its time has come.
 
@@ -145,11 +176,13 @@ class Writer:
             except Exception as error:  # noqa: BLE001 - tracing never hurts the router
                 self._drop(0, error)
 
+    @override
     def stop(self, now_ns: int) -> None:
         """Write the rest and finish the file; to be called after the recorder's `cut()`."""
         self.run_once(now_ns)
         self._finish()
 
+    @override
     def status(self) -> Status:
         """Return the present counters. May be called from any thread."""
         part = self._part
@@ -265,6 +298,7 @@ class Writer:
             with contextlib.suppress(Exception):
                 part.abandon()
 
+    @override
     def failed(self, error: Exception) -> None:
         """Count and report an exception that belongs to no block of rows."""
         self._drop(0, error)
@@ -291,7 +325,7 @@ class Writer:
 
 
 class WriterThread:
-    """Runs a `Writer` in a thread of its own.
+    """Drives a `BlockWriter` in a thread of its own.
 
     Args:
         writer: what to run.
@@ -304,7 +338,7 @@ class WriterThread:
 
     def __init__(
         self,
-        writer: Writer,
+        writer: BlockWriter,
         recorder: Recorder,
         clock: Callable[[], int],
         period_s: float = 0.25,
@@ -359,7 +393,7 @@ class WriterThread:
     def _run(self) -> None:
         # At once and not with the first block: loading takes the interpreter lock for long, and the
         # first block comes when there is traffic. A failure shows again with that block, counted.
-        self._contained(load)
+        self._contained(self._writer.load)
         while not self._stopping:
             self._contained(self._write)
             self._wake.wait(self._period_s)
@@ -398,11 +432,3 @@ class WriterThread:
             self._say(f"traces: rows are written again; {lost:,} were lost")
         self._lost = lost
         self._written = status.written
-
-
-def load() -> None:
-    """Load the modules that the writer and live traces need, which takes some hundred milliseconds."""
-    import numpy.ma  # noqa: F401 - pyarrow looks for it with each array
-    import pyarrow.compute  # noqa: F401
-
-    import vpnrouter.trace.parquet  # noqa: F401
