@@ -8,7 +8,8 @@ from hashlib import shake_128
 from struct import Struct
 from typing import Final, final
 
-_MASK: Final = (1 << 64) - 1
+_HIGH_MASK: Final = (1 << 62) - 1
+"""Of the 64 bits of a trace id's high half two are 0: compiled code keeps such a number without an object for it."""
 
 _ID_MASK: Final = (1 << 61) - 1
 
@@ -25,7 +26,7 @@ class IdSource:
     __slots__ = ("_block", "_drawn", "_next", "_secret", "high")
 
     def __init__(self, seed: int) -> None:
-        self.high = (seed & _MASK) or 1
+        self.high = (seed & _HIGH_MASK) or 1
         self._next = 0
         self.draw_by(self.high.to_bytes(8, "big"))
 
@@ -38,7 +39,7 @@ class IdSource:
     def next(self) -> int:
         """The next number: 1, then 2, then 3."""
         self._next += 1
-        return self._next & _MASK
+        return self._next
 
     def message_id(self, number: int) -> int:
         """The message id of what `next` gave `number`: below 2**61, and never 0, which means none.

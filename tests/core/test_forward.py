@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -302,6 +303,53 @@ def test_the_sampler_is_served_across_runs(kit: Any) -> None:
         picked.append(sum(row.event == "ingress" for row in world.rows()))
     assert picked[0] == picked[1] == picked[2]
     assert 30 <= picked[0] <= 90
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("sample", [0.3, 1.0])
+def test_picked_ones_wait_with_the_others(kit: Any, level: int, sample: float) -> None:
+    """In a piece of several topics and sizes each picked message has the rows that it has alone, and goes where the
+    others go, for receivers of both levels, one without room, and nobody.
+    """
+    draw = random.Random(20_261_123)
+    frames = []
+    for number in range(400):
+        topic = draw.choice([b"a/1", b"a/22", b"a/1", b"b/3", b"nobody/4"])
+        payload = b"%d" % number + bytes(draw.randrange(40))
+        frames += [encode_publish(topic, payload, level)] * draw.choice([1, 1, 3])
+    found = []
+    for size in (1, 7, len(frames)):
+        world = kit.MemoryRouter("blue", sample=sample)
+        takers = [
+            world.connect(name, level=of) for name, of in (("four", 4), ("five", 5), ("sole", 5))
+        ]
+        slow = world.connect("slow", level=level)
+        for taker in (*takers[:2], slow):
+            taker.subscribe("a/#")
+        takers[2].subscribe("b/#")
+        slow.connection.outbox.set_limit(4_000)
+        publisher = world.connect("p", level=level)
+        for at in range(0, len(frames), size):
+            publisher.raw(b"".join(frames[at : at + size]))
+        world.router.context.jobs.finish()
+        rows = [
+            (
+                row.event,
+                row.context.client,
+                row.topic,
+                row.messages,
+                row.context.reason,
+                row.message_id,
+            )
+            for row in world.rows()
+            if row.event in ("ingress", "deliver", "discard") and row.message_id
+        ]
+        sent = [[(one.topic, one.payload) for one in taker.messages()] for taker in (*takers, slow)]
+        found.append((sorted(rows), sent))
+        ids = {row[5] for row in rows if row[0] == "ingress"}
+        assert {row[5] for row in rows} == ids
+        assert sum(row[1] == "four" for row in rows) == sum(row[1] == "slow" for row in rows) > 20
+    assert found[0] == found[1] == found[2]
 
 
 def test_the_mode_of_an_ingress(traced: MemoryRouter) -> None:

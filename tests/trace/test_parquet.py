@@ -22,6 +22,7 @@ from vpnrouter.trace.schema import (
     INTERNAL_ERROR,
     IO_ERROR,
     PERMISSION,
+    PROCESS_ENDED,
     VERSION,
     VERSION_KEY,
     file_metadata,
@@ -367,5 +368,5 @@ def test_the_page_lists_the_metadata() -> None:
 
 def test_the_page_lists_the_reasons() -> None:
     """docs/traces.md has each reason for which the writer drops events."""
-    reasons = {BUFFER_FULL, DISK_FULL, PERMISSION, IO_ERROR, INTERNAL_ERROR}
+    reasons = {BUFFER_FULL, DISK_FULL, PERMISSION, IO_ERROR, INTERNAL_ERROR, PROCESS_ENDED}
     assert {reason for reason, _ in rows_under("Costs of tracing")} == reasons

@@ -250,73 +250,87 @@ def trace(publisher: Publisher, message: Message, parent: TraceParent | None = N
     record(publisher.vpn, context, message)
 
 
-def forward_sampled(
+Picked = tuple[int, int, bytes, int]
+"""A message picked for tracing: its place in the piece that is forwarded, its trace, topic, and bytes of payload."""
+
+
+def _pick(
     publisher: Publisher,
     sampler: Sampler,
+    route: Route,
+    first: i64,
+    count: i64,
+    payload: i64,
+    picked: list[Picked],
+) -> None:
+    """Add to `picked` those of `count` frames that the sampler picks, at least one, and record their ingress.
+
+    The frames have payloads of `payload` bytes; the first one has place `first`. Takes from `sampler`.
+    """
+    ids = publisher.vpn.context.ids
+    raw = route.raw
+    at: i64 = sampler.left - 1
+    while at < count:
+        number = ids.next()
+        picked.append((first + at, number, raw, payload))
+        _record(publisher, publisher.context, raw, number, payload)
+        sampler.next()
+        at += sampler.left
+    sampler.left = at + 1 - count
+
+
+def _unmatched_picked(
+    publisher: Publisher, sampler: Sampler, route: Route, count: i64, payload: i64
+) -> None:
+    """Count and record `count` frames that nobody wants, of which the sampler picks at least one."""
+    picked: list[Picked] = []
+    _pick(publisher, sampler, route, 0, count, payload, picked)
+    publisher.unmatched += count
+    context = Context(
+        DISCARD,
+        publisher.vpn.name,
+        DIRECT,
+        client=publisher.subscriber.client_name,
+        reason=NO_SUBSCRIPTION_MATCH,
+    )
+    for _, number, topic, size in picked:
+        _record(publisher, context, topic, number, size)
+    losses = publisher.vpn.context.discard_rows
+    if losses is not None and len(picked) < count:
+        losses.unmatched(publisher, route, count - len(picked))
+
+
+def _forward_picked(
+    publisher: Publisher,
     route: Route,
     run: bytes,
     count: i64,
     size: i64,
     start: i64,
+    picked: list[Picked],
 ) -> None:
-    """Forward a run of `count` frames of `size` bytes along a plain route, and trace those picked.
-
-    `start` is where the payload begins in each frame. Takes from `sampler`.
-    """
-    ids = publisher.vpn.context.ids
-    payload: i64 = size - start
-    picked: list[tuple[int, int]] = []
-    at: i64 = sampler.left - 1
-    while at < count:
-        number = ids.next()
-        picked.append((at, number))
-        _record(publisher, publisher.context, route.raw, number, payload)
-        sampler.next()
-        at += sampler.left
-    sampler.left = at + 1 - count
-    if route.empty:
-        publisher.unmatched += count
-        context = Context(
-            DISCARD,
-            publisher.vpn.name,
-            DIRECT,
-            client=publisher.subscriber.client_name,
-            reason=NO_SUBSCRIPTION_MATCH,
-        )
-        for _, number in picked:
-            _record(publisher, context, route.raw, number, payload)
-        losses = publisher.vpn.context.discard_rows
-        if losses is not None and len(picked) < count:
-            losses.unmatched(publisher, route, count - len(picked))
-        return
+    """Forward as `_forward` does, along a route with plain receivers alone, and trace those picked."""
     publisher.delivered += count
     form4 = form5 = run
     if publisher.extra:
         if route.plain4:
-            form4 = reframe(run, count, size, start, route.raw, 4)
+            form4 = _other_form(run, count, size, start, route, 4)
     elif route.plain5:
-        form5 = reframe(run, count, size, start, route.raw, 5)
+        form5 = _other_form(run, count, size, start, route, 5)
     for subscriber in route.receivers4:
-        _tell(
-            publisher, subscriber, subscriber.outbox.offer(form4, count), picked, route.raw, payload
-        )
+        _tell(publisher, subscriber, _offer(subscriber.outbox, form4, count, size), picked)
     for subscriber in route.receivers5:
-        _tell(
-            publisher, subscriber, subscriber.outbox.offer(form5, count), picked, route.raw, payload
-        )
+        _tell(publisher, subscriber, _offer(subscriber.outbox, form5, count, size), picked)
 
 
-def _tell(
-    publisher: Publisher,
-    subscriber: Subscriber,
-    taken: int,
-    picked: list[tuple[int, int]],
-    topic: bytes,
-    payload: i64,
-) -> None:
+def _offer(outbox: Outbox, run: bytes, count: i64, size: i64) -> int:
+    return outbox.offer(run, count) if size else outbox.offer_mixed(run, count)
+
+
+def _tell(publisher: Publisher, subscriber: Subscriber, taken: int, picked: list[Picked]) -> None:
     """Record for each picked message whether `subscriber`, who took the first `taken`, gets it."""
     name = publisher.vpn.name
-    for at, number in picked:
+    for at, number, topic, payload in picked:
         if at < taken:
             context = subscriber.delivered
             if context is None or context.hops:
@@ -358,7 +372,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     turn has done enough.
 
     Frames wait until one comes that goes to other receivers, and are then forwarded in one piece: `held` of them, from
-    `held_at` to `pos`, for the receivers of `waiting`.
+    `held_at` to `pos`, for the receivers of `waiting`; `picked` are those of them that are traced.
     """
     vpn = publisher.vpn
     routes = vpn.cache.entries
@@ -375,6 +389,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
     offers: i64 = 0
     waiting: Route | None = None
     waiting_sole: Outbox | None = None
+    picked: list[Picked] | None = None
     held: i64 = 0
     held_at: i64 = 0
     held_size: i64 = 0
@@ -445,52 +460,65 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         publisher.messages += count
         publisher.bytes_ += following - pos
         sole = route.sole5 if extra else route.sole4
-        if (
-            left > count
-            and waiting is not None
+        # Picked ones wait with the others, unless they leave in another form, or for nobody.
+        alone = left <= count and (emits or not plain or not route.uniform)
+        joins = (
+            waiting is not None
+            and not alone
             and (sole is waiting_sole if sole is not None else _same_receivers(waiting, route))
-        ):
+        )
+        if waiting is not None and not joins:
+            if picked is not None:
+                run = buf[held_at:pos]
+                _forward_picked(publisher, waiting, run, held, held_size, held_start, picked)
+                picked = None
+            elif waiting_sole is None:
+                _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
+            else:
+                publisher.delivered += held
+                if held_size:
+                    waiting_sole.offer(buf[held_at:pos], held)
+                else:
+                    waiting_sole.offer_mixed(buf[held_at:pos], held)
+            waiting = None
+        if left > count:
             sampler.left = left - count
+        elif not alone:
+            if picked is None:
+                picked = []
+            payload: i64 = size - (start - pos)
+            _pick(publisher, sampler, route, held if joins else 0, count, payload, picked)
+        if joins:
             held += count
             held_size = 0
-        else:
-            if waiting is not None:
-                if waiting_sole is None:
-                    _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
-                else:
-                    publisher.delivered += held
-                    if held_size:
-                        waiting_sole.offer(buf[held_at:pos], held)
-                    else:
-                        waiting_sole.offer_mixed(buf[held_at:pos], held)
-                waiting = None
-            if left <= count:
-                if plain and not emits:
-                    run = buf[pos:following]
-                    forward_sampled(publisher, sampler, route, run, count, size, start - pos)
-                else:
-                    sampler.next()
-                    _traced(publisher, route, buf[pos:following], start - pos)
+        elif alone:
+            if plain and not emits:
+                _unmatched_picked(publisher, sampler, route, count, size - (start - pos))
             else:
-                sampler.left = left - count
-                if route.uniform and (plain or over_links):
-                    waiting = route
-                    waiting_sole = sole
-                    held = count
-                    held_at = pos
-                    held_size = size
-                    held_start = start - pos
-                elif plain:
-                    _forward(publisher, route, b"", count, size, start - pos)
-                else:
-                    _everyone(publisher, route, buf[pos:following], count, size, start - pos)
+                sampler.next()
+                _traced(publisher, route, buf[pos:following], start - pos)
+        elif route.uniform and (plain or over_links):
+            waiting = route
+            waiting_sole = sole
+            held = count
+            held_at = pos
+            held_size = size
+            held_start = start - pos
+        elif plain:
+            _forward(publisher, route, b"", count, size, start - pos)
+        else:
+            _everyone(publisher, route, buf[pos:following], count, size, start - pos)
         pos = following
         offers += len(route.plain4) + len(route.plain5)
         if offers > TURN_OFFERS:
             router_context.work += router_context.allowance + 1
             break
     if waiting is not None:
-        _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
+        if picked is not None:
+            run = buf[held_at:pos]
+            _forward_picked(publisher, waiting, run, held, held_size, held_start, picked)
+        else:
+            _forward(publisher, waiting, buf[held_at:pos], held, held_size, held_start)
     return pos
 
 
