@@ -136,14 +136,14 @@ def test_remotes() -> None:
         Remote("red", "x:1", 3, False),
     ]
     failures = {("blue", "one:1"): "refused"}
-    shown = remotes_of(bridge, remotes, failures)
+    shown = remotes_of(bridge, remotes, failures, {})
     assert [(one.up, one.enabled, one.last_connection_failure_reason) for one in shown] == [
         (False, True, "refused"),
         (True, True, ""),
         (False, False, ""),
     ]
     bridge.handle(Input.LOST, 9 * SECOND)
-    assert not any(one.up for one in remotes_of(bridge, remotes, failures))
+    assert not any(one.up for one in remotes_of(bridge, remotes, failures, {}))
 
 
 # -- rates -----------------------------------------------------------------------------------------

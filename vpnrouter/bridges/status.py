@@ -43,10 +43,14 @@ class BridgeRates(NamedTuple):
 
     def attributes(self) -> dict[str, int]:
         """The rates by the names of their attributes: `average_rx_byte_rate`, `rx_byte_rate`, ..."""
-        rates = self._asdict().items()
-        return {f"average_{name}_rate": rate.average for name, rate in rates} | {
-            f"{name}_rate": rate.current for name, rate in rates
-        }
+        found = {}
+        for (average, current), rate in zip(_RATE_NAMES, self, strict=True):
+            found[average] = rate.average
+            found[current] = rate.current
+        return found
+
+
+_RATE_NAMES: Final = [(f"average_{name}_rate", f"{name}_rate") for name in BridgeRates._fields]
 
 
 @final
@@ -412,22 +416,52 @@ def _why(bridge: Bridge, around: StatusContext) -> str:
     return ""
 
 
+class RemoteQueueStatus(NamedTuple):
+    """The queue at the remote in use, as `RemoteStatus` shows it."""
+
+    bound_to_queue: bool = False
+    stands_by: bool = False
+    queue_msg_count: int = -1
+    last_queue_bind_failure_reason: str = ""
+    queue_bound_uptime: int = 0
+
+
+NO_QUEUE: Final = RemoteQueueStatus()
+
+
 def remotes_of(
-    bridge: Bridge, remotes: Sequence[Remote], failures: Mapping[tuple[str, str], str]
+    bridge: Bridge,
+    remotes: Sequence[Remote],
+    failures: Mapping[tuple[str, str], str],
+    bindings: Mapping[tuple[str, str], str],
+    queue: RemoteQueueStatus = NO_QUEUE,
 ) -> tuple[RemoteStatus, ...]:
-    """The remotes of a bridge in their order; `failures` by (message VPN, location)."""
+    """The remotes of a bridge in their order; `failures` and the names of queues, `bindings`, by (message VPN,
+    location). `queue` is that of the remote in use.
+    """
     used = bridge.remote if bridge.is_up else None
-    return tuple(
-        RemoteStatus(
-            remote.msg_vpn,
-            remote.location,
-            remote.connect_order,
-            remote.enabled,
-            used is not None and remote.names_the_same_as(used),
-            failures.get((remote.msg_vpn, remote.location), ""),
+    found = []
+    for remote in remotes:
+        key = (remote.msg_vpn, remote.location)
+        up = used is not None and remote.names_the_same_as(used)
+        own = queue if up else NO_QUEUE
+        found.append(
+            RemoteStatus(
+                remote.msg_vpn,
+                remote.location,
+                remote.connect_order,
+                remote.enabled,
+                up,
+                failures.get(key, ""),
+                bindings.get(key, ""),
+                own.bound_to_queue,
+                own.stands_by,
+                own.queue_msg_count,
+                own.last_queue_bind_failure_reason,
+                own.queue_bound_uptime,
+            )
         )
-        for remote in remotes
-    )
+    return tuple(found)
 
 
 def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUND) -> BridgeStatus:

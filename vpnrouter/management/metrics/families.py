@@ -20,8 +20,6 @@ TX: Final = ',direction="tx"'
 
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
-_BARE: Final = str.maketrans("", "", '\\"\n')
-
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -50,7 +48,7 @@ class Family:
 
 def escaped(value: str) -> str:
     r"""Return a label's value as it is written: `\`, `"` and line feeds escaped."""
-    if value.translate(_BARE) == value:
+    if '"' not in value and "\\" not in value and "\n" not in value:
         return value
     return value.translate(_ESCAPES)
 

@@ -284,8 +284,8 @@ class Figures:
         for (msg_vpn, name), source in now.items():
             if sees(msg_vpn):
                 # Those of the API begin anew when an operator clears them.
-                shown = bridge_figures(source.status(time.monotonic_ns(), whole=True))
-                shown = shown._replace(backlog_age=self._age(source.kept()))
+                status = source.status(time.monotonic_ns(), whole=True)
+                shown = bridge_figures(status, self._age(source.kept()))
                 yield self._steady(("bridge", msg_vpn, name), source, shown)
 
     def _age(self, endpoints: Iterable[Endpoint]) -> float | None:
@@ -343,8 +343,8 @@ def higher(before: object, now: object) -> object:
     return now
 
 
-def bridge_figures(status: BridgeStatus) -> BridgeFigures:
-    """Return the figures of a bridge from what monitoring shows."""
+def bridge_figures(status: BridgeStatus, backlog_age_s: float | None = None) -> BridgeFigures:
+    """Return the figures of a bridge from what monitoring shows; `backlog_age_s` of the oldest message."""
     bound = [remote.queue_binding for remote in status.remotes if remote.up]
     info: Mapping[str, str] = {
         "remote_router": status.remote_router_name,
@@ -376,7 +376,7 @@ def bridge_figures(status: BridgeStatus) -> BridgeFigures:
         by_reason(status.discarded_tx),
         (status.rx_in_flight_msg_count, status.tx_in_flight_msg_count),
         status.backlog_msg_count,
-        _seconds(status.backlog_oldest_msg_age_ms),
+        backlog_age_s,
         (status.rx_imbalance, status.tx_imbalance),
         (_seconds(status.last_rx_age_ms), _seconds(status.last_tx_age_ms)),
         status.guaranteed_rx_msg_count,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
@@ -12,12 +11,14 @@ import trio
 from vpnrouter.bridges.bridge import Outbound
 from vpnrouter.bridges.counters import Counters
 from vpnrouter.bridges.status import (
+    NO_QUEUE,
     NO_RATES,
     VIRTUAL_ROUTER,
     BridgeStatus,
     GuaranteedCounts,
     LocalSubscriptionStatus,
     RateMeter,
+    RemoteQueueStatus,
     RemoteStatus,
     RemoteSubscriptionStatus,
     StatusContext,
@@ -31,6 +32,7 @@ from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.status.stats_baseline import bridge_base, bridge_counts
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
 
@@ -512,26 +514,20 @@ def runner_remotes(
 ) -> tuple[RemoteStatus, ...]:
     """The remotes of a bridge, with what its flow says of the queue of the one in use."""
     machine = runner.machine
-    queues = {
+    bindings = {
         (each.name, each.location): each.queue_binding or ""
         for each in _written(runner).remote_msg_vpns
     }
-    found = []
-    for one in remotes_of(runner.record, machine.remotes.written(), machine.failures):
-        queue = queues.get((one.remote_msg_vpn_name, one.remote_msg_vpn_location), "")
-        if one.up and flow is not None:
-            since_ns = flow.bound_since_ns
-            age_ns = flow.now_ns - since_ns if bound else 0
-            one = replace(  # noqa: PLW2901 - the same, and more of it
-                one,
-                bound_to_queue=bound,
-                stands_by=bound and flow.stands_by,
-                queue_msg_count=flow.queue_msgs if bound else -1,
-                last_queue_bind_failure_reason=flow.reason,
-                queue_bound_uptime=age_ns // 1_000_000_000,
-            )
-        found.append(replace(one, queue_binding=queue))
-    return tuple(found)
+    queue = NO_QUEUE
+    if flow is not None:
+        queue = RemoteQueueStatus(
+            bound,
+            bound and flow.stands_by,
+            flow.queue_msgs if bound else -1,
+            flow.reason,
+            (flow.now_ns - flow.bound_since_ns) // SECOND_NS if bound else 0,
+        )
+    return remotes_of(runner.record, machine.remotes.written(), machine.failures, bindings, queue)
 
 
 def _sample(meter: RateMeter, now_ns: int, counters: Counters) -> None:
