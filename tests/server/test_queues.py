@@ -54,14 +54,19 @@ def queues(one: Any) -> Queues:
     return Queues(one.router, one.spooling.spool)
 
 
-async def publish(one: Any, *payloads: bytes) -> None:
-    """Publish to q, and wait until it has everything."""
-    one.told.clear()
+def offer(one: Any, *payloads: bytes) -> None:
+    """Publish to q; the commit is still to come."""
     for payload in payloads:
         message = Message(b"a/1", payload, b"")
         message.persistent = True
         message.qos = 1
         one.spooling.spool.publish(one.router.vpns["blue"], message, one, 0)
+
+
+async def publish(one: Any, *payloads: bytes) -> None:
+    """Publish to q, and wait until it has everything."""
+    one.told.clear()
+    offer(one, *payloads)
     one.spooling.committer.step()
     with trio.fail_after(20):
         while len(one.told) < len(payloads):
@@ -155,6 +160,20 @@ async def test_purge(one: Any, queues: Queues, monkeypatch: pytest.MonkeyPatch) 
     status = queues.queue("blue", "q")
     assert status is not None
     assert (status.msg_count, status.deleted_msg_count, status.imbalance) == (0, 9, 0)
+
+
+async def test_what_is_counted_is_meant(one: Any, queues: Queues) -> None:
+    """All messages are also those whose commit is on its way: the count of the queue has them already."""
+    for move in (False, True):
+        offer(one, b"1")
+        status = queues.queue("blue", "q")
+        assert status is not None
+        assert status.msg_count == 1
+        with trio.fail_after(20):
+            assert await queues.copy_msgs("blue", "q", "p", None, move=move) == ActionResult(1)
+            offer(one, b"3")
+            assert await queues.delete_msgs("blue", "q", None) == ActionResult(1 if move else 2)
+            assert await queues.delete_msgs("blue", "p", None) == ActionResult(1)
 
 
 @pytest.mark.parametrize("move", [False, True])

@@ -372,6 +372,7 @@ class Queues:
 
         Raises SpoolError when the store cannot be read.
         """
+        await self._counted(msg_ids)
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return ActionResult(0)
@@ -396,6 +397,7 @@ class Queues:
 
         Raises SpoolError when the store cannot be read.
         """
+        await self._counted(msg_ids)
         endpoint, target = self._find(msg_vpn, queue), self._find(msg_vpn, to)
         if endpoint is None or target is None:
             return ActionResult(0)
@@ -456,6 +458,11 @@ class Queues:
         endpoint.replay.cancel()
         await self._synced()
         return True
+
+    async def _counted(self, msg_ids: Sequence[int] | None) -> None:
+        """Where all messages are meant, wait until those are stored that `msg_count` counts already."""
+        if msg_ids is None:
+            await self._synced()
 
     async def _synced(self, *, purged: bool = False) -> None:
         receipt = SyncedCallback()
