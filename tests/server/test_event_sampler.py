@@ -44,7 +44,10 @@ class Rig:
         self.log = EventLog("here", lambda: 1)
         self.meters = Rates()
         self.bridge = SimpleNamespace(ttl_exceeded_event_raised=False, max_ttl=8)
-        source = SimpleNamespace(status=lambda now_ns: self.bridge)
+        source = SimpleNamespace(
+            status=lambda now_ns: self.bridge,
+            ttl_exceeded=lambda: self.bridge.ttl_exceeded_event_raised,
+        )
         bridges: Any = [(("blue", "b"), source)]
         meters: Any = self.meters
         self.sampler = EventSampler(self.log, store.router, lambda: config, lambda: bridges, meters)

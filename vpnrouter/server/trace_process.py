@@ -124,9 +124,8 @@ class TraceProcess:
         self._reports: Connection | None = None
         self._started_ns = 0
         self._asked_ns = 0
-        # What the living process has told, and the sums of those that have ended.
-        self._told = NOTHING_WRITTEN
-        self._before = NOTHING_WRITTEN
+        # The sums of processes that have ended, and what the living one has told: exchanged together.
+        self._counts = (NOTHING_WRITTEN, NOTHING_WRITTEN)
         self._error = ""
 
     def load(self) -> None:
@@ -171,7 +170,7 @@ class TraceProcess:
 
     def status(self) -> Status:
         """Return the present counters."""
-        told = _sum(self._before, self._told)
+        told = _sum(*self._counts)
         dropped = dict(told.dropped)
         if self._recorder.dropped:
             dropped[BUFFER_FULL] = self._recorder.dropped
@@ -184,7 +183,7 @@ class TraceProcess:
     def _start(self, now_ns: int) -> None:
         self._started_ns = now_ns
         # The same modules as here, wherever they come from.
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
         theirs, ours = Pipe(duplex=False)
         reports, their_reports = Pipe(duplex=False)
         with theirs, their_reports:
@@ -220,7 +219,7 @@ class TraceProcess:
         except (OSError, EOFError):
             self._lost(order.records)
             return
-        self._told = report.status
+        self._counts = (self._counts[0], report.status)
         self._live.add(order.tails, report.found)
         for text in report.said:
             self._say(text)
@@ -251,13 +250,13 @@ class TraceProcess:
         process = self._process
         self._close()
         how = -1 if process is None else process.wait()
-        ended = _sum(self._before, self._told)
-        self._before = ended._replace(
+        ended = _sum(*self._counts)
+        sums = ended._replace(
             open=0,
-            dropped=_added(ended.dropped, {PROCESS_ENDED: self._told.open + count}),
+            dropped=_added(ended.dropped, {PROCESS_ENDED: ended.open + count}),
             last_error=f"{PROCESS_ENDED}: the process that writes traces ended ({how})",
         )
-        self._told = NOTHING_WRITTEN
+        self._counts = (sums, NOTHING_WRITTEN)
 
     def _close(self) -> None:
         self._process = None

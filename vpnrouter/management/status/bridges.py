@@ -196,7 +196,7 @@ class OwnBridge:
                 tx_in_flight=0 if peer is None else peer.tx_in_flight,
                 outbound_bridge_name=_peer_bridge(link),
                 compressed=link is not None and link.features & ZSTD != 0,
-                ttl_exceeded_event_raised=_ttl_exceeded(record) > self._ttl_seen,
+                ttl_exceeded_event_raised=self.ttl_exceeded(),
                 guaranteed=self._guaranteed_counts(whole=whole),
                 tx_unacked=waits.unacked,
                 local_queue_msgs=waits.messages,
@@ -291,10 +291,17 @@ class OwnBridge:
     def clear_event(self, event: str) -> None:
         """Mark `event` as seen; only `ttl-exceeded` is raised by a bridge."""
         if event == TTL_EXCEEDED:
-            half = self.runner.half
-            if half is not None and not half.over:
-                half.link.tally()
-            self._ttl_seen = _ttl_exceeded(self.runner.record)
+            self._ttl_seen = self._ttl_discards()
+
+    def ttl_exceeded(self) -> bool:
+        """Return whether messages came with their time to live used up, and nobody has marked that as seen."""
+        return self._ttl_discards() > self._ttl_seen
+
+    def _ttl_discards(self) -> int:
+        half = self.runner.half
+        if half is not None and not half.over:
+            half.link.tally()
+        return self.runner.record.counters.discarded_rx.counts.get(TTL_EXCEEDED, 0)
 
 
 @final
@@ -359,6 +366,10 @@ class PeerBridge:
         """Note the counts that rates are made from."""
         self._tally()
         _sample(self._meter, now_ns, self.record.counters)
+
+    def ttl_exceeded(self) -> bool:
+        """Return False: the peer's router raises this event."""
+        return False
 
     def disconnect(self) -> bool:
         """Say goodbye on the link that serves the peer's bridge; False when there is none."""
@@ -494,11 +505,6 @@ def _local(link: Link | None, msg_vpn: str, name: str) -> list[LocalSubscription
 
 def _peer_bridge(link: Link | None) -> str:
     return "" if link is None or link.client is None else link.client.peer_bridge
-
-
-def _ttl_exceeded(record: Bridge) -> int:
-    """How often a message came with its time to live used up."""
-    return record.counters.discarded_rx.counts.get(TTL_EXCEEDED, 0)
 
 
 def _written(bridge: BridgeDriver) -> BridgeConfig:

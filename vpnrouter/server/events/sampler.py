@@ -231,11 +231,9 @@ class EventSampler:
         for number, ((vpn, name), source) in enumerate(list(self._bridges())):
             if number % BRIDGES_AT_ONCE == BRIDGES_AT_ONCE - 1:
                 await trio.lowlevel.checkpoint()
-            status = source.status(time.monotonic_ns())
-            if status.ttl_exceeded_event_raised:
-                text = (
-                    f"VPN {vpn} bridge {name}: messages were discarded at max_ttl {status.max_ttl}"
-                )
+            if source.ttl_exceeded():
+                most = source.status(time.monotonic_ns()).max_ttl
+                text = f"VPN {vpn} bridge {name}: messages were discarded at max_ttl {most}"
                 self._log.raise_once(table.BRIDGE_TTL, vpn, name, text)
             else:
                 self._log.clear(table.BRIDGE_TTL, vpn, name)
