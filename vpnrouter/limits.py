@@ -568,6 +568,9 @@ SPOOL_WRITE_BUFFER_BYTES: Final = 16_777_216
 SPOOL_WAL_BYTES: Final = 67_108_864
 """Write-ahead log of the spool, which a start replays: some 0.3 s. Beyond: write buffers are written out."""
 
+SPOOL_OLD_LOGS: Final = 4
+"""Old write-ahead logs of the spool that are written over, each about as large as a write buffer. Beyond: removed."""
+
 SPOOL_BATCH_BYTES: Final = 2_097_152
 """Bytes that are written into the spool at once: nothing else runs meanwhile, some 3 ms. Beyond: the large values of
 the batch (SPOOL_CUT_BYTES) are written ahead of it in pieces (SPOOL_PIECE_BYTES), with rests between them."""

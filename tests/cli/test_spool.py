@@ -13,6 +13,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.spool import keys
 from vpnrouter.spool.rocks_store import COPY_MARK, RocksStore
 from vpnrouter.spool.store import Batch
+from vpnrouter.spool.write_ahead_log import MARK
 
 
 @pytest.mark.parametrize("arguments", [[], ["copy"], ["backup", "c.yaml"], ["restore", "c", "/no"]])
@@ -282,11 +283,13 @@ def test_the_end_that_a_power_cut_tore(stopped: Any, tmp_path: Path) -> None:
     """A write that nobody was told of is no damage: a router that starts reads over it."""
     running = RocksStore(stopped.spool)
     for number in (2, 3):
+        synced = (stopped.spool / MARK).read_bytes()
         batch = Batch()
         batch.put(keys.endpoint(number), b"{}")
         running.commit(batch)
     killed = tmp_path / "killed"
     shutil.copytree(stopped.spool, killed)
+    (killed / MARK).write_bytes(synced)
     running.close()
     (log,) = killed.glob("*.log")
     log.write_bytes(log.read_bytes()[:-3] + b"\0\0\0")

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, final
 
 import typer
-from rocksdict import AccessType, Rdict
 
 from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
 from vpnrouter.errors import OperationError, SpoolError
-from vpnrouter.spool.rocks_store import end_is_torn, options, prefix_only
+from vpnrouter.spool.rocks_store import open_read_only, prefix_only
 from vpnrouter.spool.store import Store
 from vpnrouter.spool.verify import verify
 
@@ -107,7 +106,9 @@ class ReadOnlyStore(Store):
     def __init__(self, directory: Path) -> None:
         super().__init__()
         try:
-            self._db = self._open(directory)
+            self._db = open_read_only(directory)
+        except SpoolError:
+            raise
         except Exception as error:
             raise SpoolError(f"{directory}: {error}", "corrupt") from error
 
@@ -137,17 +138,6 @@ class ReadOnlyStore(Store):
     def close(self) -> None:
         """Close the files."""
         self._db.close()
-
-    @staticmethod
-    def _open(directory: Path) -> Rdict:
-        only = AccessType.read_only()
-        try:
-            return Rdict(str(directory), options(False), access_type=only)
-        except Exception:
-            # What a power cut tore a router reads over when it starts: it was acknowledged to nobody.
-            if not end_is_torn(directory):
-                raise
-            return Rdict(str(directory), options(True), access_type=only)
 
 
 def backup(

@@ -2,15 +2,6 @@
 
 Errors of RocksDB become SpoolError with a reason; after one that a commit met, the next commit closes the
 database and opens it again, since RocksDB refuses writes until then. Its options bound memory and threads.
-
-Tells a write-ahead log that a power cut tore from one that was damaged later.
-
-Commits are synced one by one, so of all that a log holds only the last batch can be incomplete after a
-power cut. Its pages may have reached the disk in any order: what cannot be read then may have readable
-pieces of the same batch behind it, but never the beginning of another one. If there is one, the damage is
-in what was once synced, and cutting the log off there would lose acknowledged messages.
-
-The log's format is RocksDB's: blocks of 32 KiB with records of checksum (4 bytes), length (2), type (1).
 """
 
 from __future__ import annotations
@@ -42,6 +33,13 @@ from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, CutBatch, Pieces, value_of
 from vpnrouter.spool.store import FORMAT, READABLE, STORE_ID_BYTES, Batch, Store
+from vpnrouter.spool.write_ahead_log import (
+    MARK,
+    SyncMark,
+    mark_in,
+    mark_of,
+    unread_commit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,17 +57,13 @@ _INFO_LOG_BYTES: Final = 1_048_576
 _INFO_LOGS: Final = 2
 
 
-def options(torn: bool = False) -> Options:
-    """Return options for opening a store; `torn` cuts the write-ahead log off where it becomes unreadable.
-
-    Without it only an incomplete end is cut off, which is what a power cut leaves of an unacknowledged write. Anything
-    else that cannot be read is an error.
-    """
+def options() -> Options:
+    """Return options for opening a store, whose write-ahead log is read up to what is unreadable."""
     result = Options(raw_mode=True)
     result.create_if_missing(True)
-    result.set_wal_recovery_mode(
-        DBRecoveryMode.point_in_time() if torn else DBRecoveryMode.tolerate_corrupted_tail_records()
-    )
+    # The mode that goes together with writing over old logs: see write_ahead_log.py.
+    result.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    result.set_recycle_log_file_num(limits.SPOOL_OLD_LOGS)
     table = BlockBasedOptions()
     table.set_block_cache(Cache(limits.SPOOL_CACHE_BYTES))
     table.set_cache_index_and_filter_blocks(True)
@@ -108,85 +102,30 @@ def prefix_only(prefix: bytes) -> ReadOptions:
     return result
 
 
-_BLOCK: Final = 32_768
-_HEAD: Final = 7
-_FULL: Final = 1
-_FIRST: Final = 2
-_LAST: Final = 4
-_POLYNOMIAL: Final = 0x82F63B78
-_MASK_DELTA: Final = 0xA282EAD8
-_U32: Final = 0xFFFFFFFF
+def open_read_only(directory: Path) -> Rdict:
+    """Open the files of a store without a change to them.
 
-
-def end_is_torn(directory: Path) -> bool:
-    """Return whether the store's logs are damaged at most at the end of the newest, as a power cut leaves them.
-
-    False when there are none or they cannot be read.
+    Raises SpoolError "corrupt" if they lack a commit that was synced, and whatever RocksDB raises.
     """
-    try:
-        logs = sorted(directory.glob("*.log"), key=lambda path: int(path.stem))
-        data = [log.read_bytes() for log in logs]
-    except (OSError, ValueError):
-        return False
-    return bool(data) and all(_damage(log) == -1 for log in data[:-1]) and torn(data[-1])
+    files = [path for path in directory.glob("*.log") if path.stem.isdigit()]
+    logs = {int(path.stem): path.read_bytes() for path in files}
+    database = Rdict(str(directory), options(), access_type=AccessType.read_only())
+    lost = _lost(logs, mark_in(directory), database.latest_sequence_number())
+    if lost:
+        database.close()
+        raise SpoolError(f"spool {directory}: {_TEXTS['corrupt']} ({lost})", "corrupt")
+    return database
 
 
-def torn(log: bytes) -> bool:
-    """Return whether nothing but the last batch of this log is damaged."""
-    at = _damage(log)
-    if at == -1:
-        return True
-    # Where the next record of the block begins is not certain: it may be anywhere.
-    return not any(_begins_batch(log, place) for place in range(at + 1, len(log) - _HEAD))
-
-
-def _damage(log: bytes) -> int:
-    """Return where the first unreadable record begins, or -1."""
-    for begin in range(0, len(log), _BLOCK):
-        at = begin
-        # What is shorter than a head fills the block up.
-        while at + _HEAD <= min(begin + _BLOCK, len(log)):
-            end = _end(log, at)
-            if end == -1:
-                return at
-            at = end
-    return -1
-
-
-def _begins_batch(log: bytes, at: int) -> bool:
-    return log[at + 6] in {_FULL, _FIRST} and _end(log, at) != -1
-
-
-def _end(log: bytes, at: int) -> int:
-    """Return the end of the record at `at`, or -1 if there is none that can be read."""
-    end = at + _HEAD + (log[at + 4] | log[at + 5] << 8)
-    # None reaches into the next block.
-    if end > len(log) or (end - 1) // _BLOCK != at // _BLOCK or not _FULL <= log[at + 6] <= _LAST:
-        return -1
-    stored = int.from_bytes(log[at : at + 4], "little")
-    return end if _checksum(log[at + 6 : end]) == stored else -1
-
-
-def _table() -> list[int]:
-    table = []
-    for number in range(256):
-        value = number
-        for _ in range(8):
-            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_TABLE: Final = _table()
-
-
-def _checksum(data: bytes) -> int:
-    """Return RocksDB's masked CRC-32C."""
-    crc = _U32
-    for byte in data:
-        crc = _TABLE[(crc ^ byte) & 255] ^ crc >> 8
-    crc ^= _U32
-    return ((crc >> 15 | crc << 17 & _U32) + _MASK_DELTA) & _U32
+def _lost(logs: dict[int, bytes], synced: int, sequence: int) -> str:
+    """Return why a store that is recovered up to the change `sequence` lacks synced commits, or ""."""
+    if sequence < synced:
+        return f"the write-ahead log can be read up to change {sequence}, but {synced} was synced"
+    for number, log in sorted(logs.items()):
+        place = unread_commit(log, number, synced != -1, sequence)
+        if place != -1:
+            return f"write-ahead log {number} is damaged before byte {place}"
+    return ""
 
 
 COPY_MARK: Final = "VPNROUTER-COPY"
@@ -209,6 +148,7 @@ _REASONS: Final = (
     ("quota exceeded", "full"),
     ("file too large", "full"),
     ("lock file", "locked"),
+    ("resource temporarily unavailable", "locked"),
     ("lock hold by current process", "locked"),
     ("permission denied", "denied"),
     ("read-only file system", "denied"),
@@ -249,8 +189,20 @@ class RocksStore(Store):
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _spool_error(directory, error) from error
-        self._db = self._open()
+        fresh = not (directory / PRESENT).exists()
         try:
+            self._mark = SyncMark(directory)
+        except OSError as error:
+            raise _spool_error(directory, error) from error
+        try:
+            self._db = self._open()
+        except BaseException:
+            self._mark.close()
+            raise
+        try:
+            if fresh:
+                # The entry of a new directory is not on disk before its parent is.
+                _sync_directory(directory.parent)
             self._pieces = self._find_pieces()
             self._identify()
         except BaseException:
@@ -268,6 +220,7 @@ class RocksStore(Store):
                 self._write(batch.puts, batch.deletes)
             # A write that syncs by itself keeps the interpreter from everybody else while the disk works.
             self._db.flush_wal(True)
+            self._mark.note(self._db.latest_sequence_number())
         except Exception as error:
             raised = self._error(error)
             self._failure = raised.reason
@@ -278,6 +231,8 @@ class RocksStore(Store):
             began = time.monotonic()
             self._write(rows, [])
             time.sleep(max(_REST_S, time.monotonic() - began))
+        # A commit is written only behind what is synced: see write_ahead_log.py.
+        self._db.flush_wal(True)
         if cut.ahead and self._format < FORMAT:
             self._format = FORMAT
             cut.puts.append((keys.STORE, self.store_id + FORMAT.to_bytes(2, "big")))
@@ -285,7 +240,7 @@ class RocksStore(Store):
         self._pieces.done(cut)
 
     def _write(self, puts: Iterable[tuple[bytes, bytes]], deletes: Iterable[bytes]) -> None:
-        """Make these changes in one write. They reach the disk with the next sync of the log."""
+        """Make these changes in one write. They are on disk with the next sync of the log."""
         write_batch = WriteBatch(raw_mode=True)
         for key, value in puts:
             write_batch.put(key, value)
@@ -365,6 +320,7 @@ class RocksStore(Store):
         try:
             directory.parent.mkdir(parents=True, exist_ok=True)
             Checkpoint(self._db).create_checkpoint(str(directory))
+            _write_through(directory / MARK, mark_of(0))
             _write_through(directory / COPY_MARK, b"")
             _sync_directory(directory)
             _sync_directory(directory.parent)
@@ -376,21 +332,22 @@ class RocksStore(Store):
         with self._exchange:
             self._closed = True
             self._shut()
+            self._mark.close()
 
-    def _open(self, torn: bool = False) -> Rdict:
-        """Open the database."""
-        fresh = not (self.directory / PRESENT).exists()
+    def _open(self) -> Rdict:
+        """Open the database, once it is certain that nothing acknowledged is lost with that."""
         try:
-            database = Rdict(
-                str(self.directory), options(torn), access_type=AccessType.read_write()
-            )
-            if fresh:
-                # The entry of a new directory is not on disk before its parent is.
-                _sync_directory(self.directory.parent)
+            if (self.directory / PRESENT).exists():
+                open_read_only(self.directory).close()
+            database = Rdict(str(self.directory), options(), access_type=AccessType.read_write())
+            try:
+                self._mark.begin(database.latest_sequence_number())
+            except OSError:
+                database.close()
+                raise
+        except SpoolError:
+            raise
         except Exception as error:
-            reason = _reason(error)
-            if reason == "corrupt" and not torn and end_is_torn(self.directory):
-                return self._open(torn=True)
             raise _spool_error(self.directory, error) from error
         return database
 
@@ -409,9 +366,7 @@ class RocksStore(Store):
             except SpoolError:
                 # Reading may still be possible.
                 with contextlib.suppress(Exception):
-                    self._db = Rdict(
-                        str(self.directory), options(), access_type=AccessType.read_only()
-                    )
+                    self._db = open_read_only(self.directory)
                 raise
             self._pieces = self._find_pieces()
             self._failure = ""

@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 import vpnrouter
+from vpnrouter.spool.write_ahead_log import MARK, mark_of
 from vpnrouter.testing.history import FaultKind, History, check
 from vpnrouter.testing.prefork import Prefork
 from vpnrouter.testing.stores import SyncedFiles
@@ -70,7 +71,10 @@ def test_unsynced_log_is_found(
     patiently(lambda: producer.done, "20 answers")
     alone.kill()
     history: History = traffic.history
-    assert synced.cut(tmp_path / "edge" / "spool", unsynced=".log")
+    spool = tmp_path / "edge" / "spool"
+    assert synced.cut(spool, unsynced=".log")
+    # It says what was synced; with it the router does not start.
+    (spool / MARK).write_bytes(mark_of(0))
     alone.start()
     assert alone.router.queue("blue", "orders")["msgCount"] == 0
     assert [each.fault for each in check(history)] == [FaultKind.LOSS] * 20
