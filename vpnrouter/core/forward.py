@@ -509,7 +509,7 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         else:
             _everyone(publisher, route, buf[pos:following], count, size, start - pos)
         pos = following
-        offers += len(route.plain4) + len(route.plain5)
+        offers += route.fan_out
         if offers > TURN_OFFERS:
             router_context.work += router_context.allowance + 1
             break
