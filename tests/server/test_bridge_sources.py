@@ -11,6 +11,7 @@ import pytest
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.management.api_context import ApiContext
+from vpnrouter.management.metrics.families import BridgeFigures
 from vpnrouter.management.metrics.source import bridge_figures
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.bridges import backlog_of, oldest_age_ms
@@ -68,6 +69,10 @@ class Seen:
         assert (status.rx_imbalance, status.tx_imbalance) == (0, 0)
         return status
 
+    def figures(self, msg_vpn: str, name: str) -> BridgeFigures:
+        """What metrics have of a bridge."""
+        return bridge_figures(self.bridges[msg_vpn, name].look(whole=True), time.monotonic_ns())
+
 
 async def test_a_bridge(running: Any, client_of: Any, port: Any, until: Any) -> None:
     """Both ends, from the first message to the connection that comes back."""
@@ -119,15 +124,13 @@ async def _clients(edge: Seen, core: Seen) -> None:
 
 
 def _cleared(edge: Seen, core: Seen) -> None:
-    """Each end clears its own; the balance stays, and what is not asked to be cleared is whole."""
-    whole = core.bridges["yellow", "from-blue"].status(0, whole=True)
+    """Each end clears its own; the balance stays, and metrics count from the start of the router."""
     core.bridges["yellow", "from-blue"].clear_stats()
     edge.bridges["blue", PEER].clear_stats()
     near, far = core.bridge("yellow", "from-blue"), edge.bridge("blue", PEER)
     assert (near.delivered_rx_msg_count, near.data_rx_msg_count, near.failure_count) == (0, 0, 0)
     assert (far.data_tx_msg_count, far.offered_tx_msg_count, far.tx_byte_count) == (0, 0, 0)
-    assert core.bridges["yellow", "from-blue"].status(0, whole=True).data_rx_msg_count == 5
-    assert whole.data_rx_msg_count == 5
+    assert core.figures("yellow", "from-blue").messages[0] == 5
     record = core.node.bridges[0].record
     record.counters.data_rx(1, 9, 1)
     record.counters.discard_rx(TTL_EXCEEDED)
@@ -264,7 +267,7 @@ async def test_what_a_bridge_lacks(running: Any, port: Any, configured: Any, unt
             (granted,) = edge.bridges["blue", PEER].local_subscriptions()
             assert (granted.local_subscription_topic, granted.dto_priority) == ("weather/>", "p1")
             await _children(port(core_node, "http"))
-            one = bridge_figures(row)
+            one = core.figures("yellow", "from-blue")
             assert (one.up, one.health, one.remotes) == (1, "unbound", 2)
 
             vpn = edge_node.router.vpns["blue"]
@@ -329,7 +332,7 @@ async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any, 
             row = core.bridge("yellow", other)
             assert (row.health, row.remote_queue_msg_count) == ("up", 0)
             assert [one.stands_by for one in row.remotes] == [True]
-            assert bridge_figures(row).remote_queue_standby == 1
+            assert core.figures("yellow", other).remote_queue_standby == 1
             publisher = await client_of(edge_node)
             await publisher.connect("p")
             for number in range(3):
@@ -338,7 +341,7 @@ async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any, 
             # It is told with the next heartbeat.
             for one in both:
                 await until(lambda one=one: core.bridge("yellow", one).remote_queue_msg_count == 3)
-            assert bridge_figures(core.bridge("yellow", first)).remote_queue == 3
+            assert core.figures("yellow", first).remote_queue == 3
             assert core.bridges["yellow", first].disconnect()
             await until(lambda: not core.bridge("yellow", other).remote_queue_standby)
             assert core.bridge("yellow", other).bound_to_queue

@@ -2,7 +2,6 @@
 
 import os
 import time
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.status import Rate, status_of
+from vpnrouter.bridges.status import Rate, StatusContext
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import TotalsSum
@@ -33,6 +32,7 @@ from vpnrouter.management.metrics.source import (
     process_figures,
 )
 from vpnrouter.management.server_hooks import ServerHooks
+from vpnrouter.management.status.bridges import BridgeLook
 from vpnrouter.management.status.queues import (
     OTHER,
     IdTimes,
@@ -157,19 +157,15 @@ class OneBridge:
     """Bridges of which there is one, whose counts are what a test sets."""
 
     def __init__(self) -> None:
-        record = Bridge(BridgeFacts("here", "blue", "b"), 0)
-        self.shown = status_of(record, 0)
+        self.record = Bridge(BridgeFacts("here", "blue", "b"), 0)
         self.source: Any = self
 
     def now(self) -> dict[tuple[str, str], Any]:
         return {("blue", "b"): self.source}
 
-    def kept(self) -> tuple[Any, ...]:
-        return ()
-
-    def status(self, now_ns: int, *, whole: bool) -> Any:
+    def look(self, *, whole: bool) -> BridgeLook:
         assert whole
-        return self.shown
+        return BridgeLook(self.record, StatusContext(), ())
 
 
 def test_counts_of_a_bridge_do_not_go_back() -> None:
@@ -179,12 +175,14 @@ def test_counts_of_a_bridge_do_not_go_back() -> None:
     numbers = Figures(router, bridges, VpnMeters(router), LiveTraces("r"), ServerHooks())
     seen = []
     for sent, lost in ((5, {"duplicate": 1}), (9, {}), (3, {}), (11, {"duplicate": 2})):
-        bridges.shown = replace(bridges.shown, data_tx_msg_count=sent, discarded_tx=lost)
+        counters = bridges.record.counters
+        counters.data_tx_msg_count = sent
+        counters.discarded_tx.counts = lost
         [row] = numbers.bridges(lambda _: True)
         seen.append((row.messages[1], row.discarded_tx.get("duplicate", 0)))
     assert seen == [(5, 1), (9, 1), (9, 1), (11, 2)]
     other: Any = OneBridge()
-    other.shown = replace(bridges.shown, data_tx_msg_count=2)
+    other.record.counters.data_tx_msg_count = 2
     bridges.source = other
     [row] = numbers.bridges(lambda _: True)
     assert row.messages == (0, 2)
@@ -193,11 +191,10 @@ def test_counts_of_a_bridge_do_not_go_back() -> None:
 
 def test_ages_of_a_bridge() -> None:
     """Never is no age."""
-    status = OneBridge().shown
-    assert bridge_figures(status).last_message_age == (None, None)
-    older = replace(status, last_rx_age_ms=1_500, health="up")
-    assert bridge_figures(older).last_message_age == (1.5, None)
-    assert bridge_figures(older).up == 1
+    look = OneBridge().look(whole=True)
+    assert bridge_figures(look, 0).last_message_age == (None, None)
+    look.record.counters.last_data_rx_ns = 1_000_000_000
+    assert bridge_figures(look, 2_500_000_000).last_message_age == (1.5, None)
 
 
 # -- process figures -------------------------------------------------------------------------------

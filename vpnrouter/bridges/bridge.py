@@ -330,6 +330,11 @@ class Bridge:
         """Whether the bridge is logged in and messages flow."""
         return self.inbound_state in UP
 
+    @property
+    def address(self) -> str:
+        """The peer's IP address and port, or the remote that was dialled where these are not known."""
+        return self.peer_address or self.remote_address
+
     def uptime_s(self, now_ns: int) -> int:
         """Whole seconds since the login, 0 while down; the field's `uptime`."""
         return 0 if self.up_since_ns < 0 else (now_ns - self.up_since_ns) // 1_000_000_000

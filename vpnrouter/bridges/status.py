@@ -343,7 +343,7 @@ def counts_of(taker: FlowReceiver) -> GuaranteedCounts:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StatusContext:
     """What monitoring shows of a bridge and its own record does not hold."""
 
@@ -376,6 +376,23 @@ class StatusContext:
     failures_cleared: int = 0
     """Failures that are not shown."""
     remotes: tuple[RemoteStatus, ...] = ()
+
+    @property
+    def backlog_msgs(self) -> int:
+        """Messages that wait for the bridge, or that it sent and nobody has acknowledged."""
+        # A guaranteed message that waits for the connection is in its queue as well.
+        in_flight = self.rx_in_flight + max(0, self.tx_in_flight - self.tx_unacked)
+        return in_flight + self.guaranteed.parked + self.local_queue_msgs
+
+    @property
+    def remote_queue_msgs(self) -> int:
+        """Messages in the queue at the remote, -1 without a report."""
+        return max((one.queue_msg_count for one in self.remotes), default=-1)
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether another consumer gets what is in the queue at the remote."""
+        return any(one.stands_by for one in self.remotes)
 
 
 NOTHING_AROUND: Final = StatusContext()
@@ -468,9 +485,6 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
     """Return the status of the bridge at `now_ns`, of the clock of its record."""
     counters = around.counters or bridge.counters
     rates = around.rates
-    # A guaranteed message that waits for the connection is in its queue as well.
-    in_flight = around.rx_in_flight + max(0, around.tx_in_flight - around.tx_unacked)
-    parked = around.guaranteed.parked
     return BridgeStatus(
         msg_vpn_name=bridge.facts.msg_vpn,
         bridge_name=bridge.facts.name,
@@ -486,7 +500,7 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
         outbound_bridge_name=around.outbound_bridge_name,
         remote_msg_vpn_name="" if bridge.remote is None else bridge.remote.msg_vpn,
         remote_router_name=bridge.remote_router_name,
-        remote_address=bridge.peer_address or bridge.remote_address,
+        remote_address=bridge.address,
         local_interface=bridge.local_interface,
         client_name=bridge.client_name,
         establisher=bridge.establisher,
@@ -494,17 +508,17 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
         compressed=around.compressed,
         max_ttl=bridge.facts.max_ttl,
         bound_to_queue=around.bound_to_queue,
-        remote_queue_standby=any(one.stands_by for one in around.remotes),
-        remote_queue_msg_count=max((one.queue_msg_count for one in around.remotes), default=-1),
+        remote_queue_standby=around.stands_by,
+        remote_queue_msg_count=around.remote_queue_msgs,
         remote_subscription_refused_count=len(around.refused),
         local_queue_name=around.local_queue_name,
         ttl_exceeded_event_raised=around.ttl_exceeded_event_raised,
         uptime=bridge.uptime_s(now_ns),
-        state_age_ms=_age_ms(bridge.state_since_ns, now_ns),
+        state_age_ms=age_ms(bridge.state_since_ns, now_ns),
         failure_count=bridge.failures - around.failures_cleared,
-        last_failure_age_ms=_age_ms(bridge.last_failure_ns, now_ns),
-        last_rx_age_ms=_age_ms(counters.last_data_rx_ns, now_ns),
-        last_tx_age_ms=_age_ms(counters.last_data_tx_ns, now_ns),
+        last_failure_age_ms=age_ms(bridge.last_failure_ns, now_ns),
+        last_rx_age_ms=age_ms(counters.last_data_rx_ns, now_ns),
+        last_tx_age_ms=age_ms(counters.last_data_tx_ns, now_ns),
         **rates.attributes(),
         control_rx_byte_count=counters.control_rx_byte_count,
         control_rx_msg_count=counters.control_rx_msg_count,
@@ -537,11 +551,11 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
         guaranteed_taken_msg_count=around.guaranteed.taken,
         guaranteed_refused_msg_count=around.guaranteed.refusals,
         guaranteed_duplicate_msg_count=around.guaranteed.duplicates,
-        parked_msg_count=parked,
+        parked_msg_count=around.guaranteed.parked,
         tx_unacked_msg_count=around.tx_unacked,
         local_queue_msg_count=around.local_queue_msgs,
         local_queue_oldest_msg_age_ms=around.local_queue_oldest_age_ms,
-        backlog_msg_count=in_flight + parked + around.local_queue_msgs,
+        backlog_msg_count=around.backlog_msgs,
         backlog_oldest_msg_age_ms=max(
             around.local_queue_oldest_age_ms, around.parked_oldest_age_ms
         ),
@@ -549,5 +563,6 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
     )
 
 
-def _age_ms(since_ns: int, now_ns: int) -> int:
+def age_ms(since_ns: int, now_ns: int) -> int:
+    """Return the milliseconds since a moment, -1 where it never was."""
     return -1 if since_ns < 0 else (now_ns - since_ns) // MILLISECOND_NS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import trio
 
 from vpnrouter import __version__
-from vpnrouter.bridges.status import LOGGED_IN
+from vpnrouter.bridges.status import LOGGED_IN, age_ms, health_of
 from vpnrouter.build_info import build_kind
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION
@@ -34,7 +34,6 @@ from vpnrouter.units import SECOND_NS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from vpnrouter.bridges.status import BridgeStatus
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from vpnrouter.management.meters import VpnMeters
     from vpnrouter.management.metrics.families import ListenerFigures, QueueFigures
     from vpnrouter.management.server_hooks import ServerHooks
-    from vpnrouter.management.status.bridges import Bridges
+    from vpnrouter.management.status.bridges import BridgeLook, Bridges
 
 
 _OURS: Final = Path("/proc/self")
@@ -284,8 +283,8 @@ class Figures:
         for (msg_vpn, name), source in now.items():
             if sees(msg_vpn):
                 # Those of the API begin anew when an operator clears them.
-                status = source.status(time.monotonic_ns(), whole=True)
-                shown = bridge_figures(status, self._age(source.kept()))
+                look = source.look(whole=True)
+                shown = bridge_figures(look, time.monotonic_ns(), self._age(look.kept))
                 yield self._steady(("bridge", msg_vpn, name), source, shown)
 
     def _age(self, endpoints: Iterable[Endpoint]) -> float | None:
@@ -343,53 +342,63 @@ def higher(before: object, now: object) -> object:
     return now
 
 
-def bridge_figures(status: BridgeStatus, backlog_age_s: float | None = None) -> BridgeFigures:
-    """Return the figures of a bridge from what monitoring shows; `backlog_age_s` of the oldest message."""
-    bound = [remote.queue_binding for remote in status.remotes if remote.up]
+def bridge_figures(
+    look: BridgeLook, now_ns: int, backlog_age_s: float | None = None
+) -> BridgeFigures:
+    """Return the figures of a bridge at `now_ns` (monotonic); `backlog_age_s` of the oldest message."""
+    record, around, _ = look
+    counters = around.counters or record.counters
+    remotes, guaranteed = around.remotes, around.guaranteed
+    health = health_of(record.inbound_state, around)
     info: Mapping[str, str] = {
-        "remote_router": status.remote_router_name,
-        "remote_msg_vpn": status.remote_msg_vpn_name,
-        "remote_address": status.remote_address,
-        "establisher": status.establisher,
-        "encrypted": "true" if status.encrypted else "false",
-        "queue": bound[0] if bound else "",
+        "remote_router": record.remote_router_name,
+        "remote_msg_vpn": "" if record.remote is None else record.remote.msg_vpn,
+        "remote_address": record.address,
+        "establisher": record.establisher,
+        "encrypted": "true" if record.encrypted else "false",
+        "queue": next((remote.queue_binding for remote in remotes if remote.up), ""),
     }
+    rx_in_flight, tx_in_flight = around.rx_in_flight, around.tx_in_flight
+    queue = around.remote_queue_msgs
     return BridgeFigures(
-        status.msg_vpn_name,
-        status.bridge_name,
+        record.facts.msg_vpn,
+        record.facts.name,
         info,
-        int(status.health in LOGGED_IN),
-        status.health,
-        int(status.enabled),
-        status.inbound_state,
-        status.outbound_state,
-        status.state_age_ms / 1_000,
-        status.uptime,
-        status.failure_count,
-        (status.data_rx_msg_count, status.data_tx_msg_count),
-        (status.data_rx_byte_count, status.data_tx_byte_count),
-        (status.control_rx_msg_count, status.control_tx_msg_count),
-        (status.control_rx_byte_count, status.control_tx_byte_count),
-        status.delivered_rx_msg_count,
-        status.offered_tx_msg_count,
-        by_reason(status.discarded_rx),
-        by_reason(status.discarded_tx),
-        (status.rx_in_flight_msg_count, status.tx_in_flight_msg_count),
-        status.backlog_msg_count,
+        int(health in LOGGED_IN),
+        health,
+        int(around.enabled),
+        record.inbound_state.value,
+        record.outbound_state.value,
+        age_ms(record.state_since_ns, now_ns) / 1_000,
+        record.uptime_s(now_ns),
+        record.failures - around.failures_cleared,
+        (counters.data_rx_msg_count, counters.data_tx_msg_count),
+        (counters.data_rx_byte_count, counters.data_tx_byte_count),
+        (counters.control_rx_msg_count, counters.control_tx_msg_count),
+        (counters.control_rx_byte_count, counters.control_tx_byte_count),
+        counters.delivered_rx_msg_count,
+        counters.offered_tx_msg_count,
+        by_reason(counters.discarded_rx.counts),
+        by_reason(counters.discarded_tx.counts),
+        (rx_in_flight, tx_in_flight),
+        around.backlog_msgs,
         backlog_age_s,
-        (status.rx_imbalance, status.tx_imbalance),
-        (_seconds(status.last_rx_age_ms), _seconds(status.last_tx_age_ms)),
-        status.guaranteed_rx_msg_count,
-        status.guaranteed_taken_msg_count,
-        status.guaranteed_refused_msg_count,
-        status.guaranteed_duplicate_msg_count,
-        status.parked_msg_count,
-        None if status.remote_queue_msg_count < 0 else status.remote_queue_msg_count,
-        int(status.remote_queue_standby),
-        len(status.remotes),
-        sum(remote.up for remote in status.remotes),
+        (counters.rx_imbalance(rx_in_flight), counters.tx_imbalance(tx_in_flight)),
+        (
+            _seconds(age_ms(counters.last_data_rx_ns, now_ns)),
+            _seconds(age_ms(counters.last_data_tx_ns, now_ns)),
+        ),
+        guaranteed.received,
+        guaranteed.taken,
+        guaranteed.refusals,
+        guaranteed.duplicates,
+        guaranteed.parked,
+        None if queue < 0 else queue,
+        int(around.stands_by),
+        len(remotes),
+        sum(remote.up for remote in remotes),
     )
 
 
-def _seconds(age_ms: int) -> float | None:
-    return None if age_ms < 0 else age_ms / 1_000
+def _seconds(ms: int) -> float | None:
+    return None if ms < 0 else ms / 1_000

@@ -145,6 +145,14 @@ class BridgeBaselines:
             del self._bases[record]
 
 
+class BridgeLook(NamedTuple):
+    """A bridge at one moment: its record, what is around it, and the endpoints here whose messages wait for it."""
+
+    record: Bridge
+    around: StatusContext
+    kept: tuple[Endpoint, ...]
+
+
 @final
 class OwnBridge:
     """A bridge of the configuration. What the peer's bridge sends over the same connection counts in."""
@@ -157,8 +165,13 @@ class OwnBridge:
         self._guaranteed: tuple[FlowReceiver, GuaranteedCounts] | None = None
         self._ttl_seen = 0
 
-    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
-        """The bridge at `now_ns` (monotonic), with counts since they were cleared.
+    def status(self, now_ns: int) -> BridgeStatus:
+        """The bridge at `now_ns` (monotonic), with counts since they were cleared."""
+        look = self.look(whole=False)
+        return status_of(look.record, now_ns, look.around)
+
+    def look(self, *, whole: bool) -> BridgeLook:
+        """The bridge now, with counts since they were cleared.
 
         With `whole`, counts since the start of the router, and no rates and ages.
         """
@@ -176,9 +189,8 @@ class OwnBridge:
         if peer is not None:
             record.outbound_state = peer.outbound_state
             record.outbound_failure_reason = peer.outbound_failure_reason
-        return status_of(
+        return BridgeLook(
             record,
-            now_ns,
             StatusContext(
                 counters=counters,
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
@@ -205,6 +217,7 @@ class OwnBridge:
                 failures_cleared=self._cleared.failures(record, whole=whole),
                 remotes=runner_remotes(runner, flow, bound),
             ),
+            waits.endpoints if lot is None else (*waits.endpoints, lot.endpoint),
         )
 
     def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
@@ -231,13 +244,6 @@ class OwnBridge:
         runner, half = self.runner, self.runner.half
         link = None if half is None or half.over else half.link
         return _local(link, runner.record.facts.msg_vpn, runner.record.facts.name)
-
-    def kept(self) -> tuple[Endpoint, ...]:
-        """The endpoints here whose messages wait for it."""
-        half = self.runner.half
-        waits = backlog_of(None if half is None or half.over else half.link)
-        lot = None if self.runner.taker is None else self.runner.taker.lot
-        return waits.endpoints if lot is None else (*waits.endpoints, lot.endpoint)
 
     def sample(self, now_ns: int) -> None:
         """Note the counts that rates are made from."""
@@ -323,17 +329,21 @@ class PeerBridge:
         self._meter = RateMeter()
         self._cleared = cleared
 
-    def status(self, now_ns: int, *, whole: bool = False) -> BridgeStatus:
-        """The bridge at `now_ns` (monotonic), with counts since they were cleared.
+    def status(self, now_ns: int) -> BridgeStatus:
+        """The bridge at `now_ns` (monotonic), with counts since they were cleared."""
+        look = self.look(whole=False)
+        return status_of(look.record, now_ns, look.around)
+
+    def look(self, *, whole: bool) -> BridgeLook:
+        """The bridge now, with counts since they were cleared.
 
         With `whole`, counts since the start of the router, and no rates and ages.
         """
         record = self.record
         link = self._tally()
         waits = backlog_of(link)
-        return status_of(
+        return BridgeLook(
             record,
-            now_ns,
             StatusContext(
                 counters=self._cleared.shown(record, whole=whole),
                 rates=NO_RATES if whole else self._meter.bridge_rates(),
@@ -347,6 +357,7 @@ class PeerBridge:
                 local_queue_oldest_age_ms=-1 if whole else oldest_age_ms(waits.endpoints),
                 failures_cleared=self._cleared.failures(record, whole=whole),
             ),
+            waits.endpoints,
         )
 
     def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
@@ -357,10 +368,6 @@ class PeerBridge:
         """What the peer's bridge asks for here."""
         facts = self.record.facts
         return _local(self._book.serving.get(self.key), facts.msg_vpn, facts.name)
-
-    def kept(self) -> tuple[Endpoint, ...]:
-        """The endpoints here whose messages wait for it."""
-        return backlog_of(self._book.serving.get(self.key)).endpoints
 
     def sample(self, now_ns: int) -> None:
         """Note the counts that rates are made from."""
