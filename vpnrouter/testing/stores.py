@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.errors import OperationError, SpoolError
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.write_ahead_log import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -277,6 +278,7 @@ class PowerCutRocks:
         self._log = self._newest(directory)
         self._before = self._log.stat().st_size
         self._after = self._before
+        self._mark = self._marked()
 
     @property
     def last_bytes(self) -> int:
@@ -287,6 +289,7 @@ class PowerCutRocks:
         """Commit a batch; the one before is acknowledged from now on."""
         log = self._newest(self.directory)
         before = log.stat().st_size
+        self._mark = self._marked()
         self.store.commit(batch)
         self._log = self._newest(self.directory)
         # A full write buffer begins a new log, and the batch stands at the start of it.
@@ -297,7 +300,8 @@ class PowerCutRocks:
         """Copy the store to the new directory `into` as a power cut leaves it; returns `into`.
 
         Of the bytes of the last commit, `kept` are there, except those from `lost[0]` to `lost[1]`,
-        which read as zeros: pages reach the disk in any order.
+        which read as zeros: pages reach the disk in any order. The mark of what is synced has the commit before: the
+        last one was not told to be synced.
         """
         while not self._copied(into):
             shutil.rmtree(into)
@@ -306,7 +310,11 @@ class PowerCutRocks:
         for place in range(lost[0], min(lost[1], kept)):
             data[self._before + place] = 0
         log.write_bytes(data)
+        (into / MARK).write_bytes(self._mark)
         return into
+
+    def _marked(self) -> bytes:
+        return (self.directory / MARK).read_bytes()
 
     def _copied(self, into: Path) -> bool:
         """Copy the store; False when RocksDB wrote out a buffer or deleted a log meanwhile."""
