@@ -107,8 +107,8 @@ def test_signals(tmp_path: Path, mark: str, number: signal.Signals, code: int) -
             if "flights leave" in line:
                 break
         running = [os.pidfd_open(each) for each in processes(mark)]
-        # The command, two routers, one process of publishers and two of subscribers.
-        assert len(running) == 6
+        # The command, two routers with a trace writer each, one process of publishers and two of subscribers.
+        assert len(running) == 8
         demo.send_signal(number)
         for each in running:
             assert select.select([each], [], [], END_S)[0]
