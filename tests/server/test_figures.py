@@ -26,6 +26,13 @@ from vpnrouter.management import meters as vpn_meters
 from vpnrouter.management.live_traces import LiveTraces
 from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics import source as module
+from vpnrouter.management.metrics.queues import (
+    OTHER,
+    IdTimes,
+    QueueNumbers,
+    by_reason,
+    oldest_id,
+)
 from vpnrouter.management.metrics.source import (
     Figures,
     bridge_figures,
@@ -33,13 +40,6 @@ from vpnrouter.management.metrics.source import (
 )
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.bridges import BridgeLook
-from vpnrouter.management.status.queues import (
-    OTHER,
-    IdTimes,
-    QueueNumbers,
-    by_reason,
-    oldest_id,
-)
 from vpnrouter.server.run import serve
 from vpnrouter.trace.recorder import Recorder
 

@@ -28,7 +28,7 @@ from vpnrouter.management.metrics.families import (
     SpoolFigures,
     TraceFigures,
 )
-from vpnrouter.management.status.queues import SHOWN, QueueNumbers, by_reason
+from vpnrouter.management.metrics.queues import SHOWN, QueueNumbers, by_reason
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:

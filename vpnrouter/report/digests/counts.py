@@ -96,44 +96,49 @@ _STEP: Final = ">"
 _PARTS: Final = "/"
 _PEER: Final = ("peer_router", "peer_vpn")
 _ORIGIN: Final = ("origin_router", "origin_vpn")
-_PLACE: Final = ("path", "router", "vpn", "bridge")
 
 
 def paths(traces: DataFrame) -> DataFrame:
     """Return PATHS, unordered, from TRACES.
 
     A path says where it began, how many bridges it crossed and over which message VPN it came last, so rows
-    that have one are grouped by it alone: these are many, and each column read and compared costs. Where a
+    that have one are grouped by it alone: these are many, and each column compared costs. Where a
     message VPN has a greater-than sign in its name, the path has more steps than hops, and its ends are null.
     """
-    arrivals = traces.where((F.col("event") == "bridge_receive") & F.col("vpn").isNotNull())
-    with_path = arrivals.where(F.col("path").isNotNull()).groupBy(*_PLACE, "hops").agg(*_figures())
+    path = F.col("path")
+    grouped = (
+        traces.where((F.col("event") == "bridge_receive") & F.col("vpn").isNotNull())
+        .groupBy(
+            path,
+            "router",
+            "vpn",
+            "bridge",
+            "hops",
+            F.when(path.isNull(), F.struct(*_PEER, *_ORIGIN)).alias("ends"),
+        )
+        .agg(
+            counted(),
+            payload(),
+            F.min(F.col("ts_ns") - F.col("origin_ts_ns")).alias("least_age_ns"),
+            F.min("ts_ns").alias("first_ns"),
+            F.max("ts_ns").alias("last_ns"),
+        )
+    )
     steps = F.split("path", _STEP)
     clear = F.coalesce(F.size(steps) == F.col("hops"), F.lit(True))
     ends = {
         **_named(_ORIGIN, F.split(F.element_at(steps, 1), _PARTS, 2), clear),
         **_named(_PEER, F.split(F.element_at(steps, -1), _PARTS, 2), clear),
     }
-    without_path = (
-        arrivals.where(F.col("path").isNull())
-        .groupBy(*_PLACE, *_PEER, *_ORIGIN, "hops")
-        .agg(*_figures())
-    )
-    return conform(with_path.withColumns(ends), PATHS).unionByName(conform(without_path, PATHS))
+    told = {
+        name: F.when(path.isNull(), F.col(f"ends.{name}")).otherwise(end)
+        for name, end in ends.items()
+    }
+    return conform(grouped.withColumns(told), PATHS)
 
 
 def _named(names: tuple[str, str], parts: Column, clear: Column) -> dict[str, Column]:
     return {name: F.when(clear, F.element_at(parts, at)) for at, name in enumerate(names, 1)}
-
-
-def _figures() -> list[Column]:
-    return [
-        counted(),
-        payload(),
-        F.min(F.col("ts_ns") - F.col("origin_ts_ns")).alias("least_age_ns"),
-        F.min("ts_ns").alias("first_ns"),
-        F.max("ts_ns").alias("last_ns"),
-    ]
 
 
 _WHERE: Final = ("router", "vpn", "event", "mode", "bridge", "peer_router", "peer_vpn")
