@@ -31,7 +31,7 @@ def test_a_bucket_holds_durations_within_three_percent(spark: SparkSession) -> N
     durations += [random.randrange(-(2**k), 2**k) for k in range(1, 60) for _ in range(20)]
     frame = spark.createDataFrame([(one,) for one in [*durations, None]], "ns bigint")
     unknown, *rows = (
-        frame.select("ns", columns.bucket(F.col("ns")).alias("bucket")).sort("ns").collect()
+        columns.with_bucket(frame, F.col("ns")).select("ns", "bucket").sort("ns").collect()
     )
     assert tuple(unknown) == (None, None)
     assert len(rows) == len(durations)

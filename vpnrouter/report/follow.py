@@ -32,7 +32,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
 from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.build import ReportRequest, spark_for
-from vpnrouter.report.digests.columns import Corrections, bucket, ends, stretch_of
+from vpnrouter.report.digests.columns import Corrections, ends, stretch_of, with_bucket
 from vpnrouter.report.digests.counts import (
     delays,
     endpoints,
@@ -114,9 +114,11 @@ def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
         "to_vpn": F.col("vpn"),
         "bridge": F.col("who"),
     }
-    grouped = crossed.groupBy(
-        *(named[name].alias(name) for name in EDGE), bucket(took).alias("bucket")
-    ).agg(F.count(F.lit(1)).alias("count"))
+    grouped = (
+        with_bucket(crossed, took)
+        .groupBy(*(named[name].alias(name) for name in EDGE), "bucket")
+        .agg(F.count(F.lit(1)).alias("count"))
+    )
     return conform(grouped, HOPS)
 
 

@@ -343,6 +343,8 @@ def _settings(master: str, scratch: Path, shuffle_partitions: int) -> dict[str, 
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.files.ignoreCorruptFiles": "false",
+        # The small map before the large one costs more than it saves where there are more groups than it holds.
+        "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
         "spark.sql.pyspark.jvmStacktrace.enabled": "false",
         # Nobody opens a notebook on this session; finding the calling line for every column costs
         # time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.report.flows.clocks import comparable, offset_of
@@ -17,20 +17,26 @@ _EXACT: Final = STEPS
 """Durations below so many nanoseconds have a bucket each."""
 
 
-def bucket(duration_ns: Column) -> Column:
-    """Return the bucket of a duration in nanoseconds (bigint): an int; null stays null.
+def with_bucket(frame: DataFrame, duration_ns: Column) -> DataFrame:
+    """Return the frame with the column `bucket`, an int, of a duration in nanoseconds (bigint); null stays null.
 
     A duration of 2**k to 2**(k+1) nanoseconds, k at least 5, is in bucket 32 * (k - 4) plus the five bits
     below its highest one.
     """
-    size = F.abs(duration_ns)
-    # The exponent comes from a logarithm, and just below a power of two it may be one too much.
-    guess = F.floor(F.log2(F.greatest(size, F.lit(_EXACT)))).cast("int")
-    power = guess - F.when(_shifted(size, guess) == 0, 1).otherwise(0)
-    shift = power - 5
-    above = (_shifted(size, shift) + shift * STEPS).cast("int")
-    number = F.when(size < _EXACT, size.cast("int")).otherwise(above)
-    return F.when(duration_ns < 0, -number - 1).otherwise(number)
+    # Column by column: in one expression, Spark works out each part anew wherever it stands.
+    size, power, shift = F.col("size_ns"), F.col("power"), F.col("shift")
+    return (
+        frame.withColumn("took_ns", duration_ns)
+        .withColumn("size_ns", F.abs("took_ns"))
+        .withColumn("power", F.floor(F.log2(F.greatest(size, F.lit(_EXACT)))).cast("int"))
+        # The exponent comes from a logarithm, and just below a power of two it may be one too much.
+        .withColumn("shift", power - F.when(_shifted(size, power) == 0, 6).otherwise(5))
+        .withColumn("above", (_shifted(size, shift) + shift * STEPS).cast("int"))
+        .withColumn("number", F.when(size < _EXACT, size.cast("int")).otherwise(F.col("above")))
+        .withColumn(
+            "bucket", F.when(F.col("took_ns") < 0, -F.col("number") - 1).otherwise(F.col("number"))
+        )
+    )
 
 
 def _shifted(value: Column, bits: Column) -> Column:

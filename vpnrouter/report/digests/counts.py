@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.columns import (
     Corrections,
-    bucket,
     counted,
     payload,
     stands_for,
     stretch_of,
     weighed,
+    with_bucket,
 )
 from vpnrouter.report.digests.schema import DELAYS, ENDPOINTS, LOSSES, PATHS, PLACES, STATES, USES
 from vpnrouter.report.schema import conform
@@ -36,8 +36,8 @@ def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
     correction = corrections.between(F.col("origin_router"), F.col("router"))
     took = F.col("ts_ns") - F.col("origin_ts_ns") - correction
     grouped = (
-        rows.where(F.col("origin_router").isNotNull())
-        .groupBy("origin_router", "origin_vpn", "router", "vpn", bucket(took).alias("bucket"))
+        with_bucket(rows.where(F.col("origin_router").isNotNull()), took)
+        .groupBy("origin_router", "origin_vpn", "router", "vpn", "bucket")
         .agg(counted())
     )
     return conform(grouped, DELAYS)

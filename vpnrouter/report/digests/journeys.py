@@ -16,7 +16,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.report.digests.columns import Corrections, bucket, ends
+from vpnrouter.report.digests.columns import Corrections, ends, with_bucket
 from vpnrouter.report.digests.schema import DOUBLES, HOPS
 from vpnrouter.report.schema import EDGE, conform
 
@@ -89,8 +89,8 @@ def summed(met: DataFrame, corrected: DataFrame) -> DataFrame:
     took = F.col("came_ns") - F.col("sent_ns") - F.coalesce(F.col("ahead_ns"), F.lit(0))
     again = F.col("copies") > 1
     return (
-        met.join(F.broadcast(corrected), "place", "left")
-        .groupBy("place", bucket(took).alias("bucket"))
+        with_bucket(met.join(F.broadcast(corrected), "place", "left"), took)
+        .groupBy("place", "bucket")
         .agg(
             F.count(F.lit(1)).alias("count"),
             F.count(F.when(again, F.lit(1))).alias("messages"),
