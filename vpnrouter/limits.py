@@ -514,6 +514,9 @@ SELECTOR_BYTES: Final = 8_192
 """UTF-8 bytes of a message selector: room for a list of some 500 names; its parsing takes at most some
 5 ms. Beyond: SelectorError."""
 
+AMQP_DEPTH: Final = 32
+"""Values of AMQP within one another, descriptors included; clients need five. Beyond: `amqp:decode-error`, closed."""
+
 SELECTOR_DEPTH: Final = 32
 """Brackets, NOT and signs around one another in a message selector: evaluation recurses so far, and people
 use five. Beyond: SelectorError."""

@@ -1,0 +1,171 @@
+"""Reads the head of plain transfers, which nearly all frames of a busy link are, without an object for each.
+
+Plain is a whole message in one frame, without a delivery state. What is not is left to `frames.decode`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from mypy_extensions import i64
+
+_DOFF_LEAST: Final = 2
+_LIST_AT: Final = 11
+"""Where the list of the fields begins in a frame with the shortest head."""
+
+_SHORTEST: Final = 18
+_SHORTEST_LONG: Final = 24
+"""Bytes of the shortest transfer, and of the shortest with a long form of its list."""
+
+_NULL: Final = 0x40
+_TRUE: Final = 0x41
+_FALSE: Final = 0x42
+_ZERO: Final = 0x43
+_SMALL: Final = 0x52
+_UINT: Final = 0x70
+_BINARY: Final = 0xA0
+_LIST8: Final = 0xC0
+_LIST32: Final = 0xD0
+
+_SETTLED: Final = 4
+_MORE: Final = 5
+_RESUME: Final = 8
+_ABORTED: Final = 9
+_BATCHABLE: Final = 10
+_LEAST_FIELDS: Final = 3
+
+
+@final
+class PlainTransfer:
+    """The transfer that `read` has found: its fields, and where in the buffer its tag and its message lie.
+
+    `message_format` is -1 where it says none. The message ends where the next frame begins, at `end`.
+    """
+
+    __slots__ = (
+        "_at",
+        "channel",
+        "delivery_id",
+        "end",
+        "handle",
+        "message",
+        "message_format",
+        "settled",
+        "tag",
+        "tag_end",
+    )
+
+    def __init__(self) -> None:
+        self._at: i64 = 0
+        self.channel: i64 = 0
+        self.handle: i64 = 0
+        self.delivery_id: i64 = 0
+        self.message_format: i64 = 0
+        self.settled = False
+        self.tag: i64 = 0
+        self.tag_end: i64 = 0
+        self.message: i64 = 0
+        self.end: i64 = 0
+
+    def read(self, buf: bytes, pos: i64, end: i64, max_frame: i64) -> bool:
+        """Read the frame at `pos`; False where it is not whole, no plain transfer, or not sound."""
+        if end - pos < _SHORTEST:
+            return False
+        size = _u32(buf, pos)
+        following: i64 = pos + size
+        if following > end or size > max_frame or size < _SHORTEST:
+            return False
+        if (
+            buf[pos + 4] != _DOFF_LEAST
+            or buf[pos + 5] != 0
+            or buf[pos + 8] != 0
+            or buf[pos + 9] != 0x53
+            or buf[pos + 10] != 0x14
+        ):
+            return False
+        high: i64 = buf[pos + 6]
+        low: i64 = buf[pos + 7]
+        self.channel = high << 8 | low
+        at: i64 = pos + _LIST_AT
+        length: i64
+        count: i64
+        if buf[at] == _LIST8:
+            length = buf[at + 1]
+            count = buf[at + 2]
+            self.message = at + 2 + length
+            self._at = at + 3
+        elif buf[at] == _LIST32 and size >= _SHORTEST_LONG:
+            length = _u32(buf, at + 1)
+            count = _u32(buf, at + 5)
+            self.message = at + 5 + length
+            self._at = at + 9
+        else:
+            return False
+        self.end = following
+        if self.message > following or count < _LEAST_FIELDS or count > _BATCHABLE + 1:
+            return False
+        return self._fields(buf, count) and self._at == self.message
+
+    def _fields(self, buf: bytes, count: i64) -> bool:
+        last: i64 = self.message
+        self.handle = self._uint(buf, last)
+        self.delivery_id = self._uint(buf, last)
+        if self.handle < 0 or self.delivery_id < 0 or self._at + 2 > last:
+            return False
+        if buf[self._at] != _BINARY:
+            return False
+        self.tag = self._at + 2
+        tag_bytes: i64 = buf[self._at + 1]
+        self.tag_end = self.tag + tag_bytes
+        self._at = self.tag_end
+        self.message_format = -1
+        self.settled = False
+        number: i64 = _LEAST_FIELDS
+        while number < count:
+            if self._at >= last:
+                return False
+            code: i64 = buf[self._at]
+            if code == _NULL:
+                self._at += 1
+            elif number == _LEAST_FIELDS:
+                self.message_format = self._uint(buf, last)
+                if self.message_format < 0:
+                    return False
+            elif number == _SETTLED and (code in (_TRUE, _FALSE)):
+                self.settled = code == _TRUE
+                self._at += 1
+            elif (number == _BATCHABLE and (code in (_TRUE, _FALSE))) or (
+                (number in (_MORE, _RESUME, _ABORTED)) and code == _FALSE
+            ):
+                self._at += 1
+            else:
+                return False
+            number += 1
+        return True
+
+    def _uint(self, buf: bytes, last: i64) -> i64:
+        """Return the number at `_at`, and go behind it; -1 where there is none before `last`."""
+        at: i64 = self._at
+        if at >= last:
+            return -1
+        code: i64 = buf[at]
+        value: i64
+        if code == _ZERO:
+            self._at = at + 1
+            return 0
+        if code == _SMALL and at + 2 <= last:
+            self._at = at + 2
+            value = buf[at + 1]
+            return value
+        if code == _UINT and at + 5 <= last:
+            self._at = at + 5
+            return _u32(buf, at + 1)
+        return -1
+
+
+def _u32(buf: bytes, at: i64) -> i64:
+    first: i64 = buf[at]
+    second: i64 = buf[at + 1]
+    third: i64 = buf[at + 2]
+    fourth: i64 = buf[at + 3]
+    return first << 24 | second << 16 | third << 8 | fourth
