@@ -517,6 +517,9 @@ SELECTOR_BYTES: Final = 8_192
 AMQP_DEPTH: Final = 32
 """Values of AMQP within one another, descriptors included; clients need five. Beyond: `amqp:decode-error`, closed."""
 
+SASL_BYTES: Final = 4_096
+"""Bytes of a name, a password or a message of a SASL mechanism. Beyond: `amqp:decode-error`, closed."""
+
 SELECTOR_DEPTH: Final = 32
 """Brackets, NOT and signs around one another in a message selector: evaluation recurses so far, and people
 use five. Beyond: SelectorError."""
