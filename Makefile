@@ -121,7 +121,7 @@ mutants: $(TEST_NEEDS)
 .PHONY: fuzz
 SECONDS ?= 60
 fuzz: $(TEST_NEEDS)
-	for driver in mqtt link topics sessions links; do \
+	for driver in mqtt link amqp topics sessions links; do \
 		echo "== fuzz.$$driver"; $(PY) -m fuzz.$$driver --seconds $(SECONDS) || exit 1; done
 
 # The releases that are tested together, with their hashes. It asks the package index that pip is set to, and

@@ -94,6 +94,8 @@ _SIGNED: Final = frozenset({BYTE, SHORT, INT, LONG})
 _OPAQUE: Final = frozenset({CHAR, DECIMAL32, DECIMAL64, DECIMAL128, UUID})
 _EMPTY_LIST: Final = 0x45
 
+LONG_MAX: Final = 0x7FFF_FFFF_FFFF_FFFF
+
 _F32: Final = Struct(">f")
 _F64: Final = Struct(">d")
 
@@ -392,7 +394,7 @@ def _kind_of(value: object) -> str:
     if isinstance(value, bool):
         return BOOLEAN
     if isinstance(value, int):
-        return LONG
+        return ULONG if value > LONG_MAX else LONG
     if isinstance(value, Symbol):
         return SYMBOL
     return ANY
