@@ -232,13 +232,26 @@ SCENARIOS = (
             ("-at-random", "1,000 topics at random, 64 to 512 B", varied.AT_RANDOM),
         )
     ),
-    Scenario(
-        "bridge-in-turn",
-        "two bridged brokers on one core, 1 → 1, 1,000 topics in turn, 64 B",
-        _varied(varied.IN_TURN, bridged=True),
-        _RATE,
-        (Goal("rate", at_least=3, versus="nats"),),
-        bridged=True,
+    *(
+        Scenario(
+            f"bridge-{name}",
+            f"two bridged brokers on one core, 1 → 1, {what}",
+            _varied(load, bridged=True),
+            _RATE,
+            goals,
+            bridged=True,
+        )
+        for name, what, load, goals in (
+            (
+                "in-turn",
+                "1,000 topics in turn, 64 B",
+                varied.IN_TURN,
+                (Goal("rate", at_least=3, versus="nats"),),
+            ),
+            ("at-random", "1,000 topics at random, 64 to 512 B", varied.AT_RANDOM, ()),
+            ("16-kib", "16 KiB", varied.LARGE, ()),
+            ("256-kib", "256 KiB", varied.HUGE, ()),
+        )
     ),
     Scenario(
         "latency",
