@@ -517,6 +517,52 @@ SELECTOR_BYTES: Final = 8_192
 AMQP_DEPTH: Final = 32
 """Values of AMQP within one another, descriptors included; clients need five. Beyond: `amqp:decode-error`, closed."""
 
+FAILOVER_SERVERS: Final = 16
+"""Servers that a listener of AMQP names to its clients. Beyond: the configuration is refused."""
+
+AMQP_FRAME_BYTES: Final = 131_072
+"""Bytes of a frame of AMQP after the login; larger messages come in several. Beyond: `amqp:connection:framing-error`,
+closed."""
+
+AMQP_LOGIN_FRAME_BYTES: Final = 8_192
+"""Bytes of a frame of AMQP before the login: SASL and `open`. Beyond: `amqp:connection:framing-error`, closed."""
+
+AMQP_SESSIONS: Final = 256
+"""Sessions of one connection of AMQP (channel-max + 1). Beyond: `amqp:connection:framing-error`, closed."""
+
+AMQP_LINKS: Final = 4_096
+"""Links of one connection of AMQP, over all its sessions. Beyond: the link is refused with
+`amqp:resource-limit-exceeded`."""
+
+AMQP_CREDIT: Final = 1_000
+"""Messages that a client may send over one link before the router asks for more. Beyond: `amqp:link:transfer-limit-
+exceeded`, the link ends."""
+
+AMQP_WINDOW: Final = 65_535
+"""Transfers that a client may send over one session before the router widens its window. Beyond:
+`amqp:session:window-violation`, the session ends."""
+
+AMQP_IDLE_S: Final = 120
+"""Seconds without a frame from a client of AMQP; it is asked for one in half of that. Beyond:
+`amqp:resource-limit-exceeded`, closed."""
+
+AMQP_LINK_NAME_BYTES: Final = 1_024
+"""Bytes of the name of a link. Beyond: the link is refused with `amqp:invalid-field`."""
+
+AMQP_TRANSACTIONS: Final = 100
+"""Transactions of one connection that are open at a time. Beyond: `amqp:resource-limit-exceeded`, refused."""
+
+AMQP_TRANSACTION_BYTES: Final = 16_777_216
+"""Bytes of the messages that one transaction holds. Beyond: `amqp:resource-limit-exceeded`, and it can only be rolled
+back."""
+
+AMQP_TRANSACTION_MESSAGES: Final = 10_000
+"""Messages sent and outcomes given within one transaction. Beyond: `amqp:resource-limit-exceeded`, and it can only be
+rolled back."""
+
+AMQP_TIME_MS: Final = 253_402_300_799_999
+"""Milliseconds since 1970 of a time that is put into AMQP: the year 9999. Beyond: it is left out."""
+
 SASL_BYTES: Final = 4_096
 """Bytes of a name, a password or a message of a SASL mechanism. Beyond: `amqp:decode-error`, closed."""
 

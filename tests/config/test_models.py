@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from vpnrouter import limits
 from vpnrouter.config import model
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.listeners import Listener, ListenerTls
+from vpnrouter.config.listeners import Listener, ListenerTls, parse_stand_by
 from vpnrouter.config.model import Many, Model, Named, model_of
 from vpnrouter.config.msg_vpn import GROUPS, MsgVpn, allow_by_default
 from vpnrouter.config.router import AreaLevel, LevelName, Levels, Management, RouterConfig
@@ -446,3 +446,42 @@ def test_bounds(field: str, value: int) -> None:
     """Times and sizes have both a least and a most."""
     with pytest.raises(ValidationError):
         Otlp.model_validate({field: value})
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://shop.example.org", "http://localhost:8080", "null", "*", "same-host"]
+)
+def test_origin_that_is_taken(origin: str) -> None:
+    """Any host name, with letters of all kinds."""
+    assert Listener(protocol="ws", bind="h:1", allowed_origins=[origin]).allowed_origins == (
+        origin,
+    )
+
+
+@pytest.mark.parametrize("origin", ["https://a b", "https://a/path", "shop.example.org", ""])
+def test_origin_that_is_none(origin: str) -> None:
+    """An origin has a scheme, no path and no blank."""
+    with pytest.raises(ValidationError):
+        Listener(protocol="ws", bind="h:1", allowed_origins=[origin])
+
+
+@pytest.mark.parametrize(
+    ("text", "server"),
+    [
+        ("amqps://standby.example.org", ("amqps", "standby.example.org", 5671)),
+        ("amqp://10.0.0.1:22", ("amqp", "10.0.0.1", 22)),
+        ("amqpwss://[2001:db8::1]:443", ("amqpwss", "2001:db8::1", 443)),
+    ],
+)
+def test_stand_by(text: str, server: tuple[str, str, int]) -> None:
+    """The server that AMQP clients are told to turn to."""
+    assert parse_stand_by(text) == server
+
+
+@pytest.mark.parametrize(
+    "text", ["mqtt://a", "amqp://", "amqp://a:0", "amqp://a:70000", "amqp://a/b"]
+)
+def test_stand_by_that_is_none(text: str) -> None:
+    """A scheme of AMQP, a host and a port."""
+    with pytest.raises(ValidationError):
+        Listener(protocol="amqp", bind="h:1", failover_servers=[text])

@@ -15,7 +15,7 @@ from vpnrouter.errors import Refused, SelectorError, TopicError
 from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.algebra import matches
-from vpnrouter.topics.grammar import SMF, Filter, parse_filter
+from vpnrouter.topics.grammar import QUEUE_PREFIX, SMF, Filter, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.wire.link import codes as close_codes
 from vpnrouter.wire.link import frames
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vpnrouter.topics.mapping import TopicMapping
 
 
-QUEUE: Final = b"$queue/"
+QUEUE: Final = QUEUE_PREFIX.encode()
 
 
 @final

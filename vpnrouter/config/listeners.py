@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
@@ -15,7 +15,7 @@ from vpnrouter.settings.address import Address, check_bind, parse_bind
 
 
 class ListenerTls(Model):
-    """Certificate and key of a TLS listener (`mqtts`, `wss`, `links`, `https`)."""
+    """Certificate and key of a TLS listener (`mqtts`, `wss`, `amqps`, `amqpwss`, `links`, `https`)."""
 
     certificate: Annotated[FilePath, Field(examples=["./certs/edge.pem"])]
     """PEM file with the listener's certificate and, after it, the chain."""
@@ -41,12 +41,18 @@ class ListenerTls(Model):
 Bind = Annotated[str, AfterValidator(check_bind)]
 
 
-TLS_PROTOCOLS: Final = frozenset({"mqtts", "wss", "links", "https"})
+TLS_PROTOCOLS: Final = frozenset({"mqtts", "wss", "amqps", "amqpwss", "links", "https"})
 """Protocols that need `tls`; the others must not have it."""
 
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\\s?#@]{1,260}|null", re.IGNORECASE)
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]{1,260}|null", re.IGNORECASE)
 
-CLIENT_PROTOCOLS: Final = frozenset({"mqtt", "mqtts", "ws", "wss"})
+AMQP_PROTOCOLS: Final = frozenset({"amqp", "amqps", "amqpws", "amqpwss"})
+"""Protocols of AMQP clients."""
+
+WEBSOCKET_PROTOCOLS: Final = frozenset({"ws", "wss", "amqpws", "amqpwss"})
+"""Protocols within a WebSocket."""
+
+CLIENT_PROTOCOLS: Final = frozenset({"mqtt", "mqtts", "ws", "wss"}) | AMQP_PROTOCOLS
 """Protocols that clients log in to a message VPN with; the others serve all message VPNs."""
 
 MANAGEMENT_PROTOCOLS: Final = frozenset({"http", "https"})
@@ -62,23 +68,73 @@ def _origin(text: str) -> str:
 Origin = Annotated[str, AfterValidator(_origin)]
 
 
+_STAND_BY: Final = re.compile(
+    r"(amqps?|amqpwss?)://([^/:@\s]{1,255}|\[[0-9a-fA-F:.]+\])(?::([0-9]{1,5}))?"
+)
+
+_PORTS: Final = {"amqp": 5672, "amqps": 5671, "amqpws": 80, "amqpwss": 443}
+
+
+class StandByServer(NamedTuple):
+    """A server that AMQP clients may turn to."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+def parse_stand_by(text: str) -> StandByServer:
+    """Return the parts of an address of `failover_servers`. Raises ValueError for none."""
+    found = _STAND_BY.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            f"{text[:80]} is no server: amqp[s]://HOST[:PORT] or amqpws[s]://HOST[:PORT]"
+        )
+    scheme, host, port = found.groups()
+    number = _PORTS[scheme] if port is None else int(port)
+    if not 0 < number < 65_536:
+        raise ValueError(f"{text[:80]}: a port is from 1 to 65535")
+    return StandByServer(scheme, host.strip("[]"), number)
+
+
+def _stand_by(text: str) -> str:
+    parse_stand_by(text)
+    return text
+
+
+StandBy = Annotated[str, AfterValidator(_stand_by)]
+
+
 class Listener(Model):
     """One address and the protocol spoken there."""
 
     protocol: Annotated[
-        Literal["mqtt", "mqtts", "ws", "wss", "link", "links", "http", "https"],
+        Literal[
+            "mqtt",
+            "mqtts",
+            "ws",
+            "wss",
+            "amqp",
+            "amqps",
+            "amqpws",
+            "amqpwss",
+            "link",
+            "links",
+            "http",
+            "https",
+        ],
         Field(examples=["mqtt"]),
     ]
-    """mqtt(s): MQTT 3.1.1 and 5; ws(s): MQTT over WebSocket; link(s): bridges; http(s): management.
-    The forms with an s speak TLS."""
+    """mqtt(s): MQTT 3.1.1 and 5; ws(s): MQTT over WebSocket; amqp(s): AMQP 1.0; amqpws(s): AMQP 1.0
+    over WebSocket; link(s): bridges; http(s): management. The forms with an s speak TLS."""
 
     bind: Annotated[Bind, Field(examples=["127.0.0.1:1883"])]
     """HOST:PORT or [IPV6]:PORT. Port 0 lets the system choose; the ready line tells which it
     chose."""
 
     msg_vpn: Annotated[MsgVpnName | None, Field(examples=["blue"])] = None
-    """Message VPN of the clients that connect here; without it they log in as user@vpn. Client
-    protocols only."""
+    """Message VPN of the clients that connect here; without it they log in as user@vpn, AMQP
+    clients also with its name as hostname. Client protocols only."""
 
     enabled: bool = True
     """Whether the address is bound."""
@@ -92,9 +148,16 @@ class Listener(Model):
         Many[Origin],
         Field(max_length=limits.ALLOWED_ORIGINS),
     ] = ("same-host",)
-    """Whose web pages may connect over ws and wss: origins as browsers send them
+    """Whose web pages may connect over WebSocket: origins as browsers send them
     (https://app.example.org), same-host (pages of this host, whatever their port), or * for all.
     A client that sends no Origin is no browser, and is not held up."""
+
+    failover_servers: Annotated[
+        Many[StandBy],
+        Field(max_length=limits.FAILOVER_SERVERS, examples=[["amqps://standby.example.org:5671"]]),
+    ] = ()
+    """Where AMQP clients are told to go when this router is away: SCHEME://HOST[:PORT], in this
+    order. Protocols of AMQP only."""
 
     tls: ListenerTls | None = None
     """Certificate and key; needed by the protocols with an s, refused by the others."""
@@ -107,7 +170,7 @@ class Listener(Model):
 
 def server_certificate(listeners: Iterable[Listener]) -> ListenerTls | None:
     """Return the server certificate of the router: that of its first TLS listener, links first."""
-    order = ("links", "mqtts", "wss", "https")
+    order = ("links", "mqtts", "wss", "amqps", "amqpwss", "https")
     with_tls = [
         listener
         for listener in listeners

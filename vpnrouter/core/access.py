@@ -51,6 +51,10 @@ class TopicRule:
             return self._same_for_all
         return BoundRule(self.default_allow, [], self, (client_username, client_id))
 
+    def bound(self, client_username: str, client_id: str) -> BoundRule | None:
+        """Return the rule with the names of one client filled in, None where everything is allowed to everybody."""
+        return None if self.unrestricted else self.bind(client_username, client_id)
+
     def filled(self, client_username: str, client_id: str) -> list[Filter]:
         """The exceptions with the names of one client; see `bind`."""
         filters = list(self._fixed)
@@ -67,6 +71,14 @@ class TopicRule:
             except TopicError:
                 continue
         return filters
+
+
+def alike(one: BoundRule | None, other: BoundRule | None) -> bool:
+    """Return whether two rules decide alike, as far as that is known without a look at their filters."""
+    if one is None or other is None:
+        return one is other
+    # An ACL profile that did not change keeps its rule objects (server/apply/changes.py).
+    return one is other or (one.source is other.source and one.source is not None)
 
 
 def _substitutable(name: str) -> bool:

@@ -282,6 +282,12 @@ class Credentials:
         stored = username.password or ""
         return scram.parse_stored(stored) if stored.startswith(scram.PREFIX) else None
 
+    @property
+    def provable(self) -> bool:
+        """Return whether every stored password can be proved by SCRAM, which an scrypt hash cannot."""
+        hashed = [stored for stored in self._stored if stored.startswith("scrypt$")]
+        return self.basic_enabled and bool(self._stored) and not hashed
+
     def salt_of(self, username: ClientUsername) -> bytes:
         """The salt for a password that is stored as text: always the same one for a name, known or not."""
         return self._drawn(b"salt", username.name, SALT_BYTES)

@@ -258,6 +258,18 @@ def rights_of(vpn: MessageVpn, name: str) -> Admission | None:
     return None if known is None else _admission(vpn, known, False, b"")
 
 
+def report_rights(vpn: MessageVpn, name: str, rights: Admission, changed: list[str]) -> None:
+    """Raise the event of changed rights of a client; `changed` names which."""
+    events = vpn.context.events
+    if events is not None:
+        text = (
+            f"VPN {vpn.name} client {name} username {rights.username.name}:"
+            f" may do something else from now on: {', '.join(changed)}"
+            f" (ACL profile {rights.acl.name}, client profile {rights.profile.name})"
+        )
+        events.raise_event(table.PERMISSIONS, vpn.name, name, text)
+
+
 def check_verified(admission: Admission, peer: str, holder: Admission | None) -> None:
     """Raise Refused when a client with a verified password may not log in under the present settings.
 

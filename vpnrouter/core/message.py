@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core import conversion
 from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.encode import encode_publish
@@ -25,6 +26,12 @@ DEFAULT_PRIORITY: Final = 4
 
 DELIVER_TO_ONE: Final = "deliver-to-one"
 """Name of the user property with which a publisher asks for one consumer."""
+
+MQTT: Final = 0
+"""`payload` is a payload, and `block` has the message's properties."""
+
+AMQP: Final = 1
+"""`payload` is the content of an AMQP message (conversion.py), and `block` has what the router added."""
 
 _NAME: Final = DELIVER_TO_ONE.encode()
 _YES: Final = ("true", "1")
@@ -67,6 +74,8 @@ class Source(TimerTarget):
 class Message:
     """Topic, payload and what travels with them.
 
+    `encoding` says in whose terms payload and block are. A message stays in those in which it came, byte for byte, and
+    is put into others where it leaves by another protocol (`mqtt`, `amqp`).
     `block` holds MQTT 5 properties, encoded, without length prefix, topic alias and identifiers.
     `expires_ns` is the router's monotonic time at which it expires, 0 for never.
     `trace_high`/`trace_low` are the trace id when the message is traced, else both 0.
@@ -75,19 +84,23 @@ class Message:
     `message_id` is 0 until the message needs one (`MessageVpn.number`).
     `link_frame` is what links send of it, once the first of them has encoded it.
     `deliver_to_one` says that the properties ask for one consumer.
-    `persistent` and `qos` say how it was published; a Direct one that an endpoint keeps is non-persistent.
+    `persistent` and `qos` say how it was published; a Direct one that an endpoint keeps is non-persistent. `volatile`
+    is guaranteed like any other, but its publisher said that it need not outlive a broker (AMQP: not durable).
     `snapshot` says that a new subscription brought it, of what was retained.
-    `priority`, `lane` (a hash of its partition key) and `dmq_eligible` matter to endpoints. `holders` counts
-    endpoints that keep it.
+    `priority`, `lane` (a hash of its partition key), `dmq_eligible` and `due_ns` (monotonic; endpoints keep it back
+    until then, 0 for not at all) matter to endpoints. `holders` counts endpoints that keep it.
     """
 
     __slots__ = (
         "_frame4",
         "_frame5",
+        "_other",
         "_properties",
         "block",
         "deliver_to_one",
         "dmq_eligible",
+        "due_ns",
+        "encoding",
         "expires_ns",
         "holders",
         "hops",
@@ -110,6 +123,7 @@ class Message:
         "topic",
         "trace_high",
         "trace_low",
+        "volatile",
     )
 
     def __init__(
@@ -119,10 +133,12 @@ class Message:
         block: bytes = b"",
         retain: bool = False,
         source: Source | None = None,
+        encoding: int = MQTT,
     ) -> None:
         self.topic = topic
         self.payload = payload
         self.block = block
+        self.encoding = encoding
         self.deliver_to_one = wants_deliver_to_one(block) if block else False
         self.retain = retain
         self.source = source
@@ -143,10 +159,14 @@ class Message:
         self.priority = DEFAULT_PRIORITY
         self.lane = 0
         self.dmq_eligible = True
+        self.due_ns = 0
+        self.volatile = False
         self.holders = 1
         self.snapshot = False
         self._frame4 = b""
         self._frame5 = b""
+        # The message in the terms of the other protocol, once somebody asked.
+        self._other: Message | None = None
         self._properties: dict[str, str] | None = None
 
     @property
@@ -164,12 +184,42 @@ class Message:
         properties = self._properties
         if properties is None:
             properties = selector_properties(self.topic, self.block)
+            if self.encoding == AMQP:
+                properties = {**properties, **conversion.properties_of(self.topic, self.payload)}
             self._properties = properties
         return properties
 
+    def mqtt(self) -> Message:
+        """Return the message in MQTT's terms: itself, or what it is put into once."""
+        if self.encoding == MQTT:
+            return self
+        other = self._other
+        if other is None:
+            other = self.copy()
+            other.encoding = MQTT
+            payload, block = conversion.to_mqtt(self.payload)
+            other.payload = payload
+            other.block = block + self.block
+            other.source = self.source
+            other.retain = self.retain
+            other.snapshot = self.snapshot
+            self._other = other
+        return other
+
+    def amqp(self) -> bytes:
+        """Return the content of the message in AMQP's terms, from its message annotations on."""
+        if self.encoding == AMQP:
+            return conversion.annotated(self.payload, self.block) if self.block else self.payload
+        other = self._other
+        if other is None:
+            found = conversion.from_mqtt(self.topic, self.payload, self.block)
+            other = Message(self.topic, found, b"", False, None, AMQP)
+            self._other = other
+        return other.payload
+
     def to_retain(self) -> Message:
         """Return the copy to retain, which holds no reference to its publisher's session."""
-        kept = Message(self.topic, self.payload, self.block, True)
+        kept = Message(self.topic, self.payload, self.block, True, None, self.encoding)
         kept.source_name = self.source_name
         kept.expires_ns = self.expires_ns
         kept.persistent = self.persistent
@@ -181,11 +231,13 @@ class Message:
 
     def copy(self) -> Message:
         """Another message with the same content, which came the same way."""
-        copy = Message(self.topic, self.payload, self.block)
+        copy = Message(self.topic, self.payload, self.block, False, None, self.encoding)
         copy.source_name = self.source_name
         copy.expires_ns = self.expires_ns
         copy.persistent = self.persistent
         copy.qos = self.qos
+        copy.volatile = self.volatile
+        copy.due_ns = self.due_ns
         copy.priority = self.priority
         copy.lane = self.lane
         copy.dmq_eligible = self.dmq_eligible
@@ -212,11 +264,12 @@ class Message:
     def frame4(self) -> bytes:
         """Return the MQTT 3.1.1 PUBLISH, QoS 0, retain cleared; encoded once for all receivers."""
         if not self._frame4:
-            self._frame4 = encode_publish(self.topic, self.payload, 4)
+            self._frame4 = encode_publish(self.topic, self.mqtt().payload, 4)
         return self._frame4
 
     def frame5(self) -> bytes:
         """The MQTT 5 PUBLISH, QoS 0, retain cleared, with the message's own properties."""
         if not self._frame5:
-            self._frame5 = encode_publish(self.topic, self.payload, 5, self.block)
+            said = self.mqtt()
+            self._frame5 = encode_publish(said.topic, said.payload, 5, said.block)
         return self._frame5

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter import limits
+from vpnrouter.wire.amqp import transfers
 from vpnrouter.wire.varint import DIRECT_MASK, MESSAGE, frame_end, messages_from
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Outbox:
     Direct messages and bytes, `discarded` those without room, which `losses` reports in traces unless it is None.
     `pressed`: publishers are left unread until no more than `high` bytes wait here (backpressure.py); the outbox put
     itself on `crowded`, another list of the whole router, or None where nobody looks at it.
-    With a `packer`, set once and never taken away, content is packed at the moment it is taken.
+    `amqp`: the frames are those of AMQP, else of MQTT or of a link. With a `packer`, set once and never taken away,
+    content is packed at the moment it is taken.
     """
 
     __slots__ = (
@@ -80,6 +82,7 @@ class Outbox:
         "_taken_cut",
         "_taken_packed_sent",
         "_taken_skip",
+        "amqp",
         "bytes_",
         "channel",
         "chunks",
@@ -112,6 +115,7 @@ class Outbox:
         self.size = 0
         self.dirty = False
         self.closed = False
+        self.amqp = False
         self.messages = 0
         self.bytes_ = 0
         self.discarded = 0
@@ -273,11 +277,16 @@ class Outbox:
         at = self._taken_skip
         cut = at > sent and self._taken_cut
         while at < sent:
-            end = frame_end(data, at)
-            cut = end > sent and data[at] & DIRECT_MASK == MESSAGE
+            end = transfers.frame_end(data, at) if self.amqp else frame_end(data, at)
+            cut = end > sent and self._is_direct(data, at)
             at = end
         self._skip = at - sent
         self._cut = cut
+
+    def _is_direct(self, data: bytes, at: i64) -> bool:
+        if self.amqp:
+            return transfers.is_settled(data, at)
+        return data[at] & DIRECT_MASK == MESSAGE
 
     def is_coarse(self) -> bool:
         """Whether to write the chunks as they are: to join so few large ones would cost more."""
@@ -331,7 +340,11 @@ class Outbox:
                 if packer.ends[index] > self._packed_sent:
                     count += packer.counts[index]
         for index in range(first, len(self.chunks)):
-            count += messages_from(self.chunks[index], at)
+            chunk = self.chunks[index]
+            if self.amqp:
+                count += transfers.settled_from(chunk, at)
+            else:
+                count += messages_from(chunk, at)
             at = 0
         return count
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
+from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.refusals import may_learn
 from vpnrouter.events import table
-from vpnrouter.trace.events import DIRECT, INGRESS, PERSISTENT
+from vpnrouter.trace.events import DIRECT, DISCARD, INGRESS, PERSISTENT, REJECT
 from vpnrouter.trace.recorder import Context
 
 if TYPE_CHECKING:
@@ -117,6 +119,49 @@ class Publisher:
         else:
             self.delivered += 1
         return reason
+
+    def refusal(self, route: Route, topic: bytes, qos: int, size: int, sends: bool) -> str:
+        """Return why a message of `size` bytes may not be published, "" where it may; count and report it.
+
+        `qos` is not 0 for a guaranteed message; `sends` says whether the client may publish those.
+        """
+        vpn = self.vpn
+        denied = "" if self.allowed(route) else refusals.ACL_DENIED
+        if not denied and not route.may_put(self.username, self.rule):
+            denied = refusals.PERMISSION_DENIED
+        why = denied
+        if route.missing_queue and qos and not denied and not self.may_learn(route):
+            denied = refusals.PERMISSION_DENIED
+            why = refusals.QUEUE_NOT_FOUND
+        if denied:
+            if not self.told & PUBLISH_DENIED:
+                self.report_once(PUBLISH_DENIED, f"{why}: topic {route.topic}")
+            if why == denied:
+                self.acl_denied += 1
+                self.report_lost(DISCARD, topic, qos, PUBLISH_TOPIC_ACL)
+            else:
+                self.refused += 1
+                vpn.rejected += 1
+                self.report_lost(REJECT, topic, qos, why)
+            return denied
+        if qos and not sends:
+            # The client profile let it send guaranteed messages when it logged in.
+            self.refused += 1
+            vpn.rejected += 1
+            return refusals.PERMISSION_DENIED
+        # What held at the login: that is what the client was told.
+        if size > self.max_size:
+            vpn.discards.add(MSG_TOO_BIG)
+            if not self.told & TOO_BIG:
+                text = f"a message of {size:,} bytes; at most {self.max_size:,} are taken"
+                self.report_once(TOO_BIG, text)
+            self.refused += 1
+            self.report_lost(DISCARD, topic, qos, MSG_TOO_BIG)
+            return refusals.TOO_LARGE
+        large = vpn.limits.large_msg_size
+        if large and size > large and not self.told & LARGE:
+            self.report_once(LARGE, f"a message of {size:,} bytes on topic {route.topic}")
+        return ""
 
     def report_once(self, what: int, text: str) -> None:
         """Raise a one-shot event, one of the bits above; check `told` first.

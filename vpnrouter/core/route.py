@@ -351,6 +351,9 @@ class Route:
         for target in self.endpoints:
             if target.selective:
                 self.endpoints_fixed = False
+            for subscription in target.subscriptions:
+                if subscription.no_local:
+                    self.endpoints_fixed = False
             self.queues = _with(self.queues, cast("EndpointSubscriber", target.subscriber))
         self.destinations = self.queues.copy()
         keeping: list[Subscriber] = []
@@ -440,10 +443,6 @@ def build(
     elif route.one_link is not None and route.one_link.frame != FRAME_OWN:
         route.uniform = not (route.special or route.groups or route.endpoints)
     return route
-
-
-QUEUE_PREFIX: Final = "$queue/"
-"""Topics that name a queue: what is published there goes to that queue alone."""
 
 
 def point_to_point(topic: str, raw: bytes, queue: EndpointSubscriber | None) -> Route:

@@ -13,6 +13,7 @@ from vpnrouter.core.message import Source
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
@@ -66,6 +67,10 @@ class Subscriber(Source):
         self.delivered: Context | None = None
         self.rule: BoundRule | None = None
         self.subscriptions: dict[str, Subscription] = {}
+
+    def client_connection(self) -> Connection | None:
+        """The connection of the client that this is, None while it is away, and for all others."""
+        return None
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         """Encode and queue one message that matched `subscriptions` (at least one)."""

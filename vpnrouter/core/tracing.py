@@ -78,7 +78,7 @@ def read(block: bytes) -> TraceParent | None:
     if _NAME not in block:
         return None
     place = _find(block)
-    return None if place < 0 else _parse(block, place)
+    return None if place < 0 else parsed(block, place)
 
 
 def leaving(
@@ -142,7 +142,8 @@ def _find(block: bytes) -> int:
     return found
 
 
-def _parse(block: bytes, place: int) -> TraceParent | None:
+def parsed(block: bytes, place: int = 0) -> TraceParent | None:
+    """Return the valid `traceparent` whose text is at `place`, else None."""
     text = block[place : place + _LENGTH]
     if text[:3] != b"00-" or text[35:36] != b"-" or text[52:53] != b"-":
         return None
@@ -305,7 +306,7 @@ def record(vpn: MessageVpn, context: Context, message: Message) -> None:
 
 def kept_mode(message: Message) -> int:
     """The delivery mode of a message that an endpoint keeps, or has kept."""
-    return PERSISTENT if message.persistent else NON_PERSISTENT
+    return PERSISTENT if message.persistent and not message.volatile else NON_PERSISTENT
 
 
 def outcome(vpn: MessageVpn, subscriber: Subscriber, message: Message, taken: int) -> None:
@@ -335,17 +336,18 @@ def outcome(vpn: MessageVpn, subscriber: Subscriber, message: Message, taken: in
 def frame5(vpn: MessageVpn, subscriber: Subscriber, message: Message) -> bytes:
     """The MQTT 5 PUBLISH, QoS 0, for `subscriber`: that of a traced message may name the span of its delivery."""
     if message.traced:
+        said = message.mqtt()
         block = leaving(
             vpn.context,
             message,
-            message.block,
+            said.block,
             vpn.name,
             EVENT_NAMES[DELIVER],
             subscriber.client_name,
             "",
         )
-        if block is not message.block:
-            return encode_publish(message.topic, message.payload, 5, block)
+        if block is not said.block:
+            return encode_publish(message.topic, said.payload, 5, block)
     return message.frame5()
 
 

@@ -34,14 +34,14 @@ from vpnrouter.core.guaranteed.endpoint_settings import default_session_settings
 from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
 from vpnrouter.core.pre_login_limits import BufferedBytes, UsernameQuota
 from vpnrouter.core.retained import Retained, retain
-from vpnrouter.core.route import QUEUE_PREFIX, Route, ShareGroup, build, point_to_point
+from vpnrouter.core.route import Route, ShareGroup, build, point_to_point
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import Refused
 from vpnrouter.events import table
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import held_defaults
 from vpnrouter.topics.cache import RouteCache
-from vpnrouter.topics.grammar import parse_topic
+from vpnrouter.topics.grammar import QUEUE_PREFIX, parse_topic
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.trace.events import DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
 

@@ -39,6 +39,7 @@ POINTS: Final[dict[str, str]] = {
     "pubrel-received": "a producer's PUBREL is taken, the packet id is not free in the store",
     "pubcomp-received": "a consumer's PUBCOMP is taken, the packet id is not free in the store",
     "session-saved": "a durable session's record is in the unit being built, CONNACK or SUBACK not sent",
+    "transaction-half": "the messages of a transaction are in the unit being built, its outcomes are not",
     "bridge-received": "a guaranteed message came over a bridge, it is not in a unit yet",
     "bridge-ack-before-send": "a message and its bridge position are synced, the link ACK is not sent",
     "bridge-forget-before-send": "a link ACK is taken by the remote side, its queue has not committed it",

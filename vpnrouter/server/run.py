@@ -16,7 +16,7 @@ import trio
 from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.config.locations import Locations
-from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.config.editor import ConfigEditor
@@ -37,7 +37,6 @@ from vpnrouter.server.spool.saved_counters import SavedCounters
 from vpnrouter.server.spool.spool_service import open_spool
 from vpnrouter.server.traces import check_traces, keep_traces
 from vpnrouter.wire.link import codes
-from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -100,10 +99,10 @@ def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
     barrier = router.context.barrier
     for vpn in router.vpns.values():
         for subscriber in list(vpn.clients.values()):
-            if isinstance(subscriber, MqttSession) and subscriber.connection is not None:
-                connection = subscriber.connection
+            connection = subscriber.client_connection()
+            if isinstance(connection, ClientConnection):
                 try:
-                    connection.fail(reason.SERVER_SHUTTING_DOWN, "the router stops")
+                    connection.put_out("the router stops", stopping=True)
                 except Exception as error:  # noqa: BLE001 - given to the barrier: the others hear why
                     barrier.end(connection, error)
     for link in links:

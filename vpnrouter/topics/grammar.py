@@ -34,6 +34,9 @@ _SMF_SHARE: Final = "#share/"
 _MQTT_SHARE: Final = "$share/"
 _NOEXPORT: Final = "#noexport/"
 
+QUEUE_PREFIX: Final = "$queue/"
+"""Topics that name a queue: what is published there goes to that queue alone."""
+
 EVENT_PREFIX: Final = "$SYS/LOG/"
 """What only the router publishes to: its events, in the form that an MQTT client can subscribe to."""
 

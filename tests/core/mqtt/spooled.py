@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from vpnrouter.core.amqp.subscriptions import restore_subscriptions
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT, EndpointSettings
@@ -151,7 +152,9 @@ class SpooledWorld(MemoryRouter):
                     endpoint.bridges = one.bridges
                     vpn.endpoints[one.kind, one.name] = endpoint
                     by_number[one.number] = endpoint
-            for endpoint in restore_sessions(vpn, self.store):
+            restored = restore_sessions(vpn, self.store)
+            restored += restore_subscriptions(vpn, spool, definitions)
+            for endpoint in restored:
                 by_number[endpoint.number] = endpoint
         recover_retained(self.store, self.router.vpns)
         self.recovered = recover(spool, self.store, by_number)

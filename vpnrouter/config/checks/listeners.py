@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Final
 
-from vpnrouter.config.listeners import CLIENT_PROTOCOLS, TLS_PROTOCOLS, Listener
+from vpnrouter.config.listeners import (
+    AMQP_PROTOCOLS,
+    CLIENT_PROTOCOLS,
+    TLS_PROTOCOLS,
+    Listener,
+)
 from vpnrouter.config.overlay import DATA_DIR, NAME
 from vpnrouter.config.problem import Path
 from vpnrouter.config.problem_list import ProblemList
@@ -86,6 +91,10 @@ def check_listeners(problems: ProblemList, config: RouterConfig) -> None:
         _check_msg_vpn(problems, path, listener, config)
         _check_tls(problems, path, listener)
         _check_management(problems, path, listener, config)
+        if listener.failover_servers and listener.protocol not in AMQP_PROTOCOLS:
+            problems.key_error(
+                (*path, "failover_servers"), f"clients of {listener.protocol} cannot be told"
+            )
         if not listener.enabled:
             continue
         address = listener.address

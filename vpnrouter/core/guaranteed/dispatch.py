@@ -220,6 +220,10 @@ class DispatchOrder:
         if endpoint.settings.respect_ttl_enabled and endpoint.schedule.expired(message):
             endpoint.expire(message_id, message)
             return False
+        if message.due_ns and message.due_ns > endpoint.vpn.context.now_ns:
+            # It was here before a restart, which knows of no message when it is due.
+            endpoint.schedule.keep_back(message_id, message)
+            return False
         count = endpoint.redeliveries.get(message_id, 0) if endpoint.redeliveries else 0
         if count == 0 and message_id <= endpoint.marked:
             # Perhaps delivered before a crash.

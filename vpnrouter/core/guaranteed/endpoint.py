@@ -30,6 +30,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     NEVER,
     QUEUE,
     REPLAY_LOG,
+    SUBSCRIPTION,
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.guaranteed.flow import (
@@ -225,6 +226,8 @@ class Endpoint(EndpointSubscriber):
             self._trace_replaced(LAST_VALUE, 1)
         if settings.delivery_delay:
             self.schedule.hold(message_id, message)
+        elif message.due_ns:
+            self.schedule.keep_back(message_id, message)
         else:
             self.ready(message_id, message)
         if settings.respect_ttl_enabled:
@@ -846,6 +849,11 @@ class Endpoint(EndpointSubscriber):
             self.attracts_for,
         )
         definition.bridges = self.bridges
+        if self.kind == SUBSCRIPTION:
+            definition.shared = self.settings.max_bind_count > 1
+            for held in self.subscriptions.values():
+                definition.no_local = held.no_local
+                definition.selector = "" if held.selector is None else held.selector.text
         self.spool.ledger.put(keys.endpoint(self.number), definition.encode())
 
     def on_timer(self, kind: int, now_ns: int) -> None:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class EndpointDefinition:
     """The stored definition of an endpoint; its messages are kept under `number`.
 
-    `subscription` is the one of a topic endpoint, in MQTT's dialect as its consumer gave it, `attracts_for` the client
-    username and client id of that consumer, or "". `bridges` are names of bridges that ever consumed from a queue
+    `subscription` is the one of a topic endpoint, in MQTT's dialect as its consumer gave it, or of a subscription of
+    AMQP, in SMF's. `attracts_for` is the client username and client id of that consumer, or "". `selector`, `no_local`
+    and `shared` are for subscriptions of AMQP alone. `bridges` are names of bridges that ever consumed from a queue
     (end_to_end.py).
     """
 
@@ -27,7 +28,10 @@ class EndpointDefinition:
         "durable",
         "kind",
         "name",
+        "no_local",
         "number",
+        "selector",
+        "shared",
         "subscription",
         "vpn",
     )
@@ -50,6 +54,9 @@ class EndpointDefinition:
         self.subscription = subscription
         self.attracts_for = attracts_for
         self.bridges: list[str] = []
+        self.selector = ""
+        self.no_local = False
+        self.shared = False
 
     def encode(self) -> bytes:
         """The value to store under `keys.endpoint(number)`."""
@@ -58,6 +65,12 @@ class EndpointDefinition:
         if self.subscription:
             said["subscription"] = self.subscription
             said["client_username"], said["client_id"] = self.attracts_for
+        if self.selector:
+            said["selector"] = self.selector
+        if self.no_local:
+            said["no_local"] = True
+        if self.shared:
+            said["shared"] = True
         if self.bridges:
             said["bridges"] = self.bridges
         return json.dumps(said).encode()
@@ -76,6 +89,9 @@ def decode_definition(number: int, value: bytes) -> EndpointDefinition:
             str(said.get("subscription", "")),
             (str(said.get("client_username", "")), str(said.get("client_id", ""))),
         )
+        found.selector = str(said.get("selector", ""))
+        found.no_local = bool(said.get("no_local", False))
+        found.shared = bool(said.get("shared", False))
         found.bridges = [str(name) for name in said.get("bridges", [])]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SpoolError(f"the definition of endpoint {number} is damaged", "corrupt") from error

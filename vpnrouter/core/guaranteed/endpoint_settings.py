@@ -15,8 +15,17 @@ PARKING: Final = 3
 """The parking lot of a bridge."""
 REPLAY_LOG: Final = 4
 """What replays are made from."""
+SUBSCRIPTION: Final = 5
+"""The queue behind a subscription of an AMQP client."""
 
-KIND_NAMES: Final = ("queue", "topic-endpoint", "session", "parking-lot", "replay-log")
+KIND_NAMES: Final = (
+    "queue",
+    "topic-endpoint",
+    "session",
+    "parking-lot",
+    "replay-log",
+    "subscription",
+)
 
 NEVER: Final = 0
 WHEN_ENABLED: Final = 1

@@ -11,9 +11,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.message import Message
+from vpnrouter.core.conversion import delivery_time_of, group_of
+from vpnrouter.core.message import AMQP, MQTT, Message
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import record
+from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.turn import TurnContext
@@ -33,7 +35,12 @@ FNV_START: Final = 2_166_136_261
 
 
 def read_headers(message: Message) -> None:
-    """Set the fields of `message` that its user properties give."""
+    """Set the fields of `message` that its user properties give.
+
+    Those of an AMQP message were set from its own sections when it came.
+    """
+    if message.encoding == AMQP:
+        return
     block = message.block
     if not (_NAMES[0] in block or _NAMES[1] in block or _NAMES[2] in block):
         return
@@ -71,6 +78,12 @@ QOS2: Final = 16
 SNAPSHOT: Final = 32
 """A new subscription brought it, of what was retained."""
 
+AMQP_CONTENT: Final = 64
+"""The payload is the content of an AMQP message."""
+
+VOLATILE: Final = 128
+"""Its publisher said that it need not outlive a broker."""
+
 
 def wall_expiry_ns(message: Message, now_ns: int, wall_ns: int) -> int:
     """Return when the message expires by the wall clock, which continues over a restart; 0 for never.
@@ -98,6 +111,10 @@ def to_record(message: Message, now_ns: int, wall_ns: int) -> bytes:
             flags |= SNAPSHOT
     if message.deliver_to_one:
         flags |= record.DELIVER_TO_ONE
+    if message.encoding == AMQP:
+        flags |= AMQP_CONTENT
+    if message.volatile:
+        flags |= VOLATILE
     rare = b""
     if message.path or message.hops or message.trace_high or message.trace_low:
         rare = record.encode_rare(
@@ -127,18 +144,26 @@ def from_record(data: bytes, now_ns: int, wall_ns: int) -> Message:
     """The message that was stored. Raises SpoolError when the bytes are no record."""
     kept = record.decode_record(data)
     flags = kept.flags
-    message = Message(kept.topic, kept.payload, kept.block)
+    encoding = AMQP if flags & AMQP_CONTENT else MQTT
+    message = Message(kept.topic, kept.payload, kept.block, False, None, encoding)
     message.retain = flags & record.RETAIN != 0
     message.snapshot = flags & SNAPSHOT != 0
     message.persistent = flags & record.PERSISTENT != 0
     if message.persistent:
         message.qos = 2 if flags & QOS2 else 1
+    message.volatile = flags & VOLATILE != 0
     message.dmq_eligible = flags & record.DMQ_ELIGIBLE != 0
     message.priority = kept.priority
     message.source_name = kept.source_name
     message.message_id = kept.message_id
     message.ingress_ns = kept.ingress_ns
-    if kept.block:
+    if encoding == AMQP:
+        group = group_of(kept.payload)
+        message.lane = lane_of(group.encode()) if group else 0
+        due_ms = delivery_time_of(kept.payload)
+        if due_ms >= 0:
+            message.due_ns = max(1, due_ms * MILLISECOND_NS - wall_ns + now_ns)
+    elif kept.block:
         message.lane = lane_in(message)
     if 0 < kept.expires_ns <= limits.SPOOL_EXPIRY_NS:
         message.expires_ns = max(1, kept.expires_ns - wall_ns + now_ns)

@@ -224,6 +224,11 @@ class Schedule(TimerTarget):
         self.delayed.add(message_id, self._endpoint.vpn.context.now_ns + delay_ns)
         self.arm()
 
+    def keep_back(self, message_id: int, message: Message) -> None:
+        """Have a message wait until it is due, as its publisher wants."""
+        self.delayed.add(message_id, max(message.due_ns, self._endpoint.vpn.context.now_ns))
+        self.arm()
+
     def hold(self, message_id: int, message: Message) -> None:
         """Keep a message back that has just arrived."""
         held = self.held

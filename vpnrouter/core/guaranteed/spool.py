@@ -67,9 +67,7 @@ def matching_endpoints(route: Route, message: Message) -> list[Endpoint]:
     if route.endpoints_fixed:
         return cast("list[Endpoint]", route.destinations if message.persistent else route.queues)
     found = [
-        cast("Endpoint", target.subscriber)
-        for target in route.endpoints
-        if not target.selective or target.wanting(message)
+        cast("Endpoint", target.subscriber) for target in route.endpoints if _takes(target, message)
     ]
     if message.persistent:
         for target in route.sessions:
@@ -82,6 +80,17 @@ def matching_endpoints(route: Route, message: Message) -> list[Endpoint]:
             if endpoint is not None and endpoint not in found:
                 found.append(endpoint)
     return found
+
+
+def _takes(target: Target, message: Message) -> bool:
+    """Return whether a subscription of a queue, a topic endpoint or an AMQP client matches."""
+    source = message.source_name
+    for subscription in target.wanting(message):
+        if not subscription.no_local:
+            return True
+        if cast("Endpoint", target.subscriber).attracts_for[1] != source:
+            return True
+    return False
 
 
 def _wants(target: Target, message: Message) -> bool:
@@ -237,62 +246,98 @@ class Spool(SpoolPort):
             self._take_back(messages, callbacks)
             raise
 
+    def publish_together(self, vpn: MessageVpn, messages: list[Message]) -> tuple[str, list[int]]:
+        """Take all these guaranteed messages, in the unit being built, or none of them.
+
+        Returns "" and their outcomes, or the reason for which the first one is refused that nobody can keep. Raises
+        TopicError for a bad topic.
+        """
+        before = len(self.unit.ids)
+        callbacks = len(self.unit.callbacks)
+        kept: list[bool] = []
+        try:
+            for message in messages:
+                route = vpn.route(message.topic)
+                reason, where, matched = self._keep(vpn, route, message)
+                if reason:
+                    self._take_back(before, callbacks)
+                    vpn.rejected += 1
+                    trace_kept_lost(vpn, REJECT, message, where, reason)
+                    return reason, []
+                kept.append(matched)
+        except Exception:
+            self._take_back(before, callbacks)
+            raise
+        outcomes: list[int] = []
+        for index, message in enumerate(messages):
+            route = vpn.route(message.topic)
+            outcomes.append(self._pass_on(vpn, route, message, kept[index]))
+        return "", outcomes
+
     def _publish(
         self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
     ) -> int:
+        route = vpn.route(message.topic)
+        reason, where, kept = self._keep(vpn, route, message)
+        if reason:
+            return self._reject(vpn, message, callback, token, reason, where)
+        outcome = self._pass_on(vpn, route, message, kept)
+        self.unit.call_when_synced(callback, token, outcome, "")
+        if self.fault is not None:
+            self.fault("publish-accepted")
+        return outcome
+
+    def _keep(self, vpn: MessageVpn, route: Route, message: Message) -> tuple[str, str, bool]:
+        """Put a message into the endpoints that match it.
+
+        Returns the reason for which it is refused, or "", the endpoint that gives the reason, and whether any endpoint
+        matches.
+        """
         if message.block:
             read_headers(message)
-        route = vpn.route(message.topic)
         if self.down:
-            return self._reject(vpn, message, callback, token, (self.down, ""))
+            return self.down, "", False
         if route.missing_queue:
             if message.hops == 0:
-                return self._reject(vpn, message, callback, token, (refusals.QUEUE_NOT_FOUND, ""))
+                return refusals.QUEUE_NOT_FOUND, "", False
             # It came over a bridge. Its publisher named a queue of another message VPN, and refusing it here
             # would hold the bridge for ever: here it has no eligible destination.
-            return self._unmatched(vpn, message, callback, token)
+            return "", "", False
         matched = matching_endpoints(route, message)
         size = message.size
         destinations = matched
         if matched:
             full = self.obstacle(vpn, size * len(matched))
             if full or obstructed(matched, message, size):
-                why = rejection(matched, message, size, full)
-                if why[0]:
-                    return self._reject(vpn, message, callback, token, why)
+                reason, where = rejection(matched, message, size, full)
+                if reason:
+                    return reason, where, True
                 destinations = willing(vpn, matched, message, size, full)
-        if message.retain:
-            retain(vpn, message)
         if self.replay_logs:
             destinations = self._logged(vpn, message, size, destinations)
         if destinations:
             if route.many_links and message.message_id == 0:
                 message.message_id = vpn.context.ids.new_message_id()
             self._add(message, size, destinations)
-        if message.deliver_to_one:
-            demoted = demote_to_one(vpn, route, message)
-        else:
-            demoted = demote(vpn, route, message)
-        if not matched and not demoted:
-            return self._unmatched(vpn, message, callback, token)
-        outcome = SPOOLED if matched else DEMOTED
+        return "", "", bool(matched)
+
+    def _pass_on(self, vpn: MessageVpn, route: Route, message: Message, kept: bool) -> int:
+        """Deliver a message, which endpoints have or none matches, to all others; the outcome."""
+        demoted = False
+        if not route.missing_queue:
+            if message.retain:
+                retain(vpn, message)
+            if message.deliver_to_one:
+                demoted = demote_to_one(vpn, route, message)
+            else:
+                demoted = demote(vpn, route, message)
         if demoted and message.traced:
             trace_kept(vpn, DEMOTE, message, "", "")
-        return self._taken(callback, token, outcome)
-
-    def _unmatched(
-        self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
-    ) -> int:
-        """Count a message without a receiver, and answer its publisher."""
+        if kept or demoted:
+            return SPOOLED if kept else DEMOTED
         vpn.discards.add(NO_SUBSCRIPTION_MATCH)
         trace_kept_lost(vpn, DISCARD, message, "", NO_SUBSCRIPTION_MATCH)
-        return self._taken(callback, token, UNMATCHED)
-
-    def _taken(self, callback: CompletionCallback, token: int, outcome: int) -> int:
-        self.unit.call_when_synced(callback, token, outcome, "")
-        if self.fault is not None:
-            self.fault("publish-accepted")
-        return outcome
+        return UNMATCHED
 
     def _logged(
         self, vpn: MessageVpn, message: Message, size: int, destinations: list[Endpoint]
@@ -322,9 +367,9 @@ class Spool(SpoolPort):
         message: Message,
         callback: CompletionCallback,
         token: int,
-        why: tuple[str, str],
+        reason: str,
+        where: str,
     ) -> int:
-        reason, where = why
         vpn.rejected += 1
         trace_kept_lost(vpn, REJECT, message, where, reason)
         unit = self.unit

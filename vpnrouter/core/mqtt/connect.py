@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.credentials import BAD_PASSWORD, NOT_AUTHORIZED
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.login import Admission, admit, begin_verifying, check_verified, choose_vpn
+from vpnrouter.core.login import (
+    Admission,
+    admit,
+    begin_verifying,
+    check_verified,
+    choose_vpn,
+    report_rights,
+)
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.qos_receiver import QosReceiver
 from vpnrouter.core.mqtt.session import NEVER_S, MqttSession, Will
@@ -210,7 +217,7 @@ class ConnectHandler:
         session.have_will(will)
         changed = session.judge(admission)
         if changed and present:
-            session.report_rights(admission, changed)
+            report_rights(vpn, client_id, admission, changed)
         session.attach(
             connection,
             packet.protocol_level,
@@ -318,10 +325,8 @@ def _will(admission: Admission, packet: Connect, client_id: str, guaranteed: boo
         text = parse_topic(wanted.topic, vpn.limits.max_topic_levels, vpn.limits.max_topic_bytes)
     except TopicError as error:
         raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
-    rule = admission.acl.publish
-    if not rule.unrestricted and not rule.bind(admission.username.name, client_id).allows_topic(
-        text
-    ):
+    rule = admission.acl.publish.bound(admission.username.name, client_id)
+    if rule is not None and not rule.allows_topic(text):
         raise ProtocolError(reason.NOT_AUTHORIZED, "403 Publish ACL Denied")
     if len(wanted.payload) > vpn.limits.max_msg_size:
         raise ProtocolError(reason.PACKET_TOO_LARGE, "400 Document Is Too Large")

@@ -12,22 +12,18 @@ from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.core.connection import Connection
-from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
+from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
-from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.connect import ConnectHandler
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.mqtt.subscribe import SubscribeJob, UnsubscribeJob
 from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
-from vpnrouter.core.publisher import LARGE, PUBLISH_DENIED, TOO_BIG
 from vpnrouter.core.route import Route
 from vpnrouter.core.tracing import read
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
-from vpnrouter.trace.events import DISCARD, REJECT
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
@@ -103,40 +99,28 @@ _PROTOCOLS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5"}
 
 
 @final
-class MqttConnection(Connection):
-    """One client's connection. `listener_vpn` is the VPN its listener stands for, "" when usernames choose.
-
-    `admission` is the result of the login. `ingress` takes QoS 1 and 2, None where the client may not publish them.
-    """
+class MqttConnection(ClientConnection):
+    """One client's connection. `ingress` takes QoS 1 and 2, None where the client may not publish them."""
 
     __slots__ = (
         "_alias_topics",
         "_keep_alive_ns",
         "_timer",
-        "admission",
         "connect_packet",
         "ingress",
         "level",
-        "listener_vpn",
         "max_packet",
-        "publisher",
-        "router",
         "session",
         "state",
         "wants_problem_information",
     )
 
     def __init__(self, router: Router, peer: str, listener_vpn: str) -> None:
-        super().__init__(router.context, peer, limits.OUTBOX_BYTES)
-        self.router = router
-        self.admission: Admission | None = None
-        self.hold_in(router.pre_login_limits.held, 0)
-        self.listener_vpn = listener_vpn
+        super().__init__(router, peer, listener_vpn)
         self.state = WAITING
         self.level = 4
         self.max_packet = limits.CONNECT_BYTES
         self.session: MqttSession | None = None
-        self.publisher: Publisher | None = None
         self.ingress: QosReceiver | None = None
         self.connect_packet: Connect | None = None
         self.wants_problem_information = True
@@ -420,12 +404,12 @@ class MqttConnection(Connection):
             return
         publisher.messages += 1
         publisher.bytes_ += length
-        if self._refused(publisher, route, topic, qos, packet_id, end - start):
+        sends = ingress is not None and ingress.session.sends
+        why = publisher.refusal(route, topic, qos, end - start, sends)
+        if why:
+            if ingress is not None and qos:
+                ingress.refuse(packet_id, qos, why)
             return
-        large = vpn.limits.large_msg_size
-        if large and end - start > large and not publisher.told & LARGE:
-            text = f"a message of {end - start:,} bytes on topic {route.topic}"
-            publisher.report_once(LARGE, text)
         message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
         message.qos = qos
         if expiry_s >= 0:
@@ -444,61 +428,6 @@ class MqttConnection(Connection):
             ingress.publish(message, packet_id)
         else:
             publisher.publish(message)
-
-    def _refused(
-        self,
-        publisher: Publisher,
-        route: Route,
-        topic: bytes,
-        qos: int,
-        packet_id: int,
-        size: int,
-    ) -> bool:
-        """Refuse a PUBLISH of `size` bytes that the publisher may not send, count it and answer it.
-
-        Returns False for a PUBLISH that goes on.
-        """
-        vpn = publisher.vpn
-        ingress = self.ingress
-        denied = "" if publisher.allowed(route) else refusals.ACL_DENIED
-        if not denied and not route.may_put(publisher.username, publisher.rule):
-            denied = refusals.PERMISSION_DENIED
-        why = denied
-        if route.missing_queue and qos and not denied and not publisher.may_learn(route):
-            denied = refusals.PERMISSION_DENIED
-            why = refusals.QUEUE_NOT_FOUND
-        if denied:
-            if not publisher.told & PUBLISH_DENIED:
-                text = f"{why}: topic {route.topic}"
-                publisher.report_once(PUBLISH_DENIED, text)
-            if why == denied:
-                publisher.acl_denied += 1
-                publisher.report_lost(DISCARD, topic, qos, PUBLISH_TOPIC_ACL)
-            else:
-                publisher.refused += 1
-                vpn.rejected += 1
-                publisher.report_lost(REJECT, topic, qos, why)
-            if ingress is not None and qos:
-                ingress.refuse(packet_id, qos, denied)
-            return True
-        if ingress is not None and qos and not ingress.session.sends:
-            # The client profile let it send guaranteed messages when it logged in.
-            publisher.refused += 1
-            vpn.rejected += 1
-            ingress.refuse(packet_id, qos, refusals.PERMISSION_DENIED)
-            return True
-        # What held at the login: that is what the client was told.
-        if size > publisher.max_size:
-            vpn.discards.add(MSG_TOO_BIG)
-            if not publisher.told & TOO_BIG:
-                text = f"a message of {size:,} bytes; at most {publisher.max_size:,} are taken"
-                publisher.report_once(TOO_BIG, text)
-            publisher.refused += 1
-            publisher.report_lost(DISCARD, topic, qos, MSG_TOO_BIG)
-            if ingress is not None and qos:
-                ingress.refuse(packet_id, qos, refusals.TOO_LARGE)
-            return True
-        return False
 
     def _topic_of_alias(self, alias: int, topic: bytes) -> bytes:
         """Return the topic of a PUBLISH, from its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
@@ -631,6 +560,37 @@ class MqttConnection(Connection):
         if self.state == VERIFYING and packet is not None:
             ConnectHandler(self, packet).refuse(code, text)
 
+    @property
+    @override
+    def platform(self) -> str:
+        return _PROTOCOLS.get(self.level, "MQTT")
+
+    @property
+    @override
+    def keepalive_s(self) -> int:
+        """The interval that holds: what the client asked for, or what its profile allows (MQTT 5, 3.2.2.3.14)."""
+        packet, admission = self.connect_packet, self.admission
+        if packet is None:
+            return 0
+        query = packet.keep_alive_s
+        most = 0 if admission is None else admission.profile.max_keepalive_timeout
+        return most if most and not 0 < query <= most else query
+
+    @property
+    @override
+    def bind_count(self) -> int:
+        session = self.session
+        return 0 if session is None or session.outbound is None else len(session.outbound.flows)
+
+    @override
+    def put_out(self, why: str, *, stopping: bool = False) -> None:
+        code = reason.SERVER_SHUTTING_DOWN if stopping else reason.ADMINISTRATIVE_ACTION
+        self.fail(code, why)
+
+    @override
+    def judge_again(self, rights: Admission, *, told: bool) -> bool:
+        return self.session is not None and self.session.judge_again(rights, told=told)
+
     def taken_over(self) -> None:
         """Another connection took the session (MQTT 5, 3.1.4)."""
         session = self.session
@@ -742,8 +702,7 @@ class MqttConnection(Connection):
 
     def report_connected(self, publisher: Publisher) -> None:
         """Raise the event of a client that is logged in."""
-        protocol = _PROTOCOLS.get(self.level, "MQTT")
-        self._report(table.CONNECT, publisher, f" connected: {protocol}")
+        self._report(table.CONNECT, publisher, f" connected: {self.platform}")
 
     def _report_disconnected(self, publisher: Publisher, why: str) -> None:
         received = publisher.messages

@@ -198,7 +198,7 @@ class MqttFlow(Flow):
         session = self.outbound.session
         endpoint = self.endpoint
         retain = message.retain
-        block = message.block
+        block = message.mqtt().block
         if self.own:
             delivery = self.outbound.delivery(message.topic)
             if delivery.denied:

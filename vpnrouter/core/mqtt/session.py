@@ -16,6 +16,7 @@ import json
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.access import alike
 from vpnrouter.core.discard_reasons import (
     MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
@@ -28,6 +29,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import SESSION
 from vpnrouter.core.guaranteed.message_record import to_record
 from vpnrouter.core.guaranteed.refusals import SESSION_ENDED
 from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.login import report_rights
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.qos_receiver import NoCallback
 from vpnrouter.core.outbox import Outbox
@@ -42,7 +44,8 @@ from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
-    from vpnrouter.core.access import BoundRule, TopicRule
+    from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.client_connection import ClientConnection
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.guaranteed.spool import Spool
@@ -398,6 +401,10 @@ class MqttSession(Subscriber):
         """The client's connection, None while it is away."""
         return self.connection
 
+    def client_connection(self) -> ClientConnection | None:
+        """The client's connection, None while it is away."""
+        return self.connection
+
     def on_timer(self, kind: int, now_ns: int) -> None:
         """A will delay or the session itself ran out."""
         if kind == WILL:
@@ -420,12 +427,13 @@ class MqttSession(Subscriber):
         """
         changed: list[str] = []
         self.username = rights.username
-        rule = self._bound(rights.acl.subscribe, rights)
-        if not _alike(rule, self.rule):
+        name = rights.username.name
+        rule = rights.acl.subscribe.bound(name, self.client_name)
+        if not alike(rule, self.rule):
             changed.append("subscribe_topic")
         self.rule = rule
-        rule = self._bound(rights.acl.publish, rights)
-        if not _alike(rule, self.publish_rule):
+        rule = rights.acl.publish.bound(name, self.client_name)
+        if not alike(rule, self.publish_rule):
             changed.append("publish_topic")
         self.publish_rule = rule
         profile = rights.profile
@@ -461,15 +469,13 @@ class MqttSession(Subscriber):
                 else:
                     flow.endpoint.unbind_forbidden()
         if changed and told:
-            self.report_rights(rights, changed)
+            report_rights(self.vpn, self.client_name, rights, changed)
         return bool(changed)
 
     def may_share(self, rights: Admission, share: str) -> bool:
         """True when the ACL profile lets the session be a member of the groups of this share name."""
-        rule = rights.acl.share_name
-        if rule.unrestricted:
-            return True
-        return rule.bind(rights.username.name, self.client_name).allows_topic(share)
+        rule = rights.acl.share_name.bound(rights.username.name, self.client_name)
+        return rule is None or rule.allows_topic(share)
 
     def _receive(self, receives: bool) -> None:
         self.receives = receives
@@ -492,18 +498,7 @@ class MqttSession(Subscriber):
                 changed = True
         return changed
 
-    def _bound(self, rule: TopicRule, rights: Admission) -> BoundRule | None:
-        return None if rule.unrestricted else rule.bind(rights.username.name, self.client_name)
-
     # -- events ----------------------------------------------------------------------------------
-
-    def report_rights(self, rights: Admission, changed: list[str]) -> None:
-        """Raise the event of changed rights; `changed` names which."""
-        text = (
-            f"may do something else from now on: {', '.join(changed)}"
-            f" (ACL profile {rights.acl.name}, client profile {rights.profile.name})"
-        )
-        self._report(table.PERMISSIONS, rights.username.name, text)
 
     def report_end(self, why: str) -> None:
         """Raise the event of a session that a change of the configuration ends, for `why`."""
@@ -633,7 +628,7 @@ class MqttSession(Subscriber):
 
     def send(self, message: Message, retain: bool, identifiers: list[int]) -> None:
         """Queue one Direct PUBLISH for this client, with exactly these flags and identifiers."""
-        block = message.block
+        block = message.mqtt().block
         if message.traced and self.level == 5:
             vpn = self.vpn
             name = EVENT_NAMES[DELIVER]
@@ -663,8 +658,10 @@ class MqttSession(Subscriber):
     ) -> bytes:
         """Return the PUBLISH with these properties, flags and identifiers; b"" where it is too large for the client.
 
-        It may establish a topic alias, so what is sent with QoS 1 or 2 must leave, and in this order.
+        `block` are properties in MQTT's terms. It may establish a topic alias, so what is sent with QoS 1 or 2 must
+        leave, and in this order.
         """
+        message = message.mqtt()
         if self.level < 5:
             frame = encode_publish_field(
                 message.topic, message.payload, b"", qos, retain, dup, packet_id
@@ -708,10 +705,3 @@ class MqttSession(Subscriber):
                 self._aliases[topic] = alias
                 self._new_alias = True
         return publish_block_with(block, expiry_s, alias, identifiers)
-
-
-def _alike(a: BoundRule | None, b: BoundRule | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    # An ACL profile that did not change keeps its rule objects (server/apply/changes.py).
-    return a is b or (a.source is b.source and a.source is not None)

@@ -38,7 +38,7 @@ from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import Refused, SelectorError, TopicError
 from vpnrouter.selectors import parse_selector
-from vpnrouter.topics.grammar import MQTT, parse_filter
+from vpnrouter.topics.grammar import MQTT, QUEUE_PREFIX, parse_filter
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import (
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from vpnrouter.wire.mqtt.properties import Properties
 
 
-QUEUE_PREFIX: Final = "$queue/"
 BROWSE_PREFIX: Final = "$browse/"
 TOPIC_ENDPOINT_PREFIX: Final = "$topic-endpoint/"
 

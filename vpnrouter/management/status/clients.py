@@ -11,6 +11,8 @@ import trio
 from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
+from vpnrouter.core.amqp.client import AmqpClient
+from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.discard_reasons import (
     NO_SUBSCRIPTION_MATCH,
     PUBLISH_TOPIC_ACL,
@@ -20,16 +22,14 @@ from vpnrouter.core.discard_reasons import (
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.endpoint_settings import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
-from vpnrouter.core.route import QUEUE_PREFIX, build, point_to_point
+from vpnrouter.core.route import build, point_to_point
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.management.status.queues import SyncedCallback
 from vpnrouter.management.status.stats_baseline import reasons_since
-from vpnrouter.topics.grammar import MQTT, parse_topic
+from vpnrouter.topics.grammar import MQTT, QUEUE_PREFIX, parse_topic
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes
-from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -92,13 +92,13 @@ class ClientStatus:
     client_name: str
     client_username: str = ""
     client_id: str = ""
-    """The MQTT client id."""
+    """The client id of MQTT, or the container id of AMQP."""
     client_address: str = ""
     """`HOST:PORT`, "" for a session whose client is away."""
     client_profile_name: str = ""
     acl_profile_name: str = ""
     platform: str = ""
-    """`MQTT 3.1.1`, `MQTT 5` or `vpnrouter link`."""
+    """`MQTT 3.1.1`, `MQTT 5`, `AMQP 1.0` or `vpnrouter link`."""
     connected: bool = True
     clean_session: bool = True
     keepalive: int = 0
@@ -263,7 +263,7 @@ def counted_by(connection: Connection) -> Counted:
 
 def publisher_of(connection: Connection) -> Publisher | None:
     """The publishing side of a client's connection; None before the login and after the end."""
-    if isinstance(connection, MqttConnection):
+    if isinstance(connection, ClientConnection):
         return connection.publisher
     return connection.sink if isinstance(connection, Link) else None
 
@@ -281,7 +281,7 @@ def status_of(
     `transport` is the address of the peer, and the TLS version.
     """
     counted = NOTHING if connection is None else counted_by(connection).since(base)
-    admission = connection.admission if isinstance(connection, (MqttConnection, Link)) else None
+    admission = connection.admission if isinstance(connection, (ClientConnection, Link)) else None
     session = client if isinstance(client, MqttSession) else None
     address, tls = transport
     username = "" if session is None else session.owner
@@ -294,14 +294,14 @@ def status_of(
         msg_vpn_name=msg_vpn,
         client_name=client.client_name,
         client_username=username if admission is None else admission.username.name,
-        client_id="" if session is None else session.client_name,
+        client_id=_client_id(client),
         client_address=address,
         client_profile_name="" if admission is None else admission.profile.name,
         acl_profile_name="" if admission is None else admission.acl.name,
-        platform=_platform(session),
+        platform=_platform(connection, session),
         connected=connection is not None,
         clean_session=session is None or session.expiry_s == 0,
-        keepalive=_keepalive_s(connection),
+        keepalive=connection.keepalive_s if isinstance(connection, ClientConnection) else 0,
         tls_version=tls,
         uptime=max(0, now_ns - since_ns) // SECOND_NS,
         subscription_count=len(client.subscriptions),
@@ -321,23 +321,23 @@ def status_of(
     )
 
 
-def _platform(session: MqttSession | None) -> str:
+def _platform(connection: Connection | None, session: MqttSession | None) -> str:
+    if isinstance(connection, ClientConnection):
+        return connection.platform
     if session is None:
         return "vpnrouter link"
     return "MQTT 5" if session.level == 5 else "MQTT 3.1.1"
 
 
-def _keepalive_s(connection: Connection | None) -> int:
-    """The interval that holds: what the client asked for, or what its profile allows (MQTT 5, 3.2.2.3.14)."""
-    if not isinstance(connection, MqttConnection) or connection.connect_packet is None:
-        return 0
-    query = connection.connect_packet.keep_alive_s
-    admission = connection.admission
-    most = 0 if admission is None else admission.profile.max_keepalive_timeout
-    return most if most and not 0 < query <= most else query
+def _client_id(client: Subscriber) -> str:
+    if isinstance(client, AmqpClient):
+        return client.container
+    return client.client_name if isinstance(client, MqttSession) else ""
 
 
 def _binds(client: Subscriber, connection: Connection | None) -> int:
+    if isinstance(connection, ClientConnection):
+        return connection.bind_count
     if isinstance(client, MqttSession):
         return 0 if client.outbound is None else len(client.outbound.flows)
     if isinstance(connection, Link) and connection.peer_half is not None:
@@ -409,10 +409,9 @@ class Clients:
         return None if vpn is None else vpn.clients.get(client)
 
     def _connection(self, client: Subscriber) -> Connection | None:
-        if isinstance(client, MqttSession):
-            return client.connection
-        if not client.is_link:
-            return None
+        connection = client.client_connection()
+        if connection is not None or not client.is_link:
+            return connection
         links = [half.link for bridge in self._edge.bridges for half in bridge.halves.values()]
         for link in (*self._book.serving.values(), *links):
             if link.client is client:
@@ -466,8 +465,8 @@ class Clients:
         connection = None if found is None else self._connection(found)
         if connection is None:
             return False
-        if isinstance(connection, MqttConnection):
-            connection.fail(reason.ADMINISTRATIVE_ACTION, DISCONNECTED)
+        if isinstance(connection, ClientConnection):
+            connection.put_out(DISCONNECTED)
         elif isinstance(connection, Link):
             connection.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
         self._edge.flush()
@@ -562,9 +561,13 @@ class Clients:
 
     def session_names(self, msg_vpn: str) -> Sequence[str]:
         """Client ids of all MQTT sessions of a message VPN, in order."""
-        names = self.client_names(msg_vpn)
-        # Only links have names of this kind.
-        return [name for name in names if not name.startswith("#")]
+        vpn = self._router.vpns.get(msg_vpn)
+        clients = {} if vpn is None else vpn.clients
+        return [
+            name
+            for name in self.client_names(msg_vpn)
+            if isinstance(clients[name], MqttSession) and not name.startswith("#")
+        ]
 
     def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
         """One MQTT session; None where there is none."""

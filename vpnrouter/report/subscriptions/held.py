@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from vpnrouter.report.schema import BRIDGE_CLIENT, Edge, edge_named
 from vpnrouter.topics.grammar import MQTT as MQTT_DIALECT
+from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.topics.grammar import SMF as SMF_DIALECT
 
 MQTT: Final = "mqtt"
@@ -194,8 +195,6 @@ KEY: Final = ["router", "vpn", "client", "filter", "syntax"]
 TOGETHER_NS: Final = 1_000_000_000
 """A client that leaves gives up all its subscriptions within so many nanoseconds."""
 
-_QUEUE_PREFIX: Final = "$queue/"
-
 
 def held(states: DataFrame, span: tuple[int, int]) -> DataFrame:
     """Return from STATES one row for each subscription, whether it is still held or not.
@@ -251,7 +250,7 @@ def _stretches(states: DataFrame, span: tuple[int, int]) -> DataFrame:
         F.col("event").isin("subscribe", "unsubscribe")
         & F.col("client").isNotNull()
         & F.col("topic").isNotNull()
-        & ~F.col("topic").startswith(_QUEUE_PREFIX)
+        & ~F.col("topic").startswith(QUEUE_PREFIX)
     )
     # All that follows is by client, so that rows change places once.
     changes = subscribed.repartition("router", "vpn", "client").select(

@@ -11,10 +11,11 @@ from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.config.model import changed
+from vpnrouter.core.amqp.subscriptions import remove
+from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import endpoint_settings_of
+from vpnrouter.core.guaranteed.endpoint_settings import SUBSCRIPTION, endpoint_settings_of
 from vpnrouter.core.login import rights_of
-from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import OperationError, Refused
 from vpnrouter.events.table import PERMISSIONS, VPN_STATE
@@ -33,7 +34,6 @@ from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.spool.endpoints import judge_endpoint
 from vpnrouter.settings.schema import Effect
 from vpnrouter.wire.link import codes
-from vpnrouter.wire.mqtt import reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -325,9 +325,9 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
             continue
         name = admission.username.name
         rights = rights_of(vpn, name)
-        if rights is not None and isinstance(connection, MqttConnection) and connection.session:
+        if rights is not None and isinstance(connection, ClientConnection):
             # Before it may be disconnected: its will is judged by the new rights as well.
-            changed += connection.session.judge_again(rights, told=changed < CHANGES_TOLD)
+            changed += connection.judge_again(rights, told=changed < CHANGES_TOLD)
         if rights is None or not rights.username.enabled:
             _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
         elif not rights.acl.allows_connect(connection.peer):
@@ -348,8 +348,11 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
     if changed > CHANGES_TOLD:
         text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
         raise_event_in(vpn.context, PERMISSIONS, text, vpn.name)
-    for endpoint in endpoints_of(vpn).values():
-        judge_endpoint(endpoint)
+    for endpoint in list(endpoints_of(vpn).values()):
+        if endpoint.kind == SUBSCRIPTION and rights_of(vpn, endpoint.attracts_for[0]) is None:
+            remove(endpoint)
+        else:
+            judge_endpoint(endpoint)
     vpn.forget_all_routes()
 
 
@@ -388,17 +391,16 @@ def put_out(vpn: MessageVpn, book: LinkRegistry, why: str) -> None:
         _disconnect(connection, why)
 
 
-def _logged_in(vpn: MessageVpn, book: LinkRegistry) -> list[MqttConnection | Link]:
+def _logged_in(vpn: MessageVpn, book: LinkRegistry) -> list[ClientConnection | Link]:
     """The connections of clients, and of the bridges of others."""
-    found: list[MqttConnection | Link] = [link for link in book.serving.values() if link.vpn is vpn]
-    sessions = [client for client in vpn.clients.values() if isinstance(client, MqttSession)]
-    found += [session.connection for session in sessions if session.connection is not None]
-    return found
+    links = [link for link in book.serving.values() if link.vpn is vpn]
+    clients = [client.client_connection() for client in vpn.clients.values()]
+    return [*links, *(each for each in clients if isinstance(each, ClientConnection))]
 
 
-def _disconnect(connection: MqttConnection | Link, why: str) -> None:
-    if isinstance(connection, MqttConnection):
-        connection.fail(reason.ADMINISTRATIVE_ACTION, why)
+def _disconnect(connection: ClientConnection | Link, why: str) -> None:
+    if isinstance(connection, ClientConnection):
+        connection.put_out(why)
     else:
         connection.goodbye(codes.ADMINISTRATIVE, why)
 

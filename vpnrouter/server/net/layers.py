@@ -251,12 +251,15 @@ def _name(url: str) -> str | None:
 class WebSocketLayer(Layer):
     """The bytes inside the binary frames of one WebSocket, for pages of `allowed_origins`.
 
-    The upgrade is refused when it is no WebSocket request, lacks the subprotocol `mqtt`, has an `Origin` that is not
-    allowed, or cannot be read by the library.
+    The upgrade is refused when it is no WebSocket request, lacks the subprotocol of the listener, has an `Origin` that
+    is not allowed, or cannot be read by the library.
     """
 
-    def __init__(self, allowed_origins: Sequence[str] = (ANY_ORIGIN,)) -> None:
+    def __init__(
+        self, allowed_origins: Sequence[str] = (ANY_ORIGIN,), subprotocol: str = SUBPROTOCOL
+    ) -> None:
         super().__init__()
+        self._subprotocol = subprotocol
         self._allowed = allowed_origins
         self._decoder = WebSocketDecoder()
         self._upgrade: WSConnection | None = WSConnection(ConnectionType.SERVER)
@@ -304,9 +307,9 @@ class WebSocketLayer(Layer):
         return b""
 
     def _answer(self, upgrade: WSConnection, request: Request) -> None:
-        if SUBPROTOCOL not in request.subprotocols:
+        if self._subprotocol not in request.subprotocols:
             self._say(upgrade, RejectConnection(status_code=BAD_REQUEST))
-            self._refuse("the client did not offer the subprotocol mqtt")
+            self._refuse("the client did not offer the subprotocol " + self._subprotocol)
             return
         origins = [value for name, value in request.extra_headers if name.lower() == b"origin"]
         for origin in origins:
@@ -314,7 +317,7 @@ class WebSocketLayer(Layer):
                 self._say(upgrade, RejectConnection(status_code=FORBIDDEN))
                 self._refuse("a page of its origin is not allowed")
                 return
-        self._say(upgrade, AcceptConnection(subprotocol=SUBPROTOCOL))
+        self._say(upgrade, AcceptConnection(subprotocol=self._subprotocol))
         self.ready = True
         self._upgrade = None
         self._head = b""

@@ -9,16 +9,24 @@ import trio
 
 from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.config.effects import Item
-from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
+from vpnrouter.config.listeners import (
+    AMQP_PROTOCOLS,
+    CLIENT_PROTOCOLS,
+    MANAGEMENT_PROTOCOLS,
+    WEBSOCKET_PROTOCOLS,
+    parse_stand_by,
+)
+from vpnrouter.core.amqp.connection import AmqpConnection
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import OperationError
 from vpnrouter.events.table import LISTEN_PORT
 from vpnrouter.management.metrics.families import ListenerFigures
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.layers import StackedLayer, TlsLayer, WebSocketLayer
+from vpnrouter.server.net.layers import SUBPROTOCOL, StackedLayer, TlsLayer, WebSocketLayer
 from vpnrouter.server.net.reactor import Acceptor, shown_address
 from vpnrouter.server.net.streams import serve_streams
 from vpnrouter.server.net.tls import HandshakeFailures, ServerTls
+from vpnrouter.wire.amqp.types import INT, Symbol, Typed
 from vpnrouter.wire.link.compressed import load as load_compression
 
 if TYPE_CHECKING:
@@ -35,7 +43,7 @@ if TYPE_CHECKING:
     from vpnrouter.server.net.reactor import Reactor
 
 
-SERVED: Final = frozenset({"mqtt", "mqtts", "ws", "wss", "link", "links"}) | MANAGEMENT_PROTOCOLS
+SERVED: Final = CLIENT_PROTOCOLS | frozenset({"link", "links"}) | MANAGEMENT_PROTOCOLS
 """Protocols that this version serves."""
 
 BACKLOG: Final = 1024
@@ -50,8 +58,13 @@ class ListenerLayers:
     """
 
     def __init__(
-        self, name: str = "", tls: ServerTls | None = None, origins: Origins | None = None
+        self,
+        name: str = "",
+        tls: ServerTls | None = None,
+        origins: Origins | None = None,
+        subprotocol: str = SUBPROTOCOL,
     ) -> None:
+        self._subprotocol = subprotocol
         self._name = name
         self._tls = tls
         self._origins = origins
@@ -62,7 +75,7 @@ class ListenerLayers:
         secured = None if tls is None else TlsLayer(tls.context, tls.peer)
         if origins is None:
             return secured
-        websocket = WebSocketLayer(origins.allowed)
+        websocket = WebSocketLayer(origins.allowed, self._subprotocol)
         return websocket if secured is None else StackedLayer(websocket, secured)
 
     def failed(self, peer: str, why: str) -> None:
@@ -106,6 +119,40 @@ class MqttAcceptor(LayeredAcceptor):
 
 
 @final
+class AmqpAcceptor(LayeredAcceptor):
+    """AMQP 1.0. `msg_vpn` is "" where clients choose the VPN; `stand_bys` are the servers that they are told of."""
+
+    def __init__(
+        self,
+        router: Router,
+        msg_vpn: str,
+        stand_bys: list[object],
+        layers: ListenerLayers = PLAIN,
+    ) -> None:
+        super().__init__(layers)
+        self.router = router
+        self.msg_vpn = msg_vpn
+        self.stand_bys = stand_bys
+
+    def accepted(self, peer: str) -> Connection:
+        """A connection for an AMQP client."""
+        return AmqpConnection(self.router, peer, self.msg_vpn, self.stand_bys)
+
+
+def stand_bys_of(listener: Listener) -> list[object]:
+    """The servers that AMQP clients of a listener may turn to, as its clients are told of them."""
+    return [
+        {
+            Symbol("scheme"): server.scheme,
+            Symbol("hostname"): server.host,
+            Symbol("network-host"): server.host,
+            Symbol("port"): Typed(INT, server.port),
+        }
+        for server in map(parse_stand_by, listener.failover_servers)
+    ]
+
+
+@final
 class LinkAcceptor(LayeredAcceptor):
     """Bridges of other routers."""
 
@@ -116,6 +163,10 @@ class LinkAcceptor(LayeredAcceptor):
     def accepted(self, peer: str) -> Connection:
         """A connection for a link of another router."""
         return self.door.connection(peer)
+
+
+ClientAcceptor = MqttAcceptor | AmqpAcceptor | LinkAcceptor
+"""The acceptors of all listeners but those of the management API."""
 
 
 @final
@@ -227,9 +278,9 @@ class OpenListener:
         self.bound = bound
         self.scope = trio.CancelScope()
         self.places = trio.CapacityLimiter(bound.configured.max_connection_count)
-        websocket = bound.configured.protocol in ("ws", "wss")
+        websocket = bound.configured.protocol in WEBSOCKET_PROTOCOLS
         self.origins = Origins(bound.configured.allowed_origins) if websocket else None
-        self.acceptor: MqttAcceptor | LinkAcceptor | None = None
+        self.acceptor: ClientAcceptor | None = None
         self.access: Access | None = None
 
     @property
@@ -239,12 +290,17 @@ class OpenListener:
 
     def layers(self) -> ListenerLayers:
         """What stands between its sockets and their connections."""
+        protocol = self.bound.configured.protocol
+        is_amqp = protocol in AMQP_PROTOCOLS
         if self.origins is not None:
             kind = "WebSocket"
+        elif is_amqp:
+            kind = "AMQP"
         else:
-            kind = "link" if self.bound.configured.protocol == "links" else "MQTT"
+            kind = "link" if protocol == "links" else "MQTT"
         name = f"{kind} listener {self.bound.address}"
-        return ListenerLayers(name, self.bound.context, self.origins)
+        subprotocol = "amqp" if is_amqp else SUBPROTOCOL
+        return ListenerLayers(name, self.bound.context, self.origins, subprotocol)
 
 
 def load_management() -> None:
@@ -293,6 +349,13 @@ class ListenerSet:
             load_compression()
             door = LinkFactory(self._book, tls=configured.protocol == "links")
             answer.acceptor = LinkAcceptor(door, answer.layers())
+        elif configured.protocol in AMQP_PROTOCOLS:
+            answer.acceptor = AmqpAcceptor(
+                self._book.router,
+                configured.msg_vpn or "",
+                stand_bys_of(configured),
+                answer.layers(),
+            )
         else:
             answer.acceptor = MqttAcceptor(
                 self._book.router, configured.msg_vpn or "", answer.layers()
@@ -319,6 +382,9 @@ class ListenerSet:
             answer.origins.allowed = bound.configured.allowed_origins
         if isinstance(answer.acceptor, MqttAcceptor):
             answer.acceptor.msg_vpn = bound.configured.msg_vpn or ""
+        if isinstance(answer.acceptor, AmqpAcceptor):
+            answer.acceptor.msg_vpn = bound.configured.msg_vpn or ""
+            answer.acceptor.stand_bys = stand_bys_of(bound.configured)
         if self._reactor is not None and not answer.in_tasks:
             self._reactor.bound(bound.sock, most)
 
@@ -363,7 +429,7 @@ class ListenerSet:
                 return int(answer.bound.sock.getsockname()[1])
         return 0
 
-    async def _accept(self, answer: OpenListener, acceptor: MqttAcceptor | LinkAcceptor) -> None:
+    async def _accept(self, answer: OpenListener, acceptor: ClientAcceptor) -> None:
         bound = answer.bound
         with answer.scope:
             if answer.scope.cancel_called:

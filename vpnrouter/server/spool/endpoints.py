@@ -68,7 +68,8 @@ class Endpoints:
             TOPIC_ENDPOINT: configured.topic_endpoints,
         }
         for (kind, name), endpoint in list(endpoints_of(vpn).items()):
-            if kind in wanted and name not in wanted[kind]:
+            # Those that do not last are made by clients.
+            if kind in wanted and name not in wanted[kind] and endpoint.durable:
                 self.let_go(endpoint)
         vpn.forget_all_routes()
 
@@ -254,8 +255,7 @@ def judge_endpoint(endpoint: Endpoint) -> None:
     if rights is None:
         endpoint.rule = BoundRule(False, [])
     else:
-        acl = rights.acl.subscribe
-        endpoint.rule = None if acl.unrestricted else acl.bind(username, client_id)
+        endpoint.rule = rights.acl.subscribe.bound(username, client_id)
 
 
 def _shut(terms: EndpointSettings) -> EndpointSettings:

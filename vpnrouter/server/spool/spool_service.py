@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, final
 import trio
 
 from vpnrouter.config.checks.listeners import SPOOL_FOLDER
+from vpnrouter.core.amqp.subscriptions import restore_subscriptions
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.fault_barrier import SPOOL
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
-from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION
+from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION, SUBSCRIPTION
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.mqtt.restore import restore_sessions, restore_wills
@@ -95,7 +96,9 @@ class SpoolService:
             by_number = self.endpoints.by_number
             vpns = {**router.vpns, **self._absent(router, definitions)}
             for vpn in vpns.values():
-                for endpoint in restore_sessions(vpn, store):
+                restored = restore_sessions(vpn, store)
+                restored += restore_subscriptions(vpn, spool, definitions)
+                for endpoint in restored:
                     by_number[endpoint.number] = endpoint
             self._orphans(vpns, definitions)
             recover_retained(store, vpns)
@@ -130,7 +133,7 @@ class SpoolService:
         for definition in definitions:
             if definition.number in self.endpoints.by_number:
                 continue
-            if definition.kind in (SESSION, REPLAY_LOG):
+            if definition.kind in (SESSION, REPLAY_LOG, SUBSCRIPTION):
                 self.endpoints.forget(definition)
             else:
                 self.endpoints.keep_orphan(vpns[definition.vpn], definition)

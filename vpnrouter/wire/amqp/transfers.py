@@ -1,4 +1,4 @@
-"""Reads the head of plain transfers, which nearly all frames of a busy link are, without an object for each.
+"""Reads and writes transfers, which nearly all frames of a busy link are, without an object for each.
 
 Plain is a whole message in one frame, without a delivery state. What is not is left to `frames.decode`.
 """
@@ -169,3 +169,102 @@ def _u32(buf: bytes, at: i64) -> i64:
     third: i64 = buf[at + 2]
     fourth: i64 = buf[at + 3]
     return first << 24 | second << 16 | third << 8 | fourth
+
+
+_PERFORMATIVE: Final = b"\x00\x53\x14\xc0"
+_FRAME_HEAD: Final = 8
+
+
+def handle_bytes(handle: int) -> bytes:
+    """Return a handle as the first field of the transfers of its link."""
+    if handle == 0:
+        return b"\x43"
+    return b"\x52" + bytes((handle,)) if handle < 256 else b"\x70" + handle.to_bytes(4, "big")
+
+
+def transfer(
+    channel: int, handle: bytes, delivery_id: int, settled: bool, message: bytes, most: int
+) -> list[bytes]:
+    """Return the frames, of at most `most` bytes, of a message over the link of `handle` (`handle_bytes`).
+
+    The delivery's tag is its id. A frame but the last one says that there is more.
+    """
+    number = delivery_id.to_bytes(4, "big")
+    done = b"\x41" if settled else b"\x42"
+    fields = handle + b"\x70" + number + b"\xa0\x04" + number + b"\x43" + done
+    size = _FRAME_HEAD + len(_PERFORMATIVE) + 2 + len(fields) + len(message)
+    if size <= most:
+        return [_frame(channel, 5, fields, message)]
+    room = most - (size - len(message)) - 1
+    frames = [_frame(channel, 6, fields + b"\x41", message[:room])]
+    pos = room
+    rest = handle + b"\x40\x40\x40\x40"
+    room = most - _FRAME_HEAD - len(_PERFORMATIVE) - 2 - len(rest) - 1
+    while pos < len(message):
+        last = pos + room >= len(message)
+        more = b"\x42" if last else b"\x41"
+        frames.append(_frame(channel, 6, rest + more, message[pos : pos + room]))
+        pos += room
+    return frames
+
+
+def _frame(channel: int, count: int, fields: bytes, payload: bytes) -> bytes:
+    body = _PERFORMATIVE + bytes((len(fields) + 1, count)) + fields
+    size = _FRAME_HEAD + len(body) + len(payload)
+    return size.to_bytes(4, "big") + b"\x02\x00" + channel.to_bytes(2, "big") + body + payload
+
+
+def disposition(channel: int, role: bool, first: int, last: int, settled: bool) -> bytes:
+    """Return the frame that says that the deliveries `first` to `last` are accepted; of the same size for any."""
+    return (
+        b"\x00\x00\x00\x1e\x02\x00"
+        + channel.to_bytes(2, "big")
+        + b"\x00\x53\x15\xc0\x11\x05"
+        + (b"\x41" if role else b"\x42")
+        + b"\x70"
+        + first.to_bytes(4, "big")
+        + b"\x70"
+        + last.to_bytes(4, "big")
+        + (b"\x41" if settled else b"\x42")
+        + b"\x00\x53\x24\x45"
+    )
+
+
+_SETTLED_BEHIND: Final = 12
+"""Bytes of a transfer of `transfer` between its handle and the flag that it is settled."""
+
+
+def frame_end(data: bytes, at: i64) -> i64:
+    """Where the frame at `at` ends; the end of `data` when it goes beyond."""
+    end: i64 = len(data)
+    if end - at < _FRAME_HEAD:
+        return end
+    size = _u32(data, at)
+    following: i64 = at + size
+    return min(end, following) if size >= _FRAME_HEAD else end
+
+
+def is_settled(data: bytes, at: i64) -> bool:
+    """Return whether at `at` a message begins that `transfer` has written, and that its receiver need not settle."""
+    end: i64 = len(data)
+    if end - at < _SHORTEST or data[at + 10] != 0x14 or data[at + 11] != _LIST8:
+        return False
+    code: i64 = data[at + 14]
+    pos: i64 = at + 15
+    if code == _SMALL:
+        pos += 1
+    elif code == _UINT:
+        pos += 4
+    pos += _SETTLED_BEHIND
+    return pos < end and data[pos - _SETTLED_BEHIND] == _UINT and data[pos] == _TRUE
+
+
+def settled_from(data: bytes, at: i64) -> int:
+    """How many messages that count as delivered begin at or after `at`, where a frame begins (or `data` ends)."""
+    count = 0
+    end: i64 = len(data)
+    while at < end:
+        if is_settled(data, at):
+            count += 1
+        at = frame_end(data, at)
+    return count

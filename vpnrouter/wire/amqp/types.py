@@ -458,6 +458,15 @@ def list_at(buf: bytes, pos: int, end: int, what: str) -> tuple[int, int, int]:
         return 0, pos + 1, pos + 1
     if KIND_OF.get(code) != LIST:
         raise malformed(f"1.4: {what} is no list")
+    return compound_at(buf, pos, end)
+
+
+def compound_at(buf: bytes, pos: int, end: int) -> tuple[int, int, int]:
+    """Return how many values the list or map at `pos` has, keys included, where they begin, and where it ends.
+
+    Raises ProtocolError where it is cut off. The caller knows that there is one, and that it has a size.
+    """
+    code = buf[pos]
     start, behind = _extent(buf, pos + 1, end, code)
     count, at = _count(buf, start, behind, code)
     return count, at, behind

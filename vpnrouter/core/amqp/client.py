@@ -1,0 +1,185 @@
+"""Defines the client of an AMQP connection: who publishes, binds and subscribes, and with which rights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.access import alike
+from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.login import report_rights
+from vpnrouter.core.publisher import Publisher
+from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
+from vpnrouter.core.tracing import assign
+
+if TYPE_CHECKING:
+    from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.amqp.connection import AmqpConnection
+    from vpnrouter.core.amqp.sending_link import SendingLink
+    from vpnrouter.core.client_connection import ClientConnection
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.login import Admission
+    from vpnrouter.core.profile import ClientProfile
+    from vpnrouter.core.vpn import MessageVpn
+
+
+NUMBERED: Final = 100
+"""Names of connections of one container that have small numbers; others have long ones."""
+
+
+@final
+class AmqpClient(Subscriber):
+    """The client of one connection, in `vpn.clients` under its name as long as that lasts.
+
+    `container` is its container id; the name is the same, with a number where another connection has it. Durable
+    subscriptions belong to the container, temporary ones and publishing to the connection. `sole`: it wants no other
+    connection of its container. `subscriber_count` counts its links that subscribe to topics,
+    `ingress_flows` those that have published guaranteed messages, `egress_flows` those that consume from endpoints.
+    """
+
+    __slots__ = (
+        "connection",
+        "container",
+        "egress_flows",
+        "ingress_flows",
+        "publish_rule",
+        "receives",
+        "sends",
+        "sole",
+        "subscriber_count",
+        "vpn",
+    )
+
+    def __init__(
+        self, connection: AmqpConnection, admission: Admission, container: str, sole: bool
+    ) -> None:
+        vpn = admission.vpn
+        super().__init__(_free_name(vpn, container), connection.outbox, FRAME_OWN)
+        self.vpn: MessageVpn = vpn
+        self.connection = connection
+        self.container = container
+        self.sole = sole
+        self.subscriber_count = 0
+        self.ingress_flows = 0
+        self.egress_flows = 0
+        self.publish_rule: BoundRule | None = None
+        self.sends = True
+        self.receives = True
+        self._take(admission)
+        vpn.clients[self.client_name] = self
+
+    def client_connection(self) -> ClientConnection | None:
+        """The client's connection."""
+        return self.connection
+
+    @property
+    def profile(self) -> ClientProfile:
+        """The client profile of the client username."""
+        admission = self.connection.admission
+        if admission is None:
+            raise AssertionError(self.client_name)
+        return admission.profile
+
+    @property
+    def username(self) -> str:
+        """The client username."""
+        admission = self.connection.admission
+        return "" if admission is None else admission.username.name
+
+    @property
+    def spool(self) -> Spool | None:
+        """The message spool, None where guaranteed messaging is off."""
+        return spool_of(self.vpn.context)
+
+    def publish(self, admission: Admission) -> Publisher:
+        """Make the publisher of the connection, as the present rights allow, and count the connection."""
+        vpn = self.vpn
+        context = vpn.context
+        publisher = Publisher(vpn, self, self.publish_rule, 0, vpn.limits.max_msg_size)
+        publisher.username = admission.username
+        if context.filters:
+            assign(context, publisher, admission.username.name)
+        if context.discard_rows is not None:
+            self.outbox.losses = context.discard_rows.of(vpn.name, self)
+        vpn.occupy(admission.username.name)
+        vpn.publishers[self.client_name] = publisher
+        return publisher
+
+    def end(self) -> None:
+        """Take the client out of its message VPN: its connection has ended. A second call does nothing."""
+        vpn = self.vpn
+        name = self.client_name
+        connection = self.connection
+        publisher = connection.publisher
+        if vpn.clients.get(name) is self:
+            del vpn.clients[name]
+        if publisher is None:
+            return
+        if vpn.publishers.get(name) is publisher:
+            del vpn.publishers[name]
+        # First: a second call must not change the counts below again.
+        connection.publisher = None
+        vpn.release(self.username)
+        vpn.absorb(publisher)
+
+    # -- rights ----------------------------------------------------------------------------------
+
+    def _take(self, rights: Admission) -> list[str]:
+        """Apply rights; the names of what has changed."""
+        changed: list[str] = []
+        name = rights.username.name
+        rule = rights.acl.subscribe.bound(name, self.client_name)
+        if not alike(rule, self.rule):
+            changed.append("subscribe_topic")
+        self.rule = rule
+        rule = rights.acl.publish.bound(name, self.client_name)
+        if not alike(rule, self.publish_rule):
+            changed.append("publish_topic")
+        self.publish_rule = rule
+        profile = rights.profile
+        if self.sends != profile.allow_guaranteed_msg_send_enabled:
+            self.sends = profile.allow_guaranteed_msg_send_enabled
+            changed.append("allow_guaranteed_msg_send_enabled")
+        if self.receives != profile.allow_guaranteed_msg_receive_enabled:
+            self.receives = profile.allow_guaranteed_msg_receive_enabled
+            changed.append("allow_guaranteed_msg_receive_enabled")
+        return changed
+
+    def judge_again(self, rights: Admission, *, told: bool) -> bool:
+        """Apply changed rights to the client, its publisher and its links; True when something has changed."""
+        changed = self._take(rights)
+        publisher = self.connection.publisher
+        if publisher is not None:
+            publisher.rule = self.publish_rule
+            publisher.username = rights.username
+            publisher.permitted.clear()
+        for link in self.sending_links():
+            link.judge()
+        if changed and told:
+            report_rights(self.vpn, self.client_name, rights, changed)
+        return bool(changed)
+
+    def sending_links(self) -> list[SendingLink]:
+        """The links over which the client is sent messages."""
+        found: list[SendingLink] = []
+        for session in self.connection.sessions.values():
+            found += session.sending_links()
+        return found
+
+    def may_share(self, share: str) -> bool:
+        """Return whether client profile and ACL profile let the client share a subscription of this name."""
+        admission = self.connection.admission
+        if admission is None or not admission.profile.allow_shared_subscriptions_enabled:
+            return False
+        rule = admission.acl.share_name.bound(admission.username.name, self.client_name)
+        return rule is None or rule.allows_topic(share)
+
+
+def _free_name(vpn: MessageVpn, container: str) -> str:
+    """The container's id, or with the first free number behind it."""
+    if container not in vpn.clients:
+        return container
+    for number in range(2, NUMBERED):
+        name = f"{container}:{number}"
+        if name not in vpn.clients:
+            return name
+    return f"{container}:{vpn.context.ids.next() & 0xFFFF_FFFF:x}"

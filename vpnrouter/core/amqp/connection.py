@@ -1,0 +1,655 @@
+"""The server side of one AMQP 1.0 connection: protocol headers, SASL, open and close, and its sessions.
+
+The table `ALLOWED` is the state machine: a frame that is not in it for the current state is an error. Bytes in, effects
+on the router out; no socket in sight.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, final
+
+from typing_extensions import override
+
+from vpnrouter import limits
+from vpnrouter.core.amqp.client import AmqpClient
+from vpnrouter.core.amqp.errors import condition_of, error
+from vpnrouter.core.amqp.login import Login, mechanisms
+from vpnrouter.core.amqp.session import AmqpSession
+from vpnrouter.core.amqp.transactions import Transactions
+from vpnrouter.core.client_connection import ClientConnection
+from vpnrouter.core.fault_barrier import CONNECTION
+from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
+from vpnrouter.errors import ProtocolError, Refused
+from vpnrouter.events import table
+from vpnrouter.units import MILLISECOND_NS, SECOND_NS
+from vpnrouter.wire.amqp import conditions, frames, sasl
+from vpnrouter.wire.amqp.frames import AMQP_HEADER, EMPTY, HEADER_BYTES, SASL_HEADER
+from vpnrouter.wire.amqp.performatives import (
+    Begin,
+    Close,
+    Open,
+    SaslChallenge,
+    SaslInit,
+    SaslMechanisms,
+    SaslOutcome,
+    SaslResponse,
+)
+from vpnrouter.wire.amqp.types import Symbol
+
+if TYPE_CHECKING:
+    from vpnrouter.core.login import Admission
+    from vpnrouter.core.router import Router
+    from vpnrouter.core.timers import Timer
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.events.table import EventType
+
+HEADER_DUE: Final = 0
+"""Transport open; the client's first protocol header is due."""
+
+INIT_DUE: Final = 1
+"""The mechanisms are out."""
+
+RESPONSE_DUE: Final = 2
+"""A challenge is out."""
+
+VERIFYING: Final = 3
+"""The edge verifies a password."""
+
+AMQP_DUE: Final = 4
+"""SASL has ended well; the protocol header of AMQP is due."""
+
+OPEN_DUE: Final = 5
+"""Both headers of AMQP are out."""
+
+OPENED: Final = 6
+"""Both sides have sent `open`."""
+
+ENDED: Final = 7
+"""Nothing more is read."""
+
+ALLOWED: Final[dict[tuple[int, int, str], str]] = {
+    (INIT_DUE, frames.SASL, "SaslInit"): "init",
+    (RESPONSE_DUE, frames.SASL, "SaslResponse"): "response",
+    (OPEN_DUE, frames.AMQP, "Open"): "open",
+    (OPENED, frames.AMQP, "Begin"): "begin",
+    (OPENED, frames.AMQP, "Attach"): "session",
+    (OPENED, frames.AMQP, "Flow"): "session",
+    (OPENED, frames.AMQP, "Transfer"): "session",
+    (OPENED, frames.AMQP, "Disposition"): "session",
+    (OPENED, frames.AMQP, "Detach"): "session",
+    (OPENED, frames.AMQP, "End"): "end",
+    (OPENED, frames.AMQP, "Close"): "close",
+    (OPEN_DUE, frames.AMQP, "Close"): "close",
+}
+"""(state, type of frame, performative) → what happens."""
+
+HEADERS: Final[dict[tuple[int, bytes], str]] = {
+    (HEADER_DUE, SASL_HEADER): "offer",
+    (HEADER_DUE, AMQP_HEADER): "answer",
+    (AMQP_DUE, AMQP_HEADER): "answer",
+}
+"""(state, protocol header) → what happens. Anything else is answered with our own, and closed (2.2)."""
+
+LOGIN_TIMEOUT: Final = 0
+IDLE: Final = 1
+BEAT: Final = 2
+DRAIN: Final = 3
+"""Kinds of timers."""
+
+FRAME_WORK: Final = 8
+"""What a frame costs that is handled alone, in parts of a turn (TurnContext.work)."""
+
+DRAIN_NS: Final = 20_000_000
+"""Until a consumer is looked at again whose client takes messages slowly."""
+
+NAME_TAKEN: Final = "amqp:connection-establishment-failed"
+SOLE: Final = "sole-connection-for-container"
+OFFERED: Final = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS", SOLE)
+"""What JMS clients look for among the capabilities of a connection."""
+
+PLATFORM: Final = "AMQP 1.0"
+
+
+@final
+class AmqpConnection(ClientConnection):
+    """One client's connection.
+
+    `stand_bys` are the servers that clients may turn to, as maps of the field's form, which clients are told.
+    `client` is the subscriber that publishes and binds, once it is logged in. `max_frame` bounds the frames that the
+    peer takes. `sessions` are by channel; `link_count` counts the links of all of them. `temporary` are the queues that
+    were made for it.
+    """
+
+    __slots__ = (
+        "_beat_ns",
+        "_beat_timer",
+        "_draining",
+        "_part_bytes",
+        "_stand_bys",
+        "_timer",
+        "client",
+        "link_count",
+        "login",
+        "max_frame",
+        "open_packet",
+        "sasl_done",
+        "sasl_login",
+        "sessions",
+        "state",
+        "temporary",
+        "transactions",
+    )
+
+    def __init__(
+        self, router: Router, peer: str, listener_vpn: str, stand_bys: list[object] | None = None
+    ) -> None:
+        super().__init__(router, peer, listener_vpn)
+        self._stand_bys = stand_bys or []
+        self.client: AmqpClient | None = None
+        self.outbox.amqp = True
+        self.state = HEADER_DUE
+        self.max_frame = frames.MIN_MAX_FRAME
+        self.open_packet: Open | None = None
+        self.sasl_login = Login(self)
+        self.sasl_done = False
+        self.sessions: dict[int, AmqpSession] = {}
+        self.link_count = 0
+        self.temporary: set[str] = set()
+        self.transactions = Transactions(self)
+        self._part_bytes = 0
+        self._draining = False
+        self._beat_ns = 0
+        self._beat_timer: Timer | None = None
+        self._timer: Timer | None = self.context.timers.arm(
+            self.context.now_ns + limits.CONNECT_TIMEOUT_S * SECOND_NS, self, LOGIN_TIMEOUT
+        )
+
+    # -- input -----------------------------------------------------------------------------------
+
+    @override
+    def _needed(self) -> int:
+        first = self._parts[0]
+        if self.state in (HEADER_DUE, AMQP_DUE):
+            return HEADER_BYTES
+        if len(first) < 4:
+            return 0
+        # A size beyond the bound is for `consume` to refuse.
+        return min(int.from_bytes(first[:4], "big"), self.largest() + HEADER_BYTES)
+
+    @override
+    def largest(self) -> int:
+        if self.state == OPENED:
+            return limits.AMQP_FRAME_BYTES
+        return limits.AMQP_LOGIN_FRAME_BYTES
+
+    @override
+    def consume(self, data: bytes, pos: int) -> int:
+        if self.state == ENDED:
+            return -1
+        end = len(data)
+        context = self.context
+        try:
+            while pos < end and not self.paused:
+                if context.work > context.allowance:
+                    self.rest()
+                    break
+                if self.state in (HEADER_DUE, AMQP_DUE):
+                    if end - pos < HEADER_BYTES:
+                        break
+                    self._header(data[pos : pos + HEADER_BYTES])
+                    length = HEADER_BYTES
+                else:
+                    length = frames.frame_at(data, pos, end, self.largest())
+                    if length == 0:
+                        break
+                    context.work += FRAME_WORK
+                    self._handle(data, pos, length)
+                pos += length
+                if self.state == ENDED:
+                    return -1
+        except ProtocolError as problem:
+            self.router.protocol_errors += 1
+            self.report_protocol_error(str(problem))
+            self.fail(problem.reason_code, str(problem))
+            return -1
+        return pos
+
+    def _header(self, header: bytes) -> None:
+        action = HEADERS.get((self.state, header))
+        if action is None:
+            self.outbox.control(SASL_HEADER if self.state == HEADER_DUE else AMQP_HEADER)
+            self._end("no protocol header of AMQP 1.0")
+            return
+        self.outbox.control(header)
+        if action == "offer":
+            self.state = INIT_DUE
+            names = mechanisms(self.router, self.listener_vpn, self.certificate is not None)
+            self._say(SaslMechanisms([Symbol(name) for name in names]), frames.SASL)
+        else:
+            if self.state == HEADER_DUE:
+                # Without SASL a client is as one that says ANONYMOUS, and is identified when it opens.
+                self.sasl_login.waiting = True
+            self.state = OPEN_DUE
+
+    def _handle(self, data: bytes, pos: int, length: int) -> None:
+        frame = frames.decode(data, pos, length)
+        performative = frame.performative
+        if performative is None:
+            if self.state != OPENED:
+                raise ProtocolError(conditions.FRAMING_ERROR, "2.4.5: an empty frame before open")
+            return
+        name = type(performative).__name__
+        action = ALLOWED.get((self.state, frame.kind, name))
+        if action is None:
+            raise ProtocolError(
+                conditions.NOT_ALLOWED, f"{name} is not allowed in state {self.state}"
+            )
+        if action == "session":
+            session = self.sessions.get(frame.channel)
+            if session is None:
+                raise ProtocolError(
+                    conditions.NOT_ALLOWED, f"2.5.1: {name} on channel {frame.channel}, not begun"
+                )
+            session.handle(performative, frame.payload, length)
+        elif action == "begin":
+            self._begin(frame.channel, performative)
+        elif action == "end":
+            self._end_session(frame.channel)
+        elif action == "open":
+            self._open(performative)
+        elif action == "close":
+            self._say(Close())
+            self._end("client closed the connection")
+        else:
+            self._sasl(performative)
+
+    def _sasl(self, performative: SaslInit | SaslResponse) -> None:
+        login = self.sasl_login
+        try:
+            if isinstance(performative, SaslInit):
+                self.state = VERIFYING
+                login.begin(performative)
+            else:
+                self.state = VERIFYING
+                login.respond(performative.response)
+        except Refused as refusal:
+            self.refused(refusal)
+            return
+        self._go_on()
+
+    def challenge(self, challenge: SaslChallenge) -> None:
+        """Send a challenge of SASL: its response is due next."""
+        self.state = RESPONSE_DUE
+        self._say(challenge, frames.SASL)
+
+    def _go_on(self) -> None:
+        """Wait for a verification, or go on without one."""
+        if self.state != VERIFYING:
+            return
+        if self.sasl_login.done or (self.sasl_login.waiting and not self.sasl_done):
+            self._logged_in()
+        else:
+            self.paused = True
+
+    # -- login -----------------------------------------------------------------------------------
+
+    def logged_in(self) -> None:
+        """Go on after a verification that ended well."""
+        self.paused = False
+        self._logged_in()
+        if self.state != ENDED:
+            self.resume()
+
+    def _logged_in(self) -> None:
+        if self.open_packet is not None:
+            self._establish(self.open_packet)
+            return
+        self.sasl_done = True
+        self.state = AMQP_DUE
+        self._say(SaslOutcome(sasl.OK, self.sasl_login.outcome_data), frames.SASL)
+
+    def refused(self, refusal: Refused) -> None:
+        """Refuse the login, as the state allows: by the outcome of SASL, or by close."""
+        self.paused = False
+        self.report_refused(refusal.why)
+        text = refusal.reason
+        if self.open_packet is None:
+            self._say(SaslOutcome(sasl.REFUSED), frames.SASL)
+            self._end(text)
+        else:
+            self._close(condition_of(text, refusal.reason_code), text)
+
+    @override
+    def password_verified(self, good: bool) -> None:
+        if self.state != VERIFYING:
+            return
+        try:
+            self.sasl_login.verified(good)
+        except Refused as refusal:
+            self.refused(refusal)
+            return
+        self.logged_in()
+
+    @override
+    def login_refused(self, code: int, text: str) -> None:
+        if self.state == VERIFYING:
+            self.refused(Refused(text, code))
+
+    def _open(self, packet: Open) -> None:
+        self.open_packet = packet
+        self.max_frame = min(packet.max_frame_size, limits.AMQP_FRAME_BYTES)
+        if packet.max_frame_size < frames.MIN_MAX_FRAME:
+            raise ProtocolError(
+                conditions.INVALID_FIELD,
+                f"2.7.1: max-frame-size is {frames.MIN_MAX_FRAME} at least",
+            )
+        name = packet.container_id
+        if len(name.encode()) > limits.CLIENT_ID_BYTES or name.startswith("#") or "\0" in name:
+            raise ProtocolError(
+                conditions.INVALID_FIELD,
+                f"a container id has at most {limits.CLIENT_ID_BYTES} bytes and does not begin with #",
+            )
+        if not self.sasl_login.waiting:
+            self._establish(packet)
+            return
+        self.state = VERIFYING
+        try:
+            self.sasl_login.opened(packet.hostname or "")
+        except Refused as refusal:
+            self.refused(refusal)
+            return
+        self._go_on()
+
+    def _establish(self, packet: Open) -> None:
+        """Make the client and its publisher, and answer `open`."""
+        admission = self.admission
+        if admission is None:
+            raise AssertionError(self.state)
+        vpn = admission.vpn
+        name = packet.container_id or vpn.credentials.assigned_client_id(self.context.ids.next())
+        desired = packet.desired_capabilities or []
+        holder = vpn.clients.get(name)
+        if holder is not None and (SOLE in desired or _is_sole(holder)):
+            self._fail_to_establish(name)
+            return
+        self.state = OPENED
+        self._cancel_timer()
+        self.leave_strangers()
+        self.hold_in(vpn.partials, limits.PARTIAL_SPARE_BYTES)
+        self.outbox.set_limit(admission.profile.max_outbox_bytes)
+        client = AmqpClient(self, admission, packet.container_id or name, SOLE in desired)
+        self.client = client
+        self.publisher = client.publish(admission)
+        admission.password = b""
+        self._say(self._answer(None))
+        self._keep_time(packet)
+        self._report(table.CONNECT, f" connected: {PLATFORM}")
+
+    def _answer(self, failed: str | None) -> Open:
+        properties: dict[object, object] = {
+            Symbol("product"): "vpnrouter",
+            Symbol("topic-prefix"): "topic://",
+            Symbol("queue-prefix"): "queue://",
+        }
+        if failed is not None:
+            properties = {Symbol(failed): True}
+        elif self._stand_bys:
+            properties[Symbol("failover-server-list")] = self._stand_bys
+        return Open(
+            self.router.name,
+            None,
+            limits.AMQP_FRAME_BYTES,
+            limits.AMQP_SESSIONS - 1,
+            limits.AMQP_IDLE_S * 1000 // 2,
+            offered_capabilities=[Symbol(name) for name in OFFERED],
+            properties=properties,
+        )
+
+    def _fail_to_establish(self, name: str) -> None:
+        """Refuse a second connection of a container that wants to have one alone."""
+        text = f"another connection of the container {name} is there"
+        self.report_refused(text)
+        self._say(self._answer(NAME_TAKEN))
+        why = error(conditions.INVALID_FIELD, text)
+        info: dict[object, object] = {Symbol("invalid-field"): Symbol("container-id")}
+        self._say(Close(why._replace(info=info)))
+        self._end(text)
+
+    def _keep_time(self, packet: Open) -> None:
+        context = self.context
+        self._timer = context.timers.arm(
+            context.now_ns + limits.AMQP_IDLE_S * SECOND_NS, self, IDLE
+        )
+        if packet.idle_time_out:
+            # Twice as often as the client asks for: what is late on its way is still in time.
+            self._beat_ns = max(packet.idle_time_out, 100) * MILLISECOND_NS // 2
+            self._beat_timer = context.timers.arm(context.now_ns + self._beat_ns, self, BEAT)
+
+    @property
+    def stranger(self) -> bool:
+        """True before the login."""
+        return self.client is None
+
+    @override
+    def log_identity(self) -> tuple[str, str]:
+        client, packet = self.client, self.open_packet
+        if client is not None:
+            return f"{client.client_name} at {self.peer}", client.vpn.name
+        return self.peer if packet is None else f"{packet.container_id} at {self.peer}", ""
+
+    # -- sessions --------------------------------------------------------------------------------
+
+    def _begin(self, channel: int, packet: Begin) -> None:
+        if channel >= limits.AMQP_SESSIONS:
+            raise ProtocolError(
+                conditions.FRAMING_ERROR, f"2.7.1: channel {channel} beyond channel-max"
+            )
+        if channel in self.sessions:
+            raise ProtocolError(conditions.NOT_ALLOWED, f"2.5.1: channel {channel} has begun")
+        if packet.remote_channel is not None:
+            raise ProtocolError(conditions.INVALID_FIELD, "2.7.2: nobody asked for a session")
+        session = AmqpSession(self, channel, packet)
+        self.sessions[channel] = session
+        self.say(session.begin(), channel)
+
+    def _end_session(self, channel: int) -> None:
+        session = self.sessions.pop(channel, None)
+        if session is None:
+            raise ProtocolError(conditions.NOT_ALLOWED, f"2.5.1: end of channel {channel}")
+        session.ended_by_peer()
+
+    def say(self, performative: tuple[Any, ...], channel: int = 0) -> None:
+        """Send a frame of AMQP without a payload."""
+        self.outbox.control(frames.encode(performative, channel))
+
+    def _say(self, performative: tuple[Any, ...], kind: int = frames.AMQP) -> None:
+        self.outbox.control(frames.encode(performative, 0, kind))
+
+    def hold_parts(self, more: int) -> None:
+        """Count bytes of messages of which parts have come."""
+        self._part_bytes += more
+        self.keep_packet(self._part_bytes)
+
+    def drain_later(self) -> None:
+        """The client takes messages slowly, or browses: look again soon."""
+        if not self._draining and self.state == OPENED:
+            self._draining = True
+            self.context.timers.arm(self.context.now_ns + DRAIN_NS, self, DRAIN)
+
+    @property
+    @override
+    def platform(self) -> str:
+        return PLATFORM
+
+    @property
+    @override
+    def keepalive_s(self) -> int:
+        return limits.AMQP_IDLE_S
+
+    @property
+    @override
+    def bind_count(self) -> int:
+        client = self.client
+        return 0 if client is None else client.egress_flows
+
+    @override
+    def put_out(self, why: str, *, stopping: bool = False) -> None:
+        self.fail(conditions.CONNECTION_FORCED, why)
+
+    @override
+    def judge_again(self, rights: Admission, *, told: bool) -> bool:
+        client = self.client
+        return client is not None and client.judge_again(rights, told=told)
+
+    # -- end -------------------------------------------------------------------------------------
+
+    def fail(self, condition: int, text: str) -> None:
+        """Send the reason, as the state allows, and close."""
+        if self.state == ENDED:
+            return
+        if self.state >= OPEN_DUE or self.open_packet is not None:
+            self._close(condition, text)
+            return
+        if self.state in (INIT_DUE, RESPONSE_DUE, VERIFYING):
+            self._say(SaslOutcome(sasl.REFUSED), frames.SASL)
+        self._end(text)
+
+    def _close(self, condition: int, text: str) -> None:
+        if self.client is None:
+            self._say(self._answer(NAME_TAKEN))
+        self._say(Close(error(condition, text)))
+        self._end(text)
+
+    @override
+    def crowded_out(self) -> None:
+        text = REASON_TEXTS[NO_MEMORY]
+        if self.client is not None:
+            text = "too many bytes of unfinished messages in the message VPN"
+            self.report_protocol_error(text)
+        else:
+            self.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)
+        self.fail(conditions.RESOURCE_LIMIT_EXCEEDED, text)
+        self.release_resources()
+
+    @override
+    def lost(self, reason: str) -> None:
+        self._end(reason)
+        lost = self.outbox.close()
+        if lost and self.admission is not None:
+            self.admission.vpn.count_lost(lost, self.outbox)
+
+    def _end(self, why: str) -> None:
+        if self.state == ENDED:
+            return
+        self.state = ENDED
+        self.closing = True
+        client = self.client
+        # Each step twice, in case one raised half-way; a second run of a finished step does nothing.
+        for step in (0, 1, 1, 2, 3, 3, 4):
+            try:
+                self._let_go(step, client, why)
+            except Exception as problem:  # noqa: BLE001 - given to the barrier; the other steps follow
+                name, msg_vpn = self.log_identity()
+                cost = "the end of the connection goes on"
+                self.context.barrier.caught(problem, CONNECTION, name, msg_vpn, cost)
+        if not self.outbox.dirty:
+            # Nothing to send: the edge still has to hear that it may close.
+            self.outbox.dirty = True
+            self.context.ready.append(self.outbox)
+
+    def _let_go(self, step: int, client: AmqpClient | None, why: str) -> None:
+        if step == 0:
+            self._cancel_timer()
+            self.transactions.roll_back_all()
+        elif step == 1:
+            while self.sessions:
+                channel = next(iter(self.sessions))
+                session = self.sessions[channel]
+                session.let_go()
+                del self.sessions[channel]
+        elif step == 2:
+            publisher = self.publisher
+            if publisher is not None:
+                text = (
+                    f" disconnected: {why}; received {publisher.messages:,}"
+                    f" sent {self.outbox.messages:,} messages"
+                )
+                self._report(table.DISCONNECT, text)
+        elif step == 3:
+            if client is not None:
+                client.end()
+        else:
+            self.release_resources()
+
+    def _cancel_timer(self) -> None:
+        for timer in (self._timer, self._beat_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = None
+        self._beat_timer = None
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """End a connection that did not log in in time or is silent; send a sign of life; look at slow consumers."""
+        if self.state == ENDED:
+            return
+        if kind == DRAIN:
+            self._draining = False
+            for session in list(self.sessions.values()):
+                session.wake()
+        elif kind == BEAT:
+            self.outbox.control(EMPTY)
+            self._beat_timer = self.context.timers.arm(now_ns + self._beat_ns, self, BEAT)
+        elif kind == LOGIN_TIMEOUT:
+            self._timer = None
+            self._end("no login in time")
+        else:
+            self._timer = None
+            quiet_until = self.heard_ns + limits.AMQP_IDLE_S * SECOND_NS
+            if self.paused:
+                # It is we who do not listen.
+                quiet_until = now_ns + limits.AMQP_IDLE_S * SECOND_NS
+            if quiet_until > now_ns:
+                self._timer = self.context.timers.arm(quiet_until, self, IDLE)
+            else:
+                self.fail(
+                    conditions.RESOURCE_LIMIT_EXCEEDED,
+                    f"2.4.5: nothing heard for {limits.AMQP_IDLE_S} seconds",
+                )
+
+    # -- events ----------------------------------------------------------------------------------
+
+    def report_refused(self, why: str) -> None:
+        """Count and report a login that was refused for `why`; the client learns less."""
+        self.router.logins_refused += 1
+        events = self.context.events
+        if events is None:
+            return
+        admission = self.admission
+        vpn: MessageVpn | None = None if admission is None else admission.vpn
+        # Not what a stranger calls one.
+        place = "" if vpn is None or vpn.name not in self.router.vpns else vpn.name
+        name = "" if self.open_packet is None else self.open_packet.container_id
+        username = "" if admission is None else admission.username.name
+        text = (
+            f"VPN {place or '?'} client {name} username {username}"
+            f" from {self.peer}: connect failed: {why}"
+        )
+        events.raise_event(table.CONNECT_FAIL, place, name, text)
+
+    def report_protocol_error(self, why: str) -> None:
+        """Report a violation of AMQP; a peer that is not logged in counts as no client."""
+        if self.client is not None:
+            self._report(table.PARSE_ERROR, f": {why}")
+
+    def _report(self, kind: EventType, text: str) -> None:
+        events = self.context.events
+        client, admission = self.client, self.admission
+        if events is not None and client is not None and admission is not None:
+            vpn = client.vpn.name
+            name = client.client_name
+            who = f"VPN {vpn} client {name} username {admission.username.name} from {self.peer}"
+            events.raise_event(kind, vpn, name, who + text)
+
+
+def _is_sole(holder: object) -> bool:
+    return isinstance(holder, AmqpClient) and holder.sole

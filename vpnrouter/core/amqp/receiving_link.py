@@ -1,0 +1,392 @@
+"""Links over which a client sends messages: credit, messages in parts, and what becomes of each (AMQP 1.0, 2.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.amqp.errors import condition_of, error
+from vpnrouter.core.amqp.link import Link
+from vpnrouter.core.conversion import (
+    DELIVERY_TIME,
+    MessageHead,
+    read_head,
+    topic_of_address,
+    with_annotation,
+)
+from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
+from vpnrouter.core.forward import trace
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
+from vpnrouter.core.guaranteed.message_record import HIGHEST, lane_of
+from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
+from vpnrouter.core.message import AMQP, Message
+from vpnrouter.core.tracing import NAME as TRACEPARENT
+from vpnrouter.core.tracing import parsed, trace_kept_lost
+from vpnrouter.errors import ProtocolError, TopicError
+from vpnrouter.trace.events import REJECT
+from vpnrouter.units import MILLISECOND_NS
+from vpnrouter.wire.amqp import conditions
+from vpnrouter.wire.amqp.performatives import (
+    Disposition,
+    Flow,
+    Rejected,
+    TransactionalState,
+    Transfer,
+)
+from vpnrouter.wire.amqp.types import Typed
+
+if TYPE_CHECKING:
+    from vpnrouter.core.amqp.client import AmqpClient
+    from vpnrouter.core.amqp.session import AmqpSession
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.route import Route
+
+_TRACEPARENT: Final = TRACEPARENT.encode()
+
+SECOND: Final = 1
+"""Mode of a receiver that settles after the sender has (2.8.3)."""
+
+BAD_TOPIC: Final = "400 Topic Parse Error"
+
+
+class Delivery:
+    """A delivery of which parts have come: its id, its parts and their bytes, and what the first frame said."""
+
+    __slots__ = ("number", "parts", "settled", "size", "state")
+
+    def __init__(self, packet: Transfer) -> None:
+        self.number = packet.delivery_id or 0
+        self.settled = packet.settled is True
+        self.state: object = packet.state
+        self.parts: list[bytes] = []
+        self.size = 0
+
+
+@final
+class ReceivingLink(Link):
+    """One link over which the client sends. `topic` is what it publishes to, b"" where each message says it itself.
+
+    `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
+    `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered.
+    """
+
+    __slots__ = (
+        "_delivery",
+        "_end_to_end",
+        "_second",
+        "controls",
+        "count",
+        "credit",
+        "flows",
+        "most",
+        "open",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        session: AmqpSession,
+        client: AmqpClient,
+        name: str,
+        handle: int,
+        topic: bytes,
+        *,
+        count: int,
+        second: bool = False,
+        controls: bool = False,
+    ) -> None:
+        super().__init__(session, client, name, handle)
+        self.topic = topic
+        self.controls = controls
+        self.count = count
+        self.credit = 0
+        self.open = 0
+        self.flows = False
+        self.most = client.vpn.limits.max_msg_size + limits.PROPERTY_BYTES
+        self._second = second
+        bridge = client.profile.end_to_end_bridge
+        spool = client.spool
+        self._end_to_end = (
+            None if spool is None or not bridge else EndToEndAnswers(spool, bridge, self)
+        )
+        self._delivery: Delivery | None = None
+
+    # -- credit ----------------------------------------------------------------------------------
+
+    def flow(self, packet: Flow) -> None:
+        """The sender may have advanced its count, which uses credit up; it may want to know of ours."""
+        if packet.delivery_count is not None:
+            self.credit = max(0, self.credit - ((packet.delivery_count - self.count) & 0xFFFF_FFFF))
+            self.count = packet.delivery_count
+        if packet.echo or self.credit <= limits.AMQP_CREDIT // 2:
+            self.grant()
+
+    def grant(self) -> None:
+        """Let the client send as many messages again as a link may."""
+        self.credit = limits.AMQP_CREDIT
+        state = self.session.flow()
+        self.session.say(
+            state._replace(
+                handle=self.handle, delivery_count=self.count, link_credit=self.credit, available=0
+            )
+        )
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def transfer(self, packet: Transfer, payload: bytes, length: int) -> None:
+        """Take one frame of a message."""
+        delivery = self._delivery
+        if delivery is None:
+            if packet.delivery_id is None:
+                self.detach(conditions.INVALID_FIELD, "2.7.5: a delivery without an id")
+                return
+            delivery = Delivery(packet)
+            if self.credit <= 0:
+                self.detach(conditions.TRANSFER_LIMIT_EXCEEDED, "2.6.7: a message without credit")
+                return
+        elif packet.delivery_id not in (None, delivery.number):
+            self.detach(conditions.ILLEGAL_STATE, "2.6.14: another delivery before the end of one")
+            return
+        if packet.settled:
+            delivery.settled = True
+        publisher = self.session.connection.publisher
+        if publisher is not None:
+            publisher.bytes_ += length
+        if packet.aborted:
+            self._drop_parts()
+            self._used()
+            return
+        delivery.size += len(payload)
+        if delivery.size > self.most:
+            self._drop_parts()
+            self.detach(
+                conditions.MESSAGE_SIZE_EXCEEDED,
+                f"a message of more than {self.most:,} bytes with its properties",
+            )
+            return
+        if packet.more:
+            delivery.parts.append(payload)
+            self._delivery = delivery
+            self.session.connection.hold_parts(len(payload))
+            return
+        if delivery.parts:
+            payload = b"".join([*delivery.parts, payload])
+            self._drop_parts()
+        self._used()
+        self._take(delivery, payload)
+
+    def _drop_parts(self) -> None:
+        delivery = self._delivery
+        self._delivery = None
+        if delivery is not None:
+            self.session.connection.hold_parts(-sum([len(part) for part in delivery.parts]))
+
+    def _used(self) -> None:
+        """Count a message as sent, and ask for more where half of the credit is used."""
+        self.count = (self.count + 1) & 0xFFFF_FFFF
+        self.credit -= 1
+        if self.credit <= limits.AMQP_CREDIT // 2:
+            self.grant()
+
+    def _take(self, delivery: Delivery, payload: bytes) -> None:
+        state = delivery.state
+        transactions = self.session.connection.transactions
+        if self.controls:
+            transactions.control(self, delivery, payload)
+            return
+        try:
+            head = read_head(payload)
+        except ProtocolError as problem:
+            self.detach(problem.reason_code, str(problem))
+            return
+        topic = self.topic
+        if not topic:
+            topic = topic_of_address(head.to).encode()
+        publisher = self.session.connection.publisher
+        if publisher is None:
+            return
+        publisher.messages += 1
+        why = BAD_TOPIC
+        route: Route | None = None
+        try:
+            route = publisher.vpn.route(topic)
+        except TopicError:
+            publisher.refused += 1
+            publisher.vpn.discards.add(TOPIC_PARSE_ERROR)
+        if route is not None:
+            why = publisher.refusal(
+                route, topic, 0 if delivery.settled else 1, len(head.content), self._sends()
+            )
+        if why or route is None:
+            if isinstance(state, TransactionalState):
+                transactions.refused(state, why)
+            self._refuse(delivery, why)
+            return
+        message = self._message(publisher, route, topic, head, delivery)
+        if isinstance(state, TransactionalState):
+            transactions.publish(self, delivery, message, state)
+        elif delivery.settled:
+            publisher.publish(message)
+        else:
+            self.publish(message, delivery.number)
+
+    def _sends(self) -> bool:
+        return self.client.sends and self.client.spool is not None
+
+    def _message(
+        self,
+        publisher: Publisher,
+        route: Route,
+        topic: bytes,
+        head: MessageHead,
+        delivery: Delivery,
+    ) -> Message:
+        context = publisher.vpn.context
+        content = head.content
+        due_ms = head.deliver_at
+        wall_ms = context.wall_ns // MILLISECOND_NS
+        if due_ms < 0 and head.delay > 0:
+            # The delay counts from now on, also after a restart.
+            due_ms = wall_ms + head.delay
+            content = with_annotation(content, DELIVERY_TIME, Typed("timestamp", due_ms))
+        message = Message(topic, content, b"", False, self.client, AMQP)
+        if due_ms > wall_ms:
+            message.due_ns = context.now_ns + (due_ms - wall_ms) * MILLISECOND_NS
+        message.qos = 0 if delivery.settled else 1
+        message.volatile = not head.durable
+        message.priority = min(head.priority, HIGHEST)
+        if head.group:
+            message.lane = lane_of(head.group.encode())
+        if head.ttl >= 0:
+            message.expires_ns = context.now_ns + head.ttl * MILLISECOND_NS
+        elif head.expires_at > 0:
+            left_ms = max(0, head.expires_at - wall_ms)
+            message.expires_ns = context.now_ns + max(1, left_ms * MILLISECOND_NS)
+        parent = None
+        if context.honours and _TRACEPARENT in content:
+            parent = parsed(message.properties().get(TRACEPARENT, "").encode())
+        if parent is not None and parent.sampled:
+            trace(publisher, message, parent)
+        else:
+            sampler = publisher.sampler_for(route)
+            sampler.left -= 1
+            if sampler.left == 0:
+                sampler.next()
+                trace(publisher, message, parent)
+        return message
+
+    def publish(self, message: Message, token: int) -> None:
+        """Give a guaranteed message to the spool, and count the outcome; it is told under `token`."""
+        message.persistent = True
+        publisher = self.session.connection.publisher
+        spool = self.client.spool
+        if publisher is None or spool is None:
+            return
+        self.open += 1
+        self.session.connection.guaranteed = True
+        if not self._has_flow(publisher, message, token):
+            return
+        if self._end_to_end is not None:
+            outcome = self._end_to_end.publish(publisher.vpn, message, token)
+        else:
+            outcome = spool.publish(publisher.vpn, message, self, token)
+        self.counted(publisher, outcome)
+        if spool.ledger.pending_bytes > limits.UNIT_BYTES or self.open > limits.RECEIVE_MAXIMUM:
+            self.session.connection.paused = True
+
+    def counted(self, publisher: Publisher, outcome: int) -> None:
+        """Count what became of a guaranteed message."""
+        if outcome == SPOOLED:
+            publisher.spooled += 1
+        elif outcome == DEMOTED:
+            publisher.delivered += 1
+        else:
+            # Refused, or nobody wanted it: counted where that is found.
+            publisher.refused += 1
+
+    def _has_flow(self, publisher: Publisher, message: Message, token: int) -> bool:
+        """Count the link as an ingress flow with its first guaranteed message; beyond a bound, refuse it."""
+        if self.flows:
+            return True
+        vpn = publisher.vpn
+        most = vpn.limits.max_ingress_flow_count
+        if self.client.ingress_flows < self.client.profile.max_ingress_flow_count and (
+            not most or vpn.ingress_flows < most
+        ):
+            vpn.ingress_flows += 1
+            self.client.ingress_flows += 1
+            self.flows = True
+            publisher.report_flow(opened=True)
+            return True
+        vpn.rejected += 1
+        publisher.refused += 1
+        trace_kept_lost(vpn, REJECT, message, "", refusals.TOO_MANY_INGRESS_FLOWS)
+        self._answer(token, refusals.TOO_MANY_INGRESS_FLOWS)
+        return False
+
+    def _answer(self, token: int, why: str) -> None:
+        """Refuse a delivery after the answers before it."""
+        spool = self.client.spool
+        if self._end_to_end is not None:
+            self._end_to_end.answer(token, REJECTED, why)
+        elif spool is not None:
+            spool.unit.call_when_synced(self, token, REJECTED, why)
+
+    def lost(self, token: int) -> None:
+        """Nothing is kept of a message whose bridge never brings it over: it is refused (`on_outcome`)."""
+
+    # -- outcomes --------------------------------------------------------------------------------
+
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        """Tell the client what the spool did with the delivery `token`."""
+        self.open -= 1
+        connection = self.session.connection
+        if connection.closing:
+            return
+        if not self.detached and not self.session.over:
+            if outcome == UNMATCHED and self._says_no_match():
+                reason = refusals.NO_SUBSCRIPTION_MATCH
+            if reason:
+                self._reject(token, reason)
+            else:
+                self.session.accept(token, settled=not self._second)
+        if connection.paused and not connection.held and self.open * 2 <= limits.RECEIVE_MAXIMUM:
+            connection.resume()
+
+    def _says_no_match(self) -> bool:
+        return self.client.profile.reject_msg_to_sender_on_no_subscription_match_enabled
+
+    def _refuse(self, delivery: Delivery, why: str) -> None:
+        """Refuse a message that may not be published, after the answers before it."""
+        if delivery.settled:
+            return
+        if self.client.spool is None:
+            self._reject(delivery.number, why)
+        else:
+            self.open += 1
+            self._answer(delivery.number, why)
+
+    def _reject(self, number: int, reason: str) -> None:
+        condition = conditions.INVALID_FIELD if reason == BAD_TOPIC else condition_of(reason)
+        self.tell(number, Rejected(error(condition, reason)))
+
+    def tell(self, number: int, state: object) -> None:
+        """Settle a delivery with this state."""
+        self.session.say(Disposition(True, number, number, not self._second, state))
+
+    # -- end -------------------------------------------------------------------------------------
+
+    def let_go(self, *, closed: bool) -> None:
+        """Give back its flow and the parts of a message."""
+        self.detached = True
+        self._drop_parts()
+        self.end_temporary()
+        if self._end_to_end is not None:
+            self._end_to_end.close()
+        publisher = self.session.connection.publisher
+        if self.flows and publisher is not None:
+            self.flows = False
+            publisher.vpn.ingress_flows -= 1
+            self.client.ingress_flows -= 1
+            publisher.report_flow(opened=False)

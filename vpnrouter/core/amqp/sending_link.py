@@ -1,0 +1,516 @@
+"""Links over which a client is sent messages: from a queue or a subscription, a look at a queue, or Direct messages."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.amqp.errors import condition_of
+from vpnrouter.core.amqp.link import Link
+from vpnrouter.core.discard_reasons import (
+    CLIENT_NOT_CONNECTED,
+    NO_LOCAL_DELIVERY,
+)
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED, Flow
+from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
+from vpnrouter.core.tracing import leaving
+from vpnrouter.trace.events import DELIVER, EVENT_NAMES, REDELIVER
+from vpnrouter.units import MILLISECOND_NS
+from vpnrouter.wire.amqp import performatives
+from vpnrouter.wire.amqp.conditions import STOLEN
+from vpnrouter.wire.amqp.performatives import (
+    Accepted,
+    Header,
+    Modified,
+    Rejected,
+    Released,
+)
+from vpnrouter.wire.amqp.transfers import handle_bytes, transfer
+
+if TYPE_CHECKING:
+    from vpnrouter.core.amqp.client import AmqpClient
+    from vpnrouter.core.amqp.session import AmqpSession
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.subscriber import Subscription
+    from vpnrouter.selectors import Selector
+
+SERIAL: Final = 0xFFFF_FFFF
+
+BROWSED: Final = 256
+"""Messages that a browser is sent in one go."""
+
+DRAIN: Final = 1
+"""Token: the client wants the rest of its credit used up."""
+
+ANNOUNCE: Final = 2
+"""Token: the client is to be told that its durable subscription is there."""
+
+OUTCOMES: Final[dict[str, int]] = {
+    "Accepted": ACCEPTED,
+    "Rejected": REJECTED,
+    "Released": RELEASED,
+}
+"""Outcome of AMQP → what becomes of the message. Of `modified` its fields decide."""
+
+LEAST_PRIORITY: Final = 4
+"""The priority that a header need not say."""
+
+
+def outcome_of(state: object) -> int:
+    """Return what becomes of a message for an outcome of AMQP (3.4): one that fails counts, one elsewhere is dead."""
+    if isinstance(state, Modified):
+        if state.undeliverable_here:
+            return REJECTED
+        return FAILED if state.delivery_failed else RELEASED
+    return OUTCOMES.get(type(state).__name__, RELEASED)
+
+
+@final
+class SendingLink(Link):
+    """One link over which the client is sent messages. `credit` is how many more it takes, `count` how many it got.
+
+    `consumer` consumes from an endpoint, `subscriber` takes Direct messages; one of them is there, or `looked_up`, a
+    durable subscription that the client wants to see or to end. `presettled`: what is sent counts as accepted.
+    `outcome` is the client's default. `drain`: it wants its credit used up. `attached`: the client knows of it;
+    `announce` is what it is told when that is synced.
+    """
+
+    __slots__ = (
+        "_field",
+        "_waits_for_drain",
+        "announce",
+        "attached",
+        "consumer",
+        "count",
+        "credit",
+        "drain",
+        "looked_up",
+        "outcome",
+        "presettled",
+        "subscriber",
+    )
+
+    def __init__(
+        self,
+        session: AmqpSession,
+        client: AmqpClient,
+        name: str,
+        handle: int,
+        *,
+        presettled: bool,
+        outcome: object = None,
+    ) -> None:
+        super().__init__(session, client, name, handle)
+        self.presettled = presettled
+        self.outcome = outcome
+        self.consumer: AmqpFlow | None = None
+        self.subscriber: TopicSubscriber | None = None
+        self.count = 0
+        self.credit = 0
+        self.drain = False
+        self.attached = False
+        self.announce: performatives.Attach | None = None
+        self.looked_up: AmqpSubscription | None = None
+        self._waits_for_drain = False
+        self._field = handle_bytes(handle)
+
+    # -- credit ----------------------------------------------------------------------------------
+
+    def flow(self, packet: performatives.Flow) -> None:
+        """Take the client's credit (2.6.7)."""
+        if packet.link_credit is not None:
+            base = 0 if packet.delivery_count is None else packet.delivery_count
+            left = (base + packet.link_credit - self.count) & SERIAL
+            # What is on its way to the client may be more than it takes now.
+            self.credit = 0 if left > packet.link_credit else left
+        self.drain = packet.drain
+        if packet.echo and not self.drain:
+            self._tell()
+        self.wake()
+
+    def _tell(self) -> None:
+        state = self.session.flow()
+        self.session.say(
+            state._replace(
+                handle=self.handle,
+                delivery_count=self.count,
+                link_credit=self.credit,
+                available=0,
+                drain=self.drain,
+            )
+        )
+
+    def wake(self) -> None:
+        """Deliver what there is, and use up the rest of the credit where the client wants that."""
+        if self.detached or not self.attached:
+            return
+        if self.consumer is not None:
+            self.consumer.wake()
+        elif self.subscriber is not None:
+            self.subscriber.send_waiting()
+        if self.drain and not self._waits_for_drain:
+            self._drain()
+
+    def _drain(self) -> None:
+        """Answer a drain when all that is there has been sent, or all credit is used."""
+        flow = self.consumer
+        if flow is not None and not flow.browsing and self.credit:
+            endpoint = flow.endpoint
+            spool = endpoint.spool
+            endpoint.dispatch()
+            if self.credit and (endpoint in spool.later or endpoint.mark_requested > endpoint.mark):
+                # Messages wait for the store, or have not all been looked at.
+                self._waits_for_drain = True
+                spool.when_synced(self, DRAIN)
+                return
+        if self.session.backlog:
+            # The rest goes first, when the client widens its window.
+            return
+        self.count = (self.count + self.credit) & SERIAL
+        self.credit = 0
+        self._tell()
+        self.drain = False
+
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        """Go on: the store has done what it was asked for."""
+        if token == ANNOUNCE:
+            if self.announce is not None and not self.detached:
+                self.attached = True
+                self.session.say(self.announce)
+                self.announce = None
+                self.wake()
+            return
+        self._waits_for_drain = False
+        if not self.detached and self.drain and not self.session.connection.closing:
+            self.wake()
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def frames_of(self, message: Message, count: int, number: int) -> list[bytes]:
+        """Return the frames of a message, delivered `count` times before, as the delivery `number`."""
+        data = self._header(message, count) + self._content(message, count)
+        session = self.session
+        return transfer(
+            session.channel,
+            self._field,
+            number,
+            self.presettled,
+            data,
+            session.connection.max_frame,
+        )
+
+    def _header(self, message: Message, count: int) -> bytes:
+        ttl = None
+        if message.expires_ns:
+            left_ns = message.expires_ns - self.client.vpn.context.now_ns
+            ttl = min(max(0, -(-left_ns // MILLISECOND_NS)), performatives.UINT_MAX)
+        durable = message.persistent and not message.volatile
+        return performatives.write(
+            Header(durable, message.priority, ttl, count <= 0, max(0, count))
+        )
+
+    def _content(self, message: Message, count: int) -> bytes:
+        if not message.traced:
+            return message.amqp()
+        vpn = self.client.vpn
+        event = EVENT_NAMES[REDELIVER if count else DELIVER]
+        flow = self.consumer
+        where = "" if flow is None else flow.endpoint.name
+        block = message.block
+        name = self.client.client_name
+        block = leaving(vpn.context, message, block, vpn.name, event, name, where)
+        if block is message.block:
+            return message.amqp()
+        other = message.copy()
+        other.block = block
+        return other.amqp()
+
+    def spend(self, frames: list[bytes]) -> None:
+        """Count a message that is being sent."""
+        self.count = (self.count + 1) & SERIAL
+        self.credit -= 1
+        outbox = self.session.connection.outbox
+        outbox.messages += 1
+        for frame in frames:
+            outbox.bytes_ += len(frame)
+
+    def is_outcome(self, state: object) -> bool:
+        """Return whether a state ends a delivery (3.4); others say how far it has come."""
+        return isinstance(state, (Accepted, Rejected, Released, Modified))
+
+    def settle(self, message_id: int, state: object) -> None:
+        """The client has settled a delivery, with this outcome or its default one."""
+        flow = self.consumer
+        if flow is not None:
+            flow.settle(message_id, outcome_of(self.outcome if state is None else state))
+
+    # -- rights and end --------------------------------------------------------------------------
+
+    def judge(self) -> None:
+        """Apply changed rights of the client."""
+        vpn = self.client.vpn
+        if self.subscriber is not None:
+            self.subscriber.rule = self.client.rule
+            vpn.forget_routes(self.subscriber)
+        flow = self.consumer
+        if flow is None:
+            return
+        if flow.browsing:
+            flow.browse()
+        else:
+            flow.endpoint.unbind_forbidden()
+
+    def let_go(self, *, closed: bool) -> None:
+        """Give back what was not settled; end the subscription where that is the link's, or is `closed`."""
+        self.detached = True
+        client = self.client
+        flow = self.consumer
+        subscriber = self.subscriber
+        if subscriber is not None:
+            self.subscriber = None
+            client.subscriber_count -= 1
+            subscriber.end()
+        if flow is not None:
+            self.consumer = None
+            client.egress_flows -= 1
+            flow.end(closed=closed)
+        found = self.looked_up
+        if found is not None:
+            self.looked_up = None
+            found.left(self, closed=closed)
+        self.end_temporary()
+
+    def stolen(self) -> None:
+        """Another link of the same container takes the subscription (2.6.1)."""
+        self.detach(STOLEN, "another connection of the container attached the link")
+
+
+@final
+class AmqpFlow(Flow):
+    """The consumer that a link is. `browsing` only looks. `ends_with` decides what becomes of its endpoint at the end.
+
+    `numbers` are the ids of its deliveries that are not settled, by the spool's ids.
+    """
+
+    __slots__ = ("_looked_at", "browsing", "link", "numbers", "subscription")
+
+    def __init__(
+        self,
+        link: SendingLink,
+        endpoint: Endpoint,
+        selector: Selector | None = None,
+        *,
+        browsing: bool = False,
+        subscription: AmqpSubscription | None = None,
+    ) -> None:
+        window = endpoint.settings.max_delivered_unacked_msgs_per_flow
+        super().__init__(endpoint, link.client.client_name, window, selector)
+        self.link = link
+        self.browsing = browsing
+        self.subscription = subscription
+        self.numbers: dict[int, int] = {}
+        # Of a browser: the last message that it has seen.
+        self._looked_at = 0
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self.link.session.connection
+
+    def room(self) -> int:
+        """Return how many messages the client takes now: its credit, unless its window or its outbox is full."""
+        link = self.link
+        session = link.session
+        connection = session.connection
+        if link.detached or not link.attached or connection.faulty or connection.closing:
+            return 0
+        if session.backlog or not session.window:
+            return 0
+        outbox = connection.outbox
+        if outbox.size * 2 > outbox.limit:
+            connection.drain_later()
+            return 0
+        return min(link.credit, self.window - len(self.unacked))
+
+    def send(self, message_id: int, message: Message, count: int) -> None:
+        """Send one message, which is in `unacked` already."""
+        link = self.link
+        session = link.session
+        endpoint = self.endpoint
+        number = session.next_id()
+        frames = link.frames_of(message, count, number)
+        if not link.presettled:
+            session.unsettled[number] = (link, message_id)
+            self.numbers[message_id] = number
+        link.spend(frames)
+        session.transmit(frames)
+        fault = endpoint.spool.fault
+        if fault is not None:
+            fault("deliver-before-flush")
+        if message.traced:
+            event = REDELIVER if count else DELIVER
+            endpoint.trace(event, message_id, message, "", self.client_name)
+        if link.presettled:
+            self.settle(message_id, ACCEPTED)
+
+    def settle(self, message_id: int, outcome: int) -> None:
+        """Settle a message that the client has, or count it as looked at."""
+        self.numbers.pop(message_id, None)
+        if self.browsing:
+            self.unacked.pop(message_id, None)
+            self.link.session.connection.drain_later()
+        else:
+            self.endpoint.settle(self, message_id, outcome)
+
+    def wake(self) -> None:
+        """Deliver what there is: a browser at once, a consumer at the end of the round."""
+        if self.browsing:
+            self.browse()
+        else:
+            self.endpoint.wake()
+
+    def browse(self) -> None:
+        """Send the messages that were not looked at yet, without taking them; look again later."""
+        endpoint = self.endpoint
+        selector = self.selector
+        if not self._may(READ_ONLY):
+            self.unbound("403 Permission Denied")
+            return
+        while (left := min(self.room(), BROWSED)) > 0 and not endpoint.deleted:
+            rows = endpoint.browse(self._looked_at, left)
+            for row in rows:
+                self._looked_at = row.msg_id
+                if selector is None or selector.matches(row.message.properties()):
+                    self.unacked[row.msg_id] = row.message
+                    self.delivered += 1
+                    self.send(row.msg_id, row.message, row.redelivery_count)
+            if len(rows) < left:
+                break
+        if self.link.credit:
+            self.link.session.connection.drain_later()
+
+    def permitted(self) -> bool:
+        """Return whether the client may consume from the endpoint; from its own subscriptions it always may."""
+        return self._may(CONSUME)
+
+    def _may(self, needed: int) -> bool:
+        admission = self.link.session.connection.admission
+        if admission is None:
+            return True
+        if not admission.profile.allow_guaranteed_msg_receive_enabled:
+            return False
+        if self.subscription is not None:
+            return True
+        return admission.username.permission_on(self.endpoint.settings) >= needed
+
+    def letting_go(self) -> None:
+        """Forget its deliveries: what the client says of them from now on comes too late."""
+        unsettled = self.link.session.unsettled
+        for number in self.numbers.values():
+            unsettled.pop(number, None)
+        self.numbers.clear()
+
+    def unbound(self, reason: str) -> None:
+        """The endpoint has unbound the flow: the link ends."""
+        self.link.detach(condition_of(reason), reason)
+
+    def end(self, *, closed: bool) -> None:
+        """Unbind the flow; its subscription may end with it."""
+        if self.browsing:
+            self.letting_go()
+        else:
+            self.endpoint.unbind(self, counts=False)
+        if self.subscription is not None:
+            self.subscription.left(self.link, closed=closed)
+
+
+class AmqpSubscription:
+    """What a link that subscribes tells when it ends. `subscriptions.py` has what follows from that."""
+
+    __slots__ = ()
+
+    def left(self, link: SendingLink, *, closed: bool) -> None:
+        """A link has ended; `closed` says that the client wants the subscription ended too."""
+        raise AssertionError(link.name)
+
+
+@final
+class TopicSubscriber(Subscriber):
+    """A subscription for Direct messages: what is sent counts as delivered.
+
+    What comes without credit or window waits here, as many bytes as an outbox may hold, and is discarded beyond that.
+    """
+
+    __slots__ = ("_bytes", "_waiting", "link", "no_local")
+
+    def __init__(self, link: SendingLink, *, no_local: bool) -> None:
+        super().__init__(link.client.client_name, link.session.connection.outbox, FRAME_OWN)
+        self.link = link
+        self.no_local = no_local
+        self.rule = link.client.rule
+        self._waiting: deque[Message] = deque()
+        self._bytes = 0
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self.link.session.connection
+
+    def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
+        """Send one message, or have it wait for credit."""
+        link = self.link
+        vpn = link.client.vpn
+        if self.no_local and message.source is link.client:
+            vpn.discard(message, NO_LOCAL_DELIVERY, self)
+            return
+        if not self._waiting and self._has_room():
+            self._send(message)
+            return
+        if self._bytes + message.size > self.outbox.limit:
+            self.outbox.discarded += 1
+            if message.traced:
+                vpn.trace_outcome(self, message, 0)
+            return
+        self._bytes += message.size
+        self._waiting.append(message)
+
+    def _has_room(self) -> bool:
+        link = self.link
+        session = link.session
+        return link.credit > 0 and session.window > 0 and not session.backlog
+
+    def _send(self, message: Message) -> None:
+        link = self.link
+        session = link.session
+        outbox = self.outbox
+        frames = link.frames_of(message, 0, session.next_delivery)
+        size = sum([len(frame) for frame in frames])
+        taken = 0
+        if outbox.size + size <= outbox.limit:
+            session.next_id()
+            link.spend(frames)
+            session.transmit(frames)
+            taken = 1
+        else:
+            outbox.discarded += 1
+        if message.traced:
+            link.client.vpn.trace_outcome(self, message, taken)
+
+    def send_waiting(self) -> None:
+        """Send what waits, as far as the client's credit goes."""
+        waiting = self._waiting
+        now_ns = self.link.client.vpn.context.now_ns
+        while waiting and self._has_room():
+            message = waiting.popleft()
+            self._bytes -= message.size
+            if not message.expires_ns or message.expires_ns > now_ns:
+                self._send(message)
+
+    def end(self) -> None:
+        """Leave the message VPN; what waits is lost with the link."""
+        vpn = self.link.client.vpn
+        vpn.forget(self)
+        if self._waiting:
+            vpn.discards.add(CLIENT_NOT_CONNECTED, len(self._waiting))
+            self._waiting.clear()

@@ -1,0 +1,306 @@
+"""Sessions of an AMQP connection: windows, links by handle, and the deliveries that are not settled (AMQP 1.0, 2.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.amqp.attach import attach
+from vpnrouter.core.amqp.errors import error
+from vpnrouter.core.amqp.receiving_link import ReceivingLink
+from vpnrouter.core.amqp.sending_link import SendingLink
+from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.amqp import conditions
+from vpnrouter.wire.amqp.performatives import (
+    Attach,
+    Begin,
+    Detach,
+    Disposition,
+    End,
+    Flow,
+    TransactionalState,
+    Transfer,
+)
+from vpnrouter.wire.amqp.transfers import disposition
+
+if TYPE_CHECKING:
+    from vpnrouter.core.amqp.connection import AmqpConnection
+    from vpnrouter.core.amqp.link import Link
+
+SERIAL: Final = 0xFFFF_FFFF
+"""Ids count modulo 2**32 (2.8.7, RFC 1982)."""
+
+HALF: Final = 0x8000_0000
+
+
+@final
+class AmqpSession:
+    """One session, on the same channel in both directions.
+
+    `links` are by handle, the same in both directions. `unsettled` are the deliveries to the client that it has not
+    settled, by id: their link and the spool's id. `window` is how many transfers more the client takes; what is beyond
+    that waits in `backlog`, in order.
+    """
+
+    __slots__ = (
+        "_accepted",
+        "_accepted_first",
+        "_accepted_last",
+        "_incoming_left",
+        "_next_incoming",
+        "_next_outgoing",
+        "backlog",
+        "channel",
+        "connection",
+        "handle_max",
+        "links",
+        "next_delivery",
+        "over",
+        "unsettled",
+        "window",
+    )
+
+    def __init__(self, connection: AmqpConnection, channel: int, packet: Begin) -> None:
+        self.connection = connection
+        self.channel = channel
+        self.handle_max = packet.handle_max
+        self.links: dict[int, Link] = {}
+        self.unsettled: dict[int, tuple[SendingLink, int]] = {}
+        self.backlog: list[bytes] = []
+        self.window = packet.incoming_window
+        self.next_delivery = 0
+        self.over = False
+        self._next_incoming = packet.next_outgoing_id
+        self._incoming_left = limits.AMQP_WINDOW
+        self._next_outgoing = 0
+        # The disposition that is the last frame of the outbox, and the deliveries that it accepts.
+        self._accepted = b""
+        self._accepted_first = 0
+        self._accepted_last = 0
+
+    def begin(self) -> Begin:
+        """Return the answer to `begin`."""
+        return Begin(
+            self.channel, self._next_outgoing, limits.AMQP_WINDOW, SERIAL, limits.AMQP_LINKS - 1
+        )
+
+    def say(self, performative: tuple[Any, ...]) -> None:
+        """Send a frame of this session without a payload."""
+        self.connection.say(performative, self.channel)
+
+    # -- what the client sends -------------------------------------------------------------------
+
+    def handle(self, performative: tuple[Any, ...], payload: bytes, length: int) -> None:
+        """Handle one frame of `length` bytes. Raises ProtocolError, which ends the connection."""
+        if self.over:
+            return
+        if isinstance(performative, Transfer):
+            self._transfer(performative, payload, length)
+        elif isinstance(performative, Disposition):
+            self._disposition(performative)
+        elif isinstance(performative, Flow):
+            self._flow(performative)
+        elif isinstance(performative, Attach):
+            self._attach(performative)
+        elif isinstance(performative, Detach):
+            self._detach(performative)
+
+    def _attach(self, packet: Attach) -> None:
+        if packet.handle >= limits.AMQP_LINKS:
+            raise ProtocolError(
+                conditions.FRAMING_ERROR, f"2.7.2: handle {packet.handle} beyond handle-max"
+            )
+        if packet.handle in self.links:
+            self.fail(conditions.HANDLE_IN_USE, f"2.6.2: handle {packet.handle} is attached")
+            return
+        attach(self, packet)
+
+    def _detach(self, packet: Detach) -> None:
+        link = self.links.pop(packet.handle, None)
+        if link is None:
+            self.fail(conditions.UNATTACHED_HANDLE, f"2.6.2: handle {packet.handle}")
+            return
+        self.connection.link_count -= 1
+        if not link.detached:
+            link.let_go(closed=packet.closed)
+            self.say(Detach(packet.handle, packet.closed))
+
+    def _transfer(self, packet: Transfer, payload: bytes, length: int) -> None:
+        self._next_incoming = (self._next_incoming + 1) & SERIAL
+        self._incoming_left -= 1
+        if self._incoming_left < 0:
+            self.fail(conditions.WINDOW_VIOLATION, "2.5.6: a transfer beyond the window")
+            return
+        if self._incoming_left <= limits.AMQP_WINDOW // 2:
+            self.widen()
+        link = self.links.get(packet.handle)
+        if link is None:
+            self.fail(conditions.UNATTACHED_HANDLE, f"2.6.12: transfer to handle {packet.handle}")
+            return
+        if not isinstance(link, ReceivingLink):
+            self.fail(conditions.ERRANT_LINK, f"2.6.12: the router sends on handle {packet.handle}")
+            return
+        if not link.detached:
+            link.transfer(packet, payload, length)
+
+    def widen(self) -> None:
+        """Let the client send as many transfers again as one window has."""
+        self._incoming_left = limits.AMQP_WINDOW
+        self.say(self.flow())
+
+    def flow(self) -> Flow:
+        """Return a flow with the state of the session."""
+        return Flow(self._next_incoming, self._incoming_left, self._next_outgoing, SERIAL)
+
+    def _flow(self, packet: Flow) -> None:
+        # 2.5.6: what the peer has not seen yet of ours counts against its window.
+        base = 0 if packet.next_incoming_id is None else packet.next_incoming_id
+        room = (base + packet.incoming_window - self._next_outgoing) & SERIAL
+        self.window = 0 if room >= HALF and packet.incoming_window < HALF else room
+        self._send_backlog()
+        if packet.handle is None:
+            if packet.echo:
+                self.say(self.flow())
+            self.wake()
+            return
+        link = self.links.get(packet.handle)
+        if link is None:
+            self.fail(conditions.UNATTACHED_HANDLE, f"2.7.4: flow for handle {packet.handle}")
+        elif not link.detached:
+            link.flow(packet)
+        if self.window:
+            self.wake()
+
+    def _send_backlog(self) -> None:
+        backlog = self.backlog
+        if not backlog or not self.window:
+            return
+        count = min(len(backlog), self.window)
+        for frame in backlog[:count]:
+            self._send(frame)
+        del backlog[:count]
+
+    def _disposition(self, packet: Disposition) -> None:
+        if not packet.role:
+            # The client as the sender settles what it sent: nothing is kept of that here.
+            return
+        last = packet.first if packet.last is None else packet.last
+        count = (last - packet.first) & SERIAL
+        if count >= HALF:
+            raise ProtocolError(conditions.INVALID_FIELD, "2.7.6: last before first")
+        unsettled = self.unsettled
+        if count >= len(unsettled):
+            first = packet.first
+            found = [number for number in unsettled if (number - first) & SERIAL <= count]
+        else:
+            found = [
+                number
+                for number in [(packet.first + step) & SERIAL for step in range(count + 1)]
+                if number in unsettled
+            ]
+        self.connection.context.work += len(found)
+        state = packet.state
+        if isinstance(state, TransactionalState):
+            self.connection.transactions.take_outcomes(self, found, packet.settled, state)
+            return
+        for number in found:
+            link, message_id = unsettled[number]
+            if packet.settled or link.is_outcome(state):
+                del unsettled[number]
+                link.settle(message_id, state)
+        if found and not packet.settled and state is not None:
+            # The client settles second: it waits for us to settle first (2.6.12).
+            self.say(Disposition(False, packet.first, packet.last, True, state))
+
+    # -- what the client is sent -----------------------------------------------------------------
+
+    def transmit(self, frames: list[bytes]) -> None:
+        """Send the frames of one message, or keep those beyond the client's window."""
+        for frame in frames:
+            if self.window and not self.backlog:
+                self._send(frame)
+            else:
+                self.backlog.append(frame)
+
+    def _send(self, frame: bytes) -> None:
+        self.window -= 1
+        self._next_outgoing = (self._next_outgoing + 1) & SERIAL
+        self.connection.outbox.control(frame)
+
+    def next_id(self) -> int:
+        """Return the id of the next delivery to the client."""
+        number = self.next_delivery
+        self.next_delivery = (number + 1) & SERIAL
+        return number
+
+    def accept(self, delivery: int, *, settled: bool) -> None:
+        """Tell the client that a delivery is accepted; in one frame with the ones before it where that can be."""
+        outbox = self.connection.outbox
+        if (
+            settled
+            and self._accepted
+            and (self._accepted_last + 1) & SERIAL == delivery
+            and outbox.chunks
+            and outbox.chunks[-1] is self._accepted
+        ):
+            frame = disposition(self.channel, True, self._accepted_first, delivery, True)
+            outbox.chunks[-1] = frame
+        else:
+            frame = disposition(self.channel, True, delivery, delivery, settled)
+            outbox.control(frame)
+            self._accepted_first = delivery
+        self._accepted = frame if settled else b""
+        self._accepted_last = delivery
+
+    # -- links -----------------------------------------------------------------------------------
+
+    def sending_links(self) -> list[SendingLink]:
+        """The links over which the client is sent messages."""
+        return [link for link in self.links.values() if isinstance(link, SendingLink)]
+
+    def wake(self) -> None:
+        """Look for something to deliver over any of its links."""
+        for link in self.sending_links():
+            link.wake()
+
+    def add(self, link: Link) -> None:
+        """Have one more link, under its handle."""
+        self.links[link.handle] = link
+        self.connection.link_count += 1
+
+    def remove(self, link: Link) -> None:
+        """Have a link no more that could not be attached."""
+        if self.links.pop(link.handle, None) is not None:
+            self.connection.link_count -= 1
+        link.let_go(closed=False)
+
+    # -- end -------------------------------------------------------------------------------------
+
+    def fail(self, condition: int, text: str) -> None:
+        """End the session for an error of the client; the connection goes on."""
+        if self.over:
+            return
+        connection = self.connection
+        connection.router.protocol_errors += 1
+        connection.report_protocol_error(text)
+        self.let_go()
+        self.say(End(error(condition, text)))
+        # The channel stays taken until the client has ended it too: what it sent before that is passed over.
+        self.over = True
+
+    def ended_by_peer(self) -> None:
+        """The client has ended the session."""
+        if not self.over:
+            self.let_go()
+            self.say(End())
+
+    def let_go(self) -> None:
+        """Give back what its links hold. A second call goes on behind what raised."""
+        self.unsettled.clear()
+        self.backlog.clear()
+        while self.links:
+            handle = next(iter(self.links))
+            link = self.links[handle]
+            link.let_go(closed=False)
+            del self.links[handle]
+            self.connection.link_count -= 1

@@ -1,0 +1,238 @@
+"""Subscriptions of AMQP clients to topics: an endpoint for each, which keeps what its consumers have not settled.
+
+A link's own subscription ends with it. A durable one belongs to the container and outlives connections and the router;
+a shared one has several consumers, of one container or of all. Their endpoints have names of their own:
+
+    #amqp/CONTAINER/NAME          durable, CONTAINER is empty where all share it
+    #amqp-shared/CONTAINER/NAME   shared, not durable: it ends with its last consumer
+    #amqp-link/CLIENT/SESSION/HANDLE   a link's own
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter.core.amqp.sending_link import AmqpFlow, AmqpSubscription
+from vpnrouter.core.credentials import NOT_AUTHORIZED
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, SUBSCRIPTION
+from vpnrouter.core.login import rights_of
+from vpnrouter.core.publisher import SUBSCRIBE_DENIED
+from vpnrouter.core.subscriber import Subscription
+from vpnrouter.errors import Refused, SelectorError, TopicError
+from vpnrouter.selectors import parse_selector
+from vpnrouter.topics.grammar import SMF, parse_filter
+from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED, TOPIC_FILTER_INVALID
+
+if TYPE_CHECKING:
+    from vpnrouter.core.amqp.client import AmqpClient
+    from vpnrouter.core.amqp.sending_link import SendingLink
+    from vpnrouter.core.amqp.termini import Wish
+    from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.selectors import Selector
+    from vpnrouter.topics.grammar import Filter
+
+DURABLE: Final = "#amqp/"
+SHARED: Final = "#amqp-shared/"
+OWN: Final = "#amqp-link/"
+
+PARSE_ERROR: Final = "400 Subscription Parse Error"
+DENIED: Final = "403 Subscription ACL Denied"
+TOO_MANY: Final = "400 Max Num Subscriptions Exceeded"
+ENDED: Final = "503 Subscription Ended"
+
+SHARING: Final = 1_000
+"""Consumers of one shared subscription."""
+
+
+@final
+class EndpointSubscription(AmqpSubscription):
+    """The subscription behind one endpoint; `lasts`: it is there without a consumer, until it is closed."""
+
+    __slots__ = ("endpoint", "lasts")
+
+    def __init__(self, endpoint: Endpoint, lasts: bool) -> None:
+        self.endpoint = endpoint
+        self.lasts = lasts
+
+    def left(self, link: SendingLink, *, closed: bool) -> None:
+        """End the subscription with its last consumer, a durable one where the client closes it."""
+        link.client.subscriber_count -= 1
+        if not self.endpoint.flows and (closed or not self.lasts):
+            remove(self.endpoint)
+
+
+def filter_of(client: AmqpClient, text: str) -> Filter:
+    """Return the topic filter of an address, in SMF's dialect. Raises Refused where the client may not have it."""
+    vpn = client.vpn
+    try:
+        found = parse_filter(
+            text, SMF, max_levels=vpn.limits.max_topic_levels, max_bytes=vpn.limits.max_topic_bytes
+        )
+    except TopicError as error:
+        raise Refused(PARSE_ERROR, TOPIC_FILTER_INVALID, str(error)) from error
+    if found.share:
+        # Shared subscriptions have capabilities of their own.
+        raise Refused(PARSE_ERROR, TOPIC_FILTER_INVALID)
+    rule = client.rule
+    if rule is not None and not rule.allows_filter(found):
+        publisher = client.connection.publisher
+        if publisher is not None and not publisher.told & SUBSCRIBE_DENIED:
+            publisher.report_once(SUBSCRIBE_DENIED, f"{DENIED}: {found.original}")
+        raise Refused(DENIED, NOT_AUTHORIZED)
+    most = client.profile.max_subscription_count
+    if most and client.subscriber_count >= most:
+        raise Refused(TOO_MANY, QUOTA_EXCEEDED)
+    return found
+
+
+def subscribe(link: SendingLink, wish: Wish) -> tuple[AmqpFlow, bool]:
+    """Let a link consume from the subscription that it asks for; make that if it is not there.
+
+    Returns the flow, which is bound, and whether what was made has to be synced before the client is told. Raises
+    Refused.
+    """
+    client = link.client
+    filter_ = filter_of(client, wish.node.name)
+    if wish.shared and not client.may_share(wish.subscription):
+        raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
+    name = _name(link, wish)
+    vpn = client.vpn
+    endpoint = endpoints_of(vpn).get((SUBSCRIPTION, name))
+    made = False
+    if endpoint is not None and not _same(endpoint, filter_, wish):
+        if any(isinstance(flow, AmqpFlow) for flow in endpoint.flows):
+            raise Refused(refusals.SUBSCRIPTION_MISMATCH, NOT_AUTHORIZED)
+        # As JMS wants it: another topic or selector is another subscription, and the old one ends.
+        remove(endpoint)
+        endpoint = None
+    if endpoint is None:
+        endpoint = _make(client, name, filter_, wish)
+        made = wish.durable
+    elif not wish.shared:
+        for flow in list(endpoint.flows):
+            if isinstance(flow, AmqpFlow):
+                flow.link.stolen()
+    subscription = EndpointSubscription(endpoint, wish.durable)
+    flow = AmqpFlow(link, endpoint, subscription=subscription)
+    client.subscriber_count += 1
+    try:
+        endpoint.bind(flow, CONSUME, CONSUME)
+    except Refused:
+        subscription.left(link, closed=made)
+        raise
+    return flow, made
+
+
+def find_durable(client: AmqpClient, name: str, *, everywhere: bool) -> Endpoint | None:
+    """Return the endpoint of a durable subscription of the client's container, or of all."""
+    container = "" if everywhere else client.container
+    return endpoints_of(client.vpn).get((SUBSCRIPTION, f"{DURABLE}{container}/{name}"))
+
+
+def _name(link: SendingLink, wish: Wish) -> str:
+    client = link.client
+    if not wish.subscription:
+        return f"{OWN}{client.client_name}/{link.session.channel}/{link.handle}"
+    container = "" if wish.everywhere else client.container
+    return f"{DURABLE if wish.durable else SHARED}{container}/{wish.subscription}"
+
+
+def _same(endpoint: Endpoint, filter_: Filter, wish: Wish) -> bool:
+    for held in endpoint.subscriptions.values():
+        return (
+            held.filter.original == filter_.original
+            and _text(held.selector) == _text(wish.selector)
+            and held.no_local == wish.no_local
+            and (endpoint.settings.max_bind_count > 1) == wish.shared
+        )
+    return False
+
+
+def _text(selector: Selector | None) -> str:
+    return "" if selector is None else selector.text
+
+
+def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoint:
+    """Make the endpoint of a subscription. Raises Refused where the client may not, or there is no room."""
+    spool = client.spool
+    if spool is None:
+        raise Refused(refusals.SERVICE_UNAVAILABLE, QUOTA_EXCEEDED)
+    vpn = client.vpn
+    owner = client.username
+    profile = client.profile
+    if not profile.may_create(wish.durable):
+        raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
+    vpn.check_endpoint_count(owner, profile.max_endpoint_count_per_client_username)
+    holder = client.container if wish.subscription else client.client_name
+    endpoint = _endpoint(spool, vpn, name, spool.number(), wish.durable, wish.shared)
+    endpoint.attracts_for = (owner, holder)
+    endpoint.rule = client.rule
+    vpn.count_endpoint(owner, 1)
+    subscription = Subscription(filter_, endpoint, no_local=wish.no_local, selector=wish.selector)
+    try:
+        vpn.subscribe(subscription)
+        if wish.durable:
+            endpoint.define(filter_.original)
+    except Exception:
+        remove(endpoint)
+        raise
+    return endpoint
+
+
+def _endpoint(
+    spool: Spool, vpn: MessageVpn, name: str, number: int, durable: bool, shared: bool
+) -> Endpoint:
+    settings = vpn.session_terms.copy()
+    settings.exclusive = not shared
+    settings.max_bind_count = SHARING if shared else 1
+    endpoint = Endpoint(spool, vpn, SUBSCRIPTION, name, number, settings, durable)
+    vpn.endpoints[SUBSCRIPTION, name] = endpoint
+    return endpoint
+
+
+def remove(endpoint: Endpoint) -> None:
+    """End a subscription with all that it holds. A second call does nothing."""
+    if not endpoint.deleted:
+        endpoint.vpn.count_endpoint(endpoint.attracts_for[0], -1)
+        endpoint.delete(ENDED)
+
+
+def restore_subscriptions(
+    vpn: MessageVpn, spool: Spool, definitions: list[EndpointDefinition]
+) -> list[Endpoint]:
+    """Restore the durable subscriptions of a message VPN; return their endpoints.
+
+    Those of client usernames that were removed (promise OWNER), or whose topic or selector is not valid any more, are
+    left out.
+    """
+    found: list[Endpoint] = []
+    for definition in definitions:
+        if definition.vpn != vpn.name or definition.kind != SUBSCRIPTION:
+            continue
+        owner, holder = definition.attracts_for
+        rights = rights_of(vpn, owner)
+        if vpn.acl_profiles and rights is None:
+            continue
+        try:
+            filter_ = parse_filter(definition.subscription, SMF)
+            selector = parse_selector(definition.selector) if definition.selector else None
+        except (TopicError, SelectorError):
+            continue
+        endpoint = _endpoint(
+            spool, vpn, definition.name, definition.number, True, definition.shared
+        )
+        endpoint.attracts_for = (owner, holder)
+        if rights is not None:
+            endpoint.rule = rights.acl.subscribe.bound(owner, holder)
+        vpn.count_endpoint(owner, 1)
+        subscription = Subscription(
+            filter_, endpoint, no_local=definition.no_local, selector=selector
+        )
+        # It was granted before: a bound that was lowered must not end it.
+        vpn.subscribe(subscription, bounded=False)
+        found.append(endpoint)
+    return found

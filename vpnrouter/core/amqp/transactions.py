@@ -1,0 +1,237 @@
+"""Local transactions of an AMQP connection (AMQP 1.0, part 4): what is sent and settled in one is done together or not.
+
+Messages wait in memory until the client discharges the transaction. Then they and the outcomes are put into one unit of
+the spool, which is committed as one: after a crash all of it is there, or nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.core.amqp.errors import error
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.errors import ProtocolError
+from vpnrouter.wire.amqp import conditions, performatives
+from vpnrouter.wire.amqp.performatives import (
+    Accepted,
+    Declare,
+    Declared,
+    Discharge,
+    Disposition,
+    Modified,
+    Rejected,
+    TransactionalState,
+)
+from vpnrouter.wire.amqp.sections import VALUE, sections
+
+if TYPE_CHECKING:
+    from vpnrouter.core.amqp.connection import AmqpConnection
+    from vpnrouter.core.amqp.receiving_link import Delivery, ReceivingLink
+    from vpnrouter.core.amqp.sending_link import SendingLink
+    from vpnrouter.core.amqp.session import AmqpSession
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.message import Message
+
+MESSAGE_COST: Final = 256
+"""Bytes that a message or an outcome counts for besides its own."""
+
+
+@final
+class Transaction:
+    """What was sent and settled in one transaction. `trouble` says why it can only be rolled back, "" normally."""
+
+    __slots__ = ("count", "links", "messages", "outcomes", "size", "trouble")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.links: list[ReceivingLink] = []
+        self.outcomes: list[tuple[SendingLink, int, object, bool]] = []
+        self.size = 0
+        self.count = 0
+        self.trouble = ""
+
+    def has_room(self, size: int) -> bool:
+        """Count one more message or outcome; False where the transaction becomes too large."""
+        self.size += size + MESSAGE_COST
+        self.count += 1
+        if (
+            self.size > limits.AMQP_TRANSACTION_BYTES
+            or self.count > limits.AMQP_TRANSACTION_MESSAGES
+        ):
+            self.trouble = self.trouble or "the transaction is too large"
+        return not self.trouble
+
+
+@final
+class Transactions(CompletionCallback):
+    """The transactions of one connection that are open, by id."""
+
+    __slots__ = ("_connection", "_discharges", "_next", "_open")
+
+    def __init__(self, connection: AmqpConnection) -> None:
+        self._connection = connection
+        self._open: dict[bytes, Transaction] = {}
+        self._next = 1
+        # Discharges that wait for the spool: link and delivery, by token.
+        self._discharges: dict[int, tuple[ReceivingLink, int]] = {}
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self._connection
+
+    # -- declare and discharge -------------------------------------------------------------------
+
+    def control(self, link: ReceivingLink, delivery: Delivery, payload: bytes) -> None:
+        """Take a message to the coordinator (4.5)."""
+        try:
+            request = _request(payload)
+        except ProtocolError as problem:
+            link.detach(problem.reason_code, str(problem))
+            return
+        if isinstance(request, Declare):
+            self._declare(link, delivery.number, request)
+        else:
+            self._discharge(link, delivery.number, request)
+
+    def _declare(self, link: ReceivingLink, number: int, request: Declare) -> None:
+        if request.global_id is not None:
+            why = error(
+                conditions.NOT_IMPLEMENTED, "4.5.1: distributed transactions are not offered"
+            )
+            link.tell(number, Rejected(why))
+            return
+        if len(self._open) >= limits.AMQP_TRANSACTIONS:
+            text = f"{limits.AMQP_TRANSACTIONS} transactions are open"
+            link.tell(number, Rejected(error(conditions.RESOURCE_LIMIT_EXCEEDED, text)))
+            return
+        txn_id = self._next.to_bytes(8, "big")
+        self._next += 1
+        self._open[txn_id] = Transaction()
+        link.tell(number, Declared(txn_id))
+
+    def _discharge(self, link: ReceivingLink, number: int, request: Discharge) -> None:
+        transaction = self._open.pop(request.txn_id, None)
+        if transaction is None:
+            link.tell(number, Rejected(_unknown(request.txn_id)))
+            return
+        if request.fail:
+            self._roll_back(transaction)
+            link.tell(number, Accepted())
+            return
+        trouble = transaction.trouble or self._commit(transaction, link, number)
+        if trouble:
+            self._roll_back(transaction)
+            link.tell(number, Rejected(error(conditions.TRANSACTION_ROLLBACK, trouble)))
+
+    def _commit(self, transaction: Transaction, link: ReceivingLink, number: int) -> str:
+        """Put a transaction into the unit that is being built; "" or why that cannot be, and then nothing of it is."""
+        client = self._connection.client
+        publisher = self._connection.publisher
+        spool = None if client is None else client.spool
+        if client is None or publisher is None or spool is None:
+            return "the connection has ended"
+        for sending, message_id, _, _ in transaction.outcomes:
+            flow = sending.consumer
+            if flow is None or message_id not in flow.unacked:
+                return "a message of the transaction has gone back to its queue"
+        reason, outcomes = spool.publish_together(client.vpn, transaction.messages)
+        if reason:
+            publisher.refused += len(transaction.messages)
+            return reason
+        for index, outcome in enumerate(outcomes):
+            transaction.links[index].counted(publisher, outcome)
+        if spool.fault is not None:
+            spool.fault("transaction-half")
+        for sending, message_id, state, _ in transaction.outcomes:
+            sending.settle(message_id, state)
+        token = self._next
+        self._next += 1
+        self._discharges[token] = (link, number)
+        self._connection.guaranteed = True
+        spool.when_synced(self, token)
+        return ""
+
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        """Tell the client that its transaction is committed."""
+        link, number = self._discharges.pop(token)
+        if not self._connection.closing and not link.detached:
+            link.tell(number, Accepted())
+
+    def _roll_back(self, transaction: Transaction) -> None:
+        """Give back what was settled in the transaction; what was not settled the client still has."""
+        for link, message_id, _, settled in transaction.outcomes:
+            if settled:
+                link.settle(message_id, Modified(True))
+
+    def roll_back_all(self) -> None:
+        """Forget all transactions: the connection has ended, and what its links hold goes back to the queues."""
+        self._open.clear()
+        self._discharges.clear()
+
+    # -- what is done in a transaction -----------------------------------------------------------
+
+    def publish(
+        self,
+        link: ReceivingLink,
+        delivery: Delivery,
+        message: Message,
+        state: TransactionalState,
+    ) -> None:
+        """Take a message into a transaction; the client is told that it is accepted provisionally (4.4.2)."""
+        transaction = self._open.get(state.txn_id)
+        if transaction is None:
+            if not delivery.settled:
+                link.tell(delivery.number, Rejected(_unknown(state.txn_id)))
+            return
+        message.persistent = True
+        message.qos = 1
+        if not transaction.has_room(message.size):
+            if not delivery.settled:
+                why = error(conditions.RESOURCE_LIMIT_EXCEEDED, transaction.trouble)
+                link.tell(delivery.number, Rejected(why))
+            return
+        transaction.messages.append(message)
+        transaction.links.append(link)
+        if not delivery.settled:
+            link.tell(delivery.number, TransactionalState(state.txn_id, Accepted()))
+
+    def refused(self, state: TransactionalState, why: str) -> None:
+        """Note that a message of a transaction may not be published: the rest is not published without it."""
+        transaction = self._open.get(state.txn_id)
+        if transaction is not None:
+            transaction.trouble = transaction.trouble or why
+
+    def take_outcomes(
+        self, session: AmqpSession, numbers: list[int], settled: bool, state: TransactionalState
+    ) -> None:
+        """Take the outcome of deliveries into a transaction (4.4.3)."""
+        transaction = self._open.get(state.txn_id)
+        if transaction is None:
+            self._connection.fail(
+                conditions.UNKNOWN_ID, f"4.5.8: no transaction {state.txn_id.hex()} is open"
+            )
+            return
+        for number in numbers:
+            link, message_id = session.unsettled[number]
+            if settled:
+                del session.unsettled[number]
+            transaction.has_room(0)
+            transaction.outcomes.append((link, message_id, state.outcome, settled))
+            if not settled:
+                session.say(Disposition(False, number, number, False, state))
+
+
+def _request(payload: bytes) -> Declare | Discharge:
+    for section in sections(payload):
+        if section.code == VALUE:
+            request, _ = performatives.read(payload, section.value, section.end)
+            if isinstance(request, (Declare, Discharge)):
+                return request
+    raise ProtocolError(
+        conditions.NOT_IMPLEMENTED, "4.3: the coordinator takes declare and discharge"
+    )
+
+
+def _unknown(txn_id: bytes) -> performatives.Error:
+    return error(conditions.UNKNOWN_ID, f"4.5.8: no transaction {txn_id.hex()} is open")

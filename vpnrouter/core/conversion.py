@@ -1,0 +1,549 @@
+"""Reads what routing needs of an AMQP message, and puts messages of AMQP and of MQTT 5 into each other's terms.
+
+An AMQP message is kept as it came, from its message annotations on: its *content*. Header and delivery annotations
+belong to one hop. An MQTT message is kept as topic, payload and block of properties (wire/mqtt/publish_block.py).
+docs/amqp.md has the table of what becomes what.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from vpnrouter import limits
+from vpnrouter.errors import ProtocolError
+from vpnrouter.topics.grammar import QUEUE_PREFIX
+from vpnrouter.wire.amqp import performatives, types
+from vpnrouter.wire.amqp.conditions import DECODE_ERROR
+from vpnrouter.wire.amqp.performatives import Header, MessageProperties
+from vpnrouter.wire.amqp.sections import (
+    APPLICATION_PROPERTIES,
+    DATA,
+    DELIVERY_ANNOTATIONS,
+    HEADER,
+    MESSAGE_ANNOTATIONS,
+    PROPERTIES,
+    SEQUENCE,
+    VALUE,
+    Section,
+    sections,
+)
+from vpnrouter.wire.amqp.types import Symbol, Typed
+from vpnrouter.wire.mqtt.fields import varint
+from vpnrouter.wire.mqtt.properties import Properties, decode_properties
+from vpnrouter.wire.mqtt.publish_block import message_block
+from vpnrouter.wire.mqtt.reason import PUBLISH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DELIVERY_TIME: Final = "x-opt-delivery-time"
+"""Message annotation: when the message is to be delivered, in milliseconds since 1970."""
+
+DELIVERY_DELAY: Final = "x-opt-delivery-delay"
+"""Message annotation: how long it is to be kept back, in milliseconds."""
+
+JMS_TYPE: Final = "x-opt-jms-msg-type"
+_JMS_BYTES: Final = 3
+_JMS_TEXT: Final = 5
+"""What JMS clients take a body for where the annotation says so."""
+
+ADDED: Final = "x-opt-"
+"""What the names of message annotations begin with that the router adds."""
+
+_DESCRIPTOR: Final = b"\x00\x53"
+"""What a descriptor begins with whose number has one byte."""
+
+_DELIVERY: Final = b"x-opt-delivery-"
+_TEXT: Final = "text/plain"
+_UTF8: Final = "text/plain; charset=utf-8"
+_JSON: Final = "application/json"
+_AMQP: Final = "application/vnd.amqp"
+"""Content type of what cannot be put into other terms, and is given out as it came."""
+
+_MOST_STRING: Final = 65_535
+"""Bytes of a string of MQTT."""
+
+_ID: Final = "message-id"
+_USER: Final = "user-id"
+_SUBJECT: Final = "subject"
+_ENCODING: Final = "content-encoding"
+_CREATED: Final = "creation-time"
+_GROUP: Final = "JMSXGroupID"
+_GROUP_SEQUENCE: Final = "JMSXGroupSeq"
+_REPLY_GROUP: Final = "reply-to-group-id"
+"""Names of the user properties that stand for properties of AMQP that MQTT has no words for."""
+
+_OURS: Final = frozenset(
+    {_ID, _USER, _SUBJECT, _ENCODING, _CREATED, _GROUP, _GROUP_SEQUENCE, _REPLY_GROUP}
+)
+
+
+class MessageHead(NamedTuple):
+    """What routing needs of a message. Times in milliseconds, -1 where the message says none.
+
+    `content` is the message from its message annotations on. `deliver_at` and `expires_at` count since 1970.
+    """
+
+    content: bytes
+    durable: bool
+    priority: int
+    ttl: int
+    to: str
+    group: str
+    expires_at: int
+    deliver_at: int
+    delay: int
+
+
+_NO_HEADER: Final = Header()
+_NO_PROPERTIES: Final = MessageProperties()
+
+_TO: Final = 2
+_EXPIRES_AT: Final = 8
+_GROUP_AT: Final = 10
+"""Places of fields among the properties (3.2.4)."""
+
+
+def read_head(message: bytes) -> MessageHead:
+    """Return what routing needs of a message. Raises ProtocolError for what breaks 3.2."""
+    header = _NO_HEADER
+    start = 0
+    to = ""
+    group = ""
+    expires_at = -1
+    deliver_at = -1
+    delay = -1
+    for section in sections(message):
+        code = section.code
+        if code == HEADER:
+            header = _composite(message, section, HEADER)
+            start = section.end
+        elif code == DELIVERY_ANNOTATIONS:
+            start = section.end
+        elif code == MESSAGE_ANNOTATIONS:
+            if message.find(_DELIVERY, section.start, section.end) >= 0:
+                annotations = _map(message, section)
+                deliver_at = _milliseconds(annotations, DELIVERY_TIME)
+                delay = _milliseconds(annotations, DELIVERY_DELAY)
+        elif code == PROPERTIES:
+            said = _fields(message, section, (_TO, _EXPIRES_AT, _GROUP_AT))
+            to = said[0] if isinstance(said[0], str) else ""
+            if isinstance(said[1], Typed) and isinstance(said[1].value, int):
+                expires_at = said[1].value
+            group = said[2] if isinstance(said[2], str) else ""
+        elif code >= DATA:
+            break
+    ttl = -1 if header.ttl is None else header.ttl
+    return MessageHead(
+        message[start:] if start else message,
+        header.durable,
+        header.priority,
+        ttl,
+        to,
+        group,
+        expires_at,
+        deliver_at,
+        delay,
+    )
+
+
+def group_of(content: bytes) -> str:
+    """Return the group id of a message that `read_head` has read before, "" where it has none."""
+    for section in sections(content):
+        if section.code == PROPERTIES:
+            (said,) = _fields(content, section, (_GROUP_AT,))
+            return said if isinstance(said, str) else ""
+    return ""
+
+
+def delivery_time_of(content: bytes) -> int:
+    """Return the delivery time of a message that `read_head` has read before (ms since 1970), -1 for none."""
+    if _DELIVERY not in content:
+        return -1
+    for section in sections(content):
+        if section.code == MESSAGE_ANNOTATIONS:
+            return _milliseconds(_map(content, section), DELIVERY_TIME)
+    return -1
+
+
+def _composite(message: bytes, section: Section, code: int) -> Header:
+    value, _ = performatives.read_fields(
+        performatives.SHAPES[code], message, section.value, section.end
+    )
+    return cast(Header, value)
+
+
+def _properties(message: bytes, section: Section) -> MessageProperties:
+    value, _ = performatives.read_fields(
+        performatives.SHAPES[PROPERTIES], message, section.value, section.end
+    )
+    return cast(MessageProperties, value)
+
+
+def _map(message: bytes, section: Section) -> dict[object, object]:
+    value, _ = types.read(message, section.value, section.end)
+    if not isinstance(value, dict):
+        raise ProtocolError(DECODE_ERROR, "3.2: annotations that are no map")
+    return value
+
+
+def _fields(message: bytes, section: Section, wanted: tuple[int, ...]) -> list[object]:
+    """Return fields of a list by their places, None for those that are not there; the others are passed over."""
+    count, pos, end = types.list_at(message, section.value, section.end, "properties")
+    found: list[object] = []
+    at = 0
+    for place in wanted:
+        if place >= count:
+            found.append(None)
+            continue
+        while at < place:
+            pos = types.after(message, pos, end)
+            at += 1
+        value, pos = types.read(message, pos, end)
+        at += 1
+        found.append(value)
+    return found
+
+
+def _milliseconds(annotations: Mapping[object, object], name: str) -> int:
+    value = annotations.get(Symbol(name), annotations.get(name))
+    if isinstance(value, Typed):
+        value = value.value
+    return value if isinstance(value, int) and value >= 0 else -1
+
+
+# -- selectors ---------------------------------------------------------------------------------------
+
+
+def properties_of(topic: bytes, content: bytes) -> dict[str, str]:
+    """Return the properties that selectors see, by name: application properties and JMS headers.
+
+    The names and texts are those that the same message has as one of MQTT 5. Where the message is damaged within a
+    section, those up to there.
+    """
+    found: dict[str, str] = {"JMSDestination": topic.decode("utf-8", "replace")}
+    try:
+        _find_properties(content, found)
+    except ProtocolError:
+        # Nobody is hurt by a message that its sender has not written well.
+        return found
+    return found
+
+
+def _find_properties(content: bytes, found: dict[str, str]) -> None:
+    application: dict[object, object] = {}
+    for section in sections(content):
+        if section.code == PROPERTIES:
+            said = _properties(content, section)
+            headers = (
+                ("JMSMessageID", said.message_id),
+                ("JMSReplyTo", topic_of_address(said.reply_to or "") or None),
+                ("JMSCorrelationID", said.correlation_id),
+                ("JMSType", said.subject or said.content_type),
+                ("JMSTimestamp", said.creation_time),
+                (_GROUP, said.group_id),
+                (_GROUP_SEQUENCE, said.group_sequence),
+            )
+            for name, value in headers:
+                text = text_of(value)
+                if text is not None:
+                    found[name] = text
+        elif section.code == APPLICATION_PROPERTIES:
+            application = _map(content, section)
+    for key, value in application.items():
+        text = text_of(value)
+        if isinstance(key, str) and text is not None:
+            found.setdefault(key, text)
+
+
+def text_of(value: object) -> str | None:
+    """Return a simple value as text, as user properties and selectors have it; None for null and what is not simple.
+
+    Booleans are `true` and `false`, binary that is no UTF-8 and UUIDs are hexadecimal digits.
+    """
+    if isinstance(value, Typed):
+        inner = value.value
+        if value.kind == types.CHAR and isinstance(inner, bytes):
+            return chr(min(int.from_bytes(inner, "big"), 0x10FFFF)) if _is_char(inner) else None
+        value = inner.hex() if isinstance(inner, bytes) else inner
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            return value.hex()
+    return None
+
+
+def _is_char(data: bytes) -> bool:
+    number = int.from_bytes(data, "big")
+    return 0 < number < 0xD800 or 0xE000 <= number <= 0x10FFFF
+
+
+# -- AMQP to MQTT ------------------------------------------------------------------------------------
+
+
+def to_mqtt(content: bytes) -> tuple[bytes, bytes]:
+    """Return payload and block of properties of an AMQP message in MQTT 5's terms.
+
+    A message that is damaged within a section is given out as it came, as `application/vnd.amqp`.
+    """
+    try:
+        return _to_mqtt(content)
+    except ProtocolError:
+        properties = Properties()
+        properties.content_type = _AMQP
+        return content, message_block(properties)
+
+
+def _to_mqtt(content: bytes) -> tuple[bytes, bytes]:
+    said = _NO_PROPERTIES
+    pairs: list[tuple[str, str]] = []
+    application: dict[object, object] = {}
+    body: list[Section] = []
+    for section in sections(content):
+        code = section.code
+        if code == PROPERTIES:
+            said = _properties(content, section)
+        elif code == APPLICATION_PROPERTIES:
+            application = _map(content, section)
+        elif DATA <= code <= VALUE:
+            body.append(section)
+    payload, kind = _payload(content, body)
+    properties = Properties()
+    content_type = said.content_type or kind
+    if content_type:
+        properties.content_type = _string(content_type)
+        if content_type.startswith("text/") or kind:
+            properties.payload_format_indicator = 1
+    reply_to = topic_of_address(said.reply_to or "")
+    if reply_to and not set(reply_to) & set("+#"):
+        properties.response_topic = _string(reply_to)
+    if said.correlation_id is not None:
+        properties.correlation_data = _correlation(said.correlation_id)
+    for name, value in (
+        (_ID, said.message_id),
+        (_USER, said.user_id),
+        (_SUBJECT, said.subject),
+        (_ENCODING, said.content_encoding),
+        (_CREATED, said.creation_time),
+        (_GROUP, said.group_id),
+        (_GROUP_SEQUENCE, said.group_sequence),
+        (_REPLY_GROUP, said.reply_to_group_id),
+    ):
+        text = text_of(value)
+        if text is not None:
+            pairs.append((name, _string(text)))
+    for key, value in application.items():
+        text = text_of(value)
+        if isinstance(key, str) and text is not None:
+            pairs.append((_string(key), _string(text)))
+    if pairs:
+        properties.user_properties = pairs[: limits.USER_PROPERTIES]
+    return payload, message_block(properties)
+
+
+def _payload(content: bytes, body: list[Section]) -> tuple[bytes, str]:
+    """Return the body as bytes, and its content type where the kind of body tells it."""
+    parts: list[bytes] = []
+    listed: list[object] = []
+    for section in body:
+        value, _ = types.read(content, section.value, section.end)
+        if section.code == SEQUENCE:
+            listed.append(value)
+        elif isinstance(value, bytes):
+            parts.append(value)
+        elif section.code == VALUE and isinstance(value, str):
+            return value.encode(), _TEXT
+        elif section.code == VALUE and value is not None:
+            return _json(value), _JSON
+    if listed:
+        flat = [one for items in listed if isinstance(items, list) for one in items]
+        return _json(flat), _JSON
+    return b"".join(parts), ""
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def _plain(value: object) -> object:
+    """Return a value of JSON: numbers, booleans and texts as they are, all other simple ones as texts."""
+    if isinstance(value, dict):
+        return {str(text_of(key)): _plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and (not math.isfinite(value)):
+        return None
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, types.Described):
+        return _plain(value.value)
+    return text_of(value)
+
+
+def _correlation(value: object) -> bytes:
+    data = value if isinstance(value, bytes) else (text_of(value) or "").encode()
+    return data[:_MOST_STRING]
+
+
+def _string(text: str) -> str:
+    """Return a text that a string of MQTT can hold: no zero character, at most 65,535 bytes."""
+    text = text.replace("\0", "")
+    if len(text) * 4 > _MOST_STRING:
+        return text.encode("utf-8", "replace")[:_MOST_STRING].decode("utf-8", "ignore")
+    return text
+
+
+# -- MQTT to AMQP ------------------------------------------------------------------------------------
+
+
+def from_mqtt(topic: bytes, payload: bytes, block: bytes) -> bytes:
+    """Return the content of an MQTT message in AMQP's terms."""
+    properties = Properties()
+    if block:
+        field = varint(len(block)) + block
+        properties, _ = decode_properties(field, 0, len(field), PUBLISH)
+    named: dict[str, str] = {}
+    application: dict[object, object] = {}
+    for name, text in properties.user_properties:
+        if name in _OURS:
+            named.setdefault(name, text)
+        else:
+            application.setdefault(name, text)
+    is_text = properties.payload_format_indicator == 1
+    content_type = properties.content_type
+    if content_type is None and is_text:
+        content_type = _UTF8
+    typed = is_text or (content_type or "").startswith("text/")
+    annotations: dict[object, object] = {
+        Symbol(JMS_TYPE): Typed(types.BYTE, _JMS_TEXT if typed else _JMS_BYTES)
+    }
+    correlation = properties.correlation_data
+    said = MessageProperties(
+        message_id=named.get(_ID),
+        user_id=named[_USER].encode() if _USER in named else None,
+        to=address_of_topic(topic.decode("utf-8", "replace")),
+        subject=named.get(_SUBJECT),
+        reply_to=_reply_to(properties.response_topic),
+        correlation_id=None if correlation is None else _text_or_bytes(correlation),
+        content_type=_symbol(content_type),
+        content_encoding=_symbol(named.get(_ENCODING)),
+        creation_time=_number(named.get(_CREATED), limits.AMQP_TIME_MS),
+        group_id=named.get(_GROUP),
+        group_sequence=_number(named.get(_GROUP_SEQUENCE), performatives.UINT_MAX),
+        reply_to_group_id=named.get(_REPLY_GROUP),
+    )
+    parts = [section(MESSAGE_ANNOTATIONS, annotations), performatives.write(said)]
+    if application:
+        parts.append(section(APPLICATION_PROPERTIES, application))
+    parts.append(section(DATA, payload))
+    return b"".join(parts)
+
+
+def annotated(content: bytes, block: bytes) -> bytes:
+    """Return an AMQP message with the user properties of `block`, the router's own, among its annotations.
+
+    The bare message stays as it is.
+    """
+    field = varint(len(block)) + block
+    properties, _ = decode_properties(field, 0, len(field), PUBLISH)
+    more: dict[object, object] = {}
+    for name, text in properties.user_properties:
+        key = Symbol(ADDED + name)
+        before = more.get(key)
+        # Several of one name, such as the queues that gave a message up, are one text.
+        more[key] = text if before is None else f"{before},{text}"
+    return _with_annotations(content, more)
+
+
+def with_annotation(content: bytes, name: str, value: object) -> bytes:
+    """Return an AMQP message with one more annotation; the bare message stays as it is."""
+    return _with_annotations(content, {Symbol(name): value})
+
+
+def _with_annotations(content: bytes, more: dict[object, object]) -> bytes:
+    """Put `more` in the place of annotations of the same names; the others stay byte for byte.
+
+    A message whose annotations are damaged stays as it is.
+    """
+    first = sections(content)[0]
+    items = [types.write(one) for pair in more.items() for one in pair]
+    rest = content
+    if first.code == MESSAGE_ANNOTATIONS:
+        rest = content[first.end :]
+        try:
+            items = _raw_pairs(content, first, more) + items
+        except ProtocolError:
+            return content
+    return _DESCRIPTOR + bytes((MESSAGE_ANNOTATIONS,)) + types.write_compound(items, 0xC1) + rest
+
+
+def _raw_pairs(content: bytes, found: Section, without: Mapping[object, object]) -> list[bytes]:
+    """Return keys and values of a map as they are written, but for those of some keys."""
+    count, pos, end = types.compound_at(content, found.value, found.end)
+    items: list[bytes] = []
+    for _ in range(count // 2):
+        key, middle = types.read(content, pos, end)
+        behind = types.after(content, middle, end)
+        if not isinstance(key, str) or key not in without:
+            items += [content[pos:middle], content[middle:behind]]
+        pos = behind
+    return items
+
+
+def section(code: int, value: object) -> bytes:
+    """Return a section with this value."""
+    return _DESCRIPTOR + bytes((code,)) + types.write(value)
+
+
+def _reply_to(topic: str | None) -> str | None:
+    return None if topic is None else address_of_topic(topic)
+
+
+def _text_or_bytes(data: bytes) -> object:
+    """Return what JMS reads as a correlation id: a string where the bytes are one, else binary."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
+
+
+def _symbol(text: str | None) -> Symbol | None:
+    return Symbol(text) if text and text.isascii() else None
+
+
+def _number(text: str | None, most: int) -> int | None:
+    if text is None or not (text.isascii() and text.isdigit()) or len(text) > 20:
+        return None
+    number = int(text)
+    return number if number <= most else None
+
+
+# -- addresses ---------------------------------------------------------------------------------------
+
+TOPIC_SCHEME: Final = "topic://"
+QUEUE_SCHEME: Final = "queue://"
+
+
+def topic_of_address(address: str) -> str:
+    """Return the topic that an address stands for; one without a scheme is a topic."""
+    if address.startswith(TOPIC_SCHEME):
+        return address[len(TOPIC_SCHEME) :]
+    if address.startswith(QUEUE_SCHEME):
+        return QUEUE_PREFIX + address[len(QUEUE_SCHEME) :]
+    return address
+
+
+def address_of_topic(topic: str) -> str:
+    """Return the address of a topic, or of the queue that it names."""
+    if topic.startswith(QUEUE_PREFIX):
+        return QUEUE_SCHEME + topic[len(QUEUE_PREFIX) :]
+    return TOPIC_SCHEME + topic
