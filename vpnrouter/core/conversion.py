@@ -16,6 +16,7 @@ from vpnrouter.errors import ProtocolError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.wire.amqp import performatives, types
 from vpnrouter.wire.amqp.conditions import DECODE_ERROR
+from vpnrouter.wire.amqp.heads import MessageScan, skip
 from vpnrouter.wire.amqp.performatives import Header, MessageProperties
 from vpnrouter.wire.amqp.sections import (
     APPLICATION_PROPERTIES,
@@ -106,8 +107,47 @@ _GROUP_AT: Final = 10
 """Places of fields among the properties (3.2.4)."""
 
 
+_SCAN: Final = MessageScan()
+
+
 def read_head(message: bytes) -> MessageHead:
     """Return what routing needs of a message. Raises ProtocolError for what breaks 3.2."""
+    scan = _SCAN
+    if not scan.read(message):
+        return _read_head(message)
+    notes = scan.annotations
+    if notes >= 0 and message.find(_DELIVERY, notes, scan.annotations_end) >= 0:
+        return _read_head(message)
+    to = group = ""
+    expires_at = -1
+    if scan.properties >= 0:
+        to, group, expires_at = _routing_fields(message, scan.properties, scan.properties_end)
+    start = scan.content
+    return MessageHead(
+        message[start:] if start else message,
+        scan.durable,
+        scan.priority,
+        scan.ttl,
+        to,
+        group,
+        expires_at,
+        -1,
+        -1,
+    )
+
+
+def _routing_fields(message: bytes, pos: int, end: int) -> tuple[str, str, int]:
+    """Return address, group id and absolute expiry time (-1 for none) of the properties at `pos`."""
+    found = _fields(message, pos, end, (_TO, _EXPIRES_AT, _GROUP_AT))
+    to = found[0] if isinstance(found[0], str) else ""
+    group = found[2] if isinstance(found[2], str) else ""
+    expiry = found[1]
+    if isinstance(expiry, Typed) and isinstance(expiry.value, int):
+        return to, group, expiry.value
+    return to, group, -1
+
+
+def _read_head(message: bytes) -> MessageHead:
     header = _NO_HEADER
     start = 0
     to = ""
@@ -128,11 +168,7 @@ def read_head(message: bytes) -> MessageHead:
                 deliver_at = _milliseconds(annotations, DELIVERY_TIME)
                 delay = _milliseconds(annotations, DELIVERY_DELAY)
         elif code == PROPERTIES:
-            said = _fields(message, section, (_TO, _EXPIRES_AT, _GROUP_AT))
-            to = said[0] if isinstance(said[0], str) else ""
-            if isinstance(said[1], Typed) and isinstance(said[1].value, int):
-                expires_at = said[1].value
-            group = said[2] if isinstance(said[2], str) else ""
+            to, group, expires_at = _routing_fields(message, section.value, section.end)
         elif code >= DATA:
             break
     ttl = -1 if header.ttl is None else header.ttl
@@ -153,7 +189,7 @@ def group_of(content: bytes) -> str:
     """Return the group id of a message that `read_head` has read before, "" where it has none."""
     for section in sections(content):
         if section.code == PROPERTIES:
-            (said,) = _fields(content, section, (_GROUP_AT,))
+            (said,) = _fields(content, section.value, section.end, (_GROUP_AT,))
             return said if isinstance(said, str) else ""
     return ""
 
@@ -189,9 +225,9 @@ def _map(message: bytes, section: Section) -> dict[object, object]:
     return value
 
 
-def _fields(message: bytes, section: Section, wanted: tuple[int, ...]) -> list[object]:
-    """Return fields of a list by their places, None for those that are not there; the others are passed over."""
-    count, pos, end = types.list_at(message, section.value, section.end, "properties")
+def _fields(message: bytes, pos: int, end: int, wanted: tuple[int, ...]) -> list[object]:
+    """Return fields of the list at `pos` by their places, None for those that are not there; the others are skipped."""
+    count, pos, end = types.list_at(message, pos, end, "properties")
     found: list[object] = []
     at = 0
     for place in wanted:
@@ -199,11 +235,16 @@ def _fields(message: bytes, section: Section, wanted: tuple[int, ...]) -> list[o
             found.append(None)
             continue
         while at < place:
-            pos = types.after(message, pos, end)
+            behind = skip(message, pos, end)
+            pos = types.after(message, pos, end) if behind < 0 else behind
             at += 1
-        value, pos = types.read(message, pos, end)
+        if pos < end and message[pos] == types.NULL:
+            found.append(None)
+            pos += 1
+        else:
+            value, pos = types.read(message, pos, end)
+            found.append(value)
         at += 1
-        found.append(value)
     return found
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast, final
 
-from librt.strings import BytesWriter, read_i64_le, write_i64_le
+from librt.strings import BytesWriter, read_i64_le
 from mypy_extensions import i64
 
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
@@ -27,6 +27,7 @@ from vpnrouter.errors import TopicError
 from vpnrouter.limits import TURN_OFFERS
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, INGRESS, PERSISTENT
 from vpnrouter.trace.recorder import Context
+from vpnrouter.wire.copying import COMPILED, WORD, copy_bytes
 from vpnrouter.wire.mqtt.encode import publish_prefix
 from vpnrouter.wire.varint import frame_end
 
@@ -40,14 +41,6 @@ if TYPE_CHECKING:
 
 PUBLISH_QOS0: Final = 0x30
 """PUBLISH, QoS 0, neither duplicate nor retained (MQTT 3.1.1, 3.3.1); and the link's DIRECT."""
-
-WORD: Final = 8
-
-SLICE_BYTES: Final = 512
-"""More bytes than these are copied by a slice, fewer word by word: that costs less than an object."""
-
-COMPILED: Final = not __file__.endswith(".py")
-"""Whether this module is the compiled one: only there do eight-byte loads cost less than a call."""
 
 
 def run_length(buf: bytes, pos: i64, head: i64, size: i64, most: i64) -> i64:
@@ -202,26 +195,14 @@ def reframe_mixed(run: bytes, level: int) -> bytes:
             out.append(left & 127 | 128)
             left >>= 7
         out.append(left)
-        _copy(out, run, body, topic_end)
+        copy_bytes(out, run, body, topic_end)
         if level == 5:
             out.append(0)
-            _copy(out, run, topic_end, following)
+            copy_bytes(out, run, topic_end, following)
         else:
-            _copy(out, run, topic_end + 1, following)
+            copy_bytes(out, run, topic_end + 1, following)
         at = following
     return out.getvalue()
-
-
-def _copy(out: BytesWriter, buf: bytes, at: i64, end: i64) -> None:
-    if not COMPILED or end - at > SLICE_BYTES:
-        out.write(buf[at:end])
-        return
-    while end - at >= WORD:
-        write_i64_le(out, read_i64_le(buf, at))
-        at += WORD
-    while at < end:
-        out.append(buf[at])
-        at += 1
 
 
 def trace(publisher: Publisher, message: Message, parent: TraceParent | None = None) -> None:

@@ -34,7 +34,8 @@ AMQP: Final = 1
 """`payload` is the content of an AMQP message (conversion.py), and `block` has what the router added."""
 
 _NAME: Final = DELIVER_TO_ONE.encode()
-_YES: Final = ("true", "1")
+YES: Final = ("true", "1")
+"""What the user property says where that is wanted."""
 
 
 def wants_deliver_to_one(block: bytes) -> bool:
@@ -48,7 +49,7 @@ def wants_deliver_to_one(block: bytes) -> bool:
         # Told where the block is checked.
         return False
     pairs = properties.user_properties
-    return (DELIVER_TO_ONE, _YES[0]) in pairs or (DELIVER_TO_ONE, _YES[1]) in pairs
+    return (DELIVER_TO_ONE, YES[0]) in pairs or (DELIVER_TO_ONE, YES[1]) in pairs
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, final
 
+from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.core.amqp.burst import forward
 from vpnrouter.core.amqp.client import AmqpClient
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.login import Login, mechanisms
+from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.session import AmqpSession
 from vpnrouter.core.amqp.transactions import Transactions
 from vpnrouter.core.client_connection import ClientConnection
@@ -34,6 +37,7 @@ from vpnrouter.wire.amqp.performatives import (
     SaslOutcome,
     SaslResponse,
 )
+from vpnrouter.wire.amqp.transfers import PlainTransfer
 from vpnrouter.wire.amqp.types import Symbol
 
 if TYPE_CHECKING:
@@ -98,6 +102,11 @@ DRAIN: Final = 3
 
 FRAME_WORK: Final = 8
 """What a frame costs that is handled alone, in parts of a turn (TurnContext.work)."""
+
+TRANSFER_WORK: Final = 5
+"""What a message costs that is handled alone."""
+
+_PLAIN: Final = PlainTransfer()
 
 DRAIN_NS: Final = 20_000_000
 """Until a consumer is looked at again whose client takes messages slowly."""
@@ -199,6 +208,13 @@ class AmqpConnection(ClientConnection):
                     self._header(data[pos : pos + HEADER_BYTES])
                     length = HEADER_BYTES
                 else:
+                    if self.state == OPENED:
+                        before = pos
+                        pos = self._scan_transfers(data, pos, end)
+                        if self.state == ENDED:
+                            return -1
+                        if pos != before:
+                            continue
                     length = frames.frame_at(data, pos, end, self.largest())
                     if length == 0:
                         break
@@ -212,6 +228,36 @@ class AmqpConnection(ClientConnection):
             self.report_protocol_error(str(problem))
             self.fail(problem.reason_code, str(problem))
             return -1
+        return pos
+
+    def _scan_transfers(self, buf: bytes, pos: i64, end: i64) -> i64:
+        """Take the plain transfers that begin at `pos`; return the position of the first other frame."""
+        plain = _PLAIN
+        context = self.context
+        publisher = self.publisher
+        while (
+            publisher is not None
+            and not self.paused
+            and context.work <= context.allowance
+            and plain.read(buf, pos, end, limits.AMQP_FRAME_BYTES)
+        ):
+            session = self.sessions.get(plain.channel)
+            if session is None or session.over:
+                return pos
+            link = session.links.get(plain.handle)
+            if not isinstance(link, ReceivingLink) or link.detached or not link.between:
+                return pos
+            if plain.settled and link.topic:
+                following = forward(link, publisher, buf, pos, end)
+                if following != pos:
+                    pos = following
+                    continue
+            context.work += TRANSFER_WORK
+            following = plain.end
+            payload = buf[plain.message : following]
+            session.came(1)
+            link.take_whole(plain.delivery_id, payload, following - pos, settled=plain.settled)
+            pos = following
         return pos
 
     def _header(self, header: bytes) -> None:

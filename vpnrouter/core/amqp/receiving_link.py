@@ -18,9 +18,9 @@ from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.forward import trace
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
-from vpnrouter.core.guaranteed.message_record import HIGHEST, lane_of
+from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, lane_of
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
-from vpnrouter.core.message import AMQP, Message
+from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
@@ -38,11 +38,14 @@ from vpnrouter.wire.amqp.types import Typed
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
+    from vpnrouter.core.amqp.sending_link import TopicSubscriber
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
 
 _TRACEPARENT: Final = TRACEPARENT.encode()
+_DELIVER_TO_ONE: Final = DELIVER_TO_ONE.encode()
+_DMQ_ELIGIBLE: Final = DMQ_ELIGIBLE.encode()
 
 SECOND: Final = 1
 """Mode of a receiver that settles after the sender has (2.8.3)."""
@@ -68,7 +71,8 @@ class ReceivingLink(Link):
     """One link over which the client sends. `topic` is what it publishes to, b"" where each message says it itself.
 
     `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
-    `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered.
+    `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `route`
+    and `receivers` are burst.py's.
     """
 
     __slots__ = (
@@ -81,6 +85,8 @@ class ReceivingLink(Link):
         "flows",
         "most",
         "open",
+        "receivers",
+        "route",
         "topic",
     )
 
@@ -111,6 +117,9 @@ class ReceivingLink(Link):
             None if spool is None or not bridge else EndToEndAnswers(spool, bridge, self)
         )
         self._delivery: Delivery | None = None
+        # What burst.py knows of the route that it saw last.
+        self.route: Route | None = None
+        self.receivers: list[TopicSubscriber] | None = None
 
     # -- credit ----------------------------------------------------------------------------------
 
@@ -174,7 +183,30 @@ class ReceivingLink(Link):
             payload = b"".join([*delivery.parts, payload])
             self._drop_parts()
         self._used()
-        self._take(delivery, payload)
+        self._take(delivery.number, payload, delivery.settled, delivery.state)
+
+    def take_whole(self, number: int, payload: bytes, length: int, *, settled: bool) -> None:
+        """Take a message that came in one frame of `length` bytes."""
+        if self.credit <= 0:
+            self.detach(conditions.TRANSFER_LIMIT_EXCEEDED, "2.6.7: a message without credit")
+            return
+        publisher = self.session.connection.publisher
+        if publisher is not None:
+            publisher.bytes_ += length
+        self._used()
+        self._take(number, payload, settled, None)
+
+    @property
+    def between(self) -> bool:
+        """Return whether no message has come in part, so that the next frame begins one."""
+        return self._delivery is None
+
+    def took(self, count: int) -> None:
+        """Count messages as sent that were forwarded together, and ask for more where half of the credit is used."""
+        self.count = (self.count + count) & 0xFFFF_FFFF
+        self.credit -= count
+        if self.credit <= limits.AMQP_CREDIT // 2:
+            self.grant()
 
     def _drop_parts(self) -> None:
         delivery = self._delivery
@@ -189,11 +221,10 @@ class ReceivingLink(Link):
         if self.credit <= limits.AMQP_CREDIT // 2:
             self.grant()
 
-    def _take(self, delivery: Delivery, payload: bytes) -> None:
-        state = delivery.state
+    def _take(self, number: int, payload: bytes, settled: bool, state: object) -> None:
         transactions = self.session.connection.transactions
         if self.controls:
-            transactions.control(self, delivery, payload)
+            transactions.control(self, number, payload)
             return
         try:
             head = read_head(payload)
@@ -216,20 +247,21 @@ class ReceivingLink(Link):
             publisher.vpn.discards.add(TOPIC_PARSE_ERROR)
         if route is not None:
             why = publisher.refusal(
-                route, topic, 0 if delivery.settled else 1, len(head.content), self._sends()
+                route, topic, 0 if settled else 1, len(head.content), self._sends()
             )
         if why or route is None:
             if isinstance(state, TransactionalState):
                 transactions.refused(state, why)
-            self._refuse(delivery, why)
+            if not settled:
+                self._refuse(number, why)
             return
-        message = self._message(publisher, route, topic, head, delivery)
+        message = self._message(publisher, route, topic, head, settled)
         if isinstance(state, TransactionalState):
-            transactions.publish(self, delivery, message, state)
-        elif delivery.settled:
+            transactions.publish(self, None if settled else number, message, state)
+        elif settled:
             publisher.publish(message)
         else:
-            self.publish(message, delivery.number)
+            self.publish(message, number)
 
     def _sends(self) -> bool:
         return self.client.sends and self.client.spool is not None
@@ -240,7 +272,7 @@ class ReceivingLink(Link):
         route: Route,
         topic: bytes,
         head: MessageHead,
-        delivery: Delivery,
+        settled: bool,
     ) -> Message:
         context = publisher.vpn.context
         content = head.content
@@ -253,7 +285,11 @@ class ReceivingLink(Link):
         message = Message(topic, content, b"", False, self.client, AMQP)
         if due_ms > wall_ms:
             message.due_ns = context.now_ns + (due_ms - wall_ms) * MILLISECOND_NS
-        message.qos = 0 if delivery.settled else 1
+        message.qos = 0 if settled else 1
+        if _DELIVER_TO_ONE in content:
+            message.deliver_to_one = message.properties().get(DELIVER_TO_ONE) in YES
+        if _DMQ_ELIGIBLE in content:
+            message.dmq_eligible = message.properties().get(DMQ_ELIGIBLE) not in NO
         message.volatile = not head.durable
         message.priority = min(head.priority, HIGHEST)
         if head.group:
@@ -357,15 +393,13 @@ class ReceivingLink(Link):
     def _says_no_match(self) -> bool:
         return self.client.profile.reject_msg_to_sender_on_no_subscription_match_enabled
 
-    def _refuse(self, delivery: Delivery, why: str) -> None:
+    def _refuse(self, number: int, why: str) -> None:
         """Refuse a message that may not be published, after the answers before it."""
-        if delivery.settled:
-            return
         if self.client.spool is None:
-            self._reject(delivery.number, why)
+            self._reject(number, why)
         else:
             self.open += 1
-            self._answer(delivery.number, why)
+            self._answer(number, why)
 
     def _reject(self, number: int, reason: str) -> None:
         condition = conditions.INVALID_FIELD if reason == BAD_TOPIC else condition_of(reason)

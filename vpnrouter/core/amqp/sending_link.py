@@ -19,9 +19,9 @@ from vpnrouter.trace.events import DELIVER, EVENT_NAMES, REDELIVER
 from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.amqp import performatives
 from vpnrouter.wire.amqp.conditions import STOLEN
+from vpnrouter.wire.amqp.heads import header
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
-    Header,
     Modified,
     Rejected,
     Released,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.selectors import Selector
+    from vpnrouter.wire.amqp.transfers import Burst
 
 SERIAL: Final = 0xFFFF_FFFF
 
@@ -75,11 +76,10 @@ class SendingLink(Link):
     `consumer` consumes from an endpoint, `subscriber` takes Direct messages; one of them is there, or `looked_up`, a
     durable subscription that the client wants to see or to end. `presettled`: what is sent counts as accepted.
     `outcome` is the client's default. `drain`: it wants its credit used up. `attached`: the client knows of it;
-    `announce` is what it is told when that is synced.
+    `announce` is what it is told when that is synced. `field` is the handle as its transfers have it.
     """
 
     __slots__ = (
-        "_field",
         "_waits_for_drain",
         "announce",
         "attached",
@@ -87,6 +87,7 @@ class SendingLink(Link):
         "count",
         "credit",
         "drain",
+        "field",
         "looked_up",
         "outcome",
         "presettled",
@@ -115,7 +116,7 @@ class SendingLink(Link):
         self.announce: performatives.Attach | None = None
         self.looked_up: AmqpSubscription | None = None
         self._waits_for_drain = False
-        self._field = handle_bytes(handle)
+        self.field = handle_bytes(handle)
 
     # -- credit ----------------------------------------------------------------------------------
 
@@ -195,7 +196,7 @@ class SendingLink(Link):
         session = self.session
         return transfer(
             session.channel,
-            self._field,
+            self.field,
             number,
             self.presettled,
             data,
@@ -203,14 +204,12 @@ class SendingLink(Link):
         )
 
     def _header(self, message: Message, count: int) -> bytes:
-        ttl = None
+        ttl = -1
         if message.expires_ns:
             left_ns = message.expires_ns - self.client.vpn.context.now_ns
             ttl = min(max(0, -(-left_ns // MILLISECOND_NS)), performatives.UINT_MAX)
         durable = message.persistent and not message.volatile
-        return performatives.write(
-            Header(durable, message.priority, ttl, count <= 0, max(0, count))
-        )
+        return header(durable, message.priority, ttl, max(0, count), count == 0)
 
     def _content(self, message: Message, count: int) -> bytes:
         if not message.traced:
@@ -474,6 +473,32 @@ class TopicSubscriber(Subscriber):
             return
         self._bytes += message.size
         self._waiting.append(message)
+
+    def take(self, burst: Burst, buf: bytes, count: int) -> int:
+        """Send the first messages of a burst, as many as there is room for; how many those are."""
+        link = self.link
+        session = link.session
+        if self._waiting or session.backlog:
+            return 0
+        count = min(count, link.credit, session.window)
+        if count <= 0:
+            return 0
+        frames = burst.frames(
+            buf,
+            count,
+            session.channel,
+            link.field,
+            session.next_delivery,
+            session.connection.max_frame,
+        )
+        outbox = self.outbox
+        if not frames or outbox.size + len(frames) > outbox.limit:
+            return 0
+        outbox.offer(frames, count)
+        link.count = (link.count + count) & SERIAL
+        link.credit -= count
+        session.sent(count)
+        return count
 
     def _has_room(self) -> bool:
         link = self.link

@@ -143,6 +143,19 @@ class AmqpSession:
         if not link.detached:
             link.transfer(packet, payload, length)
 
+    def came(self, count: int) -> None:
+        """Count transfers that came together, and were within the window."""
+        self._next_incoming = (self._next_incoming + count) & SERIAL
+        self._incoming_left -= count
+        if self._incoming_left <= limits.AMQP_WINDOW // 2:
+            self.widen()
+
+    def sent(self, count: int) -> None:
+        """Count messages that were sent together, in a frame each."""
+        self.window -= count
+        self._next_outgoing = (self._next_outgoing + count) & SERIAL
+        self.next_delivery = (self.next_delivery + count) & SERIAL
+
     def widen(self) -> None:
         """Let the client send as many transfers again as one window has."""
         self._incoming_left = limits.AMQP_WINDOW

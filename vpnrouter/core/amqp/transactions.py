@@ -27,7 +27,7 @@ from vpnrouter.wire.amqp.sections import VALUE, sections
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.connection import AmqpConnection
-    from vpnrouter.core.amqp.receiving_link import Delivery, ReceivingLink
+    from vpnrouter.core.amqp.receiving_link import ReceivingLink
     from vpnrouter.core.amqp.sending_link import SendingLink
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.connection import Connection
@@ -82,7 +82,7 @@ class Transactions(CompletionCallback):
 
     # -- declare and discharge -------------------------------------------------------------------
 
-    def control(self, link: ReceivingLink, delivery: Delivery, payload: bytes) -> None:
+    def control(self, link: ReceivingLink, number: int, payload: bytes) -> None:
         """Take a message to the coordinator (4.5)."""
         try:
             request = _request(payload)
@@ -90,9 +90,9 @@ class Transactions(CompletionCallback):
             link.detach(problem.reason_code, str(problem))
             return
         if isinstance(request, Declare):
-            self._declare(link, delivery.number, request)
+            self._declare(link, number, request)
         else:
-            self._discharge(link, delivery.number, request)
+            self._discharge(link, number, request)
 
     def _declare(self, link: ReceivingLink, number: int, request: Declare) -> None:
         if request.global_id is not None:
@@ -174,27 +174,30 @@ class Transactions(CompletionCallback):
     def publish(
         self,
         link: ReceivingLink,
-        delivery: Delivery,
+        number: int | None,
         message: Message,
         state: TransactionalState,
     ) -> None:
-        """Take a message into a transaction; the client is told that it is accepted provisionally (4.4.2)."""
+        """Take a message into a transaction; the client is told that it is accepted provisionally (4.4.2).
+
+        `number` is its delivery, None for one that was sent settled.
+        """
         transaction = self._open.get(state.txn_id)
         if transaction is None:
-            if not delivery.settled:
-                link.tell(delivery.number, Rejected(_unknown(state.txn_id)))
+            if number is not None:
+                link.tell(number, Rejected(_unknown(state.txn_id)))
             return
         message.persistent = True
         message.qos = 1
         if not transaction.has_room(message.size):
-            if not delivery.settled:
+            if number is not None:
                 why = error(conditions.RESOURCE_LIMIT_EXCEEDED, transaction.trouble)
-                link.tell(delivery.number, Rejected(why))
+                link.tell(number, Rejected(why))
             return
         transaction.messages.append(message)
         transaction.links.append(link)
-        if not delivery.settled:
-            link.tell(delivery.number, TransactionalState(state.txn_id, Accepted()))
+        if number is not None:
+            link.tell(number, TransactionalState(state.txn_id, Accepted()))
 
     def refused(self, state: TransactionalState, why: str) -> None:
         """Note that a message of a transaction may not be published: the rest is not published without it."""

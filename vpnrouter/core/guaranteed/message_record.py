@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 PRIORITY: Final = "priority"
 DMQ_ELIGIBLE: Final = "dmq-eligible"
+NO: Final = ("false", "0")
+"""What the user property `dmq-eligible` says of a message that is not."""
+
 PARTITION_KEY: Final = "JMSXGroupID"
 
 HIGHEST: Final = 9
@@ -48,7 +51,7 @@ def read_headers(message: Message) -> None:
     text = properties.get(PRIORITY, "")
     if text.isascii() and text.isdigit():
         message.priority = min(int(text[:4]), HIGHEST)
-    if properties.get(DMQ_ELIGIBLE, "").lower() in ("false", "0"):
+    if properties.get(DMQ_ELIGIBLE, "").lower() in NO:
         message.dmq_eligible = False
     message.lane = lane_in(message)
 
@@ -158,6 +161,7 @@ def from_record(data: bytes, now_ns: int, wall_ns: int) -> Message:
     message.message_id = kept.message_id
     message.ingress_ns = kept.ingress_ns
     if encoding == AMQP:
+        message.deliver_to_one = flags & record.DELIVER_TO_ONE != 0
         group = group_of(kept.payload)
         message.lane = lane_of(group.encode()) if group else 0
         due_ms = delivery_time_of(kept.payload)

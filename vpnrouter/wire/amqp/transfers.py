@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import Final, final
 
+from librt.strings import BytesWriter, read_i64_le, write_i64_le
 from mypy_extensions import i64
+
+from vpnrouter.wire.amqp.heads import is_plain
+from vpnrouter.wire.copying import WORD, copy_bytes
 
 _DOFF_LEAST: Final = 2
 _LIST_AT: Final = 11
@@ -161,6 +165,117 @@ class PlainTransfer:
             self._at = at + 5
             return _u32(buf, at + 1)
         return -1
+
+
+@final
+class Burst:
+    """Plain settled transfers over one link, one behind the other: `count` of them, of `size` bytes with their frames.
+
+    `next` is where they end, and `first_id` the delivery of the first.
+    """
+
+    __slots__ = ("_places", "_plain", "count", "next", "size")
+
+    def __init__(self) -> None:
+        self._plain = PlainTransfer()
+        # Where each message begins and ends: two words for each.
+        self._places = b""
+        self.count: i64 = 0
+        self.size: i64 = 0
+        self.next: i64 = 0
+
+    def scan(
+        self,
+        buf: bytes,
+        pos: i64,
+        end: i64,
+        channel: i64,
+        handle: i64,
+        max_frame: i64,
+        max_message: i64,
+        most: i64,
+    ) -> i64:
+        """Find at most `most` transfers from `pos` on, of sound messages of at most `max_message` bytes.
+
+        Returns how many there are.
+        """
+        plain = self._plain
+        places = BytesWriter()
+        start: i64 = pos
+        count: i64 = 0
+        while count < most and plain.read(buf, pos, end, max_frame):
+            if not plain.settled or plain.handle != handle or plain.channel != channel:
+                break
+            message: i64 = plain.message
+            following: i64 = plain.end
+            if following - message > max_message or not is_plain(buf, message, following):
+                break
+            write_i64_le(places, message)
+            write_i64_le(places, following)
+            count += 1
+            pos = following
+        self._places = places.getvalue()
+        self.count = count
+        self.size = pos - start
+        self.next = pos
+        return count
+
+    def message(self, buf: bytes, index: i64) -> bytes:
+        """Return one of the messages."""
+        at: i64 = read_i64_le(self._places, index * 2 * WORD)
+        end: i64 = read_i64_le(self._places, index * 2 * WORD + WORD)
+        return buf[at:end]
+
+    def frames(
+        self, buf: bytes, count: i64, channel: i64, handle: bytes, delivery: i64, most: i64
+    ) -> bytes:
+        """Return the frames with which the first `count` messages leave over another link, settled.
+
+        `handle` is as `handle_bytes` gives it, `delivery` the id of the first one. b"" where one of them does not fit
+        into `most` bytes.
+        """
+        out = BytesWriter()
+        places = self._places
+        size: i64 = len(handle)
+        fields: i64 = size + 13
+        head: i64 = _FRAME_HEAD + 6 + fields
+        index: i64 = 0
+        while index < count:
+            at: i64 = read_i64_le(places, index * 2 * WORD)
+            end: i64 = read_i64_le(places, index * 2 * WORD + WORD)
+            total: i64 = head + end - at
+            if total > most:
+                return b""
+            _append_u32(out, total)
+            out.append(2)
+            out.append(0)
+            out.append(channel >> 8)
+            out.append(channel & 255)
+            out.append(0)
+            out.append(0x53)
+            out.append(0x14)
+            out.append(_LIST8)
+            out.append(fields + 1)
+            out.append(5)
+            out.write(handle)
+            out.append(_UINT)
+            _append_u32(out, delivery)
+            out.append(_BINARY)
+            out.append(4)
+            _append_u32(out, delivery)
+            out.append(_ZERO)
+            out.append(_TRUE)
+            copy_bytes(out, buf, at, end)
+            delivery = (delivery + 1) & 0xFFFF_FFFF
+            index += 1
+        return out.getvalue()
+
+
+def _append_u32(out: BytesWriter, value: i64) -> None:
+    out.append(value >> 24 & 255)
+    out.append(value >> 16 & 255)
+    out.append(value >> 8 & 255)
+    out.append(value & 255)
 
 
 def _u32(buf: bytes, at: i64) -> i64:
