@@ -653,7 +653,7 @@ def test_a_router_without_spool_agrees_on_no_flows(world: Any) -> None:
     kit.Sea(world, "core")
     world.router("edge")
     link = world.link(world.vpn("yellow", "core"), "edge", world.vpn("blue", "edge").name)
-    assert link.accepted.features == frames.REUSE | frames.RETAINED
+    assert link.accepted.features == frames.REUSE | frames.RETAINED | frames.AMQP
     link.dialed.say(encode.bind(frames.Bind(1, "q", 1)))
     world.settle()
     assert kit.said(link, 1, frames.Close)[-1].code == 0xC0

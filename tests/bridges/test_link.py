@@ -284,7 +284,9 @@ def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
     assert (hello.client_username, hello.password) == ("name", "word" if tls else "")
     assert (hello.scheme, len(hello.nonce)) == (scheme, 0 if tls else 24)
     assert (hello.tls, hello.resume, hello.link_port, hello.links_port) == (tls, False, 1_000, 0)
-    assert hello.features == frames.REUSE | frames.RETAINED | (frames.ZSTD if tls else 0)
+    assert hello.features == frames.REUSE | frames.RETAINED | frames.AMQP | (
+        frames.ZSTD if tls else 0
+    )
     assert half.link.own_half is half
 
 

@@ -35,7 +35,7 @@ def test_both_directions(pair: Any, compress: bool) -> None:
     assert both.told.names == ["welcomed", "subscribed"]
     assert both.both_ways() == (3, 3)
     assert len(both.world.links) == 1
-    assert both.link.accepted.features == frames.REUSE | frames.RETAINED | (
+    assert both.link.accepted.features == frames.REUSE | frames.RETAINED | frames.AMQP | (
         frames.ZSTD if compress else 0
     )
     both.balance()

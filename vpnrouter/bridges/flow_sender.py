@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
-from vpnrouter.bridges.link_client import may_enter, path_for
+from vpnrouter.bridges.link_client import expiry_ms, may_enter, path_for
 from vpnrouter.core.discard_reasons import (
     LOOP_DETECTED,
     MSG_TOO_BIG,
@@ -26,12 +26,12 @@ from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
 from vpnrouter.core.guaranteed.refusals import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.message import AMQP
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.errors import ProtocolError, Refused, SelectorError, TopicError
 from vpnrouter.events.table import BIND_FAILED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.trace.events import DISCARD
-from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.codes import NOT_AUTHORIZED, PROTOCOL_ERROR, UNAVAILABLE, UNKNOWN_QUEUE
 from vpnrouter.wire.link.extension import encode_extension
@@ -332,6 +332,8 @@ class FlowSender(Flow):
         return ""
 
     def _encoded(self, message_id: int, message: Message, count: int) -> bytes:
+        if message.encoding == AMQP and not self._client.takes_amqp:
+            message = message.mqtt()
         flags = frames.PERSISTENT if message.persistent else 0
         if message.qos == 2:
             flags |= frames.EXACTLY_ONCE
@@ -349,6 +351,7 @@ class FlowSender(Flow):
             or message.message_id
             or message.traced
             or message.retain
+            or message.encoding == AMQP
         ):
             extension = encode_extension(self._extension(message))
         body = encode.direct_body(topic, message.block, message.payload)
@@ -358,9 +361,6 @@ class FlowSender(Flow):
         vpn = self.endpoint.vpn
         context = vpn.context
         traced = message.traced
-        expiry_ms = -1
-        if message.expires_ns:
-            expiry_ms = max(0, message.expires_ns - context.now_ns) // MILLISECOND_NS
         return Extension(
             path_for(message.path, vpn.vpn_id) if message.path else [],
             hops=message.hops + 1,
@@ -372,7 +372,10 @@ class FlowSender(Flow):
             origin_vpn=(message.origin_vpn or vpn.name) if traced else "",
             origin_ts_ns=message.origin_ts_ns,
             retain=message.retain,
-            expiry_ms=expiry_ms,
+            expiry_ms=expiry_ms(message, context.now_ns),
+            amqp=message.encoding == AMQP,
+            priority=message.priority,
+            volatile=message.volatile,
         )
 
     # -- answers ---------------------------------------------------------------------------------

@@ -459,6 +459,7 @@ class Link(LinkEnd):
         if losses is not None:
             self.outbox.losses = losses.of(vpn.name, client)
         sink.path = [client.vpn_id]
+        client.takes_amqp = self.features & frames.AMQP != 0
         self.client = client
         self.sink = sink
         vpn.clients[client_name] = client
@@ -487,6 +488,7 @@ class Link(LinkEnd):
             self.now_does(REUSABLE)
         if self.client is not None:
             self.client.bound_frames(self.send_most)
+            self.client.takes_amqp = features & frames.AMQP != 0
         self._clock.beat(heartbeat_ms)
 
     # -- the way down ----------------------------------------------------------------------------

@@ -24,11 +24,13 @@ from vpnrouter.core.discard_reasons import (
     TTL_EXCEEDED,
     DiscardCounts,
 )
+from vpnrouter.core.message import AMQP
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import matches
 from vpnrouter.trace.events import BRIDGE_RECEIVE, BRIDGE_SEND, DIRECT, NON_PERSISTENT, PERSISTENT
 from vpnrouter.trace.recorder import Context
+from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.link import encode
 from vpnrouter.wire.link.extension import encode_extension
 from vpnrouter.wire.link.frames import Extension
@@ -62,6 +64,13 @@ def vpn_id(router: str, vpn: str) -> str:
 def path_for(came_by: Sequence[str], own: str) -> list[str]:
     """Return the path to send along: `came_by`, empty for a message published here, then the sending VPN."""
     return [*came_by, own]
+
+
+def expiry_ms(message: Message, now_ns: int) -> int:
+    """Return how long a message lives on, -1 for ever (LINK-41)."""
+    if not message.expires_ns:
+        return -1
+    return max(0, message.expires_ns - now_ns) // MILLISECOND_NS
 
 
 def may_enter(path: Sequence[str], vpn: str) -> bool:
@@ -179,6 +188,7 @@ class LinkClient(Subscriber):
         "peer_bridge",
         "peer_router",
         "peer_vpn",
+        "takes_amqp",
         "vpn",
     )
 
@@ -194,6 +204,7 @@ class LinkClient(Subscriber):
         self.peer_vpn = peer_vpn
         self.vpn_id = f"{peer_router}/{peer_vpn}"
         self.max_frame = limits.LINK_FRAME_BYTES
+        self.takes_amqp = False
         self.discarded = DiscardCounts()
         self._mapping: TopicMapping | None = None
         self._asked: dict[str, Filter] = {}
@@ -253,6 +264,8 @@ class LinkClient(Subscriber):
             topic = self._renamed_topic(message)
             if not topic:
                 return
+        if message.encoding == AMQP and not self.takes_amqp:
+            message = message.mqtt()
         self.offered += 1
         reason = self._obstacle(message)
         frame = b""
@@ -337,7 +350,8 @@ class LinkClient(Subscriber):
 
     def _encoded(self, message: Message, topic: bytes) -> bytes:
         body = encode.direct_body(topic, message.block, message.payload)
-        if not (message.path or message.message_id or message.traced or message.retain):
+        amqp = message.encoding == AMQP
+        if not (message.path or message.message_id or message.traced or message.retain or amqp):
             return encode.direct(body)
         path = path_for(message.path, self.vpn.vpn_id)
         traced = message.traced
@@ -352,7 +366,11 @@ class LinkClient(Subscriber):
             origin_vpn=(message.origin_vpn or self.vpn.name) if traced else "",
             origin_ts_ns=message.origin_ts_ns,
             retain=message.retain,
+            expiry_ms=expiry_ms(message, self.vpn.context.now_ns) if amqp else -1,
             snapshot=message.snapshot,
+            amqp=amqp,
+            priority=message.priority,
+            volatile=message.volatile,
         )
         return encode.direct_x(encode_extension(extension), body)
 

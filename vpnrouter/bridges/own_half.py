@@ -128,7 +128,7 @@ class OwnHalf(Deriver):
         if link.client is None and terms.compress:
             offer |= frames.ZSTD
         if link.client is None:
-            offer |= frames.RETAINED
+            offer |= frames.RETAINED | frames.AMQP
         if link.client is None and link.book.router.context.spool is not None:
             offer |= frames.FLOWS
         self._offered = offer

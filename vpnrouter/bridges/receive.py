@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter import limits
 from vpnrouter.bridges.link_client import why_not
 from vpnrouter.bridges.peer_subscriptions import may_queue
+from vpnrouter.core.conversion import read_head
 from vpnrouter.core.discard_reasons import (
     MSG_TOO_BIG,
     NOT_SUBSCRIBED,
@@ -16,9 +17,10 @@ from vpnrouter.core.discard_reasons import (
 from vpnrouter.core.duplicates import FIRST, SHORTER, SeenIds
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.message_record import lane_of, read_headers
-from vpnrouter.core.message import Message
-from vpnrouter.errors import TopicError
+from vpnrouter.core.message import AMQP, Message
+from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
+from vpnrouter.wire.link.codes import PROTOCOL_ERROR
 from vpnrouter.wire.link.frames import DMQ_ELIGIBLE, EXACTLY_ONCE, LANES_PARTITION_KEY, PERSISTENT
 from vpnrouter.wire.mqtt.publish_block import split_publish_properties
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.turn import TurnContext
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.mapping import TopicMapping
-    from vpnrouter.wire.link.frames import Direct, Guaranteed
+    from vpnrouter.wire.link.frames import Direct, Extension, Guaranteed
 
 NEVER: Final = {
     MSG_TOO_BIG: refusals.TOO_LARGE,
@@ -57,12 +59,33 @@ def direct(frame: Direct, client: Subscriber, path: list[str], context: TurnCont
         message.origin_router = extension.origin_router
         message.origin_vpn = extension.origin_vpn
         message.origin_ts_ns = extension.origin_ts_ns
+        if extension.amqp:
+            _take_amqp(message, extension, context)
     message.ingress_ns = context.steady_ns
     if frame.properties:
         _, _, expiry_s = split_publish_properties(frame.properties, 0, len(frame.properties))
         if expiry_s >= 0:
             message.expires_ns = context.now_ns + expiry_s * SECOND_NS
     return message
+
+
+def _take_amqp(message: Message, extension: Extension, context: TurnContext) -> None:
+    """Take the payload as the content of an AMQP message (LINK-53). Raises ProtocolError where it is none."""
+    try:
+        head = read_head(message.payload)
+    except ProtocolError as error:
+        raise ProtocolError(PROTOCOL_ERROR, f"LINK-53: {error}") from error
+    if len(head.content) != len(message.payload):
+        raise ProtocolError(PROTOCOL_ERROR, "LINK-53: a header belongs to one hop")
+    message.encoding = AMQP
+    message.volatile = extension.volatile
+    message.priority = extension.priority
+    if head.group:
+        message.lane = lane_of(head.group.encode())
+    if head.deliver_at * MILLISECOND_NS > context.wall_ns:
+        message.due_ns = context.now_ns + head.deliver_at * MILLISECOND_NS - context.wall_ns
+    if extension.expiry_ms >= 0:
+        message.expires_ns = context.now_ns + max(1, extension.expiry_ms * MILLISECOND_NS)
 
 
 def arrived(

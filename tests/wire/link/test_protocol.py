@@ -94,9 +94,9 @@ def test_the_lower_minor_is_spoken() -> None:
 
 
 def test_unknown_features_are_not_accepted() -> None:
-    """Of an offer what is known here is taken: reuse, guaranteed flows, zstd and retained (LINK-48)."""
-    assert order.agreed_features(0xFFFFFFFF) == 0b1111
-    assert order.agreed_features(0b10000) == 0
+    """Of an offer what is known here is taken: reuse, guaranteed flows, zstd, retained and amqp (LINK-48)."""
+    assert order.agreed_features(0xFFFFFFFF) == 0b11111
+    assert order.agreed_features(0b100000) == 0
 
 
 def test_the_smaller_frame_limit_counts() -> None:

@@ -318,7 +318,7 @@ class Queues:
         """The payload of a message; None where the queue does not hold it."""
         endpoint = self._find(msg_vpn, queue)
         message = None if endpoint is None else endpoint.find(msg_id)
-        return None if message is None else message.payload
+        return None if message is None else message.mqtt().payload
 
     # -- changing --------------------------------------------------------------------------------
 
@@ -451,11 +451,11 @@ def _message(row: EndpointMessage) -> MsgStatus:
         topic=row.topic.decode(),
         spooled_time=row.spooled_time_ns // SECOND_NS,
         expiry_time=row.expiry_time_ns // SECOND_NS,
-        content_size=len(message.payload),
+        content_size=len(message.mqtt().payload),
         priority=row.priority,
         redelivery_count=row.redelivery_count,
         undelivered=row.undelivered,
         dmq_eligible=row.dmq_eligible,
-        partition_key=message.properties().get("JMSXGroupID", "") if message.block else "",
+        partition_key=message.properties().get("JMSXGroupID", "") if message.lane else "",
         publisher_id=message.source_name,
     )

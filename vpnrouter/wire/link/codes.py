@@ -68,6 +68,7 @@ RETAIN: Final = 5
 EXPIRY_MS: Final = 8
 MESSAGE_ID: Final = 9
 SNAPSHOT: Final = 10
+CONTENT: Final = 11
 
 
 NORMAL: Final = 0x00

@@ -11,6 +11,7 @@ from typing import Final
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link.codes import (
+    CONTENT,
     EXPIRY_MS,
     HOPS,
     MALFORMED,
@@ -96,6 +97,11 @@ def _text(buf: bytes, pos: int, end: int) -> int:
 _NUMBER: Final = MANDATORY - 1
 _TRACE_BYTES: Final = 25
 
+_VOLATILE: Final = 1
+"""Flag of an AMQP message that is not durable."""
+
+_HIGHEST_PRIORITY: Final = 9
+
 
 def encode_extension(ext: Extension) -> bytes:
     """The extension's fields, in the order of their numbers, without the length in front.
@@ -137,6 +143,9 @@ def encode_extension(ext: Extension) -> bytes:
         out.append(bytes((MESSAGE_ID, 8)) + ext.message_id.to_bytes(8, "big"))
     if ext.snapshot:
         out.append(bytes((SNAPSHOT, 0)))
+    if ext.amqp:
+        flags = _VOLATILE if ext.volatile else 0
+        out.append(bytes((CONTENT | MANDATORY, 2, flags, ext.priority)))
     return b"".join(out)
 
 
@@ -159,7 +168,7 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         if after > end:
             raise ProtocolError(MALFORMED, "LINK-30: a field runs beyond the extension")
         number = kind & _NUMBER
-        if 0 < number <= RETAIN or number in (MESSAGE_ID, EXPIRY_MS, SNAPSHOT):
+        if 0 < number <= RETAIN or number in (MESSAGE_ID, EXPIRY_MS, SNAPSHOT, CONTENT):
             if seen >> number & 1:
                 raise ProtocolError(PROTOCOL_ERROR, f"LINK-9: extension field {number} comes twice")
             seen |= 1 << number
@@ -190,6 +199,13 @@ def decode_extension(buf: bytes, pos: int, end: int) -> Extension:
         elif number == SNAPSHOT:
             _size(number, length, 0)
             ext.snapshot = True
+        elif number == CONTENT:
+            _size(number, length, 2)
+            if buf[pos] & ~_VOLATILE or buf[pos + 1] > _HIGHEST_PRIORITY:
+                raise ProtocolError(PROTOCOL_ERROR, "LINK-53: content of an unknown kind")
+            ext.amqp = True
+            ext.volatile = buf[pos] & _VOLATILE != 0
+            ext.priority = buf[pos + 1]
         elif kind & MANDATORY:
             raise ProtocolError(
                 UNKNOWN_MANDATORY_FIELD,

@@ -72,6 +72,9 @@ ZSTD: Final = 0x04
 RETAINED: Final = 0x08
 """Feature: a subscription may ask for what is retained (LINK-26)."""
 
+AMQP: Final = 0x10
+"""Feature: the payload of a message may be the content of an AMQP message (LINK-53)."""
+
 BASIC: Final = 0
 """Authentication scheme: client username, and the password in clear or none."""
 
@@ -343,11 +346,13 @@ class Extension:
     trace is absent when the 128-bit id `trace_high`, `trace_low` is zero, the origin when its
     router is empty. `message_id` is the same in all copies of a message, 0 where it has none.
     `origin_ts_ns` is nanoseconds since 1970 at first ingress. `expiry_ms` is how long the message
-    lives on, -1 where that is not said (LINK-41). `snapshot` says that it was retained before it was
+    lives on, -1 where that is not said (LINK-41). `amqp` says that the payload is the content of an AMQP message with
+    this `priority`, `volatile` that it is not durable (LINK-53). `snapshot` says that it was retained before it was
     asked for (LINK-35).
     """
 
     __slots__ = (
+        "amqp",
         "expiry_ms",
         "hops",
         "message_id",
@@ -355,11 +360,13 @@ class Extension:
         "origin_ts_ns",
         "origin_vpn",
         "path",
+        "priority",
         "retain",
         "snapshot",
         "trace_flags",
         "trace_high",
         "trace_low",
+        "volatile",
     )
 
     def __init__(
@@ -377,7 +384,13 @@ class Extension:
         retain: bool = False,
         expiry_ms: int = -1,
         snapshot: bool = False,
+        amqp: bool = False,
+        priority: int = 4,
+        volatile: bool = False,
     ) -> None:
+        self.amqp = amqp
+        self.priority = priority
+        self.volatile = volatile
         self.path = path
         self.hops = hops
         self.trace_high = trace_high

@@ -14,6 +14,7 @@ from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import codes
 from vpnrouter.wire.link.frames import (
     ACK,
+    AMQP,
     BIND,
     BOUND,
     CHALLENGE,
@@ -44,7 +45,7 @@ from vpnrouter.wire.link.frames import (
     ZSTD,
 )
 
-FEATURES: Final = REUSE | FLOWS | ZSTD | RETAINED
+FEATURES: Final = REUSE | FLOWS | ZSTD | RETAINED | AMQP
 """Features known here. Each later one has a bit (LINK-48)."""
 
 
