@@ -1,0 +1,66 @@
+"""AMQP clients of other makers, as `.ci/peers` installs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+PEERS = HERE.parents[2] / ".peers"
+PATIENCE_S = 120
+
+Run = Callable[..., list[str]]
+
+
+class Peers:
+    """Runs peers against a router on `port`; each call is a process of its own."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+
+    def command(self, name: str) -> list[str]:
+        """How to call a peer; without it the test skips."""
+        url = f"amqp://127.0.0.1:{self.port}"
+        found = {
+            "jms": ["java", "-cp", f"{PEERS}/jms:{PEERS}/jms/lib/*", "JmsPeer", url],
+            "proton": [f"{PEERS}/proton/bin/python", f"{HERE}/peers/proton_peer.py", url],
+            "rhea": ["node", f"{HERE}/peers/rhea_peer.js", "127.0.0.1", str(self.port)],
+            "go": [f"{PEERS}/go/goamqp", url],
+        }
+        there = {
+            "jms": PEERS / "jms" / "JmsPeer.class",
+            "proton": PEERS / "proton" / "done",
+            "rhea": PEERS / "rhea" / "node_modules" / "rhea",
+            "go": PEERS / "go" / "goamqp",
+        }
+        if not there[name].exists():
+            pytest.skip(f"{there[name]} is missing: run .ci/peers")
+        return found[name]
+
+    def run(self, command: Sequence[str]) -> list[str]:
+        """Run a peer to its end, which has to be a good one; the lines that it printed."""
+        env = {**os.environ, "RHEA": str(PEERS / "rhea" / "node_modules" / "rhea")}
+        done = subprocess.run(
+            [*command], capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env
+        )
+        assert done.returncode == 0, (command, done.stdout, done.stderr[-3_000:])
+        return done.stdout.splitlines()
+
+    def send(self, name: str, address: str, body: str, kind: str = "text") -> None:
+        """Send one message."""
+        words = [kind, body] if name == "jms" else [body]
+        self.run([*self.command(name), "send", address, *words])
+
+    def receive(self, name: str, address: str, count: int) -> list[str]:
+        """Receive messages and accept them; `KIND:BODY` of each."""
+        return self.run([*self.command(name), "receive", address, str(count)])
+
+
+@pytest.fixture(scope="session")
+def peers() -> type[Peers]:
+    """Runs peers."""
+    return Peers
