@@ -534,7 +534,7 @@ AMQP_LINKS: Final = 4_096
 """Links of one connection of AMQP, over all its sessions. Beyond: the link is refused with
 `amqp:resource-limit-exceeded`."""
 
-AMQP_CREDIT: Final = 1_000
+AMQP_CREDIT: Final = 10_000
 """Messages that a client may send over one link before the router asks for more. Beyond: `amqp:link:transfer-limit-
 exceeded`, the link ends."""
 

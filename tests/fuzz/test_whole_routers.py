@@ -20,7 +20,7 @@ SECONDS = 600 if os.environ.get("VPNROUTER_LONG") else 60
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("driver", ["sessions", "links"])
+@pytest.mark.parametrize("driver", ["sessions", "links", "amqp_links"])
 def test_a_router_withstands(driver: str) -> None:
     """What clients and peers may say, in any order and with extreme values, costs nobody else anything."""
     arguments = [

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.wire.amqp import performatives, types
 from vpnrouter.wire.amqp.conditions import DECODE_ERROR
-from vpnrouter.wire.amqp.heads import MessageScan, skip
+from vpnrouter.wire.amqp.heads import DEFAULT_PRIORITY, MessageScan, skip
 from vpnrouter.wire.amqp.performatives import Header, MessageProperties
 from vpnrouter.wire.amqp.sections import (
     APPLICATION_PROPERTIES,
@@ -81,24 +81,40 @@ _OURS: Final = frozenset(
 )
 
 
-class MessageHead(NamedTuple):
+@final
+class MessageHead:
     """What routing needs of a message. Times in milliseconds, -1 where the message says none.
 
-    `content` is the message from its message annotations on. `deliver_at` and `expires_at` count since 1970.
+    `content` is the message from its message annotations on. `deliver_at` and `expires_at` count since 1970, `delay`
+    from now on. `application`: it may have application properties.
     """
 
-    content: bytes
-    durable: bool
-    priority: int
-    ttl: int
-    to: str
-    group: str
-    expires_at: int
-    deliver_at: int
-    delay: int
+    __slots__ = (
+        "application",
+        "content",
+        "delay",
+        "deliver_at",
+        "durable",
+        "expires_at",
+        "group",
+        "priority",
+        "to",
+        "ttl",
+    )
+
+    def __init__(self, content: bytes, durable: bool, priority: int, ttl: int) -> None:
+        self.content = content
+        self.durable = durable
+        self.priority = priority
+        self.ttl = ttl
+        self.to = ""
+        self.group = ""
+        self.expires_at = -1
+        self.deliver_at = -1
+        self.delay = -1
+        self.application = True
 
 
-_NO_HEADER: Final = Header()
 _NO_PROPERTIES: Final = MessageProperties()
 
 _TO: Final = 2
@@ -118,71 +134,48 @@ def read_head(message: bytes) -> MessageHead:
     notes = scan.annotations
     if notes >= 0 and message.find(_DELIVERY, notes, scan.annotations_end) >= 0:
         return _read_head(message)
-    to = group = ""
-    expires_at = -1
-    if scan.properties >= 0:
-        to, group, expires_at = _routing_fields(message, scan.properties, scan.properties_end)
     start = scan.content
-    return MessageHead(
-        message[start:] if start else message,
-        scan.durable,
-        scan.priority,
-        scan.ttl,
-        to,
-        group,
-        expires_at,
-        -1,
-        -1,
-    )
+    head = MessageHead(message[start:] if start else message, scan.durable, scan.priority, scan.ttl)
+    head.application = scan.application
+    if scan.properties >= 0:
+        _take_properties(head, message, scan.properties, scan.properties_end)
+    return head
 
 
-def _routing_fields(message: bytes, pos: int, end: int) -> tuple[str, str, int]:
-    """Return address, group id and absolute expiry time (-1 for none) of the properties at `pos`."""
-    found = _fields(message, pos, end, (_TO, _EXPIRES_AT, _GROUP_AT))
-    to = found[0] if isinstance(found[0], str) else ""
-    group = found[2] if isinstance(found[2], str) else ""
-    expiry = found[1]
+def _take_properties(head: MessageHead, message: bytes, pos: int, end: int) -> None:
+    """Take address, group id and absolute expiry time of the properties at `pos`."""
+    to, expiry, group = _fields(message, pos, end, (_TO, _EXPIRES_AT, _GROUP_AT))
+    if isinstance(to, str):
+        head.to = to
+    if isinstance(group, str):
+        head.group = group
     if isinstance(expiry, Typed) and isinstance(expiry.value, int):
-        return to, group, expiry.value
-    return to, group, -1
+        head.expires_at = expiry.value
 
 
 def _read_head(message: bytes) -> MessageHead:
-    header = _NO_HEADER
-    start = 0
-    to = ""
-    group = ""
-    expires_at = -1
-    deliver_at = -1
-    delay = -1
+    """Return the same of a message that is written in an unusual way, or has a time of delivery."""
+    head = MessageHead(message, False, DEFAULT_PRIORITY, -1)
     for section in sections(message):
         code = section.code
         if code == HEADER:
-            header = _composite(message, section, HEADER)
-            start = section.end
+            header = cast(Header, _composite(message, section))
+            head.durable = header.durable
+            head.priority = header.priority
+            head.ttl = -1 if header.ttl is None else header.ttl
+            head.content = message[section.end :]
         elif code == DELIVERY_ANNOTATIONS:
-            start = section.end
+            head.content = message[section.end :]
         elif code == MESSAGE_ANNOTATIONS:
             if message.find(_DELIVERY, section.start, section.end) >= 0:
                 annotations = _map(message, section)
-                deliver_at = _milliseconds(annotations, DELIVERY_TIME)
-                delay = _milliseconds(annotations, DELIVERY_DELAY)
+                head.deliver_at = _milliseconds(annotations, DELIVERY_TIME)
+                head.delay = _milliseconds(annotations, DELIVERY_DELAY)
         elif code == PROPERTIES:
-            to, group, expires_at = _routing_fields(message, section.value, section.end)
+            _take_properties(head, message, section.value, section.end)
         elif code >= DATA:
             break
-    ttl = -1 if header.ttl is None else header.ttl
-    return MessageHead(
-        message[start:] if start else message,
-        header.durable,
-        header.priority,
-        ttl,
-        to,
-        group,
-        expires_at,
-        deliver_at,
-        delay,
-    )
+    return head
 
 
 def group_of(content: bytes) -> str:
@@ -204,18 +197,14 @@ def delivery_time_of(content: bytes) -> int:
     return -1
 
 
-def _composite(message: bytes, section: Section, code: int) -> Header:
-    value, _ = performatives.read_fields(
-        performatives.SHAPES[code], message, section.value, section.end
-    )
-    return cast(Header, value)
+def _composite(message: bytes, section: Section) -> object:
+    shape = performatives.SHAPES[section.code]
+    value: object = performatives.read_fields(shape, message, section.value, section.end)[0]
+    return value
 
 
 def _properties(message: bytes, section: Section) -> MessageProperties:
-    value, _ = performatives.read_fields(
-        performatives.SHAPES[PROPERTIES], message, section.value, section.end
-    )
-    return cast(MessageProperties, value)
+    return cast(MessageProperties, _composite(message, section))
 
 
 def _map(message: bytes, section: Section) -> dict[object, object]:

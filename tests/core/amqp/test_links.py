@@ -217,11 +217,11 @@ def test_credit_is_topped_up(router: SpooledWorld, join: Any, amqp: ModuleType) 
     peer = join()
     _, flow = peer.sender("topic://a")
     assert isinstance(flow, Flow)
-    assert flow.link_credit == 1_000
-    for _ in range(500):
+    assert flow.link_credit == 10_000
+    for _ in range(5_000):
         peer.send(amqp.message(), settled=True)
     (flow,) = peer.answers()
-    assert (flow.delivery_count, flow.link_credit) == (500, 1_000)
+    assert (flow.delivery_count, flow.link_credit) == (5_000, 10_000)
 
 
 def test_more_than_the_credit_ends_the_link(join: Any, amqp: ModuleType) -> None:
@@ -230,7 +230,7 @@ def test_more_than_the_credit_ends_the_link(join: Any, amqp: ModuleType) -> None
     peer.sender("topic://a")
     link = peer.connection.sessions[0].links[0]
     link.credit = 1
-    link.count = 999
+    link.count = 9_999
     peer.send(amqp.message(), settled=True)
     assert isinstance(peer.answer(Flow), Flow)
     link.credit = 0

@@ -394,5 +394,5 @@ def _temporary(client: AmqpClient, terminus: Source | Target) -> tuple[str, Endp
     vpn.endpoints[QUEUE, name] = endpoint
     vpn.count_endpoint(client.username, 1)
     vpn.forget_all_routes()
-    client.connection.temporary.add(name)
+    client.connection.temporary[name] = None
     return termini.shown(termini.Node(termini.QUEUE, name)), endpoint

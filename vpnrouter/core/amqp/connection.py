@@ -15,11 +15,10 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.burst import forward
 from vpnrouter.core.amqp.client import AmqpClient
 from vpnrouter.core.amqp.errors import condition_of, error
-from vpnrouter.core.amqp.login import Login, mechanisms
+from vpnrouter.core.amqp.login import Login, SaslConnection, mechanisms
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.session import AmqpSession
 from vpnrouter.core.amqp.transactions import Transactions
-from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
 from vpnrouter.errors import ProtocolError, Refused
@@ -120,7 +119,7 @@ PLATFORM: Final = "AMQP 1.0"
 
 
 @final
-class AmqpConnection(ClientConnection):
+class AmqpConnection(SaslConnection):
     """One client's connection.
 
     `stand_bys` are the servers that clients may turn to, as maps of the field's form, which clients are told.
@@ -136,6 +135,7 @@ class AmqpConnection(ClientConnection):
         "_part_bytes",
         "_stand_bys",
         "_timer",
+        "_transactions",
         "client",
         "link_count",
         "login",
@@ -146,7 +146,6 @@ class AmqpConnection(ClientConnection):
         "sessions",
         "state",
         "temporary",
-        "transactions",
     )
 
     def __init__(
@@ -159,12 +158,13 @@ class AmqpConnection(ClientConnection):
         self.state = HEADER_DUE
         self.max_frame = frames.MIN_MAX_FRAME
         self.open_packet: Open | None = None
-        self.sasl_login = Login(self)
+        # Until it is logged in.
+        self.sasl_login: Login | None = Login(self)
         self.sasl_done = False
         self.sessions: dict[int, AmqpSession] = {}
         self.link_count = 0
-        self.temporary: set[str] = set()
-        self.transactions = Transactions(self)
+        self.temporary: dict[str, None] = {}
+        self._transactions: Transactions | None = None
         self._part_bytes = 0
         self._draining = False
         self._beat_ns = 0
@@ -274,7 +274,7 @@ class AmqpConnection(ClientConnection):
         else:
             if self.state == HEADER_DUE:
                 # Without SASL a client is as one that says ANONYMOUS, and is identified when it opens.
-                self.sasl_login.waiting = True
+                self._login().waiting = True
             self.state = OPEN_DUE
 
     def _handle(self, data: bytes, pos: int, length: int) -> None:
@@ -310,7 +310,7 @@ class AmqpConnection(ClientConnection):
             self._sasl(performative)
 
     def _sasl(self, performative: SaslInit | SaslResponse) -> None:
-        login = self.sasl_login
+        login = self._login()
         try:
             if isinstance(performative, SaslInit):
                 self.state = VERIFYING
@@ -323,8 +323,8 @@ class AmqpConnection(ClientConnection):
             return
         self._go_on()
 
+    @override
     def challenge(self, challenge: SaslChallenge) -> None:
-        """Send a challenge of SASL: its response is due next."""
         self.state = RESPONSE_DUE
         self._say(challenge, frames.SASL)
 
@@ -332,15 +332,22 @@ class AmqpConnection(ClientConnection):
         """Wait for a verification, or go on without one."""
         if self.state != VERIFYING:
             return
-        if self.sasl_login.done or (self.sasl_login.waiting and not self.sasl_done):
+        login = self._login()
+        if login.done or (login.waiting and not self.sasl_done):
             self._logged_in()
         else:
             self.paused = True
 
     # -- login -----------------------------------------------------------------------------------
 
+    def _login(self) -> Login:
+        login = self.sasl_login
+        if login is None:
+            raise AssertionError(self.state)
+        return login
+
+    @override
     def logged_in(self) -> None:
-        """Go on after a verification that ended well."""
         self.paused = False
         self._logged_in()
         if self.state != ENDED:
@@ -352,10 +359,10 @@ class AmqpConnection(ClientConnection):
             return
         self.sasl_done = True
         self.state = AMQP_DUE
-        self._say(SaslOutcome(sasl.OK, self.sasl_login.outcome_data), frames.SASL)
+        self._say(SaslOutcome(sasl.OK, self._login().outcome_data), frames.SASL)
 
+    @override
     def refused(self, refusal: Refused) -> None:
-        """Refuse the login, as the state allows: by the outcome of SASL, or by close."""
         self.paused = False
         self.report_refused(refusal.why)
         text = refusal.reason
@@ -370,7 +377,7 @@ class AmqpConnection(ClientConnection):
         if self.state != VERIFYING:
             return
         try:
-            self.sasl_login.verified(good)
+            self._login().verified(good)
         except Refused as refusal:
             self.refused(refusal)
             return
@@ -395,12 +402,12 @@ class AmqpConnection(ClientConnection):
                 conditions.INVALID_FIELD,
                 f"a container id has at most {limits.CLIENT_ID_BYTES} bytes and does not begin with #",
             )
-        if not self.sasl_login.waiting:
+        if not self._login().waiting:
             self._establish(packet)
             return
         self.state = VERIFYING
         try:
-            self.sasl_login.opened(packet.hostname or "")
+            self._login().opened(packet.hostname or "")
         except Refused as refusal:
             self.refused(refusal)
             return
@@ -429,6 +436,9 @@ class AmqpConnection(ClientConnection):
         admission.password = b""
         self._say(self._answer(None))
         self._keep_time(packet)
+        # They are not needed again, and there are many connections that do nothing.
+        self.open_packet = None
+        self.sasl_login = None
         self._report(table.CONNECT, f" connected: {PLATFORM}")
 
     def _answer(self, failed: str | None) -> Open:
@@ -510,6 +520,15 @@ class AmqpConnection(ClientConnection):
 
     def _say(self, performative: tuple[Any, ...], kind: int = frames.AMQP) -> None:
         self.outbox.control(frames.encode(performative, 0, kind))
+
+    @property
+    def transactions(self) -> Transactions:
+        """The transactions of the connection, made when the first is needed."""
+        found = self._transactions
+        if found is None:
+            found = Transactions(self)
+            self._transactions = found
+        return found
 
     def hold_parts(self, more: int) -> None:
         """Count bytes of messages of which parts have come."""
@@ -606,7 +625,8 @@ class AmqpConnection(ClientConnection):
     def _let_go(self, step: int, client: AmqpClient | None, why: str) -> None:
         if step == 0:
             self._cancel_timer()
-            self.transactions.roll_back_all()
+            if self._transactions is not None:
+                self._transactions.roll_back_all()
         elif step == 1:
             while self.sessions:
                 channel = next(iter(self.sessions))

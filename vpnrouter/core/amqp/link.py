@@ -50,7 +50,7 @@ class Link(EndToEndCallback):
         self.temporary = None
         if endpoint is not None and not endpoint.deleted:
             client = self.client
-            client.connection.temporary.discard(endpoint.name)
+            client.connection.temporary.pop(endpoint.name, None)
             client.vpn.count_endpoint(client.username, -1)
             endpoint.delete(LINK_GONE)
 

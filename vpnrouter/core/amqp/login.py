@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from mypy_extensions import mypyc_attr
+
 from vpnrouter import limits
+from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.credentials import BAD_CREDENTIALS, BAD_PASSWORD, NOT_AUTHORIZED
 from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED
 from vpnrouter.core.login import (
@@ -31,7 +34,6 @@ from vpnrouter.wire.amqp import sasl
 from vpnrouter.wire.amqp.performatives import SaslChallenge, SaslInit
 
 if TYPE_CHECKING:
-    from vpnrouter.core.amqp.connection import AmqpConnection
     from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
@@ -52,6 +54,25 @@ def mechanisms(router: Router, listener_vpn: str, has_certificate: bool) -> list
     if provable and len(provable) == len(vpns):
         found.append(sasl.SCRAM)
     return [*found, sasl.PLAIN, sasl.ANONYMOUS]
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class SaslConnection(ClientConnection):
+    """What a login asks of its connection."""
+
+    __slots__ = ()
+
+    def challenge(self, challenge: SaslChallenge) -> None:
+        """Send a challenge of SASL: its response is due next."""
+        raise AssertionError(challenge)
+
+    def logged_in(self) -> None:
+        """Go on after a verification that ended well."""
+        raise AssertionError(self)
+
+    def refused(self, refusal: Refused) -> None:
+        """Refuse the login, as the state allows."""
+        raise AssertionError(refusal)
 
 
 @final
@@ -76,7 +97,7 @@ class Login(Deriver):
         "waiting",
     )
 
-    def __init__(self, connection: AmqpConnection) -> None:
+    def __init__(self, connection: SaslConnection) -> None:
         self._connection = connection
         self._username: str | None = None
         self._password: bytes | None = None

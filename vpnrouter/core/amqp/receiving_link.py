@@ -222,9 +222,9 @@ class ReceivingLink(Link):
             self.grant()
 
     def _take(self, number: int, payload: bytes, settled: bool, state: object) -> None:
-        transactions = self.session.connection.transactions
+        connection = self.session.connection
         if self.controls:
-            transactions.control(self, number, payload)
+            connection.transactions.control(self, number, payload)
             return
         try:
             head = read_head(payload)
@@ -251,13 +251,13 @@ class ReceivingLink(Link):
             )
         if why or route is None:
             if isinstance(state, TransactionalState):
-                transactions.refused(state, why)
+                connection.transactions.refused(state, why)
             if not settled:
                 self._refuse(number, why)
             return
         message = self._message(publisher, route, topic, head, settled)
         if isinstance(state, TransactionalState):
-            transactions.publish(self, None if settled else number, message, state)
+            connection.transactions.publish(self, None if settled else number, message, state)
         elif settled:
             publisher.publish(message)
         else:
@@ -286,10 +286,8 @@ class ReceivingLink(Link):
         if due_ms > wall_ms:
             message.due_ns = context.now_ns + (due_ms - wall_ms) * MILLISECOND_NS
         message.qos = 0 if settled else 1
-        if _DELIVER_TO_ONE in content:
-            message.deliver_to_one = message.properties().get(DELIVER_TO_ONE) in YES
-        if _DMQ_ELIGIBLE in content:
-            message.dmq_eligible = message.properties().get(DMQ_ELIGIBLE) not in NO
+        if head.application:
+            self._take_wishes(message)
         message.volatile = not head.durable
         message.priority = min(head.priority, HIGHEST)
         if head.group:
@@ -311,6 +309,14 @@ class ReceivingLink(Link):
                 sampler.next()
                 trace(publisher, message, parent)
         return message
+
+    def _take_wishes(self, message: Message) -> None:
+        """Take what application properties ask the router for."""
+        content = message.payload
+        if _DELIVER_TO_ONE in content:
+            message.deliver_to_one = message.properties().get(DELIVER_TO_ONE) in YES
+        if _DMQ_ELIGIBLE in content:
+            message.dmq_eligible = message.properties().get(DMQ_ELIGIBLE) not in NO
 
     def publish(self, message: Message, token: int) -> None:
         """Give a guaranteed message to the spool, and count the outcome; it is told under `token`."""

@@ -26,7 +26,7 @@ from vpnrouter.wire.amqp.performatives import (
     Rejected,
     Released,
 )
-from vpnrouter.wire.amqp.transfers import handle_bytes, transfer
+from vpnrouter.wire.amqp.transfers import HEAD_BYTES, TransferHead, handle_bytes, transfer
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
@@ -76,7 +76,7 @@ class SendingLink(Link):
     `consumer` consumes from an endpoint, `subscriber` takes Direct messages; one of them is there, or `looked_up`, a
     durable subscription that the client wants to see or to end. `presettled`: what is sent counts as accepted.
     `outcome` is the client's default. `drain`: it wants its credit used up. `attached`: the client knows of it;
-    `announce` is what it is told when that is synced. `field` is the handle as its transfers have it.
+    `announce` is what it is told when that is synced. `head` is what its frames begin with.
     """
 
     __slots__ = (
@@ -87,7 +87,7 @@ class SendingLink(Link):
         "count",
         "credit",
         "drain",
-        "field",
+        "head",
         "looked_up",
         "outcome",
         "presettled",
@@ -116,7 +116,7 @@ class SendingLink(Link):
         self.announce: performatives.Attach | None = None
         self.looked_up: AmqpSubscription | None = None
         self._waits_for_drain = False
-        self.field = handle_bytes(handle)
+        self.head = TransferHead(session.channel, handle)
 
     # -- credit ----------------------------------------------------------------------------------
 
@@ -192,16 +192,14 @@ class SendingLink(Link):
 
     def frames_of(self, message: Message, count: int, number: int) -> list[bytes]:
         """Return the frames of a message, delivered `count` times before, as the delivery `number`."""
-        data = self._header(message, count) + self._content(message, count)
+        header = self._header(message, count)
+        content = self._content(message, count)
         session = self.session
-        return transfer(
-            session.channel,
-            self.field,
-            number,
-            self.presettled,
-            data,
-            session.connection.max_frame,
-        )
+        most = session.connection.max_frame
+        if HEAD_BYTES + len(header) + len(content) <= most:
+            return [self.head.whole(number, self.presettled, header, content)]
+        handle = handle_bytes(self.handle)
+        return transfer(session.channel, handle, number, self.presettled, header + content, most)
 
     def _header(self, message: Message, count: int) -> bytes:
         ttl = -1
@@ -449,7 +447,8 @@ class TopicSubscriber(Subscriber):
         self.link = link
         self.no_local = no_local
         self.rule = link.client.rule
-        self._waiting: deque[Message] = deque()
+        # Made when the first message has to wait: most never do.
+        self._waiting: deque[Message] | None = None
         self._bytes = 0
 
     def owning_connection(self) -> Connection | None:
@@ -463,7 +462,8 @@ class TopicSubscriber(Subscriber):
         if self.no_local and message.source is link.client:
             vpn.discard(message, NO_LOCAL_DELIVERY, self)
             return
-        if not self._waiting and self._has_room():
+        waiting = self._waiting
+        if not waiting and self._has_room():
             self._send(message)
             return
         if self._bytes + message.size > self.outbox.limit:
@@ -472,7 +472,10 @@ class TopicSubscriber(Subscriber):
                 vpn.trace_outcome(self, message, 0)
             return
         self._bytes += message.size
-        self._waiting.append(message)
+        if waiting is None:
+            waiting = deque()
+            self._waiting = waiting
+        waiting.append(message)
 
     def take(self, burst: Burst, buf: bytes, count: int) -> int:
         """Send the first messages of a burst, as many as there is room for; how many those are."""
@@ -486,8 +489,7 @@ class TopicSubscriber(Subscriber):
         frames = burst.frames(
             buf,
             count,
-            session.channel,
-            link.field,
+            link.head,
             session.next_delivery,
             session.connection.max_frame,
         )
@@ -538,4 +540,4 @@ class TopicSubscriber(Subscriber):
         vpn.forget(self)
         if self._waiting:
             vpn.discards.add(CLIENT_NOT_CONNECTED, len(self._waiting))
-            self._waiting.clear()
+            self._waiting = None

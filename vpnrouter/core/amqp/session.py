@@ -9,9 +9,11 @@ from vpnrouter.core.amqp.attach import attach
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.sending_link import SendingLink
+from vpnrouter.core.guaranteed.flow import ACCEPTED
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import (
+    Accepted,
     Attach,
     Begin,
     Detach,
@@ -199,6 +201,9 @@ class AmqpSession:
             return
         last = packet.first if packet.last is None else packet.last
         count = (last - packet.first) & SERIAL
+        if packet.settled and isinstance(packet.state, Accepted) and count < len(self.unsettled):
+            self._accepted_by_client(packet.first, count)
+            return
         if count >= HALF:
             raise ProtocolError(conditions.INVALID_FIELD, "2.7.6: last before first")
         unsettled = self.unsettled
@@ -224,6 +229,17 @@ class AmqpSession:
         if found and not packet.settled and state is not None:
             # The client settles second: it waits for us to settle first (2.6.12).
             self.say(Disposition(False, packet.first, packet.last, True, state))
+
+    def _accepted_by_client(self, first: int, count: int) -> None:
+        """Settle the deliveries `first` to `first + count`, as nearly all are."""
+        unsettled = self.unsettled
+        for step in range(count + 1):
+            found = unsettled.pop((first + step) & SERIAL, None)
+            if found is not None:
+                flow = found[0].consumer
+                if flow is not None:
+                    flow.settle(found[1], ACCEPTED)
+        self.connection.context.work += count
 
     # -- what the client is sent -----------------------------------------------------------------
 

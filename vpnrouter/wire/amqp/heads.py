@@ -11,6 +11,7 @@ from typing import Final, final
 from mypy_extensions import i64
 
 from vpnrouter.wire.amqp.sections import (
+    APPLICATION_PROPERTIES,
     DATA,
     DELIVERY_ANNOTATIONS,
     FOOTER,
@@ -123,13 +124,14 @@ class MessageScan:
     """What routing needs of a message: its header, and where its content, annotations and properties begin.
 
     `ttl` is -1 where the header says none. `annotations` and `properties` are the positions of their values, -1 where
-    there are none; the content goes from `content` to the end.
+    there are none; the content goes from `content` to the end. `application`: it has application properties.
     """
 
     __slots__ = (
         "_at",
         "annotations",
         "annotations_end",
+        "application",
         "content",
         "durable",
         "priority",
@@ -145,6 +147,7 @@ class MessageScan:
         self.annotations_end: i64 = -1
         self.properties: i64 = -1
         self.properties_end: i64 = -1
+        self.application = False
         self.durable = False
         self.priority: i64 = DEFAULT_PRIORITY
         self.ttl: i64 = -1
@@ -175,6 +178,7 @@ class MessageScan:
                 self.properties = pos + 3
                 self.properties_end = behind
             else:
+                self.application = code == APPLICATION_PROPERTIES
                 break
             pos = behind
         return True

@@ -226,56 +226,76 @@ class Burst:
         end: i64 = read_i64_le(self._places, index * 2 * WORD + WORD)
         return buf[at:end]
 
-    def frames(
-        self, buf: bytes, count: i64, channel: i64, handle: bytes, delivery: i64, most: i64
-    ) -> bytes:
-        """Return the frames with which the first `count` messages leave over another link, settled.
+    def frames(self, buf: bytes, count: i64, head: TransferHead, delivery: i64, most: i64) -> bytes:
+        """Return the frames with which the first `count` messages leave over the link of `head`, settled.
 
-        `handle` is as `handle_bytes` gives it, `delivery` the id of the first one. b"" where one of them does not fit
-        into `most` bytes.
+        `delivery` is the id of the first one. b"" where one of them does not fit into `most` bytes.
         """
         out = BytesWriter()
         places = self._places
-        size: i64 = len(handle)
-        fields: i64 = size + 13
-        head: i64 = _FRAME_HEAD + 6 + fields
         index: i64 = 0
         while index < count:
             at: i64 = read_i64_le(places, index * 2 * WORD)
             end: i64 = read_i64_le(places, index * 2 * WORD + WORD)
-            total: i64 = head + end - at
+            total: i64 = HEAD_BYTES + end - at
             if total > most:
                 return b""
-            _append_u32(out, total)
-            out.append(2)
-            out.append(0)
-            out.append(channel >> 8)
-            out.append(channel & 255)
-            out.append(0)
-            out.append(0x53)
-            out.append(0x14)
-            out.append(_LIST8)
-            out.append(fields + 1)
-            out.append(5)
-            out.write(handle)
-            out.append(_UINT)
-            _append_u32(out, delivery)
-            out.append(_BINARY)
-            out.append(4)
-            _append_u32(out, delivery)
-            out.append(_ZERO)
-            out.append(_TRUE)
+            head.write(out, total, delivery, True)
             copy_bytes(out, buf, at, end)
             delivery = (delivery + 1) & 0xFFFF_FFFF
             index += 1
         return out.getvalue()
 
 
-def _append_u32(out: BytesWriter, value: i64) -> None:
-    out.append(value >> 24 & 255)
-    out.append(value >> 16 & 255)
-    out.append(value >> 8 & 255)
-    out.append(value & 255)
+HEAD_BYTES: Final = 32
+"""Of a frame with a whole message, before the message: four words."""
+
+_WRAP: Final = 0x1_0000_0000
+_HALF: Final = 0x8000_0000
+_SETTLED_TAG: Final = 0x4143_0000_0000_04A0
+_UNSETTLED_TAG: Final = 0x4243_0000_0000_04A0
+"""A tag of four bytes, which are left out, message format 0, and whether the message is settled."""
+
+
+@final
+class TransferHead:
+    """What the frames of whole messages over one link begin with. The tag of a delivery is its id."""
+
+    __slots__ = ("_first", "_second", "_third")
+
+    def __init__(self, channel: int, handle: int) -> None:
+        number = handle.to_bytes(4, "big")
+        self._first: i64 = _word(bytes(4) + b"\x02\x00" + channel.to_bytes(2, "big"))
+        self._second: i64 = _word(_PERFORMATIVE + b"\x13\x05\x70" + number[:1])
+        self._third: i64 = _word(number[1:] + b"\x70" + bytes(4))
+
+    def write(self, out: BytesWriter, total: i64, delivery: i64, settled: bool) -> None:
+        """Write the head of a frame of `total` bytes."""
+        write_i64_le(out, self._first + _swapped(total))
+        write_i64_le(out, self._second)
+        turned = _swapped(delivery)
+        signed: i64 = turned - _WRAP if turned >= _HALF else turned
+        write_i64_le(out, self._third + signed * _WRAP)
+        tag: i64 = _SETTLED_TAG if settled else _UNSETTLED_TAG
+        write_i64_le(out, tag + (turned << 16))
+
+    def whole(self, delivery: i64, settled: bool, header: bytes, content: bytes) -> bytes:
+        """Return the frame of a message of these two parts."""
+        out = BytesWriter()
+        self.write(out, HEAD_BYTES + len(header) + len(content), delivery, settled)
+        copy_bytes(out, header, 0, len(header))
+        copy_bytes(out, content, 0, len(content))
+        return out.getvalue()
+
+
+def _word(data: bytes) -> int:
+    """Return eight bytes as the number that is written in their place."""
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _swapped(value: i64) -> i64:
+    """Return a number of 32 bits with its bytes in the other order."""
+    return (value & 255) << 24 | (value >> 8 & 255) << 16 | (value >> 16 & 255) << 8 | value >> 24
 
 
 def _u32(buf: bytes, at: i64) -> i64:
