@@ -17,14 +17,19 @@ Run = Callable[..., list[str]]
 
 
 class Peers:
-    """Runs peers against a router on `port`; each call is a process of its own."""
+    """Runs peers against a router on `port`; each call is a process of its own.
 
-    def __init__(self, port: int) -> None:
+    `url` is another address of it, for those that take one, `environment` what they are told besides.
+    """
+
+    def __init__(self, port: int, url: str = "") -> None:
         self.port = port
+        self.url = url or f"amqp://127.0.0.1:{port}"
+        self.environment: dict[str, str] = {}
 
     def command(self, name: str) -> list[str]:
         """How to call a peer; without it the test skips."""
-        url = f"amqp://127.0.0.1:{self.port}"
+        url = self.url
         found = {
             "jms": ["java", "-cp", f"{PEERS}/jms:{PEERS}/jms/lib/*", "JmsPeer", url],
             "proton": [f"{PEERS}/proton/bin/python", f"{HERE}/peers/proton_peer.py", url],
@@ -43,12 +48,20 @@ class Peers:
 
     def run(self, command: Sequence[str]) -> list[str]:
         """Run a peer to its end, which has to be a good one; the lines that it printed."""
-        env = {**os.environ, "RHEA": str(PEERS / "rhea" / "node_modules" / "rhea")}
-        done = subprocess.run(
-            [*command], capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env
-        )
+        done = self.ended(command)
         assert done.returncode == 0, (command, done.stdout, done.stderr[-3_000:])
         return done.stdout.splitlines()
+
+    def ended(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run a peer to its end."""
+        env = {
+            **os.environ,
+            "RHEA": str(PEERS / "rhea" / "node_modules" / "rhea"),
+            **self.environment,
+        }
+        return subprocess.run(
+            [*command], capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env
+        )
 
     def send(self, name: str, address: str, body: str, kind: str = "text") -> None:
         """Send one message."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """
 listeners:
   - {protocol: amqp, bind: "127.0.0.1:0", msg_vpn: blue}
@@ -95,17 +97,27 @@ def test_kinds_of_jms_messages(site: tuple[Any, Any], paho: Any) -> None:
 def test_the_api_shows_them(site: tuple[Any, Any], patiently: Any) -> None:
     """Monitoring has protocol, container id and flows of an AMQP client."""
     router, client = site
+    subscriber = subprocess.Popen([*client.command("proton"), "receive", "topic://news", "1"])
     waiting = subprocess.Popen([*client.command("proton"), "receive", "queue://orders", "1"])
     found: list[Any] = []
 
     def bound() -> bool:
         found[:] = [row for row in router.api().clients("blue") if row["platform"] == "AMQP 1.0"]
-        return bool(found) and found[0]["bindCount"] == 1
+        return len(found) == 2 and all(row["bindCount"] == 1 for row in found)
 
     try:
-        patiently(bound, "a client with a flow")
+        patiently(bound, "two clients with a flow")
         assert found[0]["clientId"]
         assert found[0]["clientName"] == found[0]["clientId"]
+        assert sorted(row["subscriptionCount"] for row in found) == [0, 1]
+        held = [
+            row for row in router.api().subscriptions("blue") if row["holder"] == "subscription"
+        ]
+        assert [row["subscriptionTopic"] for row in held] == ["news"]
+        names = [row["queueName"] for row in router.api().queues("blue")]
+        assert held[0]["name"] in names
     finally:
+        client.send("proton", "topic://news", "the end")
+        assert subscriber.wait(60) == 0
         client.send("proton", "queue://orders", "the end")
         assert waiting.wait(60) == 0

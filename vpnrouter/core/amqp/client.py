@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.login import Admission
     from vpnrouter.core.profile import ClientProfile
+    from vpnrouter.core.subscriber import Subscription
     from vpnrouter.core.vpn import MessageVpn
 
 
@@ -163,6 +164,14 @@ class AmqpClient(Subscriber):
         found: list[SendingLink] = []
         for session in self.connection.sessions.values():
             found += session.sending_links()
+        return found
+
+    def held(self) -> dict[str, Subscription]:
+        """The subscriptions of its links for Direct messages, by topic filter; endpoints have the others."""
+        found: dict[str, Subscription] = {}
+        for link in self.sending_links():
+            if link.subscriber is not None:
+                found.update(link.subscriber.subscriptions)
         return found
 
     def may_share(self, share: str) -> bool:

@@ -20,7 +20,12 @@ from vpnrouter.core.discard_reasons import (
     TRANSMIT_CONGESTION,
 )
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
-from vpnrouter.core.guaranteed.endpoint_settings import KIND_NAMES, QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    KIND_NAMES,
+    QUEUE,
+    SUBSCRIPTION,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.route import build, point_to_point
@@ -132,7 +137,7 @@ class SubscriptionStatus:
     syntax: str
     """`mqtt` or `smf`."""
     holder: str
-    """`client`, `queue`, `topic-endpoint` or `bridge`."""
+    """`client`, `queue`, `topic-endpoint`, `subscription` (of an AMQP client) or `bridge`."""
     name: str
     """Name of the client, queue, topic endpoint or bridge client."""
     qos: int = 0
@@ -304,7 +309,9 @@ def status_of(
         keepalive=connection.keepalive_s if isinstance(connection, ClientConnection) else 0,
         tls_version=tls,
         uptime=max(0, now_ns - since_ns) // SECOND_NS,
-        subscription_count=len(client.subscriptions),
+        subscription_count=client.subscriber_count
+        if isinstance(client, AmqpClient)
+        else len(client.subscriptions),
         rx_msg_count=counted.rx_messages,
         rx_byte_count=counted.rx_bytes,
         tx_msg_count=counted.tx_messages,
@@ -498,7 +505,7 @@ class Clients:
         return vpn.subscription_count + sum(
             one.configured
             for (kind, _), each in vpn.endpoints.items()
-            if kind in (QUEUE, TOPIC_ENDPOINT)
+            if kind in (QUEUE, TOPIC_ENDPOINT, SUBSCRIPTION)
             for one in each.subscriptions.values()
         )
 
@@ -508,13 +515,13 @@ class Clients:
         if vpn is None:
             return ()
         clients = vpn.clients
-        names = [name for name in self.client_names(msg_vpn) if clients[name].subscriptions]
+        names = [name for name in self.client_names(msg_vpn) if _held(clients[name])]
         bridges = [(BRIDGE, name) for name in names if clients[name].is_link]
         found = [(CLIENT, name) for name in names if not clients[name].is_link]
         ends = [
             holder_of(each)
             for (kind, _), each in vpn.endpoints.items()
-            if kind in (QUEUE, TOPIC_ENDPOINT) and each.subscriptions
+            if kind in (QUEUE, TOPIC_ENDPOINT, SUBSCRIPTION) and each.subscriptions
         ]
         # `bridge` and `client` stand before all kinds of endpoints, and are in order by themselves.
         return [*bridges, *found, *sorted(ends)]
@@ -529,6 +536,8 @@ class Clients:
             found = vpn.endpoints.get((QUEUE, name))
         elif holder == "topic-endpoint":
             found = vpn.endpoints.get((TOPIC_ENDPOINT, name))
+        elif holder == KIND_NAMES[SUBSCRIPTION]:
+            found = vpn.endpoints.get((SUBSCRIPTION, name))
         else:
             found = vpn.clients.get(name)
         return () if found is None or holder_of(found)[0] != holder else _rows(msg_vpn, found)
@@ -605,6 +614,10 @@ class Clients:
         return True
 
 
+def _held(subscriber: Subscriber) -> dict[str, Subscription]:
+    return subscriber.held() if isinstance(subscriber, AmqpClient) else subscriber.subscriptions
+
+
 def _rows(msg_vpn: str, subscriber: Subscriber) -> list[SubscriptionStatus]:
-    held = subscriber.subscriptions
+    held = _held(subscriber)
     return [subscription_status(msg_vpn, held[key]) for key in sorted(held)]

@@ -15,6 +15,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     PARKING,
     QUEUE,
     SESSION,
+    SUBSCRIPTION,
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
@@ -219,9 +220,10 @@ PREFIXES: Final = {
     TOPIC_ENDPOINT: "#topic-endpoint/",
     SESSION: "",
     PARKING: "#parking-lot/",
+    SUBSCRIPTION: "",
 }
 """Kinds that are shown, and what stands before their names, so that each name is there once; those of
-sessions begin with `#mqtt/` by themselves, as no queue's does."""
+sessions begin with `#mqtt/` by themselves, those of AMQP's subscriptions with `#amqp`, as no queue's does."""
 
 
 @final

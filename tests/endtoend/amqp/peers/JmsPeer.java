@@ -44,8 +44,15 @@ public class JmsPeer {
         return "bytes:" + new String(message.getBody(byte[].class));
     }
 
+    /** Logs in with JMS_USER and JMS_PASSWORD of the environment, or without a name. */
+    static JMSContext context(String url) {
+        JmsConnectionFactory factory = new JmsConnectionFactory(url);
+        String user = System.getenv("JMS_USER");
+        return user == null ? factory.createContext() : factory.createContext(user, System.getenv("JMS_PASSWORD"));
+    }
+
     public static void main(String[] words) throws Exception {
-        try (JMSContext context = new JmsConnectionFactory(words[0]).createContext()) {
+        try (JMSContext context = context(words[0])) {
             Destination address = destination(context, words[2]);
             if (words[1].equals("send")) {
                 send(context, address, words[3], words[4]);

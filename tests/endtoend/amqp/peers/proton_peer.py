@@ -4,16 +4,27 @@ ADDRESS COUNT. Each message that comes is one line: its kind, a colon, its body.
 
 from __future__ import annotations
 
+import os
 import sys
 
-from proton import Message
+from proton import Message, SSLDomain
 from proton.utils import BlockingConnection
 
 
 def main() -> None:
     """Do what the arguments say."""
     url, action, address, word = sys.argv[1:5]
-    connection = BlockingConnection(url, timeout=30, allowed_mechs="ANONYMOUS")
+    domain = None
+    mechanisms = "ANONYMOUS"
+    if "PROTON_CERTIFICATE" in os.environ:
+        # A client certificate with its key, and the authority of the server's.
+        file = os.environ["PROTON_CERTIFICATE"]
+        domain = SSLDomain(SSLDomain.MODE_CLIENT)
+        domain.set_credentials(file, file, None)
+        domain.set_trusted_ca_db(os.environ["PROTON_CA"])
+        domain.set_peer_authentication(SSLDomain.VERIFY_PEER)
+        mechanisms = "EXTERNAL"
+    connection = BlockingConnection(url, 30, ssl_domain=domain, allowed_mechs=mechanisms)
     if action == "send":
         sender = connection.create_sender(address)
         sender.send(Message(body=word, durable=True, properties={"peer": "proton"}))
