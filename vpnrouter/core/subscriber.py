@@ -78,15 +78,19 @@ class Subscriber(Source):
 
 
 class EndpointSubscriber(Subscriber):
-    """A subscriber that keeps guaranteed messages: the part of `Endpoint` that routes and message VPNs use."""
+    """A subscriber that keeps guaranteed messages: the part of `Endpoint` that routes and message VPNs use.
 
-    __slots__ = ("settings",)
+    `takes_from_all`: every client may publish to it, such as an answer to a temporary queue.
+    """
+
+    __slots__ = ("settings", "takes_from_all")
 
     def __init__(
         self, client_name: str, outbox: Outbox, frame: int, settings: EndpointSettings
     ) -> None:
         super().__init__(client_name, outbox, frame)
         self.settings = settings
+        self.takes_from_all = False
         self.is_endpoint = True
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -815,6 +816,26 @@ def test_request_and_reply_over_a_temporary_queue(
     assert kinds == ["Detach", "Detach"]
     state = answerer.sent(data)
     assert isinstance(state, Rejected)
+
+
+def test_temporary_queue_is_closed_to_clients_of_mqtt(
+    router: SpooledWorld, join: Any, amqp: ModuleType
+) -> None:
+    """Who guesses its name may send to it, and not consume from it."""
+    router.add_vpn("blue", (ClientUsername("ann"), ClientUsername("bob")))
+    asker = amqp.Peer(router)
+    asker.plain("ann", "")
+    asker.open("asker")
+    asker.begin()
+    target = Target(None, dynamic=True)
+    attached, _ = asker.sender(None, 5, target=target)
+    name = attached.target.address.removeprefix("queue://")
+    mqtt = router.join("m", username="bob")
+    assert mqtt.refused(f"$queue/{name}")[0] == 0x87
+    mqtt.pub(f"$queue/{name}", b"answer")
+    assert mqtt.acks()[0][2] == 0
+    asker.receiver(attached.target.address, 1)
+    assert asker.bodies() == [b"answer"]
 
 
 def test_dynamic_source_and_temporary_topic(

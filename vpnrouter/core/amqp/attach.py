@@ -22,6 +22,7 @@ from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
     CONSUME,
+    NO_ACCESS,
     QUEUE,
     READ_ONLY,
     EndpointSettings,
@@ -388,9 +389,9 @@ def _temporary(client: AmqpClient, terminus: Source | Target) -> tuple[str, Endp
     vpn.check_endpoint_count(client.username, profile.max_endpoint_count_per_client_username)
     settings = EndpointSettings()
     settings.owner = client.username
-    # Everybody may send to it; who may consume is decided by the connection.
-    settings.permission = CONSUME
+    settings.permission = NO_ACCESS
     endpoint = Endpoint(spool, vpn, QUEUE, name, spool.number(), settings, False)
+    endpoint.takes_from_all = True
     vpn.endpoints[QUEUE, name] = endpoint
     vpn.count_endpoint(client.username, 1)
     vpn.forget_all_routes()

@@ -54,16 +54,16 @@ BAD_TOPIC: Final = "400 Topic Parse Error"
 
 
 class Delivery:
-    """A delivery of which parts have come: its id, its parts and their bytes, and what the first frame said."""
+    """A delivery of which parts have come: its id, the bytes so far, and what the first frame said."""
 
-    __slots__ = ("number", "parts", "settled", "size", "state")
+    __slots__ = ("data", "number", "settled", "state")
 
     def __init__(self, packet: Transfer) -> None:
         self.number = packet.delivery_id or 0
         self.settled = packet.settled is True
         self.state: object = packet.state
-        self.parts: list[bytes] = []
-        self.size = 0
+        # One piece: a list of parts of one byte each would be many times as large as what came.
+        self.data = bytearray()
 
 
 @final
@@ -166,8 +166,7 @@ class ReceivingLink(Link):
             self._drop_parts()
             self._used()
             return
-        delivery.size += len(payload)
-        if delivery.size > self.most:
+        if len(delivery.data) + len(payload) > self.most:
             self._drop_parts()
             self.detach(
                 conditions.MESSAGE_SIZE_EXCEEDED,
@@ -175,12 +174,12 @@ class ReceivingLink(Link):
             )
             return
         if packet.more:
-            delivery.parts.append(payload)
+            delivery.data += payload
             self._delivery = delivery
             self.session.connection.hold_parts(len(payload))
             return
-        if delivery.parts:
-            payload = b"".join([*delivery.parts, payload])
+        if self._delivery is not None:
+            payload = bytes(delivery.data + payload)
             self._drop_parts()
         self._used()
         self._take(delivery.number, payload, delivery.settled, delivery.state)
@@ -212,7 +211,7 @@ class ReceivingLink(Link):
         delivery = self._delivery
         self._delivery = None
         if delivery is not None:
-            self.session.connection.hold_parts(-sum([len(part) for part in delivery.parts]))
+            self.session.connection.hold_parts(-len(delivery.data))
 
     def _used(self) -> None:
         """Count a message as sent, and ask for more where half of the credit is used."""
