@@ -25,6 +25,7 @@ import pytest
 import trio
 
 import vpnrouter
+from vpnrouter.bridges import machine as machine_module
 from vpnrouter.build_info import build_kind
 from vpnrouter.core import fault_barrier as barrier_module
 from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -32,6 +33,7 @@ from vpnrouter.events.log import Event
 from vpnrouter.server.run import Node
 from vpnrouter.testing.history import History, check
 from vpnrouter.testing.mqtt_clients import Consumer, MqttClient, Producer
+from vpnrouter.testing.planting import ENTRY, RETURN, Place, Planter
 from vpnrouter.wire.mqtt.packets import (
     Connack,
     Connect,
@@ -82,56 +84,6 @@ msg_vpns:
           - {name: blue, location: "127.0.0.1:PORT", queue_binding: cross}
         remote_subscriptions: [{topic: "direct/>", deliver_always_enabled: true}]
 """
-
-
-class Planted(RuntimeError):
-    """What nobody expects."""
-
-
-ENTRY = "call"
-RETURN = "return"
-
-Place = tuple[CodeType, str]
-"""A function, and whether it raises before it has done anything or when it has done everything."""
-
-
-class Planter:
-    """Raises once in a function, in the thread that it was made in."""
-
-    def __init__(self) -> None:
-        self.fired = False
-        self._code: CodeType | None = None
-        self._phase = ENTRY
-
-    def plant(self, place: Place) -> None:
-        """Raise at the next passing of a place."""
-        self._code, self._phase = place
-        self.fired = False
-        sys.settrace(self._call)
-
-    def stop(self) -> None:
-        """Raise no more."""
-        self._code = None
-        sys.settrace(None)
-
-    def _call(self, frame: FrameType, what: str, _: object) -> Any:
-        if frame.f_code is not self._code:
-            return None
-        if self._phase == ENTRY:
-            self._raise(frame)
-        frame.f_trace_lines = False
-        return self._step
-
-    def _step(self, frame: FrameType, what: str, value: object) -> Any:
-        # None is also what a function returns that raises.
-        if what == RETURN and frame.f_code is self._code:
-            self._raise(frame)
-        return self._step
-
-    def _raise(self, frame: FrameType) -> None:
-        self.fired = True
-        self._code = None
-        raise Planted(f"{frame.f_code.co_qualname} ({self._phase})")
 
 
 class Passed:
@@ -417,6 +369,8 @@ async def test_planted_faults(
     # Each is told, though it comes again within seconds.
     monkeypatch.setattr(barrier_module, "EVENT_INTERVAL_NS", 0)
     monkeypatch.setattr(barrier_module, "RETRY_NS", 20_000_000)
+    # A bridge with many faults in a row rests longer than this test waits.
+    monkeypatch.setattr(machine_module, "FORGIVEN_NS", 0)
     wrong: list[str] = []
     async with running(EDGE, "edge") as edge:
         text = CORE_ROUTER.replace("PORT", str(port(edge, "link")))
@@ -448,7 +402,7 @@ async def settle(load: Load, nodes: tuple[Node, ...], names: list[str], wrong: l
     if not await until(lambda: load.settled):
         found.append(f"{', '.join(load.busy)} do not come to rest")
     for node in nodes:
-        await until(partial(empty, node), 5.0)
+        await until(partial(empty, node))
         found += left_behind(node)
         found += out_of_balance(node)
     found += [str(each) for each in check(load.history)]

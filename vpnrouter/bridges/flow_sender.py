@@ -444,8 +444,9 @@ class FlowSender(Flow):
 
 def _settle(endpoint: Endpoint, position: int) -> None:
     """Settle a message that the bridge took over an earlier flow."""
-    if endpoint.take_out(position):
+    if endpoint.waits(position):
         try:
+            endpoint.take_out(position)
             if endpoint.watched is not None:
                 endpoint.watched.accepted(position)
             endpoint.lose(position, ACKED)

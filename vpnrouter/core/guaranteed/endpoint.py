@@ -295,10 +295,16 @@ class Endpoint(EndpointSubscriber):
         return found
 
     def take_out(self, message_id: int) -> bool:
-        """Remove an id that waits; False when a flow holds it, or when it is gone."""
-        if self.schedule.delayed.remove(message_id):
-            return True
-        return any(pool.remove(message_id) for pool in self.pools())
+        """Remove an id that waits; False when a flow holds it, or when it is gone. If this raises, it waits again."""
+        if not self.waits(message_id):
+            return False
+        try:
+            if self.schedule.delayed.remove(message_id):
+                return True
+            return any(pool.remove(message_id) for pool in self.pools())
+        except Exception:
+            self.mend(message_id, self.spool.message(message_id))
+            raise
 
     def waits(self, message_id: int) -> bool:
         """True when this id waits here, whatever it waits for."""
