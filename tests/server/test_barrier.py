@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import trio
 
+from vpnrouter import limits
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.fault_barrier import (
     BRIDGE,
@@ -27,7 +28,7 @@ from vpnrouter.events.log import Event
 from vpnrouter.server.net import loop
 from vpnrouter.server.net.listeners import bind
 from vpnrouter.server.net.loop import restarted
-from vpnrouter.server.net.reactor import Acceptor
+from vpnrouter.server.net.reactor import Acceptor, flush_ready
 from vpnrouter.server.net.streams import serve_streams
 from vpnrouter.server.run import Node, serve
 
@@ -140,6 +141,30 @@ async def test_a_connection_that_raises(
         assert first.name == "198.51.100.7"
         assert first.kind.level_name == "error"
         nursery.cancel_scope.cancel()
+
+
+class BadHeld(Bad):
+    """Raises when it may go on."""
+
+    def release(self) -> None:
+        raise Planted("in release")
+
+
+async def test_a_held_publisher_that_raises(running: Any, client_of: Any) -> None:
+    """It is closed, and those that were held with it go on."""
+    async with running(OPEN) as node:
+        client = await client_of(node)
+        await client.connect("good")
+        await client.subscribe("#")
+        context = node.router.context
+        first, bad, last = Bad(context, 0), BadHeld(context, 0), Bad(context, 0)
+        for each in (first, bad, last):
+            context.backpressure.hold(each, context.now_ns - limits.PUBLISHER_HELD_NS)
+        flush_ready(context)
+        assert [each.held for each in (first, last)] == [False, False]
+        assert [len(each.told) for each in (first, bad, last)] == [0, 1, 0]
+        assert "Planted: in release at" in faults(node)[0].text
+        await works(node, client)
 
 
 async def test_an_accept_that_raises(running: Any, client_of: Any) -> None:

@@ -70,9 +70,8 @@ class Backpressure:
         if not self._holds:
             return False
         ended = False
-        holds = self._holds
-        self._holds = deque()
-        for hold in holds:
+        for _ in range(len(self._holds)):
+            hold = self._holds.popleft()
             waits = [outbox for outbox in hold.outboxes if outbox.pressed and not outbox.closed]
             if waits and now_ns < hold.until_ns:
                 self._holds.append(hold)
@@ -81,5 +80,9 @@ class Backpressure:
                 outbox.pressed = False
             self.held_ns += now_ns - (hold.until_ns - limits.PUBLISHER_HELD_NS)
             ended = True
-            hold.connection.release()
+            connection = hold.connection
+            try:
+                connection.release()
+            except Exception as error:  # noqa: BLE001 - given to the barrier
+                connection.context.barrier.end(connection, error)
         return ended

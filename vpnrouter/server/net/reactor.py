@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter.bridges.link import Link
-from vpnrouter.core.fault_barrier import LISTENER, SPOOL
+from vpnrouter.core.fault_barrier import LISTENER, SPOOL, TASK
 from vpnrouter.core.outbox import Channel
 from vpnrouter.durations import TURN_BOUNDS_S, Durations
 from vpnrouter.limits import TURN_WORK
@@ -112,9 +112,8 @@ def flush_ready(context: TurnContext) -> None:
             context.barrier.caught(error, SPOOL, "", "", "goes on with the next round")
     ready = context.ready
     large = context.large
-    backpressure = context.backpressure
     until_ns = 0
-    while ready or large or backpressure.step(context.now_ns):
+    while ready or large or _resume_some(context):
         batch = ready[:]
         ready.clear()
         for outbox in batch:
@@ -129,6 +128,15 @@ def flush_ready(context: TurnContext) -> None:
             elif now_ns > until_ns:
                 return
             _flush(large.popleft())
+
+
+def _resume_some(context: TurnContext) -> bool:
+    """Let connections go on that waited for slow receivers; returns whether any outbox may have got something."""
+    try:
+        return context.backpressure.step(context.now_ns)
+    except Exception as error:  # noqa: BLE001 - given to the barrier
+        context.barrier.caught(error, TASK, "backpressure", "", "goes on with the next round")
+        return False
 
 
 def _flush(outbox: Outbox) -> None:
