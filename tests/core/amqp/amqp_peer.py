@@ -13,6 +13,7 @@ from vpnrouter.wire.amqp.performatives import (
     Coordinator,
     Declare,
     Declared,
+    Detach,
     Discharge,
     Disposition,
     Flow,
@@ -232,7 +233,7 @@ class Peer:
             target=Target("here"),
         )
         found = self.attach(packet)
-        if credit and len(found) == 1:
+        if credit and not any(isinstance(one, Detach) for one in found):
             self.credit(handle, credit)
         return found
 
