@@ -98,6 +98,30 @@ def test_clients_that_subscribe_now() -> None:
     ]
 
 
+def test_amqp_subscriptions() -> None:
+    """What an AMQP client subscribed to has an endpoint of its own, and its selector decides."""
+    place = {"msgVpnName": "blue", "holder": "subscription", "syntax": "smf"}
+    edge = Client(
+        "edge.yaml",
+        subscriptions=[
+            {**place, "name": "#amqp/c/all", "subscriptionTopic": "t/>"},
+            {**place, "name": "#amqp/c/some", "subscriptionTopic": "t/>", "selector": "a = 'b'"},
+            {**place, "name": "#amqp/c/other", "subscriptionTopic": "u/>"},
+        ],
+    )
+    told = ask(Client("core.yaml"), edge, topic="t/1")
+    assert [(one.kind, one.name) for one in told.arrivals] == [("endpoint", "#amqp/c/all")]
+    texts = [step.text for step in told.steps[0].steps]
+    assert (
+        "the AMQP subscription #amqp/c/some does not get it: its selector does not match: a = 'b'"
+        in texts
+    )
+    assert (
+        "the AMQP subscription #amqp/c/other does not get it: no subscription of it matches"
+        in texts
+    )
+
+
 def test_a_full_queue() -> None:
     """How much waits now decides."""
     edge = Client(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from pydantic import ValidationError
 
@@ -10,11 +10,18 @@ from vpnrouter import limits
 from vpnrouter.bridges.bridge import UP, Inbound
 from vpnrouter.config.parse import Document, Node
 from vpnrouter.config.router import Loaded, RouterConfig
+from vpnrouter.core.amqp.subscriptions import add_endpoint
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    KIND_NAMES,
+    QUEUE,
+    SUBSCRIPTION,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.core.subscriber import Subscription
-from vpnrouter.errors import OperationError, TopicError
+from vpnrouter.errors import OperationError, SelectorError, TopicError
 from vpnrouter.explain.request import Subscriber
+from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
 if TYPE_CHECKING:
@@ -23,6 +30,10 @@ if TYPE_CHECKING:
     from vpnrouter.explain.mesh import MemoryMesh
     from vpnrouter.management.client import ManagementClient
     from vpnrouter.management.responses import Row
+
+
+_ATTRACTING: Final = {KIND_NAMES[kind]: kind for kind in (TOPIC_ENDPOINT, SUBSCRIPTION)}
+"""Kinds of endpoints that attract what clients ask for, not what the configuration says, by their names in the API."""
 
 
 @final
@@ -39,7 +50,7 @@ class Live:
         self.stalled: dict[tuple[str, str, str], str] = {}
         self.notes: list[str] = []
         self._queues: list[tuple[str, Row]] = []
-        self._topic_endpoints: list[tuple[str, Row]] = []
+        self._attracting: list[tuple[str, Row]] = []
 
     def ask(self, client: ManagementClient) -> None:
         """Add what one router reports. Raises OperationError."""
@@ -77,8 +88,8 @@ class Live:
                 )
                 break
             place = (str(row["msgVpnName"]), str(row["name"]))
-            if row["holder"] == "topic-endpoint":
-                self._topic_endpoints.append((router, row))
+            if row["holder"] in _ATTRACTING:
+                self._attracting.append((router, row))
             elif row["holder"] == "client":
                 filters_by_client.setdefault(place, []).append(
                     (str(row["subscriptionTopic"]), int(row.get("qos", 0)))
@@ -100,12 +111,12 @@ class Live:
             )
 
     def enter(self, memory_mesh: MemoryMesh) -> list[str]:
-        """Bring the queues and topic endpoints of the mesh in memory to where the real ones are; what is to be
-        said of it.
+        """Bring the queues, topic endpoints and AMQP subscriptions of the mesh in memory to where the real ones are;
+        what is to be said of it.
         """
         for router, row in self._queues:
             self._fill(memory_mesh, router, row)
-        for router, row in self._topic_endpoints:
+        for router, row in self._attracting:
             self._subscribe(memory_mesh, router, row)
         return list(self.notes)
 
@@ -128,17 +139,21 @@ class Live:
     def _subscribe(memory_mesh: MemoryMesh, router: str, row: Row) -> None:
         node = memory_mesh.nodes.get(router)
         vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
-        endpoint = (
-            None if vpn is None else endpoints_of(vpn).get((TOPIC_ENDPOINT, str(row["name"])))
-        )
-        if vpn is None or endpoint is None:
+        if node is None or vpn is None or node.spool is None:
             return
+        kind, name = _ATTRACTING[str(row["holder"])], str(row["name"])
+        endpoint = endpoints_of(vpn).get((kind, name))
+        if endpoint is None:
+            if kind == TOPIC_ENDPOINT:
+                return
+            endpoint = add_endpoint(node.spool, vpn, name, node.spool.number(), False, False)
         dialect = MQTT if row.get("syntax") == "mqtt" else SMF
         try:
             filter_ = parse_filter(str(row["subscriptionTopic"]), dialect)
-        except TopicError:
+            selector = parse_selector(str(row["selector"])) if row.get("selector") else None
+        except (TopicError, SelectorError):
             return
-        vpn.subscribe(Subscription(filter_, endpoint))
+        vpn.subscribe(Subscription(filter_, endpoint, selector=selector))
 
 
 def live_mesh(clients: Sequence[ManagementClient]) -> Live:

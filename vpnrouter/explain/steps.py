@@ -15,7 +15,12 @@ from vpnrouter.core.discard_reasons import REASONS
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, SESSION, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    QUEUE,
+    SESSION,
+    SUBSCRIPTION,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.explain.mesh_index import attribute, client_of, in_words, publish_rule, username_rule
 from vpnrouter.explain.request import (
     BRIDGE,
@@ -131,7 +136,7 @@ def _counted(memory_mesh: MemoryMesh) -> Counter[Key]:
     for router, node in memory_mesh.nodes.items():
         for vpn_name, vpn in node.router.vpns.items():
             for (kind, name), endpoint in endpoints_of(vpn).items():
-                if kind not in (QUEUE, TOPIC_ENDPOINT, SESSION):
+                if kind not in (QUEUE, TOPIC_ENDPOINT, SESSION, SUBSCRIPTION):
                     continue
                 if kind == SESSION and vpn.clients[client_of(name)].connected:
                     continue

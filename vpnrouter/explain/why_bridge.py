@@ -9,7 +9,7 @@ from vpnrouter.config.configured_bridge import mapping_of
 from vpnrouter.core import discard_reasons
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, SUBSCRIPTION, TOPIC_ENDPOINT
 from vpnrouter.core.message import DELIVER_TO_ONE
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.errors import TopicError
@@ -518,7 +518,7 @@ def _endpoints(index: MeshIndex, visit: Visit) -> list[Step]:
     rejected = _rejected(visit)
     steps = []
     for (kind, name), endpoint in endpoints_of(vpn).items():
-        if kind not in (QUEUE, TOPIC_ENDPOINT) or name in sent:
+        if kind not in (QUEUE, TOPIC_ENDPOINT, SUBSCRIPTION) or name in sent:
             continue
         why, rules = why_not_endpoint(index, visit, endpoint, rejected)
         text = f"{shown_name(endpoint, name)} does not get it: {why}"

@@ -12,6 +12,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     QUEUE,
     REPLAY_LOG,
     SESSION,
+    SUBSCRIPTION,
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
@@ -34,6 +35,7 @@ NAMES: Final = {
     QUEUE: "queue",
     TOPIC_ENDPOINT: "topic endpoint",
     SESSION: "the queue of the session of client",
+    SUBSCRIPTION: "the AMQP subscription",
     PARKING: "the parking lot of bridge",
     REPLAY_LOG: "replay log",
 }
@@ -160,8 +162,14 @@ def why_not(
         return "the message VPN takes no message of this topic", []
     if endpoint in route.excluded:
         return "an exception takes this topic away", _exceptions(loaded, route, endpoint)
-    names = [target.subscriber for target in route.endpoints]
-    if endpoint in names:
+    found = [target for target in route.endpoints if target.subscriber is endpoint]
+    if found:
+        properties = index.message(visit).properties()
+        selectors = [one.selector for one in found[0].subscriptions]
+        texts = [one.text for one in selectors if one is not None and not one.matches(properties)]
+        if len(texts) == len(selectors):
+            rules = taken_rules(index, visit, endpoint)
+            return f"its selector does not match: {' | '.join(texts)}", rules
         reason = f"it would have taken it, but {rejected}" if rejected else "its turn did not come"
         return reason, taken_rules(index, visit, endpoint)
     path = path_of(visit.msg_vpn, endpoint)

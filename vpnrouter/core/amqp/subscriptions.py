@@ -168,7 +168,7 @@ def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoin
         raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
     vpn.check_endpoint_count(owner, profile.max_endpoint_count_per_client_username)
     holder = client.container if wish.subscription else client.client_name
-    endpoint = _endpoint(spool, vpn, name, spool.number(), wish.durable, wish.shared)
+    endpoint = add_endpoint(spool, vpn, name, spool.number(), wish.durable, wish.shared)
     endpoint.attracts_for = (owner, holder)
     endpoint.rule = client.rule
     vpn.count_endpoint(owner, 1)
@@ -183,9 +183,10 @@ def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoin
     return endpoint
 
 
-def _endpoint(
+def add_endpoint(
     spool: Spool, vpn: MessageVpn, name: str, number: int, durable: bool, shared: bool
 ) -> Endpoint:
+    """Add the endpoint of a subscription, which attracts nothing yet, to a message VPN."""
     settings = vpn.session_terms.copy()
     settings.exclusive = not shared
     settings.max_bind_count = SHARING if shared else 1
@@ -222,7 +223,7 @@ def restore_subscriptions(
             selector = parse_selector(definition.selector) if definition.selector else None
         except (TopicError, SelectorError):
             continue
-        endpoint = _endpoint(
+        endpoint = add_endpoint(
             spool, vpn, definition.name, definition.number, True, definition.shared
         )
         endpoint.attracts_for = (owner, holder)
