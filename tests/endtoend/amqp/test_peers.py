@@ -6,6 +6,7 @@ import json
 import subprocess
 from typing import Any
 
+import httpx
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -116,6 +117,13 @@ def test_the_api_shows_them(site: tuple[Any, Any], patiently: Any) -> None:
         assert [row["subscriptionTopic"] for row in held] == ["news"]
         names = [row["queueName"] for row in router.api().queues("blue")]
         assert held[0]["name"] in names
+        page = httpx.get(f"http://127.0.0.1:{router.port('http')}/metrics", trust_env=False).text
+        (line,) = [
+            one
+            for one in page.splitlines()
+            if one.startswith("vpnrouter_msg_vpn_amqp_subscription_endpoints{")
+        ]
+        assert line.endswith(" 1")
     finally:
         client.send("proton", "topic://news", "the end")
         assert subscriber.wait(60) == 0

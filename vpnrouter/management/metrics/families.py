@@ -437,6 +437,20 @@ class MsgVpnFigures(NamedTuple):
         int, _gauge("vpnrouter_msg_vpn_session_messages", "Messages in these, all together.")
     ]
     session_size: Annotated[int, _gauge("vpnrouter_msg_vpn_session_bytes", "Bytes of these.")]
+    amqp_subscriptions: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_msg_vpn_amqp_subscription_endpoints",
+            "Endpoints that belong to AMQP subscriptions.",
+        ),
+    ]
+    amqp_subscription_messages: Annotated[
+        int,
+        _gauge("vpnrouter_msg_vpn_amqp_subscription_messages", "Messages in these, all together."),
+    ]
+    amqp_subscription_size: Annotated[
+        int, _gauge("vpnrouter_msg_vpn_amqp_subscription_bytes", "Bytes of these.")
+    ]
     replay_log_messages: Annotated[
         int, _gauge("vpnrouter_msg_vpn_replay_log_messages", "Messages in the replay log.")
     ]

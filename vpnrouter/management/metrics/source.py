@@ -15,7 +15,7 @@ from vpnrouter import __version__
 from vpnrouter.bridges.status import LOGGED_IN, age_ms, health_of
 from vpnrouter.build_info import build_kind
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION
+from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION, SUBSCRIPTION
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.durations import Durations
 from vpnrouter.management.meters import by_direction
@@ -232,15 +232,14 @@ class Figures:
 
     def _msg_vpn(self, vpn: MessageVpn) -> MsgVpnFigures:
         sums = self._meters.totals(vpn)
-        sessions = session_messages = session_size = log_messages = log_size = 0
+        # Of each kind: how many, their messages, their bytes.
+        sums_by_kind = {kind: [0, 0, 0] for kind in (SESSION, SUBSCRIPTION, REPLAY_LOG)}
         for (kind, _), endpoint in endpoints_of(vpn).items():
-            if kind == SESSION:
-                sessions += 1
-                session_messages += endpoint.spooled_count
-                session_size += endpoint.spooled_bytes
-            elif kind == REPLAY_LOG:
-                log_messages += endpoint.spooled_count
-                log_size += endpoint.spooled_bytes
+            held = sums_by_kind.get(kind)
+            if held is not None:
+                held[0] += 1
+                held[1] += endpoint.spooled_count
+                held[2] += endpoint.spooled_bytes
         bounds = vpn.limits
         # Messages that were counted as sent and went down with their connection are taken off again.
         messages, size = self._rising(
@@ -268,11 +267,9 @@ class Figures:
             vpn.spool_taken,
             bounds.max_msg_spool_usage,
             vpn.egress_flows,
-            sessions,
-            session_messages,
-            session_size,
-            log_messages,
-            log_size,
+            *sums_by_kind[SESSION],
+            *sums_by_kind[SUBSCRIPTION],
+            *sums_by_kind[REPLAY_LOG][1:],
         )
 
     def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
