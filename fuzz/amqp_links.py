@@ -45,6 +45,7 @@ from vpnrouter.wire.amqp.performatives import (
     Target,
     TransactionalState,
     Transfer,
+    described,
 )
 from vpnrouter.wire.amqp.types import Described, Symbol, Typed
 
@@ -384,9 +385,23 @@ class Links:
                 draw.randrange(2),
                 draw.choice((source, source, source, None)) if receives else source,
                 Target("x") if receives else target,
+                self._unsettled(peer),
                 initial_delivery_count=None if receives else self._number(),
             ),
         )
+
+    def _unsettled(self, peer: Peer) -> dict[object, object] | None:
+        """Deliveries of an earlier link: messages of the spool, or tags that were sent before, or others."""
+        draw = self._draw
+        if draw.randrange(4):
+            return None
+        states = (None, described(Accepted()), described(Modified(True)), 7, Described(0x99, []))
+        found: dict[object, object] = {}
+        for _ in range(draw.choice((1, 5, 50))):
+            spooled = draw.randrange(200).to_bytes(8, "big")
+            sent = draw.randrange(peer.next_id + 2).to_bytes(4, "big")
+            found[draw.choice((spooled, sent, b"", "x", bytes(33)))] = draw.choice(states)
+        return found
 
     def credit(self, peer: Peer) -> None:
         """Send a flow, of a link or of the session."""
@@ -431,6 +446,7 @@ class Links:
                     settled,
                     index + 1 < len(pieces),
                     state=state,
+                    resume=draw.randrange(20) == 0,
                     aborted=draw.randrange(200) == 0,
                 )
                 self._say(peer, transfer, piece)

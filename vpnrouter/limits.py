@@ -549,6 +549,21 @@ AMQP_IDLE_S: Final = 120
 AMQP_LINK_NAME_BYTES: Final = 1_024
 """Bytes of the name of a link. Beyond: the link is refused with `amqp:invalid-field`."""
 
+AMQP_UNSETTLED: Final = 10_000
+"""Deliveries over one link whose client settles second that it has not settled. Beyond:
+`amqp:resource-limit-exceeded`, the link ends."""
+
+AMQP_DELIVERIES_AWAY: Final = 100_000
+"""Deliveries whose outcome is kept for AMQP clients that come back to settle them, in one message VPN. Beyond: the
+oldest are forgotten, and sent again by their clients."""
+
+AMQP_AWAY_S: Final = 300
+"""Seconds that the outcome of deliveries is kept at least for an AMQP client that may come back. Beyond: they are
+forgotten, unless the terminus lasts longer."""
+
+AMQP_TAG_BYTES: Final = 32
+"""Bytes of a delivery's tag (2.8.7). Beyond: `amqp:invalid-field`, the link ends."""
+
 AMQP_TRANSACTIONS: Final = 100
 """Transactions of one connection that are open at a time. Beyond: `amqp:resource-limit-exceeded`, refused."""
 

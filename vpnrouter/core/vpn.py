@@ -36,6 +36,7 @@ from vpnrouter.core.pre_login_limits import BufferedBytes, UsernameQuota
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import Route, ShareGroup, build, point_to_point
 from vpnrouter.core.timers import Job
+from vpnrouter.core.unsettled_deliveries import LinksAway
 from vpnrouter.errors import Refused
 from vpnrouter.events import table
 from vpnrouter.settings.message_vpn import MsgVpn
@@ -212,6 +213,7 @@ class MessageVpn:
         "ingress_flows",
         "lasting",
         "limits",
+        "links_away",
         "nack_disconnects",
         "name",
         "on_subscription",
@@ -268,6 +270,7 @@ class MessageVpn:
         # Those that clients made, by client username.
         self.endpoints_of: dict[str, int] = {}
         self.session_terms = default_session_settings()
+        self.links_away = LinksAway()
         # Bytes of packets of clients and links that are not complete yet.
         self.partials = BufferedBytes(limits.PARTIAL_BYTES, context.partials)
         # Sessions that outlive their connection, and bytes of wills, by client username.

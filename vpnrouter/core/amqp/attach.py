@@ -30,6 +30,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 from vpnrouter.core.guaranteed.refusals import not_there
 from vpnrouter.core.publisher import BIND_FAILED
 from vpnrouter.core.subscriber import Subscription
+from vpnrouter.core.unsettled_deliveries import UnsettledDeliveries
 from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.wire.amqp import conditions
@@ -158,10 +159,14 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         packet.handle,
         topic,
         count=packet.initial_delivery_count,
-        second=packet.rcv_settle_mode == SECOND,
+        unsettled=_resumed(client, packet) if packet.rcv_settle_mode == SECOND else None,
         controls=controls,
     )
     link.temporary = made
+    if isinstance(target, Target):
+        link.lasts_s = -1 if target.expiry_policy == "never" else target.timeout
+        # What is not settled is lost with the router.
+        target = target._replace(durable=min(target.durable, 1))
     session.add(link)
     session.say(
         Attach(
@@ -172,10 +177,19 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
             packet.rcv_settle_mode,
             packet.source,
             target,
+            link.resumable(packet.unsettled) or None if packet.unsettled else None,
             max_message_size=link.most,
         )
     )
     link.grant()
+
+
+def _resumed(client: AmqpClient, packet: Attach) -> UnsettledDeliveries:
+    """Return what is known of the deliveries of a link that settles second: it may have been attached before."""
+    vpn = client.vpn
+    key = (client.username, client.container, packet.name)
+    found = vpn.links_away.take(key, vpn.context.now_ns)
+    return UnsettledDeliveries() if found is None or not packet.unsettled else found
 
 
 def _topic_of(node: Node) -> bytes:
@@ -253,11 +267,13 @@ class _Sending:
             raise
         answer = self._answer(source)
         spool = client.spool
-        if synced or spool is None:
+        if link.consumer is not None and self._packet.unsettled:
+            answer = answer._replace(unsettled=link.take_up(self._packet.unsettled) or None)
+        if (synced and answer.unsettled is None) or spool is None:
             session.say(answer)
             link.attached = True
         else:
-            # A durable subscription is granted when it is in the spool.
+            # A durable subscription is granted when it is in the spool, and so is what the client has settled.
             link.announce = answer
             spool.when_synced(link, ANNOUNCE)
 

@@ -245,7 +245,7 @@ class AmqpConnection(SaslConnection):
             if session is None or session.over:
                 return pos
             link = session.links.get(plain.handle)
-            if not isinstance(link, ReceivingLink) or link.detached or not link.between:
+            if not isinstance(link, ReceivingLink) or link.detached or not link.plain:
                 return pos
             if plain.settled and link.topic:
                 following = forward(link, publisher, buf, pos, end)

@@ -28,11 +28,13 @@ from vpnrouter.trace.events import REJECT
 from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import (
+    Accepted,
     Disposition,
     Flow,
     Rejected,
     TransactionalState,
     Transfer,
+    described,
 )
 from vpnrouter.wire.amqp.types import Typed
 
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
+    from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
+    from vpnrouter.wire.amqp.performatives import Map
 
 _TRACEPARENT: Final = TRACEPARENT.encode()
 _DELIVER_TO_ONE: Final = DELIVER_TO_ONE.encode()
@@ -53,13 +57,21 @@ SECOND: Final = 1
 BAD_TOPIC: Final = "400 Topic Parse Error"
 
 
+def rejected(reason: str) -> Rejected:
+    """Return the outcome of a message that was refused."""
+    condition = conditions.INVALID_FIELD if reason == BAD_TOPIC else condition_of(reason)
+    return Rejected(error(condition, reason))
+
+
 class Delivery:
     """A delivery of which parts have come: its id, the bytes so far, and what the first frame said."""
 
-    __slots__ = ("data", "number", "settled", "state")
+    __slots__ = ("data", "number", "resumes", "settled", "state", "tag")
 
     def __init__(self, packet: Transfer) -> None:
         self.number = packet.delivery_id or 0
+        self.tag = packet.delivery_tag or b""
+        self.resumes = packet.resume
         self.settled = packet.settled is True
         self.state: object = packet.state
         # One piece: a list of parts of one byte each would be many times as large as what came.
@@ -71,23 +83,27 @@ class ReceivingLink(Link):
     """One link over which the client sends. `topic` is what it publishes to, b"" where each message says it itself.
 
     `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
-    `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `route`
-    and `receivers` are burst.py's.
+    `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `unsettled` has the
+    deliveries that a client which settles second has not settled; None for others, who settle with our answer. It is
+    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are burst.py's.
     """
 
     __slots__ = (
         "_delivery",
         "_end_to_end",
-        "_second",
+        "_key",
+        "_tags",
         "controls",
         "count",
         "credit",
         "flows",
+        "lasts_s",
         "most",
         "open",
         "receivers",
         "route",
         "topic",
+        "unsettled",
     )
 
     def __init__(
@@ -99,7 +115,7 @@ class ReceivingLink(Link):
         topic: bytes,
         *,
         count: int,
-        second: bool = False,
+        unsettled: UnsettledDeliveries | None = None,
         controls: bool = False,
     ) -> None:
         super().__init__(session, client, name, handle)
@@ -110,7 +126,12 @@ class ReceivingLink(Link):
         self.open = 0
         self.flows = False
         self.most = client.vpn.limits.max_msg_size + limits.PROPERTY_BYTES
-        self._second = second
+        self.unsettled = unsettled
+        self.lasts_s = 0
+        # What the message VPN knows the link by: another connection may attach it again.
+        self._key: LinkKey = (client.username, client.container, name)
+        # By id of the delivery, of those that are not settled.
+        self._tags: dict[int, bytes] = {}
         bridge = client.profile.end_to_end_bridge
         spool = client.spool
         self._end_to_end = (
@@ -120,6 +141,20 @@ class ReceivingLink(Link):
         # What burst.py knows of the route that it saw last.
         self.route: Route | None = None
         self.receivers: list[TopicSubscriber] | None = None
+
+    def resumable(self, tags: Map) -> Map:
+        """Return the states of the deliveries among `tags` that came before, and forget all others."""
+        unsettled = self.unsettled
+        if unsettled is None:
+            return {}
+        unsettled.keep_only(tags)
+        states: Map = {}
+        for tag, known in unsettled.outcomes.items():
+            if known is None:
+                states[tag] = None
+            else:
+                states[tag] = described(rejected(known[1]) if known[1] else Accepted())
+        return states
 
     # -- credit ----------------------------------------------------------------------------------
 
@@ -151,6 +186,10 @@ class ReceivingLink(Link):
                 self.detach(conditions.INVALID_FIELD, "2.7.5: a delivery without an id")
                 return
             delivery = Delivery(packet)
+            if len(delivery.tag) > limits.AMQP_TAG_BYTES:
+                text = f"2.8.7: a tag of more than {limits.AMQP_TAG_BYTES} bytes"
+                self.detach(conditions.INVALID_FIELD, text)
+                return
             if self.credit <= 0:
                 self.detach(conditions.TRANSFER_LIMIT_EXCEEDED, "2.6.7: a message without credit")
                 return
@@ -182,7 +221,8 @@ class ReceivingLink(Link):
             payload = bytes(delivery.data + payload)
             self._drop_parts()
         self._used()
-        self._take(delivery.number, payload, delivery.settled, delivery.state)
+        if self.unsettled is None or not self._resumed(self.unsettled, delivery):
+            self._take(delivery.number, payload, delivery.settled, delivery.state)
 
     def take_whole(self, number: int, payload: bytes, length: int, *, settled: bool) -> None:
         """Take a message that came in one frame of `length` bytes."""
@@ -195,10 +235,40 @@ class ReceivingLink(Link):
         self._used()
         self._take(number, payload, settled, None)
 
+    def _resumed(self, unsettled: UnsettledDeliveries, delivery: Delivery) -> bool:
+        """Note a delivery that the client will settle; return whether it is one that came before, over another link."""
+        tag, number = delivery.tag, delivery.number
+        if self.controls or isinstance(delivery.state, TransactionalState):
+            # A transaction ends with its connection.
+            return False
+        known = delivery.resumes and tag in unsettled.outcomes
+        if delivery.settled:
+            if known:
+                unsettled.settle(tag)
+            return known
+        if not known and len(unsettled.outcomes) >= limits.AMQP_UNSETTLED:
+            text = f"a link has at most {limits.AMQP_UNSETTLED:,} deliveries that are not settled"
+            self.detach(conditions.RESOURCE_LIMIT_EXCEEDED, text)
+            return True
+        self._tags[number] = tag
+        if known:
+            self.open += 1
+            unsettled.resume(tag, self.on_outcome, number)
+        else:
+            unsettled.came(tag)
+        return known
+
+    def settled_by_client(self, first: int, last: int) -> None:
+        """Forget the deliveries from `first` to `last`, which the client has settled."""
+        if self.unsettled is not None:
+            count = (last - first) & 0xFFFF_FFFF
+            for number in [one for one in self._tags if (one - first) & 0xFFFF_FFFF <= count]:
+                self.unsettled.settle(self._tags.pop(number))
+
     @property
-    def between(self) -> bool:
-        """Return whether no message has come in part, so that the next frame begins one."""
-        return self._delivery is None
+    def plain(self) -> bool:
+        """Return whether the next frame begins a message, and its tag need not be known."""
+        return self._delivery is None and self.unsettled is None
 
     def took(self, count: int) -> None:
         """Count messages as sent that were forwarded together, and ask for more where half of the credit is used."""
@@ -383,15 +453,17 @@ class ReceivingLink(Link):
         """Tell the client what the spool did with the delivery `token`."""
         self.open -= 1
         connection = self.session.connection
+        if outcome == UNMATCHED and not connection.closing and self._says_no_match():
+            reason = refusals.NO_SUBSCRIPTION_MATCH
+        if self.unsettled is not None and token in self._tags:
+            self.unsettled.answered(self._tags[token], outcome, reason)
         if connection.closing:
             return
         if not self.detached and not self.session.over:
-            if outcome == UNMATCHED and self._says_no_match():
-                reason = refusals.NO_SUBSCRIPTION_MATCH
             if reason:
                 self._reject(token, reason)
             else:
-                self.session.accept(token, settled=not self._second)
+                self.session.accept(token, settled=self.unsettled is None)
         if connection.paused and not connection.held and self.open * 2 <= limits.RECEIVE_MAXIMUM:
             connection.resume()
 
@@ -400,19 +472,18 @@ class ReceivingLink(Link):
 
     def _refuse(self, number: int, why: str) -> None:
         """Refuse a message that may not be published, after the answers before it."""
+        self.open += 1
         if self.client.spool is None:
-            self._reject(number, why)
+            self.on_outcome(number, REJECTED, why)
         else:
-            self.open += 1
             self._answer(number, why)
 
     def _reject(self, number: int, reason: str) -> None:
-        condition = conditions.INVALID_FIELD if reason == BAD_TOPIC else condition_of(reason)
-        self.tell(number, Rejected(error(condition, reason)))
+        self.tell(number, rejected(reason))
 
     def tell(self, number: int, state: object) -> None:
         """Settle a delivery with this state."""
-        self.session.say(Disposition(True, number, number, not self._second, state))
+        self.session.say(Disposition(True, number, number, self.unsettled is None, state))
 
     # -- end -------------------------------------------------------------------------------------
 
@@ -420,6 +491,10 @@ class ReceivingLink(Link):
         """Give back its flow and the parts of a message."""
         self.detached = True
         self._drop_parts()
+        if self.unsettled is not None and self.unsettled.outcomes and not closed:
+            vpn = self.client.vpn
+            self.unsettled.keep(vpn.context.now_ns, self.lasts_s)
+            vpn.links_away.keep(self._key, self.unsettled)
         self.end_temporary()
         if self._end_to_end is not None:
             self._end_to_end.close()

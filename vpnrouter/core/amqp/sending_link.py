@@ -19,6 +19,7 @@ from vpnrouter.trace.events import DELIVER, EVENT_NAMES, REDELIVER
 from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.amqp import performatives
 from vpnrouter.wire.amqp.conditions import STOLEN
+from vpnrouter.wire.amqp.frames import encode
 from vpnrouter.wire.amqp.heads import header
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -26,7 +27,12 @@ from vpnrouter.wire.amqp.performatives import (
     Rejected,
     Released,
 )
-from vpnrouter.wire.amqp.transfers import HEAD_BYTES, TransferHead, handle_bytes, transfer
+from vpnrouter.wire.amqp.transfers import (
+    UNSETTLED_HEAD_BYTES,
+    TransferHead,
+    handle_bytes,
+    transfer,
+)
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
@@ -67,6 +73,14 @@ def outcome_of(state: object) -> int:
             return REJECTED
         return FAILED if state.delivery_failed else RELEASED
     return OUTCOMES.get(type(state).__name__, RELEASED)
+
+
+TAG_BYTES: Final = 8
+
+
+def tag_of(message_id: int) -> bytes:
+    """Return the tag of the deliveries of a message: the same over all connections (2.6.13)."""
+    return message_id.to_bytes(TAG_BYTES, "big")
 
 
 @final
@@ -181,6 +195,7 @@ class SendingLink(Link):
             if self.announce is not None and not self.detached:
                 self.attached = True
                 self.session.say(self.announce)
+                self._settle_resumed(self.announce.unsettled or {})
                 self.announce = None
                 self.wake()
             return
@@ -190,16 +205,23 @@ class SendingLink(Link):
 
     # -- messages --------------------------------------------------------------------------------
 
-    def frames_of(self, message: Message, count: int, number: int) -> list[bytes]:
-        """Return the frames of a message, delivered `count` times before, as the delivery `number`."""
+    def frames_of(
+        self, message: Message, count: int, number: int, message_id: int = 0
+    ) -> list[bytes]:
+        """Return the frames of a message, delivered `count` times before, as the delivery `number`.
+
+        `message_id` is the spool's id of a message that the client has to settle.
+        """
         header = self._header(message, count)
         content = self._content(message, count)
         session = self.session
         most = session.connection.max_frame
-        if HEAD_BYTES + len(header) + len(content) <= most:
-            return [self.head.whole(number, self.presettled, header, content)]
+        settled = self.presettled
+        if UNSETTLED_HEAD_BYTES + len(header) + len(content) <= most:
+            return [self.head.whole(number, settled, header, content, message_id)]
         handle = handle_bytes(self.handle)
-        return transfer(session.channel, handle, number, self.presettled, header + content, most)
+        tag = b"" if settled else tag_of(message_id)
+        return transfer(session.channel, handle, number, settled, header + content, most, tag)
 
     def _header(self, message: Message, count: int) -> bytes:
         ttl = -1
@@ -243,6 +265,47 @@ class SendingLink(Link):
         flow = self.consumer
         if flow is not None:
             flow.settle(message_id, outcome_of(self.outcome if state is None else state))
+
+    # -- deliveries of an earlier link -----------------------------------------------------------
+
+    def take_up(self, unsettled: performatives.Map) -> performatives.Map:
+        """Settle the deliveries of an earlier link for which the client knows an outcome, by tag (2.6.13).
+
+        Returns those that were there, with their outcomes. Others are delivered anew.
+        """
+        flow = self.consumer
+        found: performatives.Map = {}
+        if flow is None or flow.browsing:
+            return found
+        for tag, value in list(unsettled.items())[: flow.window]:
+            self.client.vpn.context.work += 1
+            state = performatives.composite(value)
+            if (
+                isinstance(tag, bytes)
+                and len(tag) == TAG_BYTES
+                and self.is_outcome(state)
+                and flow.take_up(int.from_bytes(tag, "big"), outcome_of(state))
+            ):
+                found[tag] = value
+        return found
+
+    def _settle_resumed(self, found: performatives.Map) -> None:
+        """Tell the client that these deliveries are settled: the spool has noted their outcomes."""
+        session = self.session
+        for tag, value in found.items():
+            if isinstance(tag, bytes):
+                number = session.next_id()
+                self.count = (self.count + 1) & SERIAL
+                resumed = performatives.Transfer(
+                    self.handle,
+                    number,
+                    tag,
+                    0,
+                    True,
+                    state=performatives.composite(value),
+                    resume=True,
+                )
+                session.transmit([encode(resumed, session.channel)])
 
     # -- rights and end --------------------------------------------------------------------------
 
@@ -337,7 +400,7 @@ class AmqpFlow(Flow):
         session = link.session
         endpoint = self.endpoint
         number = session.next_id()
-        frames = link.frames_of(message, count, number)
+        frames = link.frames_of(message, count, number, message_id)
         if not link.presettled:
             session.unsettled[number] = (link, message_id)
             self.numbers[message_id] = number
@@ -360,6 +423,19 @@ class AmqpFlow(Flow):
             self.link.session.connection.drain_later()
         else:
             self.endpoint.settle(self, message_id, outcome)
+
+    def take_up(self, message_id: int, outcome: int) -> bool:
+        """Settle a message that an earlier flow had; False where it does not wait here for this one."""
+        endpoint = self.endpoint
+        if not self.active and endpoint.settings.exclusive:
+            return False
+        if not endpoint.waits(message_id):
+            return False
+        message = endpoint.readable(message_id)
+        if message is None or not endpoint.take_out(message_id):
+            return False
+        self.unacked[message_id] = message
+        return endpoint.settle(self, message_id, outcome)
 
     def wake(self) -> None:
         """Deliver what there is: a browser at once, a consumer at the end of the round."""

@@ -195,11 +195,18 @@ class AmqpSession:
             self._send(frame)
         del backlog[:count]
 
+    def _settled_by_sender(self, first: int, last: int) -> None:
+        """The client as the sender settles what it sent, which only links that settle second wait for (2.6.12)."""
+        for link in self.links.values():
+            if isinstance(link, ReceivingLink):
+                link.settled_by_client(first, last)
+
     def _disposition(self, packet: Disposition) -> None:
-        if not packet.role:
-            # The client as the sender settles what it sent: nothing is kept of that here.
-            return
         last = packet.first if packet.last is None else packet.last
+        if not packet.role:
+            if packet.settled:
+                self._settled_by_sender(packet.first, last)
+            return
         count = (last - packet.first) & SERIAL
         if packet.settled and isinstance(packet.state, Accepted) and count < len(self.unsettled):
             self._accepted_by_client(packet.first, count)

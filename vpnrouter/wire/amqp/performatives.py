@@ -8,7 +8,7 @@ compare them by class.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp import types
@@ -477,6 +477,20 @@ def write(value: tuple[Any, ...] | Described | None) -> bytes:
         last -= 1
     items = [_field(value, shape, number) for number in range(last)]
     return b"\x00\x53" + bytes((shape.code,)) + types.write_compound(items, 0xC0)
+
+
+def described(value: tuple[Any, ...]) -> Described:
+    """Return a value of this table as one of any type, which maps may hold."""
+    data = write(value)
+    return cast("Described", types.read(data, 0, len(data))[0])
+
+
+def composite(value: object) -> object:
+    """Return the value of this table that a value of any type is; any other as it is. Raises as `read`."""
+    if not isinstance(value, Described):
+        return value
+    data = types.write(value)
+    return read(data, 0, len(data))[0]
 
 
 def _field(values: tuple[Any, ...], shape: Shape, number: int) -> bytes:

@@ -240,7 +240,7 @@ class Burst:
             total: i64 = HEAD_BYTES + end - at
             if total > most:
                 return b""
-            head.write(out, total, delivery, True)
+            head.write(out, total, delivery)
             copy_bytes(out, buf, at, end)
             delivery = (delivery + 1) & 0xFFFF_FFFF
             index += 1
@@ -253,36 +253,66 @@ HEAD_BYTES: Final = 32
 _WRAP: Final = 0x1_0000_0000
 _HALF: Final = 0x8000_0000
 _SETTLED_TAG: Final = 0x4143_0000_0000_04A0
-_UNSETTLED_TAG: Final = 0x4243_0000_0000_04A0
-"""A tag of four bytes, which are left out, message format 0, and whether the message is settled."""
+"""A tag of four bytes, which are left out, message format 0, and that the message is settled."""
+
+UNSETTLED_HEAD_BYTES: Final = 40
+"""The same of a message that is not settled: a word more, for its tag."""
+
+_TAG: Final = 0x08A0
+_UNSETTLED: Final = 0x4200_0000_0070_0000
+"""What stands before a tag of eight bytes, and behind it: message format 0, and that the message is not settled."""
+
+_WORD16: Final = 0x1_0000
+_WORD48: Final = 0x1_0000_0000_0000
+_SIGN16: Final = 0x8000
 
 
 @final
 class TransferHead:
-    """What the frames of whole messages over one link begin with. The tag of a delivery is its id."""
+    """What the frames of whole messages over one link begin with.
 
-    __slots__ = ("_first", "_second", "_third")
+    The tag of a delivery that is settled is its id. That of another is the id of its message, by which a client may ask
+    for it over another connection.
+    """
+
+    __slots__ = ("_first", "_longer", "_second", "_third")
 
     def __init__(self, channel: int, handle: int) -> None:
         number = handle.to_bytes(4, "big")
         self._first: i64 = _word(bytes(4) + b"\x02\x00" + channel.to_bytes(2, "big"))
         self._second: i64 = _word(_PERFORMATIVE + b"\x13\x05\x70" + number[:1])
+        self._longer: i64 = _word(_PERFORMATIVE + b"\x1b\x05\x70" + number[:1])
         self._third: i64 = _word(number[1:] + b"\x70" + bytes(4))
 
-    def write(self, out: BytesWriter, total: i64, delivery: i64, settled: bool) -> None:
-        """Write the head of a frame of `total` bytes."""
+    def write(self, out: BytesWriter, total: i64, delivery: i64) -> None:
+        """Write the head of a frame of `total` bytes whose message is settled."""
         write_i64_le(out, self._first + _swapped(total))
         write_i64_le(out, self._second)
         turned = _swapped(delivery)
-        signed: i64 = turned - _WRAP if turned >= _HALF else turned
-        write_i64_le(out, self._third + signed * _WRAP)
-        tag: i64 = _SETTLED_TAG if settled else _UNSETTLED_TAG
-        write_i64_le(out, tag + (turned << 16))
+        write_i64_le(out, self._third + _signed(turned) * _WRAP)
+        write_i64_le(out, _SETTLED_TAG + (turned << 16))
 
-    def whole(self, delivery: i64, settled: bool, header: bytes, content: bytes) -> bytes:
-        """Return the frame of a message of these two parts."""
+    def _write_unsettled(self, out: BytesWriter, total: i64, delivery: i64, message: i64) -> None:
+        write_i64_le(out, self._first + _swapped(total))
+        write_i64_le(out, self._longer)
+        write_i64_le(out, self._third + _signed(_swapped(delivery)) * _WRAP)
+        low = _swapped(message & 0xFFFF_FFFF)
+        middle: i64 = low & (_WORD16 - 1)
+        if middle >= _SIGN16:
+            middle -= _WORD16
+        write_i64_le(out, _TAG + (_swapped(message >> 32) << 16) + middle * _WORD48)
+        write_i64_le(out, _UNSETTLED + (low >> 16))
+
+    def whole(
+        self, delivery: i64, settled: bool, header: bytes, content: bytes, message: i64
+    ) -> bytes:
+        """Return the frame of a message of these two parts; `message` is its id, for one that is not settled."""
         out = BytesWriter()
-        self.write(out, HEAD_BYTES + len(header) + len(content), delivery, settled)
+        size: i64 = len(header) + len(content)
+        if settled:
+            self.write(out, HEAD_BYTES + size, delivery)
+        else:
+            self._write_unsettled(out, UNSETTLED_HEAD_BYTES + size, delivery, message)
         copy_bytes(out, header, 0, len(header))
         copy_bytes(out, content, 0, len(content))
         return out.getvalue()
@@ -296,6 +326,11 @@ def _word(data: bytes) -> int:
 def _swapped(value: i64) -> i64:
     """Return a number of 32 bits with its bytes in the other order."""
     return (value & 255) << 24 | (value >> 8 & 255) << 16 | (value >> 16 & 255) << 8 | value >> 24
+
+
+def _signed(value: i64) -> i64:
+    """Return a number of 32 bits as one with a sign."""
+    return value - _WRAP if value >= _HALF else value
 
 
 def _u32(buf: bytes, at: i64) -> i64:
@@ -318,15 +353,22 @@ def handle_bytes(handle: int) -> bytes:
 
 
 def transfer(
-    channel: int, handle: bytes, delivery_id: int, settled: bool, message: bytes, most: int
+    channel: int,
+    handle: bytes,
+    delivery_id: int,
+    settled: bool,
+    message: bytes,
+    most: int,
+    tag: bytes = b"",
 ) -> list[bytes]:
     """Return the frames, of at most `most` bytes, of a message over the link of `handle` (`handle_bytes`).
 
-    The delivery's tag is its id. A frame but the last one says that there is more.
+    Without a `tag` the delivery's is its id. A frame but the last one says that there is more.
     """
     number = delivery_id.to_bytes(4, "big")
     done = b"\x41" if settled else b"\x42"
-    fields = handle + b"\x70" + number + b"\xa0\x04" + number + b"\x43" + done
+    tag = tag or number
+    fields = handle + b"\x70" + number + b"\xa0" + bytes((len(tag),)) + tag + b"\x43" + done
     size = _FRAME_HEAD + len(_PERFORMATIVE) + 2 + len(fields) + len(message)
     if size <= most:
         return [_frame(channel, 5, fields, message)]

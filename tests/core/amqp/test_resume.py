@@ -1,0 +1,287 @@
+"""Deliveries that a client had not settled when its link went, and asks for when it attaches it again (2.6.13)."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from vpnrouter import limits
+from vpnrouter.wire.amqp import frames
+from vpnrouter.wire.amqp.performatives import (
+    Accepted,
+    Attach,
+    Detach,
+    Disposition,
+    Flow,
+    Modified,
+    Rejected,
+    Source,
+    Target,
+    Transfer,
+    composite,
+    described,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.core.amqp.amqp_peer import Peer
+    from tests.core.mqtt.spooled import SpooledWorld
+
+SECOND = 1
+NEVER = "never"
+
+
+@pytest.fixture
+def join(router: SpooledWorld, amqp: ModuleType) -> Callable[..., Peer]:
+    """Makes clients that are logged in and have a session."""
+
+    def make(container: str = "me") -> Peer:
+        peer: Peer = amqp.Peer(router)
+        peer.join(container)
+        return peer
+
+    return make
+
+
+def known(attached: Any) -> Any:
+    """What an attach says of deliveries: states by tag."""
+    if attached.unsettled is None:
+        return None
+    return {tag: composite(state) for tag, state in attached.unsettled.items()}
+
+
+def attach_sender(peer: Peer, unsettled: Any = None, **target: Any) -> list[Any]:
+    """Attach a link that sends to queue q and settles second; what is answered."""
+    return peer.attach(
+        Attach(
+            "sender",
+            0,
+            False,
+            rcv_settle_mode=SECOND,
+            source=Source("here"),
+            target=Target("queue://q", **target),
+            unsettled=unsettled,
+            initial_delivery_count=0,
+        )
+    )
+
+
+def sends(peer: Peer, tag: bytes, payload: bytes, number: int = 0, **more: Any) -> None:
+    """Send one message with a tag."""
+    peer.raw(frames.encode(Transfer(0, number, tag, 0, **more), 0, payload=payload))
+
+
+def states(peer: Peer) -> list[Any]:
+    """What the router says of deliveries."""
+    return [one.state for one in peer.answers() if isinstance(one, Disposition)]
+
+
+def test_sender_learns_what_became_of_its_messages(
+    router: SpooledWorld, join: Any, amqp: ModuleType
+) -> None:
+    """One that was accepted is not sent again, one that is sent again is not published again."""
+    queue = router.queue("q")
+    peer = join()
+    attach_sender(peer)
+    for number in range(3):
+        sends(peer, b"%d" % number, amqp.message(), number)
+    assert states(peer) == [Accepted()] * 3
+    # The first one is settled, so that nothing is kept of it.
+    peer.say(Disposition(False, 0, 0, True, Accepted()))
+    peer.connection.lost("gone")
+    peer = join()
+    answer = attach_sender(peer, {b"1": None, b"2": None, b"other": None})[0]
+    assert known(answer) == {b"1": Accepted(), b"2": Accepted()}
+    # The client settles one, and sends the other again all the same.
+    sends(peer, b"1", b"", 0, settled=True, resume=True, state=Accepted())
+    sends(peer, b"2", amqp.message(), 1, resume=True)
+    assert states(peer) == [Accepted()]
+    sends(peer, b"other", amqp.message(), 2, resume=True)
+    assert states(peer) == [Accepted()]
+    assert queue.spooled_count == 4
+
+
+def test_connection_is_lost_before_the_answer(
+    router: SpooledWorld, join: Any, amqp: ModuleType
+) -> None:
+    """A message that waits for its sync is resumed, and answered once it is synced."""
+    queue = router.queue("q")
+    first, second = join(), join("other")
+    second.connection.client.container = "me"
+    attach_sender(first)
+    sends(first, b"t", amqp.message())
+    first.connection.lost("gone")
+    second.say(
+        Attach(
+            "sender",
+            0,
+            False,
+            rcv_settle_mode=SECOND,
+            source=Source("here"),
+            target=Target("queue://q"),
+            unsettled={b"t": None},
+            initial_delivery_count=0,
+        )
+    )
+    sends(second, b"t", amqp.message(), resume=True)
+    answers = second.answers()
+    assert answers[0].unsettled == {b"t": None}
+    assert [one.state for one in answers if isinstance(one, Disposition)] == [Accepted()]
+    assert queue.spooled_count == 1
+
+
+def test_refusal_is_remembered(router: SpooledWorld, join: Any, amqp: ModuleType) -> None:
+    """A message that was rejected stays rejected."""
+    queue = router.queue("q", max_spooled_msg_count=1)
+    peer = join()
+    attach_sender(peer)
+    for number in range(2):
+        sends(peer, b"%d" % number, amqp.message(), number)
+    refused = states(peer)[1]
+    assert isinstance(refused, Rejected)
+    peer.connection.lost("gone")
+    peer = join()
+    assert known(attach_sender(peer, {b"1": None})[0]) == {b"1": refused}
+    assert queue.spooled_count == 1
+
+
+@pytest.mark.parametrize(
+    ("container", "seconds", "target", "found"),
+    [
+        ("me", limits.AMQP_AWAY_S - 1, {}, True),
+        ("me", limits.AMQP_AWAY_S + 1, {}, False),
+        ("me", limits.AMQP_AWAY_S + 1, {"timeout": limits.AMQP_AWAY_S + 2}, True),
+        ("me", 1_000_000, {"expiry_policy": NEVER}, True),
+        ("you", 0, {}, False),
+    ],
+)
+def test_how_long_it_is_kept(
+    router: SpooledWorld,
+    join: Any,
+    amqp: ModuleType,
+    container: str,
+    seconds: int,
+    target: dict[str, Any],
+    found: bool,
+) -> None:
+    """As long as the terminus lasts, for the container that attached it."""
+    router.queue("q")
+    peer = join()
+    attach_sender(peer, **target)
+    sends(peer, b"t", amqp.message())
+    assert states(peer) == [Accepted()]
+    peer.connection.lost("gone")
+    router.advance(seconds)
+    answer = attach_sender(join(container), {b"t": None}, **target)[0]
+    assert known(answer) == ({b"t": Accepted()} if found else None)
+
+
+def test_nothing_is_kept_of_a_closed_link(
+    router: SpooledWorld, join: Any, amqp: ModuleType
+) -> None:
+    """A link that was closed, or whose client does not ask, begins anew."""
+    router.queue("q")
+    away = router.vpn().links_away
+    peer = join()
+    attach_sender(peer)
+    sends(peer, b"t", amqp.message())
+    assert states(peer) == [Accepted()]
+    peer.say(Detach(0, closed=False))
+    peer.answers()
+    assert len(away) == 1
+    assert attach_sender(peer)[0].unsettled is None
+    assert len(away) == 0
+    sends(peer, b"u", amqp.message(), 1)
+    assert states(peer) == [Accepted()]
+    peer.say(Detach(0, closed=True))
+    peer.answers()
+    assert len(away) == 0
+
+
+def test_client_that_never_settles(router: SpooledWorld, join: Any, amqp: ModuleType) -> None:
+    """Its link ends where it has too much open; what all clients leave behind is bounded."""
+    router.queue("q")
+    peer = join()
+    attach_sender(peer)
+    sends(peer, b"t", amqp.message())
+    link = peer.connection.sessions[0].links[0]
+    for number in range(limits.AMQP_UNSETTLED - 1):
+        link.unsettled.came(b"%d" % number)
+    peer.answers()
+    sends(peer, b"u", amqp.message(), 1)
+    assert peer.answer(Detach).error.condition == "amqp:resource-limit-exceeded"
+    away = router.vpn().links_away
+    assert len(away) == 1
+    for number in range(20):
+        away.keep(("", "", str(number)), link.unsettled)
+    assert len(away) == limits.AMQP_DELIVERIES_AWAY // limits.AMQP_UNSETTLED
+    peer = join("another")
+    attach_sender(peer)
+    sends(peer, bytes(limits.AMQP_TAG_BYTES + 1), amqp.message())
+    assert peer.answer(Detach).error.condition == "amqp:invalid-field"
+
+
+def attach_receiver(peer: Peer, unsettled: Any = None) -> list[Any]:
+    """Attach a link that receives from queue q; what is answered."""
+    return peer.attach(
+        Attach(
+            "receiver",
+            1,
+            True,
+            source=Source("queue://q"),
+            target=Target("here"),
+            unsettled=unsettled,
+        )
+    )
+
+
+def test_receiver_settles_after_it_came_back(
+    router: SpooledWorld, join: Any, amqp: ModuleType
+) -> None:
+    """What it knows an outcome of is settled with it, and not delivered again; the rest is delivered again."""
+    queue = router.queue("q")
+    peer = join()
+    peer.sender("queue://q", 0)
+    for number in range(4):
+        assert isinstance(peer.sent(amqp.message(b"%d" % number)), Accepted)
+    attach_receiver(peer)
+    peer.credit(1, 10)
+    tags = [got.transfer.delivery_tag for got in peer.messages()]
+    assert len(set(tags)) == 4
+    peer.connection.lost("gone")
+    peer = join()
+    failed = Modified(delivery_failed=True)
+    accepted = described(Accepted())
+    told = {tags[0]: accepted, tags[1]: described(failed), tags[2]: None, b"\xff" * 8: accepted}
+    answers = attach_receiver(peer, told)
+    assert known(answers[0]) == {tags[0]: Accepted(), tags[1]: failed}
+    resumed = [one for one in answers if isinstance(one, Transfer)]
+    assert [(one.delivery_tag, one.state, one.settled, one.resume) for one in resumed] == [
+        (tags[0], Accepted(), True, True),
+        (tags[1], failed, True, True),
+    ]
+    peer.say(Flow(0, 5_000, 0, 5_000, 1, 2, 10))
+    again = peer.messages()
+    assert [one.body for one in again] == [b"1", b"2", b"3"]
+    assert [one.transfer.delivery_tag for one in again] == tags[1:]
+    assert queue.spooled_count == 3
+    # The outcome was in the spool before the client was told.
+    assert len(router.restart().spool.ledger) == 3
+
+
+def test_stand_by_settles_nothing(router: SpooledWorld, join: Any, amqp: ModuleType) -> None:
+    """Of an exclusive queue only the consumer that has its turn may settle what waits."""
+    queue = router.queue("q")
+    first = join()
+    attach_receiver(first)
+    first.credit(1, 0)
+    first.sender("queue://q", 0)
+    assert isinstance(first.sent(amqp.message()), Accepted)
+    (row,) = queue.browse(0, 10)
+    second = join("second")
+    tag = row.msg_id.to_bytes(8, "big")
+    assert attach_receiver(second, {tag: described(Accepted())})[0].unsettled is None
+    assert queue.spooled_count == 1
