@@ -234,13 +234,30 @@ def test_kind_of_jms_message(given_: dict[str, Any], kind: int) -> None:
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 
 
+NAMED = st.sampled_from(
+    [
+        "message-id",
+        "user-id",
+        "subject",
+        "content-encoding",
+        "creation-time",
+        "JMSXGroupID",
+        "JMSXGroupSeq",
+        "reply-to-group-id",
+    ]
+)
+"""User properties that stand for properties of AMQP."""
+
+NUMBERS = st.integers(-1, 2**64).map(str) | st.just("007")
+
+
 @given(
     payload=st.binary(max_size=200),
     topic=TEXTS.filter(lambda text: text and not set(text) & set("+#")),
     reply=st.none() | TEXTS.filter(lambda text: text and not set(text) & set("+#")),
     correlation=st.none() | st.binary(max_size=50),
     kind=st.none() | st.sampled_from(["text/plain", "image/png"]),
-    pairs=st.dictionaries(TEXTS.filter(bool), TEXTS, max_size=5),
+    pairs=st.dictionaries(TEXTS.filter(bool) | NAMED, TEXTS | NUMBERS, max_size=5),
 )
 def test_mqtt_and_back(
     payload: bytes,

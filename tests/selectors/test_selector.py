@@ -141,8 +141,12 @@ def test_keeps_its_text() -> None:
 
 def test_headers_are_those_that_messages_bring() -> None:
     """The names that selectors know and those that a message's properties have are the same."""
-    block = message_block(Properties(content_type="t", response_topic="r", correlation_data=b"c"))
-    assert selector_properties(b"a/b", block).keys() == HEADERS
+    named = [("subject", "s"), ("message-id", "m"), ("creation-time", "1")]
+    properties = Properties(
+        content_type="t", response_topic="r", correlation_data=b"c", user_properties=named
+    )
+    block = message_block(properties)
+    assert selector_properties(b"a/b", block).keys() == HEADERS | dict(named).keys()
 
 
 def examples() -> list[str]:

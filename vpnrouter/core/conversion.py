@@ -32,7 +32,7 @@ from vpnrouter.wire.amqp.sections import (
 )
 from vpnrouter.wire.amqp.types import Symbol, Typed
 from vpnrouter.wire.mqtt.fields import varint
-from vpnrouter.wire.mqtt.properties import Properties, decode_properties
+from vpnrouter.wire.mqtt.properties import Properties, decode_properties, name_headers
 from vpnrouter.wire.mqtt.publish_block import message_block
 from vpnrouter.wire.mqtt.reason import PUBLISH
 
@@ -79,6 +79,9 @@ _REPLY_GROUP: Final = "reply-to-group-id"
 _OURS: Final = frozenset(
     {_ID, _USER, _SUBJECT, _ENCODING, _CREATED, _GROUP, _GROUP_SEQUENCE, _REPLY_GROUP}
 )
+
+_NUMBERS: Final = {_CREATED: limits.AMQP_TIME_MS, _GROUP_SEQUENCE: performatives.UINT_MAX}
+"""Those that are numbers, and the highest of each."""
 
 
 @final
@@ -268,13 +271,17 @@ def _find_properties(content: bytes, found: dict[str, str]) -> None:
         if section.code == PROPERTIES:
             said = _properties(content, section)
             headers = (
-                ("JMSMessageID", said.message_id),
                 ("JMSReplyTo", topic_of_address(said.reply_to or "") or None),
                 ("JMSCorrelationID", said.correlation_id),
-                ("JMSType", said.subject or said.content_type),
-                ("JMSTimestamp", said.creation_time),
+                ("JMSType", said.content_type),
                 (_GROUP, said.group_id),
                 (_GROUP_SEQUENCE, said.group_sequence),
+                (_ID, said.message_id),
+                (_USER, said.user_id),
+                (_SUBJECT, said.subject),
+                (_ENCODING, said.content_encoding),
+                (_CREATED, said.creation_time),
+                (_REPLY_GROUP, said.reply_to_group_id),
             )
             for name, value in headers:
                 text = text_of(value)
@@ -286,6 +293,7 @@ def _find_properties(content: bytes, found: dict[str, str]) -> None:
         text = text_of(value)
         if isinstance(key, str) and text is not None:
             found.setdefault(key, text)
+    name_headers(found)
 
 
 def text_of(value: object) -> str | None:
@@ -444,7 +452,7 @@ def from_mqtt(topic: bytes, payload: bytes, block: bytes) -> bytes:
     named: dict[str, str] = {}
     application: dict[object, object] = {}
     for name, text in properties.user_properties:
-        if name in _OURS:
+        if name in _OURS and _stands_for(name, text):
             named.setdefault(name, text)
         else:
             application.setdefault(name, text)
@@ -466,9 +474,9 @@ def from_mqtt(topic: bytes, payload: bytes, block: bytes) -> bytes:
         correlation_id=None if correlation is None else _text_or_bytes(correlation),
         content_type=_symbol(content_type),
         content_encoding=_symbol(named.get(_ENCODING)),
-        creation_time=_number(named.get(_CREATED), limits.AMQP_TIME_MS),
+        creation_time=_number(named.get(_CREATED), _NUMBERS[_CREATED]),
         group_id=named.get(_GROUP),
-        group_sequence=_number(named.get(_GROUP_SEQUENCE), performatives.UINT_MAX),
+        group_sequence=_number(named.get(_GROUP_SEQUENCE), _NUMBERS[_GROUP_SEQUENCE]),
         reply_to_group_id=named.get(_REPLY_GROUP),
     )
     parts = [section(MESSAGE_ANNOTATIONS, annotations), performatives.write(said)]
@@ -476,6 +484,14 @@ def from_mqtt(topic: bytes, payload: bytes, block: bytes) -> bytes:
         parts.append(section(APPLICATION_PROPERTIES, application))
     parts.append(section(DATA, payload))
     return b"".join(parts)
+
+
+def _stands_for(name: str, text: str) -> bool:
+    """Return whether a property of AMQP can have this text, so that it comes back the same."""
+    most = _NUMBERS.get(name)
+    if most is not None:
+        return str(_number(text, most)) == text
+    return name != _ENCODING or _symbol(text) is not None
 
 
 def annotated(content: bytes, block: bytes) -> bytes:

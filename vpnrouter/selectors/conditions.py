@@ -602,7 +602,16 @@ class PropertyIsNull(Condition):
         return self.present if self.name in properties else self.absent
 
 
-HEADERS: Final = frozenset({"JMSCorrelationID", "JMSDestination", "JMSReplyTo", "JMSType"})
+HEADERS: Final = frozenset(
+    {
+        "JMSCorrelationID",
+        "JMSDestination",
+        "JMSMessageID",
+        "JMSReplyTo",
+        "JMSTimestamp",
+        "JMSType",
+    }
+)
 """Names that stand for a part of the message itself and never for a user property."""
 
 

@@ -464,7 +464,14 @@ _REPLY_TO: Final = "JMSReplyTo"
 _TYPE: Final = "JMSType"
 _CORRELATION_ID: Final = "JMSCorrelationID"
 
-_HEADERS: Final = frozenset({_CORRELATION_ID, _DESTINATION, _REPLY_TO, _TYPE})
+NAMED_HEADERS: Final = {
+    _TYPE: "subject",
+    "JMSMessageID": "message-id",
+    "JMSTimestamp": "creation-time",
+}
+"""Headers of JMS that user properties stand for: those of a message that came from AMQP."""
+
+_HEADERS: Final = frozenset({_CORRELATION_ID, _DESTINATION, _REPLY_TO, *NAMED_HEADERS})
 
 
 def selector_properties(topic: bytes, block: bytes) -> dict[str, str]:
@@ -472,8 +479,8 @@ def selector_properties(topic: bytes, block: bytes) -> dict[str, str]:
 
     `block` is as `split_publish_properties` gave it. Of a repeated user property the first counts.
     JMSDestination is the topic, JMSReplyTo the response topic, JMSType the content type,
-    JMSCorrelationID the correlation data where these are UTF-8; a user property of such a name is
-    left out. Raises ProtocolError as `split_publish_properties` does.
+    JMSCorrelationID the correlation data where these are UTF-8, and NAMED_HEADERS has more; a user
+    property of such a name is left out. Raises ProtocolError as `split_publish_properties` does.
     """
     found = {_DESTINATION: utf8(topic)}
     pos = 0
@@ -499,7 +506,16 @@ def selector_properties(topic: bytes, block: bytes) -> dict[str, str]:
                 continue
         else:
             _, pos = read_number(rule_for(identifier, PUBLISH), block, pos, end)
+    name_headers(found)
     return found
+
+
+def name_headers(found: dict[str, str]) -> None:
+    """Add the headers of JMS that properties of other names stand for."""
+    for header, name in NAMED_HEADERS.items():
+        text = found.get(name)
+        if text is not None:
+            found[header] = text
 
 
 def with_user_properties(block: bytes, pairs: list[tuple[str, str]]) -> bytes:
