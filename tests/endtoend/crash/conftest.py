@@ -46,10 +46,16 @@ class Place:
         whole = {"router": {"name": name, "data_dir": str(folder / name)}, **document}
         self._path.write_text(yaml.safe_dump(whole), encoding="utf-8")
         self._port: int | None = None
+        self._amqp_port: int | None = None
+        self._serves_amqp = any(one["protocol"] == "amqp" for one in document["listeners"])
 
     def port(self) -> int | None:
         """Where MQTT clients find it at the moment."""
         return self._port
+
+    def amqp_port(self) -> int | None:
+        """Where AMQP clients find it at the moment."""
+        return self._amqp_port
 
     def start(self, fault: dict[str, str] | None = None) -> None:
         """Begin a life, and wait until it serves or, with a fault planted, is over again."""
@@ -64,6 +70,7 @@ class Place:
         if self.link is not None:
             self.link.target = ("127.0.0.1", router.port("link"))
         self._port = router.port("mqtt")
+        self._amqp_port = router.port("amqp") if self._serves_amqp else None
 
     def take_from(self, prefork: Prefork, more: dict[str, str]) -> None:
         """Take processes from elsewhere, with more in their environment."""
@@ -71,7 +78,7 @@ class Place:
 
     def kill(self) -> None:
         """SIGKILL, now."""
-        self._port = None
+        self._port = self._amqp_port = None
         self.router.kill()
         self._over()
 
@@ -295,10 +302,15 @@ def listeners(msg_vpn: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def alone(place: Callable[..., Place]) -> Place:
-    """A router with message VPN blue and queues orders and barrier; not started."""
-    blue = {**OPEN, "queues": QUEUES}
-    return place("edge", {"listeners": listeners("blue"), "msg_vpns": {"blue": blue}})
+def alone_document() -> dict[str, Any]:
+    """The configuration of a router with message VPN blue and queues orders and barrier."""
+    return {"listeners": listeners("blue"), "msg_vpns": {"blue": {**OPEN, "queues": QUEUES}}}
+
+
+@pytest.fixture
+def alone(place: Callable[..., Place], alone_document: dict[str, Any]) -> Place:
+    """A router of this configuration; not started."""
+    return place("edge", alone_document)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.sending_link import SendingLink
 from vpnrouter.core.guaranteed.flow import ACCEPTED
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import (
@@ -28,11 +29,33 @@ from vpnrouter.wire.amqp.transfers import disposition
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.connection import AmqpConnection
     from vpnrouter.core.amqp.link import Link
+    from vpnrouter.core.connection import Connection
 
 SERIAL: Final = 0xFFFF_FFFF
 """Ids count modulo 2**32 (2.8.7, RFC 1982)."""
 
 HALF: Final = 0x8000_0000
+
+
+@final
+class _SettledAnswer(CompletionCallback):
+    """Settles deliveries to a client that settles second, once its outcomes are synced."""
+
+    __slots__ = ("_answer", "_session")
+
+    def __init__(self, session: AmqpSession, answer: Disposition) -> None:
+        self._session = session
+        self._answer = answer
+
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        """Tell the client."""
+        session = self._session
+        if not session.over and not session.connection.closing:
+            session.say(self._answer)
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self._session.connection
 
 
 @final
@@ -234,8 +257,13 @@ class AmqpSession:
                 del unsettled[number]
                 link.settle(message_id, state)
         if found and not packet.settled and state is not None:
-            # The client settles second: it waits for us to settle first (2.6.12).
-            self.say(Disposition(False, packet.first, packet.last, True, state))
+            # The client settles second (2.6.12): what we say first has to be true after a crash.
+            answer = Disposition(False, packet.first, packet.last, True, state)
+            client = self.connection.client
+            if client is None or client.spool is None:
+                self.say(answer)
+            else:
+                client.spool.when_synced(_SettledAnswer(self, answer), 0)
 
     def _accepted_by_client(self, first: int, count: int) -> None:
         """Settle the deliveries `first` to `first + count`, as nearly all are."""
