@@ -339,7 +339,7 @@ def test_default_outcome_is_what_settling_without_one_means(
 def test_client_that_settles_second_is_answered(
     router: SpooledWorld, join: Any, amqp: ModuleType
 ) -> None:
-    """Client that settles second is answered."""
+    """It is answered when its outcome is synced."""
     queue = router.queue("q")
     peer = join()
     peer.sender("queue://q")
@@ -347,6 +347,7 @@ def test_client_that_settles_second_is_answered(
     peer.receiver("queue://q")
     (got,) = peer.messages()
     peer.settle(got, Accepted(), settled=False)
+    assert not peer.connection.outbox.chunks
     answer = peer.answer(Disposition)
     assert (answer.role, answer.settled, answer.state) == (False, True, Accepted())
     assert queue.spooled_count == 0
