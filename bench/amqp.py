@@ -1,9 +1,9 @@
-"""Compares our router with Artemis by AMQP 1.0, in one run: `python -m bench.amqp`.
+"""Compares our router with Artemis and RabbitMQ by AMQP 1.0, in one run: `python -m bench.amqp`.
 
 Rows: `direct` (settled, 1 → 1, 64 bytes), `guaranteed` (8 → 8 over queues, 256 bytes, synced, 500 unsettled),
 `transactions` (10 messages each, one client after the other answer) and `idle` (memory of a connection with one link).
 The broker has one core, the generator the other. Artemis is started from a folder with its jars (`--artemis`), as
-bench/README.md says.
+bench/README.md says, RabbitMQ with its plugin from where Debian installs it; it has no transactions.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.amqp_client import CHUNK, Client, Template, message
+from bench.guaranteed_rabbit import RabbitMq
 from bench.machine import cores, raise_descriptor_limit, resident_bytes
 from bench.processes import accepts, free_port, running, wait_until
 from vpnrouter.wire.amqp.performatives import Accepted, Disposition, Flow
@@ -46,16 +47,23 @@ PAIRS: Final = 8
 UNSETTLED: Final = 500
 WARM_S: Final = 4.0
 CONNECTIONS: Final = 2_000
+AHEAD: Final = 20_000
+"""Settled messages on their way: a broker that takes more than it gives is not flooded."""
 
 Row = dict[str, float]
 
 
 class Broker:
-    """A running broker: its port, and the processes that count."""
+    """A running broker: its port, and the processes that count. `address` has the place of a kind and a name."""
 
-    def __init__(self, port: int, pid: int) -> None:
+    def __init__(self, port: int, pid: int, address: str = "{name}") -> None:
         self.port = port
         self.pid = pid
+        self._address = address
+
+    def address(self, kind: str, name: str) -> str:
+        """The address of a `queue` or `topic`."""
+        return self._address.format(kind=kind, name=name)
 
     def cpu_s(self) -> float:
         """CPU seconds that it has used."""
@@ -91,12 +99,23 @@ def artemis(jars: str, core: int | None, *, persistent: bool) -> Iterator[Broker
             yield Broker(port, process.pid)
 
 
+@contextlib.contextmanager
+def rabbitmq(core: int | None) -> Iterator[Broker]:
+    """RabbitMQ with its plugin."""
+    with tempfile.TemporaryDirectory(prefix="bench-amqp-") as folder:
+        store = RabbitMq("classic")
+        if store.missing():
+            raise SystemExit(store.missing())
+        with store.with_amqp_1_0(Path(folder), core) as (port, pid):
+            yield Broker(port, pid, "/{kind}/{name}")
+
+
 def direct(broker: Broker, seconds: float) -> Row:
     """Settled messages of 64 bytes over a topic."""
     receiver = Client(broker.port, "receiver")
-    receiver.receiver("bench", "topic", settled=True, credit=20_000)
+    receiver.receiver(broker.address("topic", "bench"), "topic", settled=True, credit=20_000)
     sender = Client(broker.port, "sender")
-    sender.sender("bench", "topic", settled=True)
+    sender.sender(broker.address("topic", "bench"), "topic", settled=True)
     template = Template(message(64, durable=False), settled=True)
     for client in (sender, receiver):
         client.sock.setblocking(False)
@@ -113,8 +132,9 @@ def direct(broker: Broker, seconds: float) -> Row:
             mark_s, mark, begin_s = now_s, got, broker.cpu_s()
         if mark_s and now_s - mark_s > seconds:
             break
-        if not out and sender.credit > 0:
-            count = min(sender.credit, CHUNK)
+        room = min(sender.credit, AHEAD - (sent - got))
+        if not out and room > 0:
+            count = min(room, CHUNK)
             out = template.frames(sender.next_id, count)
             sender.next_id += count
             sender.sent_count += count
@@ -135,7 +155,7 @@ def direct(broker: Broker, seconds: float) -> Row:
                 receiver.sock.setblocking(True)
                 receiver.grant(got, 20_000)
                 receiver.sock.setblocking(False)
-        if not out and sender.credit <= 0:
+        if not out and room <= 0:
             select.select([sender.sock, receiver.sock], [], [], 0.01)
     rate = (got - mark) / (time.perf_counter() - mark_s)
     spent_s = broker.cpu_s() - begin_s
@@ -144,7 +164,6 @@ def direct(broker: Broker, seconds: float) -> Row:
     return {
         "messages_per_s": rate,
         "messages_per_cpu_s": (got - mark) / max(spent_s, 0.01),
-        "lost": float(max(0, sent - got - 40_000)),
     }
 
 
@@ -167,12 +186,14 @@ def _count(plain: PlainTransfer, data: bytes) -> tuple[int, int]:
 class Pair:
     """One publisher and one consumer of a queue."""
 
-    def __init__(self, port: int, number: int, template: Template) -> None:
+    def __init__(self, broker: Broker, number: int, template: Template) -> None:
         self.template = template
+        port = broker.port
+        address = broker.address("queue", f"q{number}")
         self.consumer = Client(port, f"consumer{number}")
-        self.consumer.receiver(f"q{number}", "queue", settled=False, credit=2_000)
+        self.consumer.receiver(address, "queue", settled=False, credit=2_000)
         self.publisher = Client(port, f"publisher{number}")
-        self.publisher.sender(f"q{number}", "queue", settled=False)
+        self.publisher.sender(address, "queue", settled=False)
         self.unsettled = 0
         self.acknowledged = 0
         self.got = 0
@@ -224,7 +245,7 @@ PLAIN: Final = PlainTransfer()
 def guaranteed(broker: Broker, seconds: float) -> Row:
     """Durable messages of 256 bytes, 8 publishers and 8 consumers of a queue each."""
     template = Template(message(256, durable=True), settled=False)
-    pairs = [Pair(broker.port, number, template) for number in range(PAIRS)]
+    pairs = [Pair(broker, number, template) for number in range(PAIRS)]
     by_fd: dict[int, Callable[[], None]] = {}
     poll = select.poll()
     for pair in pairs:
@@ -277,13 +298,13 @@ def idle(broker: Broker, seconds: float) -> Row:
     """Memory of a connection with one link to a topic."""
     raise_descriptor_limit(CONNECTIONS + 200)
     first = Client(broker.port, "first")
-    first.receiver("idle", "topic", settled=True, credit=10)
+    first.receiver(broker.address("topic", "idle"), "topic", settled=True, credit=10)
     time.sleep(0.5)
     before = resident_bytes([broker.pid])
     clients = []
     for number in range(CONNECTIONS):
         client = Client(broker.port, f"c{number}")
-        client.receiver(f"idle/{number}", "topic", settled=True, credit=10)
+        client.receiver(broker.address("topic", f"idle/{number}"), "topic", settled=True, credit=10)
         clients.append(client)
     time.sleep(0.5)
     after = resident_bytes([broker.pid])
@@ -299,6 +320,17 @@ ROWS: Final = {
     "transactions": transactions,
     "idle": idle,
 }
+
+
+def started(
+    broker: str, options: argparse.Namespace, core: int | None, *, persistent: bool
+) -> contextlib.AbstractContextManager[Broker]:
+    """A broker by its name."""
+    if broker == "ours":
+        return ours(options.router_command, core)
+    if broker == "rabbitmq":
+        return rabbitmq(core)
+    return artemis(options.artemis, core, persistent=persistent)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -320,12 +352,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for _ in range(options.rounds):
             for broker in options.brokers.split(","):
                 persistent = name in ("guaranteed", "transactions")
-                begun = (
-                    ours(options.router_command, core)
-                    if broker == "ours"
-                    else artemis(options.artemis, core, persistent=persistent)
-                )
-                with begun as site:
+                if broker == "rabbitmq" and name == "transactions":
+                    continue
+                with started(broker, options, core, persistent=persistent) as site:
                     row = ROWS[name](site, options.seconds)
                 for metric, value in row.items():
                     found.setdefault((broker, metric), []).append(value)

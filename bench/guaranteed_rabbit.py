@@ -69,6 +69,13 @@ class RabbitMq(Store):
         with self._broker(folder, port, core, "") as (pid, took):
             yield Running(("127.0.0.1", port), ("127.0.0.1", port), [pid], took)
 
+    @contextlib.contextmanager
+    def with_amqp_1_0(self, folder: Path, core: int | None) -> Iterator[tuple[int, int]]:
+        """The broker with its plugin for AMQP 1.0: its port and its process."""
+        port = _port_of(folder)
+        with self._broker(folder, port, core, "", "rabbitmq_amqp1_0") as (pid, _):
+            yield port, pid
+
     @override
     @contextlib.contextmanager
     def linked(self, near: Path, far: Path, core: int | None) -> Iterator[Running]:
@@ -103,14 +110,14 @@ class RabbitMq(Store):
 
     @contextlib.contextmanager
     def _broker(
-        self, folder: Path, port: int, core: int | None, advanced: str
+        self, folder: Path, port: int, core: int | None, advanced: str, plugin: str = ""
     ) -> Iterator[tuple[int, float]]:
         registry = free_port()
         files = {
             "env": "",
             "rabbit.conf": "log.console = false\nloopback_users = none\n",
             "advanced.config": advanced or "[].\n",
-            "plugins": "[rabbitmq_shovel].\n" if advanced else "[].\n",
+            "plugins": f"[{'rabbitmq_shovel' if advanced else plugin}].\n",
         }
         for name, text in files.items():
             (folder / name).write_text(text, encoding="utf-8")
