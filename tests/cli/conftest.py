@@ -291,7 +291,9 @@ def scripted() -> Iterator[Callable[[Script], int]]:
 
 BROKER = """
 router: {name: one, data_dir: data}
-listeners: [{protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}]
+listeners:
+  - {protocol: mqtt, bind: "127.0.0.1:0", msg_vpn: blue}
+  - {protocol: amqp, bind: "127.0.0.1:0", msg_vpn: blue}
 msg_vpns:
   blue:
     acl_profiles:
@@ -304,29 +306,59 @@ msg_vpns:
 """
 
 
-@pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """A router as a process of its own; yields the port of its MQTT listener. User ann, password right."""
-    folder = tmp_path_factory.mktemp("broker")
-    (folder / "one.yaml").write_text(BROKER, encoding="utf-8")
+@contextmanager
+def serving(text: str, folder: Path) -> Iterator[dict[str, int]]:
+    """Run a router as a process of its own; yields the ports of its listeners by protocol."""
+    (folder / "one.yaml").write_text(text, encoding="utf-8")
     program = "from vpnrouter.cli.app import main; main()"
     with subprocess.Popen(
         [sys.executable, "-c", program, "run", str(folder / "one.yaml")],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        text=True,
         env=os.environ | {"PYTHONPATH": str(Path(vpnrouter.__file__).parents[1])},
         cwd=folder,
-        text=True,
     ) as process:
         assert process.stdout is not None
         try:
             line = process.stdout.readline()
-            found = re.search(r"mqtt=127\.0\.0\.1:(\d+)", line)
-            assert found is not None, line
-            yield int(found[1])
+            found = re.findall(r"(\w+)=127\.0\.0\.1:(\d+)", line)
+            assert line.startswith("ready "), line
+            yield {protocol: int(port) for protocol, port in found}
         finally:
             process.terminate()
             process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def broker_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
+    """The ports of a router's listeners by protocol. User ann, password right."""
+    with serving(BROKER, tmp_path_factory.mktemp("broker")) as ports:
+        yield ports
+
+
+@pytest.fixture
+def jms_example(tmp_path: Path) -> Iterator[dict[str, int]]:
+    """The ports of configs/jms.yaml, started on other ports."""
+    text = (Path(vpnrouter.__file__).parents[1] / "configs/jms.yaml").read_text(encoding="utf-8")
+    text, count = re.subn(r"127\.0\.0\.1:\d+\"", '127.0.0.1:0"', text)
+    assert count == 3
+    with serving(text, tmp_path) as ports:
+        yield ports
+
+
+@pytest.fixture(scope="session")
+def broker(broker_ports: dict[str, int]) -> int:
+    """The port of the MQTT listener of the router."""
+    return broker_ports["mqtt"]
+
+
+@pytest.fixture
+def ann_by_amqp(broker_ports: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Options that log ann in at the AMQP listener of the router."""
+    monkeypatch.setenv("ANN", "right")
+    port = broker_ports["amqp"]
+    return ["--protocol", "amqp", "--url", f"amqp://ann@127.0.0.1:{port}", "--password-env", "ANN"]
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trustme
 
+from vpnrouter.cli._broker_options import Broker
 from vpnrouter.cli._mqtt_link import MqttLink, stamp_of
-from vpnrouter.cli._mqtt_options import Broker
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Pingresp, Publish

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import socket
-import ssl
 import time
 from typing import Final, Self, final
 
 from vpnrouter import limits
-from vpnrouter.cli._mqtt_options import Broker
+from vpnrouter.cli._broker_options import Broker
+from vpnrouter.cli._broker_socket import ANSWER_S, BrokerSocket, ConnectionLost
 from vpnrouter.errors import OperationError, ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -34,13 +33,8 @@ def stamp_of(payload: bytes) -> int:
     return int(found[1]) if found else 0
 
 
-ANSWER_S: Final = 10.0
-"""Seconds that a broker has to take the connection, to answer CONNECT, and to take what is sent."""
-
 _LONGEST_WAIT_S: Final = 3_600.0
 """Seconds that stand for no limit: a socket's timeout must be a number."""
-
-_NOTHING_YET: Final = (BlockingIOError, TimeoutError, ssl.SSLWantReadError)
 
 _LEAST_HEADER: Final = 5
 """Bytes that hold any length field."""
@@ -65,8 +59,7 @@ class MqttLink:
         self._answers = 0
         self._early: list[Packet] = []
         """What came right behind the answer to CONNECT: messages of a session that lasts."""
-        self._socket = _connected(broker)
-        self._sent_s = time.monotonic()
+        self._socket = BrokerSocket(broker)
         try:
             self.connack = self._open(connect)
         except BaseException:
@@ -90,15 +83,11 @@ class MqttLink:
     def send(self, data: bytes) -> None:
         """Hand over encoded packets; returns when the system has taken them."""
         try:
-            self._socket.settimeout(ANSWER_S)
-            self._socket.sendall(data)
-        except TimeoutError:
-            raise OperationError(f"{self._broker} takes nothing more; is it overloaded?") from None
-        except OSError as error:
+            self._socket.send(data)
+        except ConnectionLost:
             # It may have said why before it closed.
             self._last_words()
-            raise OperationError(f"lost {self._broker}: {_why(error)}") from None
-        self._sent_s = time.monotonic()
+            raise
 
     def send_packet(self, packet: Packet) -> None:
         """Send one packet."""
@@ -143,15 +132,7 @@ class MqttLink:
 
     def end(self) -> None:
         """Send DISCONNECT and wait until the broker closes, so that nothing on its way is lost."""
-        try:
-            self.send_packet(Disconnect())
-            self._socket.settimeout(1.0)
-            if not isinstance(self._socket, ssl.SSLSocket):
-                self._socket.shutdown(socket.SHUT_WR)
-            while self._socket.recv(limits.MQTT_CLIENT_CHUNK_BYTES):
-                pass
-        except (OSError, OperationError):
-            pass  # it closed sooner
+        self._socket.end(encode(Disconnect(), self._level))
 
     def _open(self, connect: Connect) -> Connack:
         self.send(encode(connect, self._level))
@@ -176,7 +157,7 @@ class MqttLink:
 
     def _next_ping_s(self) -> float:
         """When the next ping is due, or the answer to the one that was sent."""
-        return (self._ping_sent_s or self._sent_s) + self._keep_alive_s
+        return (self._ping_sent_s or self._socket.sent_s) + self._keep_alive_s
 
     def _keep_alive(self, now_s: float) -> None:
         if not self._keep_alive_s or now_s < self._next_ping_s():
@@ -190,14 +171,8 @@ class MqttLink:
 
     def _read(self, wait_s: float) -> bytes | None:
         """Bytes that came within `wait_s`, None when none did."""
-        try:
-            self._socket.settimeout(wait_s)
-            chunk = self._socket.recv(limits.MQTT_CLIENT_CHUNK_BYTES)
-        except _NOTHING_YET:
-            return None
-        except OSError as error:
-            raise OperationError(f"lost {self._broker}: {_why(error)}") from None
-        if not chunk:
+        chunk = self._socket.read(wait_s)
+        if chunk == b"":
             hint = (
                 "; a broker of MQTT 3.1.1 says no in this way, --mqtt 5 may bring the reason"
                 if self._level == 4
@@ -250,35 +225,6 @@ def describe_reason(reason_code: int, properties: Properties) -> str:
     """`0x97 Quota exceeded (503 Spool Over Quota)`."""
     text = reason_text(reason_code)
     return f"{text} ({properties.reason_string})" if properties.reason_string else text
-
-
-def _connected(broker: Broker) -> socket.socket:
-    try:
-        plain = socket.create_connection((broker.host, broker.port), ANSWER_S)
-    except OSError as error:
-        raise OperationError(
-            f"cannot connect to {broker}: {_why(error)}; --url, or --host and --port, say where"
-        ) from None
-    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if broker.tls is None:
-        return plain
-    try:
-        return broker.tls.wrap_socket(plain, server_hostname=broker.host)
-    except ssl.SSLCertVerificationError as error:
-        plain.close()
-        raise OperationError(
-            f"the certificate of {broker} is not trusted: {error.verify_message};"
-            " --ca-file names its authority"
-        ) from None
-    except OSError as error:
-        plain.close()
-        raise OperationError(f"no TLS with {broker}: {_why(error)}") from None
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {ANSWER_S:.0f} s"
-    return error.strerror or str(error)
 
 
 def _hint(broker: Broker) -> str:

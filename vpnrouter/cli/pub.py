@@ -1,4 +1,4 @@
-"""`vpnrouter pub TOPIC [MESSAGE]`: publish to any MQTT broker, and say what became of it."""
+"""`vpnrouter pub TOPIC [MESSAGE]`: publish to any MQTT or AMQP 1.0 broker, and say what became of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from typing import Annotated, Any, Final, Protocol, final
 import typer
 
 from vpnrouter import limits
-from vpnrouter.cli import _mqtt_options as options
-from vpnrouter.cli._mqtt_link import STAMP_BYTES, MqttLink, describe_reason, stamped
+from vpnrouter.cli import _broker_options as options
+from vpnrouter.cli._amqp_link import BrokerLink, link_to
+from vpnrouter.cli._mqtt_link import STAMP_BYTES, describe_reason, stamped
 from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.errors import OperationError
 from vpnrouter.wire.mqtt.encode import encode, encode_publish
@@ -218,7 +219,7 @@ class Publisher:
 
     def __init__(
         self,
-        link: MqttLink,
+        link: BrokerLink,
         messages: Messages,
         *,
         qos: int = 0,
@@ -467,8 +468,9 @@ def command(
     client_id: options.ClientId = "",
     keepalive: options.Keepalive = 60,
     mqtt: options.MqttVersion = options.Version.V5,
+    protocol: options.ProtocolOption = None,
 ) -> None:
-    """Publish to any MQTT broker, and say what was acknowledged and what was refused, and why.
+    """Publish to any MQTT or AMQP 1.0 broker, and say what was acknowledged and what was refused, and why.
 
     Exit code 0 when nothing was refused, 1 when something was, was not answered, or the connection was
     lost. At QoS 0 nobody answers: then the broker has read it and kept the connection.
@@ -477,7 +479,7 @@ def command(
 
     broker = options.broker_of(
         *("pub", url, host, port, user, password_file, password_env),
-        *(ca_file, cert, key, client_id, keepalive, mqtt),
+        *(ca_file, cert, key, client_id, keepalive, mqtt, protocol),
     )
     options.check_texts([topic], "TOPIC")
     if "#" in topic or "+" in topic:
@@ -493,7 +495,7 @@ def command(
         username=broker.username,
         password=broker.password,
     )
-    with MqttLink(broker, connect) as link:
+    with link_to(broker, connect) as link:
         _check(link, qos, retain)
         publisher = Publisher(
             *(link, messages),
@@ -509,7 +511,7 @@ def command(
         raise typer.Exit(code)
 
 
-def _publish(publisher: Publisher, link: MqttLink) -> int:
+def _publish(publisher: Publisher, link: BrokerLink) -> int:
     """Publish everything, then disconnect unless the connection failed. Returns the exit code."""
     try:
         publisher.run()
@@ -566,7 +568,7 @@ def _block(
         raise typer.BadParameter(str(error)) from error
 
 
-def _check(link: MqttLink, qos: int, retain: bool) -> None:
+def _check(link: BrokerLink, qos: int, retain: bool) -> None:
     from vpnrouter.errors import OperationError
 
     properties = link.connack.properties

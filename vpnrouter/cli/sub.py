@@ -1,4 +1,4 @@
-"""`vpnrouter sub FILTER…`: subscribe at any MQTT broker, and print what comes."""
+"""`vpnrouter sub FILTER…`: subscribe at any MQTT or AMQP 1.0 broker, and print what comes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import typer
 
-from vpnrouter.cli import _mqtt_options as options
-from vpnrouter.cli._mqtt_link import MqttLink, describe_reason, stamp_of
+from vpnrouter.cli import _broker_options as options
+from vpnrouter.cli._amqp_link import BrokerLink, link_to
+from vpnrouter.cli._mqtt_link import describe_reason, stamp_of
 from vpnrouter.cli._output import print_bytes, print_lines, print_notes
+from vpnrouter.core.mqtt.subscribe import SELECTOR
 from vpnrouter.errors import OperationError
 from vpnrouter.management.responses import camel
 from vpnrouter.text import ascii_json, printable_lines
@@ -136,7 +138,7 @@ class Subscriber:
 
     def __init__(
         self,
-        link: MqttLink,
+        link: BrokerLink,
         requests: list[SubscriptionRequest],
         write: Write,
         *,
@@ -324,8 +326,9 @@ def command(
     client_id: options.ClientId = "",
     keepalive: options.Keepalive = 60,
     mqtt: options.MqttVersion = options.Version.V5,
+    protocol: options.ProtocolOption = None,
 ) -> None:
-    """Subscribe at any MQTT broker, and print what comes until ^C, --count or --timeout ends it.
+    """Subscribe at any MQTT or AMQP 1.0 broker, and print what comes until ^C, --count or --timeout ends it.
 
     A message of QoS 1 or 2 is acknowledged when it is printed. Exit code 0, also by ^C; 1 when a
     subscription was refused, the connection was lost, or fewer than --count came within --timeout.
@@ -334,7 +337,7 @@ def command(
 
     broker = options.broker_of(
         *("sub", url, host, port, user, password_file, password_env),
-        *(ca_file, cert, key, client_id, keepalive, mqtt),
+        *(ca_file, cert, key, client_id, keepalive, mqtt, protocol),
     )
     options.check_texts(filters, "FILTER")
     given = options.user_properties(user_property)
@@ -343,10 +346,12 @@ def command(
         raise typer.BadParameter(
             "MQTT 3.1.1 has no rejection, subscription options and properties", param_hint="--mqtt"
         )
+    if broker.protocol is options.Protocol.AMQP:
+        _check_amqp(retained, retain_as_published, session_expiry, given)
     if session_expiry and not client_id:
         raise typer.BadParameter("a session needs a name", param_hint="--client-id")
     requests = _requests(filters, qos, retained, no_local, retain_as_published)
-    with MqttLink(broker, _connect(broker, count, session_expiry)) as link:
+    with link_to(broker, _connect(broker, count, session_expiry), credit=count) as link:
         subscriber = Subscriber(
             *(link, requests, _writer(form, stats)),
             properties=Properties(user_properties=given),
@@ -360,7 +365,21 @@ def command(
         raise typer.Exit(_FAILED)
 
 
-def _receive(subscriber: Subscriber, link: MqttLink, timeout: float, stats: bool) -> None:
+def _check_amqp(
+    retained: Retained, retain_as_published: bool, session_expiry: int, given: list[tuple[str, str]]
+) -> None:
+    """Raise BadParameter for what AMQP has no words for."""
+    for wrong, option in (
+        (retained is not Retained.SEND, "--retained"),
+        (retain_as_published, "--retain-as-published"),
+        (session_expiry > 0, "--session-expiry"),
+        ([name for name, _ in given if name != SELECTOR], "--user-property"),
+    ):
+        if wrong:
+            raise typer.BadParameter("has no meaning in AMQP", param_hint=option)
+
+
+def _receive(subscriber: Subscriber, link: BrokerLink, timeout: float, stats: bool) -> None:
     """Subscribe and print what comes, until it is complete, the time is over, or ^C."""
     try:
         for line in subscriber.subscribe():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.connection import AmqpConnection
     from vpnrouter.core.amqp.sending_link import SendingLink
     from vpnrouter.core.client_connection import ClientConnection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.login import Admission
     from vpnrouter.core.profile import ClientProfile
@@ -173,6 +174,14 @@ class AmqpClient(Subscriber):
             if link.subscriber is not None:
                 found.update(link.subscriber.subscriptions)
         return found
+
+    def subscribed_endpoints(self) -> list[Endpoint]:
+        """The endpoints of the subscriptions that its links consume from."""
+        return [
+            link.consumer.endpoint
+            for link in self.sending_links()
+            if link.consumer is not None and link.consumer.subscription is not None
+        ]
 
     def may_share(self, share: str) -> bool:
         """Return whether client profile and ACL profile let the client share a subscription of this name."""

@@ -462,9 +462,18 @@ class Clients:
         return NOTHING
 
     def subscriptions(self, msg_vpn: str, client: str) -> Sequence[SubscriptionStatus]:
-        """The subscriptions of one client, in order; none where there is no such client."""
+        """The subscriptions of one client, in order; none where there is no such client.
+
+        For an AMQP client those of the endpoints that it consumes from come last, `name` is that of the endpoint.
+        """
         found = self._find(msg_vpn, client)
-        return () if found is None else _rows(msg_vpn, found)
+        if found is None:
+            return ()
+        rows = _rows(msg_vpn, found)
+        if isinstance(found, AmqpClient):
+            for endpoint in found.subscribed_endpoints():
+                rows += _rows(msg_vpn, endpoint)
+        return rows
 
     def disconnect(self, msg_vpn: str, client: str) -> bool:
         """Disconnect a client, with the reason that an operator did it; False where none is connected."""

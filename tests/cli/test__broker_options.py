@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import typer
 
-from vpnrouter.cli._mqtt_options import (
+from vpnrouter.cli._broker_options import (
     DEFAULT_URL,
     Broker,
     Version,

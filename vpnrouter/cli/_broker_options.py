@@ -20,6 +20,22 @@ TLS_PORT: Final = 8883
 _STRING_BYTES: Final = 65_535
 
 
+class Protocol(StrEnum):
+    """What is spoken with the broker."""
+
+    MQTT = "mqtt"
+    AMQP = "amqp"
+
+
+DEFAULT_PORTS: Final = {
+    (Protocol.MQTT, False): PORT,
+    (Protocol.MQTT, True): TLS_PORT,
+    (Protocol.AMQP, False): 5_672,
+    (Protocol.AMQP, True): 5_671,
+}
+"""By protocol and whether with TLS."""
+
+
 class Version(StrEnum):
     """Versions of MQTT."""
 
@@ -32,7 +48,7 @@ Url = Annotated[
     typer.Option(
         envvar="VPNROUTER_MQTT_URL",
         metavar="URL",
-        help="The broker: mqtt://[USER@]HOST[:PORT], or mqtts:// for TLS.",
+        help="The broker: mqtt://[USER@]HOST[:PORT], or mqtts:// for TLS; or amqp:// and amqps://.",
     ),
 ]
 Host = Annotated[str, typer.Option(help="The broker's host, instead of the URL's.")]
@@ -57,6 +73,10 @@ ClientId = Annotated[
     str, typer.Option("--client-id", metavar="ID", help="The MQTT client id; random without it.")
 ]
 Keepalive = Annotated[int, typer.Option(min=0, max=65_535, help="Seconds, 0 for none.")]
+ProtocolOption = Annotated[
+    Protocol | None,
+    typer.Option("--protocol", help="mqtt or amqp (AMQP 1.0); the scheme of the URL says it, too."),
+]
 MqttVersion = Annotated[Version, typer.Option("--mqtt", help="The version of MQTT to speak.")]
 
 
@@ -72,10 +92,11 @@ class Broker:
     password: bytes | None = None
     keep_alive_s: int = 60
     tls: ssl.SSLContext | None = None
+    protocol: Protocol = Protocol.MQTT
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'mqtts' if self.tls else 'mqtt'}://{host}:{self.port}"
+        return f"{self.protocol}{'s' if self.tls else ''}://{host}:{self.port}"
 
 
 def broker_of(
@@ -92,10 +113,14 @@ def broker_of(
     client_id: str,
     keepalive: int,
     version: Version,
+    protocol: Protocol | None = None,
 ) -> Broker:
     """The broker that the options of command `verb` mean. Raises BadParameter for what makes no sense."""
     scheme, url_host, url_port, url_user = _parts(url)
-    tls = _context(ca_file, cert, key) if scheme == "mqtts" or ca_file or cert else None
+    spoken = protocol or Protocol(scheme.removesuffix("s"))
+    if url != DEFAULT_URL and spoken != scheme.removesuffix("s"):
+        raise typer.BadParameter(f"{scheme}: is not {spoken}", param_hint="--protocol")
+    tls = _context(ca_file, cert, key) if scheme.endswith("s") or ca_file or cert else None
     if key is not None and cert is None:
         raise typer.BadParameter("whose key it is is missing", param_hint="--cert")
     username = user or url_user
@@ -104,7 +129,7 @@ def broker_of(
         raise typer.BadParameter("whose password it is is missing", param_hint="--user")
     return Broker(
         host or url_host,
-        port or url_port or (PORT if tls is None else TLS_PORT),
+        port or (0 if url == DEFAULT_URL else url_port) or DEFAULT_PORTS[spoken, tls is not None],
         # Two clients of one id would throw each other out.
         client_id or f"vpnrouter-{verb}-{secrets.token_hex(4)}",
         5 if version is Version.V5 else 4,
@@ -112,7 +137,11 @@ def broker_of(
         password,
         keepalive,
         tls,
+        spoken,
     )
+
+
+_SCHEMES: Final = frozenset(f"{one}{tls}" for one in Protocol for tls in ("", "s"))
 
 
 def _parts(url: str) -> tuple[str, str, int, str]:
@@ -121,7 +150,7 @@ def _parts(url: str) -> tuple[str, str, int, str]:
         port = parts.port or 0
     except ValueError:
         parts, port = urlsplit(""), 0
-    if parts.scheme not in {"mqtt", "mqtts"} or not parts.hostname or parts.path not in {"", "/"}:
+    if parts.scheme not in _SCHEMES or not parts.hostname or parts.path not in {"", "/"}:
         message = (
             f"{url.rpartition('@')[2]} is not of the form mqtt://[USER@]HOST[:PORT] or mqtts://…"
         )
