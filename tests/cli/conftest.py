@@ -340,7 +340,7 @@ def broker_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
 @pytest.fixture
 def jms_example(tmp_path: Path) -> Iterator[dict[str, int]]:
     """The ports of configs/jms.yaml, started on other ports."""
-    text = (Path(vpnrouter.__file__).parents[1] / "configs/jms.yaml").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "configs/jms.yaml").read_text(encoding="utf-8")
     text, count = re.subn(r"127\.0\.0\.1:\d+\"", '127.0.0.1:0"', text)
     assert count == 3
     with serving(text, tmp_path) as ports:
