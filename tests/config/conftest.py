@@ -37,3 +37,15 @@ def warnings_of(read_text: ReadText) -> Callable[[str], list[str]]:
         ]
 
     return run
+
+
+@pytest.fixture
+def problems_of(read_text: ReadText) -> Callable[[str], list[str]]:
+    """Everything that is told of a configuration."""
+
+    def run(text: str) -> list[str]:
+        reading = read_text(text)
+        found = reading.problems if reading.loaded is None else reading.loaded.warnings
+        return [f"{one.position.line}:{one.position.column} {one.message}" for one in found]
+
+    return run

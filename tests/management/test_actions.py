@@ -8,10 +8,12 @@ from fastapi.routing import APIRoute
 from management_routers import WITHIN
 
 from vpnrouter import limits
+from vpnrouter.config.connector import Connector
 from vpnrouter.events.log import EventLog
 from vpnrouter.management.application import ROUTERS
 from vpnrouter.management.audit import Audit
 from vpnrouter.management.collections import _operator
+from vpnrouter.server.connectors.runner import ConnectorRunner
 from vpnrouter.wire.mqtt.reason import ADMINISTRATIVE_ACTION
 
 QUEUE = "/msgVpns/blue/queues/orders"
@@ -53,6 +55,11 @@ ACTIONS: dict[str, tuple[Any, str, str]] = {
         "cleared event ttl-exceeded of bridge to-a",
     ),
     f"{BRIDGE}/disconnect": (None, "blue", "dropped the connection of bridge to-a"),
+    "/vpnrouter/v1/msgVpns/blue/connectors/there/reconnect": (
+        None,
+        "blue",
+        "reconnected connector there",
+    ),
     f"/SEMP/v2/action{SESSIONS}/c2,auto/clearStats": (
         None,
         "blue",
@@ -62,6 +69,31 @@ ACTIONS: dict[str, tuple[Any, str, str]] = {
     "/vpnrouter/v1/spool/backup": ({"directory": "DIRECTORY"}, "", "backed up the spool to "),
 }
 """Each action, by path: its body, and what is told."""
+
+
+@pytest.fixture(autouse=True)
+def connector(here: Any) -> ConnectorRunner:
+    """A connector of message VPN blue, which nobody dials."""
+    nobody: Any = None
+    links = {"in": {"source": {"address": "in/#"}}}
+    configured = Connector.model_validate({"provider": {"url": "mqtt://h"}, "links": links})
+    certificates = here.config.msg_vpns["blue"].bridging.tls_server_cert
+    made = ConnectorRunner(here.router, nobody, "blue", "there", configured, certificates)
+    here.context.edge.connectors = [made]
+    return made
+
+
+async def test_connectors(here: Any) -> None:
+    """A connector is shown with its links, by its own path and among all."""
+    async with here.api() as client:
+        one = (await client.get(f"{MONITOR}/connectors/there")).json()
+        assert (one["data"]["state"], one["data"]["clientName"]) == ("disabled", "#connector/there")
+        (link,) = (await client.get(one["links"]["linksUri"])).json()["data"]
+        assert (link["linkName"], link["direction"], link["source"]) == ("in", "in", "in/#")
+        (row,) = (await client.get("/vpnrouter/v1/connectors")).json()["data"]
+        assert row == {**one["data"], "links": [link]}
+        assert (await client.get(f"{MONITOR}/connectors/x")).status_code == 400
+
 
 each_action = pytest.mark.parametrize("path", ACTIONS)
 

@@ -26,7 +26,7 @@ from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError
 from vpnrouter.server.bridges.runner import BridgeRunner
 from vpnrouter.server.net import streams
-from vpnrouter.server.net.dial import Connector
+from vpnrouter.server.net.dial import Dialler
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.net.streams import serve_stream
 from vpnrouter.trace.recorder import Recorder
@@ -144,7 +144,7 @@ class Island:
         )
         self.router.add(self.vpn)
         self.book = LinkRegistry(self.router)
-        self.connector = Ferry(self)
+        self.dialler = Ferry(self)
         self.runner: Any = None
         self.got: list[tuple[str, int]] = []
         self._client = MqttConnection(self.router, "192.0.2.1", vpn)
@@ -162,7 +162,7 @@ class Island:
         """The task of a bridge of this configuration, kept in `runner`; runs it."""
         self.runner = BridgeRunner(
             self.book,
-            self.connector,
+            self.dialler,
             self.vpn.name,
             name,
             Bridge.model_validate(
@@ -221,7 +221,7 @@ class Island:
             await trio.sleep(0.05)
 
 
-class Ferry(Connector):
+class Ferry(Dialler):
     """How an island's bridges reach others: over cables, with random delays."""
 
     def __init__(self, island: Island) -> None:
@@ -275,7 +275,7 @@ class Sea:
         return island
 
     def reach(self, island: Island, host: str, port: int) -> Strand:
-        """A connection to a host; raises OperationError as Connector.open does."""
+        """A connection to a host; raises OperationError as Dialler.open does."""
         if host in self.down:
             raise OperationError(f"cannot connect to {host}:{port}: Connection refused")
         cable = Cable(island.name, host, self.draw, self.most_s)

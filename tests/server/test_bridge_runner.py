@@ -18,7 +18,7 @@ from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.clients import Clients
 from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.server.net import dial
-from vpnrouter.server.net.dial import Connector, transport_of
+from vpnrouter.server.net.dial import Dialler, transport_of
 from vpnrouter.server.net.reactor import shown_address
 
 CORE = """
@@ -180,10 +180,10 @@ def test_back_to_the_better_one(cross: Any, seed: int) -> None:
 # -- connect ---------------------------------------------------------------------------------------
 
 
-def connector() -> Connector:
-    """A connector without a router; nothing here is served."""
+def dialler() -> Dialler:
+    """A dialler without a router; nothing here is served."""
     nobody: Any = None
-    return Connector(nobody)
+    return Dialler(nobody)
 
 
 async def test_a_name_that_hangs(
@@ -196,7 +196,7 @@ async def test_a_name_that_hangs(
 
     monkeypatch.setattr(trio.to_thread, "run_sync", never)
     with pytest.raises(OperationError) as told:
-        await connector().open("no-such-host.invalid", 1, None, lambda: None)
+        await dialler().open("no-such-host.invalid", 1, None, lambda: None)
     assert str(told.value) == "cannot look up no-such-host.invalid: no answer within 10 s"
 
 
@@ -221,7 +221,7 @@ async def test_an_address_that_never_answers(
 
     monkeypatch.setattr(dial.trio.socket, "socket", silent)
     with pytest.raises(OperationError) as told:
-        await connector().open("192.0.2.1", 5, None, lambda: None)
+        await dialler().open("192.0.2.1", 5, None, lambda: None)
     assert str(told.value) == "cannot connect to 192.0.2.1:5: no answer within 10 s"
     assert [sock.closed for sock in made] == [True]
 

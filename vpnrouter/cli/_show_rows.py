@@ -21,6 +21,7 @@ class What(StrEnum):
     SUBSCRIPTIONS = "subscriptions"
     QUEUES = "queues"
     BRIDGES = "bridges"
+    CONNECTORS = "connectors"
     TOPOLOGY = "topology"
     EVENTS = "events"
 
@@ -51,7 +52,7 @@ class RowQuery(NamedTuple):
 Row = dict[str, Any]
 
 
-SMALL: Final = frozenset({What.VPNS, What.BRIDGES, What.QUEUES})
+SMALL: Final = frozenset({What.VPNS, What.BRIDGES, What.CONNECTORS, What.QUEUES})
 """Kinds with so few objects that an error for a wrong name lists all names."""
 
 EVENTS: Final = 20
@@ -96,6 +97,8 @@ def _rows(client: ManagementClient, query: RowQuery) -> Iterable[Row]:
             return client.subscriptions(msg_vpn, limit=_count(query), where=_where(query))
         case What.QUEUES:
             return client.queues(msg_vpn)
+        case What.CONNECTORS:
+            return client.connectors(msg_vpn)
         case What.EVENTS:
             return client.events(query.most or EVENTS, msg_vpn=msg_vpn)
         case _:

@@ -12,6 +12,7 @@ from vpnrouter.cli._listing import FoldedListing, Spec
 from vpnrouter.management.display import (
     BRIDGE,
     CLIENT,
+    CONNECTOR,
     MSG,
     MSG_VPN,
     QUEUE,
@@ -78,6 +79,20 @@ SUBSCRIPTIONS: Final = Spec(
     ),
     columns=chosen(SUBSCRIPTION, "subscriptionTopic", "holder", "name", "msgVpnName", "qos"),
     wide=chosen(SUBSCRIPTION, "syntax", "shareName", "selector"),
+)
+
+CONNECTORS: Final = Spec(
+    title=lambda row: (
+        f"Connector {row['connectorName']} in message VPN {row['msgVpnName']}: {row['state']}"
+    ),
+    columns=chosen(
+        CONNECTOR,
+        *("connectorName", "msgVpnName", "state", "provider", "protocol", "linkCount", "uptime"),
+        *("waitingMsgCount", "failure"),
+    ),
+    wide=chosen(CONNECTOR, "enabled", "clientName", "rxMsgCount", "txMsgCount", "failedAttempts"),
+    stats=(_COUNTS[0], ("waiting", "", "waitingMsgCount")),
+    style=lambda row: {"up": None, "disabled": "dim"}.get(row["state"], "yellow"),
 )
 
 HEALTH_COLOURS: Final = {

@@ -1,5 +1,5 @@
-"""`vpnrouter show vpns|clients|subscriptions|queues|bridges|topology|events [NAME]`: what a running router is
-and does.
+"""`vpnrouter show vpns|clients|subscriptions|queues|bridges|connectors|topology|events [NAME]`: what a running router
+is and does.
 """
 
 import sys
@@ -176,9 +176,9 @@ def _tables(what: What, out: "TextIO | RenderBuffer") -> _Tables:
 
             return BridgeTables(out)
     from vpnrouter.cli._listing import Listing
-    from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
+    from vpnrouter.cli._tables import CLIENTS, CONNECTORS, SUBSCRIPTIONS, VPNS
 
-    specs = {What.VPNS: VPNS, What.CLIENTS: CLIENTS}
+    specs = {What.VPNS: VPNS, What.CLIENTS: CLIENTS, What.CONNECTORS: CONNECTORS}
     return Listing(out, specs.get(what, SUBSCRIPTIONS))
 
 

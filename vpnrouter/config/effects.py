@@ -18,6 +18,7 @@ from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
+from vpnrouter.settings.connector import Connector, ConnectorLink
 from vpnrouter.settings.endpoint import GuaranteedMsging, Queue, ReplayLog, TopicEndpoint
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import Effect, Settings, keys_of
@@ -188,6 +189,8 @@ TABLE: Final[dict[Pattern, Row]] = {
     **_declared(_BRIDGE, Bridge),
     **_declared(f"{_BRIDGE}.remote_msg_vpns.*", RemoteMsgVpn),
     **_declared(f"{_BRIDGE}.remote_subscriptions.*", RemoteSubscription),
+    **_declared(f"{_VPN}.connectors.*", Connector),
+    **_declared(f"{_VPN}.connectors.*.links.*", ConnectorLink),
 }  # fmt: skip
 
 IDENTITIES: Final[dict[Pattern, tuple[str, ...]]] = {

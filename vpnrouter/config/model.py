@@ -27,6 +27,8 @@ from vpnrouter.settings.schema import Attribute, Settings, Value, is_optional, t
 RouterName = Annotated[str, AfterValidator(names.ROUTER.check)]
 MsgVpnName = Annotated[str, AfterValidator(names.MSG_VPN.check)]
 BridgeName = Annotated[str, AfterValidator(names.BRIDGE.check)]
+ConnectorName = Annotated[str, AfterValidator(names.CONNECTOR.check)]
+ConnectorLinkName = Annotated[str, AfterValidator(names.CONNECTOR_LINK.check)]
 QueueName = Annotated[str, AfterValidator(names.QUEUE.check)]
 TopicEndpointName = Annotated[str, AfterValidator(names.TOPIC_ENDPOINT.check)]
 ReplayLogName = Annotated[str, AfterValidator(names.REPLAY_LOG.check)]

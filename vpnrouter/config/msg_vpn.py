@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import BeforeValidator, Field
 
 from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.connector import Connector
 from vpnrouter.config.model import (
     AclProfileName,
     BridgeName,
     ClientProfileName,
     ClientUsernameName,
+    ConnectorName,
     Model,
     Named,
     QueueName,
@@ -100,3 +102,8 @@ class MsgVpn(_Declared):
 
     bridges: Named[BridgeName, Bridge] = Field(default_factory=dict, examples=["from-yellow"])
     """Bridges by name."""
+
+    connectors: Named[ConnectorName, Connector] = Field(
+        default_factory=dict, examples=["to-mosquitto"]
+    )
+    """Connectors to foreign brokers by name."""

@@ -27,6 +27,7 @@ TIMER: Final = "timer"
 SPOOL: Final = "spool"
 """Work on guaranteed messages that belongs to no connection."""
 BRIDGE: Final = "bridge"
+CONNECTOR: Final = "connector"
 REQUEST: Final = "request"
 """A request to the management API."""
 LISTENER: Final = "listener"
@@ -34,7 +35,7 @@ TASK: Final = "task"
 """A task of the router itself: rates, metrics, events, reloads."""
 THREAD: Final = "thread"
 
-KINDS: Final = (CONNECTION, TIMER, SPOOL, BRIDGE, REQUEST, LISTENER, TASK, THREAD)
+KINDS: Final = (CONNECTION, TIMER, SPOOL, BRIDGE, CONNECTOR, REQUEST, LISTENER, TASK, THREAD)
 """What a fault can end, as metrics name it."""
 
 EVENT_INTERVAL_NS: Final = 10_000_000_000

@@ -387,6 +387,26 @@ BRIDGE_TTL: Final = EventType(
     one_shot=True,
 )
 
+# -- connectors --------------------------------------------------------------------------------------
+
+CONNECTOR_UP: Final = EventType(
+    "VPN_CONNECTOR_UP", NOTICE, BRIDGE, "A provider has let a connector in", label=""
+)
+CONNECTOR_DOWN: Final = EventType(
+    "VPN_CONNECTOR_DOWN",
+    WARNING,
+    BRIDGE,
+    "A connector reaches no provider, or has lost it, and why",
+    label="",
+)
+CONNECTOR_LINK_REFUSED: Final = EventType(
+    "VPN_CONNECTOR_LINK_REFUSED",
+    WARNING,
+    BRIDGE,
+    "A link of a connector carries nothing, or less than it should",
+    label="",
+)
+
 # -- clients -----------------------------------------------------------------------------------------
 
 CONNECT: Final = EventType("CLIENT_CLIENT_CONNECT", INFO, CLIENT, "A client logged in")

@@ -8,6 +8,7 @@ from vpnrouter.core.discard_reasons import MSG_TOO_BIG
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
     PARKING,
     QUEUE,
     REPLAY_LOG,
@@ -37,6 +38,7 @@ NAMES: Final = {
     SESSION: "the queue of the session of client",
     SUBSCRIPTION: "the AMQP subscription",
     PARKING: "the parking lot of bridge",
+    CONNECTOR_LINK: "the connector's link",
     REPLAY_LOG: "replay log",
 }
 

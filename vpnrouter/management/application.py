@@ -16,6 +16,7 @@ from vpnrouter.errors import RequestError
 from vpnrouter.management import (
     bridges,
     clients,
+    connectors,
     events,
     mqtt_sessions,
     msg_vpns,
@@ -50,6 +51,7 @@ ROUTERS: Final = (
     clients.routes,
     subscriptions.ours,
     mqtt_sessions.routes,
+    connectors.routes,
     topic_endpoints.routes,
     profiles.routes,
     queues.routes,

@@ -145,6 +145,7 @@ MONITOR: Final = "/SEMP/v2/monitor"
 
 ACTION: Final = "/SEMP/v2/action"
 
+ALL_CONNECTORS: Final = "/vpnrouter/v1/connectors"
 ALL_BRIDGES: Final = "/vpnrouter/v1/bridges"
 ALL_CLIENTS: Final = "/vpnrouter/v1/clients"
 ALL_QUEUES: Final = "/vpnrouter/v1/queues"
@@ -198,6 +199,10 @@ class ManagementClient(QueueCalls, ConfigCalls):
         row = dict(self.get(path)["data"])
         row["remotes"] = list(self.rows(f"{path}/remoteMsgVpns"))
         return row
+
+    def connectors(self, msg_vpn: str = "") -> list[Row]:
+        """Return all connectors with their `links`, in order of message VPN and name, or those of one VPN."""
+        return self._of_vpn(ALL_CONNECTORS, msg_vpn)
 
     def queues(self, msg_vpn: str = "") -> list[Row]:
         """Return all queues, in order of message VPN and name, or those of one VPN."""

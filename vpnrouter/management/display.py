@@ -227,6 +227,30 @@ BRIDGE: Final = _named(
     backlogMsgCount=Display("Waiting", Form.LOSS, narrow="Wait"),
 )
 
+CONNECTOR: Final = _named(
+    connectorName=Display("Connector"),
+    msgVpnName=Display("VPN"),
+    enabled=Display("Admin", Form.ENABLED),
+    state=Display("State", Form.STATE),
+    provider=Display("Provider"),
+    protocol=Display("Protocol"),
+    uptime=Display("Uptime", Form.SECONDS, of=("uptime",), make=lambda uptime: uptime or None),
+    failure=Display("Failure"),
+    failedAttempts=Display("Failed attempts", Form.NUMBER),
+    clientName=Display("Client"),
+    rxMsgCount=Display("Rx messages", Form.NUMBER),
+    txMsgCount=Display("Tx messages", Form.NUMBER),
+    waitingMsgCount=Display("Waiting", Form.LOSS, narrow="Wait"),
+    linkCount=Display("Links", Form.NUMBER, of=("links",), make=len),
+    refused=Display(
+        "Refused links",
+        of=("links",),
+        make=lambda links: ", ".join(
+            f"{link['linkName']}: {link['refused']}" for link in links if link["refused"]
+        ),
+    ),
+)
+
 QUEUE: Final = _named(
     queueName=Display("Queue"),
     msgVpnName=Display("VPN"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.driver import BridgeDriver
+    from vpnrouter.connectors.status import ConnectorStatus
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.durations import Durations
     from vpnrouter.management.metrics.families import ListenerFigures
 
@@ -32,12 +35,29 @@ def _no_commits() -> tuple[Histogram, int]:
     return Histogram((), (0,), 0.0), 0
 
 
+class RunningConnector(ABC):
+    """A connector as management uses it."""
+
+    vpn: MessageVpn
+    name: str
+
+    @abstractmethod
+    def status(self) -> ConnectorStatus:
+        """Return the state of the connector and of its links."""
+
+    @abstractmethod
+    def reconnect(self) -> None:
+        """Connect anew, beginning with the first address."""
+
+
 @dataclass(kw_only=True, slots=True)
 class ServerHooks:
     """The defaults are those of a router in memory, without sockets and bridges of its own."""
 
     bridges: Sequence[BridgeDriver] = ()
     """The router's own bridges; they may change while it runs."""
+    connectors: Sequence[RunningConnector] = ()
+    """Its connectors; they may change, too."""
     flush: Callable[[], None] = _nothing
     """Hands what stands in outboxes to their sockets."""
     transport: Callable[[Connection], tuple[str, str]] = _peer

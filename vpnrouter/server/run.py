@@ -27,7 +27,7 @@ from vpnrouter.server.apply.reload import Reload
 from vpnrouter.server.events.event_context import PeerLog, raise_event, raise_named
 from vpnrouter.server.events.log import RouterEvents
 from vpnrouter.server.net.descriptors import raise_limit
-from vpnrouter.server.net.dial import Connector, transport_of
+from vpnrouter.server.net.dial import Dialler, transport_of
 from vpnrouter.server.net.listeners import ListenerSet, bind_all, served
 from vpnrouter.server.net.loop import drive, keep_time, keep_working, restarted, settle
 from vpnrouter.server.net.reactor import Host, flush_ready
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import Loaded, RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.server.bridges.runner import BridgeRunner
+    from vpnrouter.server.connectors.runner import ConnectorRunner
     from vpnrouter.server.net.listeners import BoundListener
     from vpnrouter.server.net.reactor import Reactor
     from vpnrouter.server.spool.spool_service import SpoolService
@@ -275,8 +276,12 @@ async def _serve(
             if spool_service is not None:
                 spool_service.serve_with(reactor)
             runners: list[BridgeRunner] = []
+            connectors: list[ConnectorRunner] = []
             edge = ServerHooks(
-                bridges=runners, flush=partial(flush_ready, router.context), transport=transport_of
+                bridges=runners,
+                connectors=connectors,
+                flush=partial(flush_ready, router.context),
+                transport=transport_of,
             )
             context = ApiContext(book=book, edge=edge)
             if reactor is not None:
@@ -297,9 +302,17 @@ async def _serve(
             begin("metrics", context.figures.keep)
             begin("time", partial(keep_time, host, verifier))
             begin("long work", partial(keep_working, host, router.context))
-            connector = Connector(host)
+            dialler = Dialler(host)
             reload = Reload(
-                config, secret, book, connector, answering, runners, nursery, spool_service
+                config,
+                secret,
+                book,
+                dialler,
+                answering,
+                runners,
+                nursery,
+                spool_service,
+                connectors,
             )
             events.follow(lambda: reload.config)
             reload.tell_ports()
@@ -314,7 +327,7 @@ async def _serve(
             begin("events", partial(events.run, host, context.bridges.items, context.meters))
             stopping = trio.Event()
             if files is not None:
-                connector.locations = Locations(files.loaded)
+                dialler.locations = Locations(files.loaded)
                 context.editor = ConfigEditor(
                     files.path,
                     files.loaded,

@@ -52,6 +52,18 @@ BRIDGE: Final = _name(
     says='letters, digits and " ~ ` ! \\ @ $ % | ^ ( ) _ + = { } : , . # - ; [ ]',
 )
 
+CONNECTOR: Final = _name(
+    "a connector name",
+    limits.BRIDGE_NAME_LENGTH,
+    pattern=r"[A-Za-z0-9._-]+",
+    says="A-Z a-z 0-9 . _ -",
+)
+"""Also a part of client names and of default client ids, hence the few characters."""
+
+CONNECTOR_LINK: Final = _name(
+    "a link name", limits.BRIDGE_NAME_LENGTH, pattern=r"[A-Za-z0-9._-]+", says="A-Z a-z 0-9 . _ -"
+)
+
 QUEUE: Final = _name("a queue name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")
 
 TOPIC_ENDPOINT: Final = _name("a topic endpoint name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")

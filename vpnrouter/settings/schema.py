@@ -44,7 +44,7 @@ class Effect(Enum):
     """Holds at once, so those whom it shuts out are disconnected; nobody else."""
 
     RECONNECT = "reconnects after draining"
-    """The bridge above it (of a message VPN's `bridging`: each of its TLS bridges) reconnects."""
+    """The bridge or connector above it (of a message VPN's `bridging`: each of its TLS bridges) reconnects."""
 
     RECONNECT_IF_USED = "reconnects after draining if it is in use"
     """The bridge above it reconnects if this is the remote message VPN that it is connected to."""

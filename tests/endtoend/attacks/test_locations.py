@@ -164,10 +164,10 @@ def test_names_that_are_given_another_address(
     monkeypatch.setattr(connect, "_names", lambda host, port: given)
 
     async def dial(rules: Locations) -> connect.Transport:
-        connector = connect.Connector(None)  # type: ignore[arg-type]
-        connector.locations = rules
+        dialler = connect.Dialler(None)  # type: ignore[arg-type]
+        dialler.locations = rules
         location = f"rebound.example:{port}"
-        return await connector.open("rebound.example", port, None, lambda: None, ("blue", location))
+        return await dialler.open("rebound.example", port, None, lambda: None, ("blue", location))
 
     with pytest.raises(OperationError, match="is no allowed location"):
         trio.run(dial, Locations(load(tmp_path / "r.yaml")))

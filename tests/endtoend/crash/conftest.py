@@ -31,7 +31,7 @@ QUIET_S: Final = 0.3
 class Place:
     """One router by name: it dies, and comes again with the same configuration and data folder.
 
-    `link`, where there is one, leads to its link listener, whatever port that has at the moment.
+    `link`, where there is one, leads to its listener `through`, whatever port that has at the moment.
     """
 
     def __init__(self, process: Any, folder: Path, name: str, document: dict[str, Any]) -> None:
@@ -39,6 +39,7 @@ class Place:
         self._prefork: Prefork | None = None
         self._more: dict[str, str] = {}
         self.link: FaultyLink | None = None
+        self.through = "link"
         self.kills = 0
         self.router: Any = None
         self._process = process
@@ -68,7 +69,7 @@ class Place:
             assert fault, "".join(router.err)
             return
         if self.link is not None:
-            self.link.target = ("127.0.0.1", router.port("link"))
+            self.link.target = ("127.0.0.1", router.port(self.through))
         self._port = router.port("mqtt")
         self._amqp_port = router.port("amqp") if self._serves_amqp else None
 

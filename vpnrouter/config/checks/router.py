@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vpnrouter.config.checks.bridges import check_bridges
+from vpnrouter.config.checks.connectors import check_connectors
 from vpnrouter.config.checks.listeners import check_listeners
 from vpnrouter.config.checks.message_vpns import check_msg_vpn, check_trace
 from vpnrouter.config.parse import Document
@@ -31,6 +32,7 @@ def check_config(
     for name, vpn in config.msg_vpns.items():
         check_msg_vpn(problems, ("msg_vpns", name), vpn)
         check_bridges(problems, config, name)
+        check_connectors(problems, config, name)
     return problems.problems
 
 

@@ -17,6 +17,8 @@ REPLAY_LOG: Final = 4
 """What replays are made from."""
 SUBSCRIPTION: Final = 5
 """The queue behind a subscription of an AMQP client."""
+CONNECTOR_LINK: Final = 6
+"""The queue behind a link of a connector that takes messages from topics."""
 
 KIND_NAMES: Final = (
     "queue",
@@ -25,6 +27,7 @@ KIND_NAMES: Final = (
     "parking-lot",
     "replay-log",
     "subscription",
+    "connector-link",
 )
 
 NEVER: Final = 0

@@ -156,7 +156,7 @@ class ConnectHandler:
             client_id = assigned
         spool = spool_of(context) if profile.allow_guaranteed_msg_send_enabled else None
         session, present = self._take_session(admission, client_id, spool is not None)
-        publisher = self._publish(admission, session)
+        publisher = _publisher(connection, admission, session)
         if spool is not None:
             says_no_match = profile.reject_msg_to_sender_on_no_subscription_match_enabled
             connection.ingress = QosReceiver(
@@ -227,34 +227,6 @@ class ConnectHandler:
         )
         return session, present
 
-    def _publish(self, admission: Admission, session: MqttSession) -> Publisher:
-        """Set up the publisher of the connection, as the present rights allow."""
-        connection = self._connection
-        vpn = admission.vpn
-        context = vpn.context
-        publisher = Publisher(
-            vpn,
-            session,
-            session.publish_rule,
-            1 if self._packet.protocol_level == 5 else 0,
-            vpn.limits.max_msg_size,
-        )
-        publisher.username = admission.username
-        large = vpn.limits.large_msg_size
-        if 0 < large < publisher.max_frame:
-            # Those above are looked at one by one: the batch path asks for nothing more than before.
-            publisher.max_frame = large
-        if context.filters:
-            assign(context, publisher, admission.username.name)
-        if context.discard_rows is not None:
-            connection.outbox.losses = context.discard_rows.of(vpn.name, session)
-        vpn.occupy(admission.username.name)
-        connection.publisher = publisher
-        connection.max_packet = (
-            vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
-        )
-        return publisher
-
     def _connack(self, present: bool, assigned: str, keep_alive_s: int) -> bytes:
         connection = self._connection
         packet = self._packet
@@ -278,6 +250,69 @@ class ConnectHandler:
                 client = assigned or packet.client_id
                 properties.response_information = f"_P2P/{connection.context.router_name}/{client}"
         return connection.fitting(answer)
+
+
+def _publisher(connection: MqttConnection, admission: Admission, session: MqttSession) -> Publisher:
+    """Set up the publisher of the connection, as the present rights allow."""
+    vpn = admission.vpn
+    context = vpn.context
+    publisher = Publisher(
+        vpn,
+        session,
+        session.publish_rule,
+        1 if connection.level == 5 else 0,
+        vpn.limits.max_msg_size,
+    )
+    publisher.username = admission.username
+    large = vpn.limits.large_msg_size
+    if 0 < large < publisher.max_frame:
+        # Those above are looked at one by one: the batch path asks for nothing more than before.
+        publisher.max_frame = large
+    if context.filters:
+        assign(context, publisher, admission.username.name)
+    if context.discard_rows is not None:
+        connection.outbox.losses = context.discard_rows.of(vpn.name, session)
+    vpn.occupy(admission.username.name)
+    connection.publisher = publisher
+    connection.max_packet = (
+        vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
+    )
+    return publisher
+
+
+def join(
+    connection: MqttConnection,
+    admission: Admission,
+    session: MqttSession,
+    *,
+    present: bool,
+    receive_maximum: int,
+    max_packet: int,
+    one_by_one: bool,
+) -> None:
+    """Go on with `session` over a connection that the router has dialled, and whose server let it in.
+
+    `present`: the server has the session too. `receive_maximum` and `max_packet` are the server's, 0 where it says
+    none. `one_by_one`: each message of the server is looked at alone, because its topic changes.
+    """
+    vpn = admission.vpn
+    connection.admission = admission
+    connection.outbox.set_limit(admission.profile.max_outbox_bytes)
+    if not present:
+        session.forget_inbound()
+    connection.session = session
+    session.attach(connection, connection.level, 0, max_packet, receive_maximum)
+    publisher = _publisher(connection, admission, session)
+    if one_by_one:
+        publisher.max_frame = 0
+    spool = spool_of(vpn.context)
+    if spool is not None:
+        connection.ingress = QosReceiver(connection, publisher, session, spool, False)
+    vpn.publishers[session.client_name] = publisher
+    connection.established(0)
+    connection.report_connected(publisher)
+    if session.outbound is not None:
+        session.outbound.resume()
 
 
 def _holder(vpn: MessageVpn, client_id: str) -> Admission | None:

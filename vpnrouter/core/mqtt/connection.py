@@ -1,4 +1,6 @@
-"""The server side of one MQTT connection: which packet is allowed when, and what it does.
+"""One MQTT connection: which packet is allowed when, and what it does.
+
+The router is the server, or the client of a server that it dialled (`dialled.py`). After the login both are alike.
 
 The table `ALLOWED` is the state machine: a packet that is not in it for the current state is a
 protocol error. Bytes in, effects on the router out; no socket in sight.
@@ -13,6 +15,7 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.client_connection import ClientConnection
+from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
 from vpnrouter.core.message import Message
@@ -24,6 +27,7 @@ from vpnrouter.core.route import Route
 from vpnrouter.core.tracing import read
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
+from vpnrouter.trace.events import DISCARD
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.decode import decode
@@ -35,6 +39,7 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.core.login import Admission
+    from vpnrouter.core.mqtt.dialled import Dialled
     from vpnrouter.core.mqtt.qos_receiver import QosReceiver
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
@@ -54,6 +59,12 @@ READY: Final = 2
 ENDED: Final = 3
 """Nothing more is read."""
 
+GREETING: Final = 4
+"""The router has dialled and sent CONNECT; CONNACK is due."""
+
+JOINED: Final = 5
+"""The server that the router dialled has let it in."""
+
 ALLOWED: Final[dict[tuple[int, int], str]] = {
     (WAITING, 1): "connect",
     (READY, 3): "publish",
@@ -66,6 +77,16 @@ ALLOWED: Final[dict[tuple[int, int], str]] = {
     (READY, 12): "ping",
     (READY, 14): "disconnect",
     (READY, 15): "auth",
+    (GREETING, 2): "answer",
+    (JOINED, 3): "publish",
+    (JOINED, 4): "acknowledge",
+    (JOINED, 5): "acknowledge",
+    (JOINED, 6): "acknowledge",
+    (JOINED, 7): "acknowledge",
+    (JOINED, 9): "answer",
+    (JOINED, 11): "answer",
+    (JOINED, 13): "answer",
+    (JOINED, 14): "answer",
 }
 """(state, packet type) → what happens."""
 
@@ -100,13 +121,17 @@ _PROTOCOLS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5"}
 
 @final
 class MqttConnection(ClientConnection):
-    """One client's connection. `ingress` takes QoS 1 and 2, None where the client may not publish them."""
+    """One connection. `ingress` takes QoS 1 and 2, None where the client may not publish them.
+
+    `dialled` is there where the router is the client.
+    """
 
     __slots__ = (
         "_alias_topics",
         "_keep_alive_ns",
         "_timer",
         "connect_packet",
+        "dialled",
         "ingress",
         "level",
         "max_packet",
@@ -123,6 +148,7 @@ class MqttConnection(ClientConnection):
         self.session: MqttSession | None = None
         self.ingress: QosReceiver | None = None
         self.connect_packet: Connect | None = None
+        self.dialled: Dialled | None = None
         self.wants_problem_information = True
         self._alias_topics: dict[int, bytes] = {}
         self._keep_alive_ns = 0
@@ -194,6 +220,9 @@ class MqttConnection(ClientConnection):
         packet = decode(data, pos, length, self.level)
         if action == "acknowledge":
             self._acknowledge(cast(Ack, packet))
+        elif action == "answer":
+            if self.dialled is not None:
+                self.dialled.answer(packet)
         elif action == "subscribe":
             if self.session is not None:
                 self._begin(SubscribeJob(self, self.session, cast(Subscribe, packet)))
@@ -395,10 +424,17 @@ class MqttConnection(ClientConnection):
             block, alias, expiry_s = split_publish_properties(data, start, start + size, True)
             start += size
         topic = self._topic_of_alias(alias, topic)
+        retain = first & 0x01 == 1
         try:
+            if self.dialled is not None:
+                retain = retain and self.dialled.retained_in(topic)
+                topic = self.dialled.topic(topic)
             route = vpn.route(topic)
         except TopicError as error:
-            raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
+            if self.dialled is None:
+                raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
+            self._pass_over(topic, qos, packet_id)
+            return
         if ingress is not None and qos and not ingress.begin(packet_id, qos):
             publisher.bytes_ += length
             return
@@ -410,7 +446,7 @@ class MqttConnection(ClientConnection):
             if ingress is not None and qos:
                 ingress.refuse(packet_id, qos, why)
             return
-        message = Message(topic, data[start:end], block, first & 0x01 == 1, publisher.subscriber)
+        message = Message(topic, data[start:end], block, retain, publisher.subscriber)
         message.qos = qos
         if expiry_s >= 0:
             message.expires_ns = vpn.context.now_ns + expiry_s * SECOND_NS
@@ -428,6 +464,18 @@ class MqttConnection(ClientConnection):
             ingress.publish(message, packet_id)
         else:
             publisher.publish(message)
+
+    def _pass_over(self, topic: bytes, qos: int, packet_id: int) -> None:
+        """Acknowledge and count a message of a server that has no valid topic here: it would send it for ever."""
+        publisher, ingress = self.publisher, self.ingress
+        if publisher is None:
+            return
+        publisher.messages += 1
+        publisher.refused += 1
+        publisher.vpn.discards.add(TOPIC_PARSE_ERROR)
+        publisher.report_lost(DISCARD, topic, qos, TOPIC_PARSE_ERROR)
+        if ingress is not None and qos and ingress.begin(packet_id, qos):
+            ingress.refuse(packet_id, qos, TOPIC_PARSE_ERROR)
 
     def _topic_of_alias(self, alias: int, topic: bytes) -> bytes:
         """Return the topic of a PUBLISH, from its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""
@@ -470,9 +518,20 @@ class MqttConnection(ClientConnection):
         if self.state == VERIFYING and packet is not None:
             ConnectHandler(self, packet).verified(good)
 
+    def greet(self, dialled: Dialled, packet: Connect, answer_s: int) -> None:
+        """Send CONNECT to the server that was dialled; it has `answer_s` seconds for its CONNACK."""
+        self.dialled = dialled
+        self.state = GREETING
+        self.level = packet.protocol_level & 0x7F
+        self._cancel_timer()
+        self._timer = self.context.timers.arm(
+            self.context.now_ns + answer_s * SECOND_NS, self, CONNECT_TIMEOUT
+        )
+        self.outbox.control(encode(packet, self.level))
+
     def established(self, keep_alive_s: int) -> None:
-        """The session is attached and CONNACK is out."""
-        self.state = READY
+        """The session is attached, and CONNACK is out, or came."""
+        self.state = READY if self.dialled is None else JOINED
         self._cancel_timer()
         self.leave_strangers()
         if self.session is not None:
@@ -510,7 +569,7 @@ class MqttConnection(ClientConnection):
         """Send the reason, as the protocol level allows, and close."""
         if self.state == ENDED:
             return
-        if self.state == READY:
+        if self.state in (READY, JOINED):
             if self.level == 5:
                 packet = Disconnect(code)
                 if self.wants_problem_information:
@@ -618,7 +677,7 @@ class MqttConnection(ClientConnection):
         self.closing = True
         publisher = self.publisher
         # Three steps run twice, in case one raised half-way; a second run of a finished step does nothing.
-        for step in (0, 1, 1, 2, 2, 3, 4, 4, 5):
+        for step in (0, 1, 1, 2, 2, 3, 4, 4, 5, 6):
             try:
                 self._let_go(step, publisher, publish_will, why)
             except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
@@ -647,6 +706,11 @@ class MqttConnection(ClientConnection):
         elif step == 3:
             if publisher is not None:
                 self._report_disconnected(publisher, why)
+        elif step == 6:
+            dialled = self.dialled
+            self.dialled = None
+            if dialled is not None:
+                dialled.ended(why)
         else:
             session = self.session
             if session is not None:
@@ -685,7 +749,7 @@ class MqttConnection(ClientConnection):
         if self.state == ENDED:
             return
         if kind == CONNECT_TIMEOUT:
-            self._end(False, "no CONNECT in time")
+            self._end(False, "no CONNECT in time" if self.dialled is None else "no CONNACK in time")
             return
         quiet_until = self.heard_ns + self._keep_alive_ns
         if self.paused:

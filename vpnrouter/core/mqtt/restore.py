@@ -36,7 +36,7 @@ class StoredSession:
     Earlier versions wrote as `creator` who made the endpoint, which was the owner.
     """
 
-    __slots__ = ("endpoint", "expiry_s", "left_ns", "level", "number", "owner")
+    __slots__ = ("asked", "endpoint", "expiry_s", "left_ns", "level", "number", "owner")
 
     def __init__(self, value: bytes) -> None:
         """Raises SpoolError when `value` is no such row."""
@@ -48,6 +48,7 @@ class StoredSession:
             self.endpoint = bool(said["endpoint"])
             self.left_ns = int(said["left_ns"])
             self.owner = str(said.get("owner") or said.get("creator", ""))
+            self.asked = [str(text) for text in said.get("asked", [])]
         except (ValueError, KeyError, TypeError) as error:
             raise SpoolError("an MQTT session in the spool is damaged", "corrupt") from error
 
@@ -113,6 +114,7 @@ def restore_session(
     session.expiry_s = row.expiry_s
     session.durable = True
     session.number = row.number
+    session.asked = row.asked
     if row.endpoint:
         session.make_endpoint(spool)
         session.outbound = QosSender(session)

@@ -72,6 +72,9 @@ NEVER_S: Final = 0xFFFF_FFFF
 ENDPOINT_PREFIX: Final = "#mqtt/"
 """What the names of the endpoints of sessions begin with; the client id follows."""
 
+CONNECTOR_PREFIX: Final = "#connector/"
+"""What the client names of connectors begin with; no client may have such a name."""
+
 SEPARATOR: Final = "\0"
 
 WILL_END: Final = b"\0"
@@ -105,7 +108,9 @@ class MqttSession(Subscriber):
     client is sent with QoS 1 and 2, once it has subscribed so. `receive_maximum` is the client's. `owner` is the client
     username that owns the session and its endpoint (promise OWNER), "" for one stored by an earlier version.
     `username`, `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are its rights
-    (connect.py). `will_kept`: the store has its will.
+    (connect.py). `will_kept`: the store has its will. `of_connector`: the router is the client of the server at the
+    other end; `renames`: that server gets messages under other topics; `asked` are the filters that the router has
+    subscribed to there.
     """
 
     __slots__ = (
@@ -115,6 +120,7 @@ class MqttSession(Subscriber):
         "_new_alias",
         "_will_timer",
         "alias_maximum",
+        "asked",
         "carried",
         "connection",
         "durable",
@@ -125,11 +131,13 @@ class MqttSession(Subscriber):
         "level",
         "max_packet",
         "number",
+        "of_connector",
         "outbound",
         "owner",
         "publish_rule",
         "receive_maximum",
         "receives",
+        "renames",
         "sends",
         "username",
         "vpn",
@@ -150,6 +158,9 @@ class MqttSession(Subscriber):
         self.receive_maximum = 0
         self.durable = False
         self.number = 0
+        self.of_connector = client_id.startswith(CONNECTOR_PREFIX)
+        self.renames = False
+        self.asked: list[str] = []
         self.owner = owner
         self.username: ClientUsername | None = None
         self.publish_rule: BoundRule | None = None
@@ -192,7 +203,7 @@ class MqttSession(Subscriber):
         self.max_packet = max_packet
         self.receive_maximum = receive_maximum
         self._aliases.clear()
-        if alias_maximum or max_packet:
+        if alias_maximum or max_packet or self.renames:
             self.frame = FRAME_OWN
         else:
             self.frame = FRAME_MQTT5 if level == 5 else FRAME_MQTT4
@@ -530,7 +541,7 @@ class MqttSession(Subscriber):
         spool = spool_of(self.vpn.context)
         if spool is None:
             return
-        row = {
+        row: dict[str, object] = {
             "level": self.level,
             "expiry": self.expiry_s,
             "number": self.number,
@@ -538,6 +549,8 @@ class MqttSession(Subscriber):
             "left_ns": 0 if self.connected else self.vpn.context.steady_ns,
             "owner": self.owner,
         }
+        if self.asked:
+            row["asked"] = self.asked
         spool.ledger.put(keys.session(self.vpn.name, self.client_name), json.dumps(row).encode())
         if spool.fault is not None:
             spool.fault("session-saved")
@@ -554,6 +567,15 @@ class MqttSession(Subscriber):
             "identifier": subscription.identifier,
         }
         spool.ledger.put(self._subscription_key(subscription.key), json.dumps(row).encode())
+
+    def forget_inbound(self) -> None:
+        """Forget the QoS 2 packet identifiers of the other side, which has lost its session."""
+        spool = spool_of(self.vpn.context)
+        for packet_id in list(self.inbound):
+            if self.durable and spool is not None:
+                spool.ledger.delete(keys.inbound(self.number, packet_id))
+            self.inbound.discard(packet_id)
+        self.carried.clear()
 
     def forget_subscription(self, text: str) -> None:
         """Delete the row of one subscription."""
@@ -655,22 +677,30 @@ class MqttSession(Subscriber):
         qos: int = 0,
         dup: bool = False,
         packet_id: int = 0,
+        flow: str = "",
     ) -> bytes:
         """Return the PUBLISH with these properties, flags and identifiers; b"" where it is too large for the client.
 
-        `block` are properties in MQTT's terms. It may establish a topic alias, so what is sent with QoS 1 or 2 must
-        leave, and in this order.
+        `block` are properties in MQTT's terms, `flow` is the name of the flow that the message comes from, "" for a
+        Direct one. It may establish a topic alias, so what is sent with QoS 1 or 2 must leave, and in this order.
         """
         message = message.mqtt()
+        new_topic = message.topic
+        connection = self.connection
+        if connection is not None and connection.dialled is not None:
+            new_topic = connection.dialled.outward(message.topic, flow)
+            if not new_topic:
+                return b""
+            retain = retain and connection.dialled.retained_out(flow)
         if self.level < 5:
             frame = encode_publish_field(
-                message.topic, message.payload, b"", qos, retain, dup, packet_id
+                new_topic, message.payload, b"", qos, retain, dup, packet_id
             )
         else:
             self._new_alias = False
             most = self.alias_maximum
             field = self._field(message, block, identifiers, most)
-            topic = b"" if most and self._aliased else message.topic
+            topic = b"" if most and self._aliased else new_topic
             frame = encode_publish_field(topic, message.payload, field, qos, retain, dup, packet_id)
             if self._new_alias and self.max_packet and len(frame) > self.max_packet:
                 # It may fit without the alias.

@@ -44,6 +44,7 @@ MSG_VPN: Final = object_type(
         "topic_endpoints",
         "replay_logs",
         "bridges",
+        "connectors",
     ),
     more=(
         always_of(

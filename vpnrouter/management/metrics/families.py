@@ -177,8 +177,8 @@ class RouterFigures(NamedTuple):
         Mapping[str, int],
         _counter(
             "vpnrouter_faults_total",
-            "Unexpected errors that were contained, by what they cost: connection, timer, spool, bridge, request,"
-            " listener, task, thread.",
+            "Unexpected errors that were contained, by what they cost: connection, timer, spool, bridge, connector,"
+            " request, listener, task, thread.",
             "reason",
         ),
     ]

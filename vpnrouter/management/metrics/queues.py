@@ -9,7 +9,12 @@ from vpnrouter import limits
 from vpnrouter.core.discard_reasons import REASONS
 from vpnrouter.core.guaranteed import dead_letters, refusals, replay
 from vpnrouter.core.guaranteed.endpoint import LAST_VALUE
-from vpnrouter.core.guaranteed.endpoint_settings import PARKING, QUEUE, TOPIC_ENDPOINT
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
+    PARKING,
+    QUEUE,
+    TOPIC_ENDPOINT,
+)
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.metrics.families import QueueFigures
@@ -61,7 +66,7 @@ class IdTimes:
         return max(0, now_ns - self._times_ns[max(0, at)])
 
 
-SHOWN: Final = frozenset({QUEUE, TOPIC_ENDPOINT, PARKING})
+SHOWN: Final = frozenset({QUEUE, TOPIC_ENDPOINT, PARKING, CONNECTOR_LINK})
 """Kinds that have series of their own. Those that belong to one client are added up."""
 
 READS: Final = 16

@@ -11,6 +11,7 @@ import trio
 from vpnrouter.core.guaranteed import dead_letters, refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
     KIND_NAMES,
     PARKING,
     QUEUE,
@@ -19,6 +20,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.errors import Refused
 from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
@@ -221,6 +223,7 @@ PREFIXES: Final = {
     SESSION: "",
     PARKING: "#parking-lot/",
     SUBSCRIPTION: "",
+    CONNECTOR_LINK: CONNECTOR_PREFIX,
 }
 """Kinds that are shown, and what stands before their names, so that each name is there once; those of
 sessions begin with `#mqtt/` by themselves, those of AMQP's subscriptions with `#amqp`, as no queue's does."""

@@ -16,7 +16,8 @@ from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import SUBSCRIPTION, endpoint_settings_of
 from vpnrouter.core.login import rights_of
-from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.core.mqtt.connection import MqttConnection
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, MqttSession
 from vpnrouter.errors import OperationError, Refused
 from vpnrouter.events.table import PERMISSIONS, VPN_STATE
 from vpnrouter.server.apply.assemble import acl_of, bounds_of, credentials_of, profile_of
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.bridges.runner import BridgeRunner
+    from vpnrouter.server.connectors.runner import ConnectorRunner
     from vpnrouter.server.net.listeners import ListenerSet
     from vpnrouter.settings.acl_profile import AclProfile
     from vpnrouter.settings.client_profile import ClientProfile
@@ -138,6 +140,43 @@ def change_bridges(
         runner = stay[vpn_name, name]
         runner.change(vpn.bridges[name], vpn.bridging.tls_server_cert, reconnect=reconnect)
     runners[:] = [stay[place] if place in stay else begin(*place) for place in there]
+
+
+def change_connectors(
+    runners: list[ConnectorRunner],
+    after: RouterConfig,
+    found: Iterable[Change],
+    begin: Callable[[str, str], ConnectorRunner],
+) -> None:
+    """Bring `runners` of connectors to the configuration `after`, which differs from the one before by `found`."""
+    running = {(runner.vpn.name, runner.name): runner for runner in runners}
+    there = [(vpn, name) for vpn, each in after.msg_vpns.items() for name in each.connectors]
+    hit = {place for change in found for place in there if _connector_of(change, place)}
+    for place, runner in running.items():
+        if place not in there:
+            runner.remove()
+        elif place in hit:
+            vpn = after.msg_vpns[place[0]]
+            runner.change(vpn.connectors[place[1]], vpn.bridging.tls_server_cert)
+    runners[:] = [running.get(place) or begin(*place) for place in there]
+
+
+def _connector_of(change: Change, place: Place) -> bool:
+    """Return whether a change is one for the connector at `place`."""
+    path = change.path
+    if path[0] != "msg_vpns" or len(path) < 3 or path[1] != place[0]:
+        return False
+    if path[2] == "connectors":
+        return len(path) > 4 and path[3] == place[1]
+    return path[2] in ("bridging", "enabled")
+
+
+def end_others(vpn: MessageVpn, connectors: Iterable[str]) -> None:
+    """End the sessions of connectors that are not configured any more."""
+    known = {CONNECTOR_PREFIX + name for name in connectors}
+    for name, client in list(vpn.clients.items()):
+        if isinstance(client, MqttSession) and client.of_connector and name not in known:
+            client.end()
 
 
 def bridge_item(runner: BridgeRunner) -> Place:
@@ -322,6 +361,8 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
     for connection in _logged_in(vpn, book):
         admission = connection.admission
         if admission is None:
+            continue
+        if isinstance(connection, MqttConnection) and connection.dialled is not None:
             continue
         name = admission.username.name
         rights = rights_of(vpn, name)

@@ -16,19 +16,22 @@ from vpnrouter.server.apply.assemble import read_authorities, take_authorities, 
 from vpnrouter.server.apply.changes import (
     ListenerChange,
     change_bridges,
+    change_connectors,
     change_message_vpn,
+    end_others,
     remove_message_vpn,
     rename_outward,
 )
 from vpnrouter.server.bridges.flows import BridgeFlows
 from vpnrouter.server.bridges.runner import BridgeRunner
+from vpnrouter.server.connectors.runner import ConnectorRunner
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.config.locations import Locations
-    from vpnrouter.server.net.dial import Connector
+    from vpnrouter.server.net.dial import Dialler
     from vpnrouter.server.net.listeners import ListenerSet
     from vpnrouter.server.spool.spool_service import SpoolService
     from vpnrouter.settings.endpoint import GuaranteedMsging
@@ -42,8 +45,8 @@ FIXED: Final = ("router", "trace")
 class Reload:
     """Changes a running router. `config` is what is in force; `secret` is that of its passwords.
 
-    `runners` is changed in place. Called in the router's thread only; nothing here waits, so that nobody
-    sees half of a change. Either call it, or `prepare`, and then commit or abandon that change before the next.
+    `runners` and `connectors` are changed in place. Called in the router's thread only; nothing here waits, so that
+    nobody sees half of a change. Either call it, or `prepare`, and then commit or abandon that change before the next.
     """
 
     def __init__(
@@ -51,12 +54,14 @@ class Reload:
         config: RouterConfig,
         secret: bytes,
         book: LinkRegistry,
-        connector: Connector,
+        dialler: Dialler,
         answering: ListenerSet,
         runners: list[BridgeRunner],
         nursery: trio.Nursery,
         spool_service: SpoolService | None = None,
+        connectors: list[ConnectorRunner] | None = None,
     ) -> None:
+        self._connectors: list[ConnectorRunner] = [] if connectors is None else connectors
         self._spool_service = spool_service
         self._flows: BridgeFlows | None = None
         if spool_service is not None:
@@ -66,7 +71,7 @@ class Reload:
         self.config = config
         self._secret = secret
         self._book = book
-        self._connector = connector
+        self._dialler = dialler
         self._answering = answering
         self._runners = runners
         self._nursery = nursery
@@ -96,7 +101,7 @@ class Reload:
 
         def commit() -> list[str]:
             if locations is not None:
-                self._connector.locations = locations
+                self._dialler.locations = locations
             return self._commit(config, after, authorities, listeners)
 
         return PreparedChange(commit, listeners.abandon)
@@ -116,7 +121,7 @@ class Reload:
             for change in changes(before, config)
             if change.kind is Effect.RESTART
         ]
-        self._connector.set_clocks()
+        self._dialler.set_clocks()
         router = self._book.router
         for name, configured in after.msg_vpns.items():
             known = before.msg_vpns.get(name)
@@ -132,6 +137,9 @@ class Reload:
         )
         for runner in self._runners:
             runner.identity = server_certificate(after.listeners)
+        change_connectors(
+            self._connectors, after, found, lambda vpn, name: self._connect(after, vpn, name)
+        )
         for name in before.msg_vpns:
             if name not in after.msg_vpns:
                 vpn = router.vpns[name]
@@ -147,10 +155,13 @@ class Reload:
         return [describe(change) for change in found] + told
 
     def begin_all(self) -> None:
-        """Start the bridges of the configuration that is in force."""
+        """Start the bridges and connectors of the configuration that is in force."""
         for vpn_name, vpn in self.config.msg_vpns.items():
             for name in vpn.bridges:
                 self._runners.append(self._begin(self.config, vpn_name, name))
+            for name in vpn.connectors:
+                self._connectors.append(self._connect(self.config, vpn_name, name))
+            end_others(self._book.router.vpns[vpn_name], vpn.connectors)
         if self._flows is not None:
             self._flows.look_for_gone()
 
@@ -163,7 +174,7 @@ class Reload:
         vpn = config.msg_vpns[vpn_name]
         runner = BridgeRunner(
             self._book,
-            self._connector,
+            self._dialler,
             vpn_name,
             name,
             vpn.bridges[name],
@@ -172,6 +183,19 @@ class Reload:
         )
         runner.identity = server_certificate(config.listeners)
         self._nursery.start_soon(runner.run, name="bridges")
+        return runner
+
+    def _connect(self, config: RouterConfig, vpn_name: str, name: str) -> ConnectorRunner:
+        vpn = config.msg_vpns[vpn_name]
+        runner = ConnectorRunner(
+            self._book.router,
+            self._dialler,
+            vpn_name,
+            name,
+            vpn.connectors[name],
+            vpn.bridging.tls_server_cert,
+        )
+        self._nursery.start_soon(runner.run, name="connectors")
         return runner
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.events.table import EventType
     from vpnrouter.server.bridges.flows import BridgeFlows
-    from vpnrouter.server.net.dial import Connector
+    from vpnrouter.server.net.dial import Dialler
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 
@@ -42,7 +42,7 @@ class BridgeRunner(BridgeDriver):
     def __init__(
         self,
         book: LinkRegistry,
-        connector: Connector,
+        dialler: Dialler,
         vpn_name: str,
         name: str,
         bridge: BridgeConfig,
@@ -62,7 +62,7 @@ class BridgeRunner(BridgeDriver):
         )
         super().__init__(machine, RemoteLinks(book, self.vpn, self.configured))
         self.flow = None if flows is None else flows.of(self.vpn, name, bridge)
-        self._connector = connector
+        self._dialler = dialler
         self._draw = draw
         self._wake = trio.Event()
         self._dialling: dict[int, trio.CancelScope] = {}
@@ -124,7 +124,7 @@ class BridgeRunner(BridgeDriver):
                 self._nursery = nursery
                 while not self.machine.removed:
                     try:
-                        self._connector.set_clocks()
+                        self._dialler.set_clocks()
                         self.work(self._draw())
                     except Exception as error:  # noqa: BLE001 - given to the barrier
                         self._begin_anew(error)
@@ -195,27 +195,27 @@ class BridgeRunner(BridgeDriver):
 
     async def _open(self, action: Dial) -> None:
         """Connect, and say HELLO where the machine still wants it. Raises OperationError that says what failed."""
-        number, remote, connector = action.number, action.remote, self._connector
+        number, remote, dialler = action.number, action.remote, self._dialler
         host, port = self.links.address(remote)
 
         def resolved() -> None:
             self.machine.resolved(number, self.now_ns())
 
-        transport = await connector.open(
+        transport = await dialler.open(
             host, port, self._tls(remote), resolved, (self.vpn.name, remote.location)
         )
         if not self.machine.reached(number, self.now_ns(), self.links):
-            connector.drop(transport)
+            dialler.drop(transport)
             return
         try:
-            connector.set_clocks()
+            dialler.set_clocks()
             half = self.greet(action, host, port)
             link = half.link
-            link.address, link.interface = connector.ends(transport, link.peer)
+            link.address, link.interface = dialler.ends(transport, link.peer)
             self.begun(number, half)
-            connector.serve(transport, link)
+            dialler.serve(transport, link)
         except BaseException:
-            connector.drop(transport)
+            dialler.drop(transport)
             raise
         flush_ready(link.context)
 

@@ -79,8 +79,8 @@ class Transport(NamedTuple):
     layer: TlsLayer | None
 
 
-class Connector:
-    """How bridges reach their remotes; `host` serves the connections."""
+class Dialler:
+    """How bridges and connectors reach their remotes; `host` serves the connections."""
 
     def __init__(self, host: Host) -> None:
         self._host = host

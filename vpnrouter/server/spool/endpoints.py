@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.config.configured_connector import links_of
 from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
     KIND_NAMES,
     QUEUE,
     REPLAY_LOG,
@@ -17,7 +19,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 )
 from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.login import rights_of
-from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, MqttSession
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.events.table import ORPHAN
 from vpnrouter.server.events.event_context import raise_event_in
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.config.msg_vpn import MsgVpn
+    from vpnrouter.connectors.links import Link
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.settings.endpoint import Queue
@@ -66,12 +69,42 @@ class Endpoints:
         wanted: dict[int, Mapping[str, object]] = {
             QUEUE: configured.queues,
             TOPIC_ENDPOINT: configured.topic_endpoints,
+            CONNECTOR_LINK: self._have_links(vpn, configured),
         }
         for (kind, name), endpoint in list(endpoints_of(vpn).items()):
             # Those that do not last are made by clients.
             if kind in wanted and name not in wanted[kind] and endpoint.durable:
                 self.let_go(endpoint)
         vpn.forget_all_routes()
+
+    def _have_links(self, vpn: MessageVpn, configured: MsgVpn) -> dict[str, Link]:
+        """Let `vpn` have what connectors keep for their links, also while these are disabled; return the links.
+
+        The names are those of connector and link, with a slash between them.
+        """
+        found: dict[str, Link] = {}
+        for connector, each in configured.connectors.items():
+            for link in links_of(each):
+                if link.inbound or link.from_queue or not link.qos:
+                    continue
+                name = f"{connector}/{link.name}"
+                found[name] = link
+                terms = vpn.session_terms.copy()
+                terms.exclusive = True
+                endpoint = self.have(vpn, CONNECTOR_LINK, name, terms)
+                endpoint.attracts_for = ("", CONNECTOR_PREFIX + connector)
+                subscription = Subscription(
+                    link.filter,
+                    endpoint,
+                    no_local=any(one.inbound for one in each.links.values()),
+                    selector=link.selector,
+                )
+                subscription.configured = True
+                for key in list(endpoint.subscriptions):
+                    if key != subscription.key:
+                        vpn.unsubscribe(endpoint, key)
+                vpn.subscribe(subscription)
+        return found
 
     def _log(self, vpn: MessageVpn, configured: MsgVpn) -> None:
         """Let `vpn` have the replay log of its configuration; what a log that goes has logged goes too."""

@@ -1,0 +1,87 @@
+"""Checks of connectors: each mistake is one problem that says what is wrong, and where."""
+
+from collections.abc import Callable
+
+import pytest
+
+LINES = """msg_vpns:
+  blue:
+    queues: {{q: {{}}}}
+    connectors:
+      c:
+        provider: {provider}
+        links:
+          l: {link}
+"""
+
+GOOD = '{url: "mqtt://h"}'
+LINK = '{source: {address: "a/#"}}'
+
+
+def text(provider: str = GOOD, link: str = LINK) -> str:
+    """A configuration with one connector."""
+    return LINES.format(provider=provider, link=link)
+
+
+@pytest.mark.parametrize(
+    ("provider", "link", "told"),
+    [
+        ("{}", LINK, "has no provider.url"),
+        ('{url: "http://h"}', LINK, "does not begin with one of mqtt://, mqtts://"),
+        ('{url: "mqtt://u:p@h"}', LINK, "a URL has no login in it"),
+        ('{url: "mqtt://h", password: x}', LINK, "needs a username beside it"),
+        ('{url: "mqtt://h", client_cert: {}}', LINK, "needs TLS to every address: mqtts://"),
+        ('{url: "mqtts://h", client_cert: {}}', LINK, "has no certificate"),
+        (GOOD, "{}", "source has exactly one of address, queue and topic"),
+        (GOOD, "{source: {address: a, topic: b}}", "source has exactly one of"),
+        (GOOD, "{source: {address: a/#/b}}", "TOPIC-20"),
+        (GOOD, "{source: {topic: a//b}}", "TOPIC-15"),
+        (GOOD, "{source: {topic: '#share/g/a'}}", "a connector has no share"),
+        (GOOD, "{source: {queue: none}}", "there is no queue none"),
+        (GOOD, "{source: {address: a}, target: {queue: none}}", "there is no queue none"),
+        (GOOD, "{source: {address: a}, target: {address: b}}", "target.address is for a source"),
+        (GOOD, "{source: {queue: q}, target: {queue: q}}", "is an address at the provider"),
+        (GOOD, "{source: {address: a}, target: {queue: q, topic: b}}", "topic or queue, not both"),
+        (GOOD, "{source: {address: a/+}, target: {topic: 'b/{2}'}}", "names {2} at character 3"),
+        (GOOD, "{source: {queue: q}, target: {address: 'b/{2}'}}", "names {2} at character 3"),
+        (GOOD, "{source: {address: a, selector: x = 1}}", "source.selector is for a queue or"),
+        (GOOD, "{source: {queue: q, selector: x =}}", "selector"),
+    ],
+)
+def test_mistakes(
+    problems_of: Callable[[str], list[str]], provider: str, link: str, told: str
+) -> None:
+    """Each has one problem."""
+    found = problems_of(text(provider, link))
+    assert any(told in one for one in found), found
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        LINK,
+        "{source: {address: $share/g/a/+}, target: {topic: 'b/{1}'}}",
+        "{source: {queue: q}, target: {address: 'b/{1}'}, quality_of_service: once-and-only-once}",
+        "{source: {topic: a/*/>, selector: x > 1}, target: {address: '{2}/{1}'}}",
+    ],
+)
+def test_what_is_good(problems_of: Callable[[str], list[str]], link: str) -> None:
+    """Nothing is told."""
+    assert not [one for one in problems_of(text(link=link)) if "connectors" in one]
+
+
+def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
+    """A password in clear, links that may echo, and a connector without links are warned of."""
+    links = '{source: {address: "a/#"}}\n          m: {source: {topic: "a/b"}}'
+    plain = '{url: "mqtt://h", username: u, password: p}'
+    found = warnings_of(text(plain, links))
+    assert any("everybody on the way can read it: use mqtts://" in one for one in found)
+    assert any(
+        "brings back what m takes out if the provider speaks no MQTT 5" in one for one in found
+    )
+    assert not any(
+        "brings back" in one
+        for one in warnings_of(text('{url: "mqtt://h", mqtt_version: "5"}', links))
+    )
+    empty = text().partition("        links")[0]
+    assert any("carries nothing: it has no links" in one for one in warnings_of(empty))

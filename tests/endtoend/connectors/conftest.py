@@ -1,0 +1,94 @@
+"""A router with a connector, and the broker that it leads to: another router, seen as a foreign MQTT broker."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import yaml
+
+OPEN = {"authentication": {"basic": {"enabled": False}}, "max_msg_spool_usage": 100}
+
+
+class Sites:
+    """`here` has the connector `there`, which leads to the router `there`."""
+
+    def __init__(self, start: Any, port: int, patiently: Any) -> None:
+        self._start = start
+        self._patiently = patiently
+        self.port = port
+        self.here: Any = None
+        self.there: Any = None
+
+    def provide(self, **more: Any) -> Any:
+        """Start the broker, on the port that the connector knows."""
+        document = {
+            "listeners": [
+                {"protocol": "mqtt", "bind": f"127.0.0.1:{self.port}", "msg_vpn": "red"},
+                {"protocol": "http", "bind": "127.0.0.1:0"},
+            ],
+            "msg_vpns": {"red": {**OPEN, **more}},
+        }
+        self.there = self._start(yaml.safe_dump(document), "there")
+        return self.there
+
+    def connect(
+        self, links: dict[str, Any], wait: bool = True, queues: Any = None, **provider: Any
+    ) -> Any:
+        """Start the router with the connector; with `wait` it is up."""
+        self.here = self._start(self.text(links, queues, **provider), "here")
+        if wait:
+            self.state("up")
+        return self.here
+
+    def text(self, links: dict[str, Any], queues: Any = None, **provider: Any) -> str:
+        """The configuration of the router with the connector, without its name."""
+        url = f"mqtt://127.0.0.1:{self.port}"
+        connector = {
+            "provider": {"url": url, "connect": {"retry_delay": 0}, "keepalive": 5, **provider},
+            "links": links,
+        }
+        document = {
+            "listeners": [
+                {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "blue"},
+                {"protocol": "http", "bind": "127.0.0.1:0"},
+            ],
+            "msg_vpns": {
+                "blue": {**OPEN, "queues": queues or {}, "connectors": {"there": connector}}
+            },
+        }
+        return yaml.safe_dump(document)
+
+    def row(self) -> dict[str, Any]:
+        """The connector as the API shows it."""
+        (row,) = self.here.api().connectors("blue")
+        return dict(row)
+
+    def until_link(self, name: str, **attributes: Any) -> None:
+        """Wait until a link has these attributes."""
+
+        def is_so() -> bool:
+            found = {row["linkName"]: row for row in self.row()["links"]}
+            return name in found and all(found[name][key] == attributes[key] for key in attributes)
+
+        self._patiently(is_so, f"link {name} with {attributes}")
+
+    def until_failure(self, text: str) -> None:
+        """Wait until the connector has failed for this reason."""
+        self._patiently(lambda: text in self.row()["failure"], text)
+
+    def state(self, state: str, **attributes: Any) -> dict[str, Any]:
+        """Wait until the connector is in a state, and return it."""
+        wanted = {"state": state, **attributes}
+
+        def is_so() -> bool:
+            row = self.row()
+            return all(row[key] == value for key, value in wanted.items())
+
+        self._patiently(is_so, f"connector with {wanted}")
+        return self.row()
+
+
+@pytest.fixture
+def sites(start: Any, free_port: Callable[[], int], patiently: Any) -> Sites:
+    """A router to connect, and a broker, neither of which is started."""
+    return Sites(start, free_port(), patiently)

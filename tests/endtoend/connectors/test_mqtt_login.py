@@ -1,0 +1,151 @@
+"""How a connector logs in: which version of MQTT it speaks, and what a broker without QoS 2 is told."""
+
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import (
+    Connack,
+    Connect,
+    Packet,
+    Pingreq,
+    Pingresp,
+    Suback,
+    Subscribe,
+    Unsubscribe,
+)
+from vpnrouter.wire.mqtt.properties import Properties
+
+
+class Broker:
+    """A broker that answers as `answers` says: packets for a packet, None to close. `got` are the packets."""
+
+    def __init__(self, port: int, answers: Callable[[Packet], list[bytes] | None]) -> None:
+        self.got: list[Packet] = []
+        self.protocol_levels: list[int] = []
+        self._answers = answers
+        self._server = socket.create_server(("127.0.0.1", port))
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                link, _ = self._server.accept()
+            except OSError:
+                return
+            with link:
+                self._serve(link)
+
+    def _serve(self, link: socket.socket) -> None:
+        data, level = b"", 5
+        while chunk := link.recv(65_536):
+            data += chunk
+            while size := frame_at(data, 0, len(data), 100_000):
+                if data[0] == 0x10:
+                    level = data[8]
+                    self.protocol_levels.append(level)
+                    data = data[:8] + bytes([level & 0x7F]) + data[9:]
+                packet = decode(data, 0, size, level & 0x7F)
+                self.got.append(packet)
+                data = data[size:]
+                answers = self._answers(packet)
+                if answers is None:
+                    return
+                for answer in answers:
+                    link.sendall(answer)
+
+    def close(self) -> None:
+        """End it."""
+        self._server.close()
+
+
+@pytest.fixture
+def broker(sites: Any) -> Any:
+    """`broker(answers)`: a broker at the address that the connector dials."""
+    made: list[Broker] = []
+
+    def make(answers: Callable[[Packet], list[bytes] | None]) -> Broker:
+        made.append(Broker(sites.port, answers))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+IN = {"in": {"source": {"address": "in/#"}}}
+
+
+@pytest.mark.parametrize("refusal", ["return code", "silence"])
+@pytest.mark.parametrize("levels", [(0x84,), (4,)])
+def test_older_versions(sites: Any, broker: Any, levels: tuple[int, ...], refusal: str) -> None:
+    """A broker without MQTT 5 gets 3.1.1: with the mark of a bridge first, then without it."""
+    found: Broker
+
+    def answers(packet: Packet) -> list[bytes] | None:
+        if isinstance(packet, Connect):
+            if found.protocol_levels[-1] in levels:
+                return [encode(Connack(False, 0), 4)]
+            return [b"\x20\x02\x00\x01"] if refusal == "return code" else None
+        if isinstance(packet, Subscribe):
+            return [encode(Suback(packet.packet_id, [1]), 4)]
+        return [encode(Pingresp(), 4)] if isinstance(packet, Pingreq) else []
+
+    found = broker(answers)
+    sites.connect(IN)
+    tried = [5, 0x84, 4]
+    assert found.protocol_levels == tried[: tried.index(levels[0]) + 1]
+    assert sites.row()["protocol"] == "MQTT 3.1.1"
+
+
+def test_a_broker_that_grants_less(sites: Any, broker: Any, patiently: Any) -> None:
+    """A link whose quality of service the broker cannot keep carries nothing, and says why; others work."""
+
+    def answers(packet: Packet) -> list[bytes]:
+        if isinstance(packet, Connect):
+            return [encode(Connack(False, 0), 5)]
+        if isinstance(packet, Subscribe):
+            code = 0x87 if packet.requests[0].filter == "no/#" else 1
+            return [encode(Suback(packet.packet_id, [code]), 5)]
+        return [encode(Pingresp(), 5)] if isinstance(packet, Pingreq) else []
+
+    found = broker(answers)
+    once = {"source": {"address": "once/#"}, "quality_of_service": "once-and-only-once"}
+    here = sites.connect({**IN, "once": once, "no": {"source": {"address": "no/#"}}})
+    here.says("link once: the provider grants QoS 1 for once/#, less than its quality of service")
+    here.says("link no: the provider refused no/#: 0x87 Not authorized")
+    given_up = [each for each in found.got if isinstance(each, Unsubscribe)]
+    assert [each.filters for each in given_up] == [["once/#"]]
+    links = {link["linkName"]: link["refused"] for link in sites.row()["links"]}
+    assert links["in"] == ""
+    assert "0x87" in links["no"]
+
+
+def test_a_broker_without_qos_2(sites: Any, broker: Any) -> None:
+    """Nothing is sent that the broker says that it cannot take."""
+    answer = Connack(False, 0, Properties(maximum_qos=1))
+    broker(lambda packet: [encode(answer, 5)] if isinstance(packet, Connect) else [])
+    out = {"source": {"topic": "out/>"}, "quality_of_service": "once-and-only-once"}
+    sites.connect({"out": out}, wait=False)
+    sites.until_failure(
+        "the provider knows no QoS 2, which the quality of service of link out needs"
+    )
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x20\xff\xff\xff\xff\xff", b"\x30\x03\x00\x01a"],
+)
+def test_what_is_no_mqtt(sites: Any, broker: Any, garbage: bytes) -> None:
+    """It costs this connection, with a reason, and the router goes on."""
+    broker(lambda _: [garbage])
+    here = sites.connect(IN, wait=False, mqtt_version="5")
+    here.says("connector there down: ")
+    assert not here.told("Traceback")
+    assert not here.told("FAULT")

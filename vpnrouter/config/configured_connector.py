@@ -1,0 +1,104 @@
+"""Makes the settings of a running connector from its configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from vpnrouter.connectors.links import QOS, Link
+from vpnrouter.connectors.machine import Attempts
+from vpnrouter.connectors.settings import ProviderSettings
+from vpnrouter.selectors import parse_selector
+from vpnrouter.settings.connector import AS_SOURCE
+from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
+from vpnrouter.topics.mapping import parse_rule
+from vpnrouter.units import SECOND_NS
+
+if TYPE_CHECKING:
+    from vpnrouter.config.connector import Connector, ConnectorLink
+    from vpnrouter.topics.grammar import Filter
+    from vpnrouter.topics.mapping import MappingRule
+
+ALL_TOPICS: Final = "#"
+"""What a queue may hold, as a filter of MQTT: {1} is the whole topic."""
+
+_LEVELS: Final = {"auto": 0, "5": 5, "3.1.1": 4}
+
+
+def source_filter(connector: Connector, link: ConnectorLink) -> Filter:
+    """Return the filter of the topics of a link's messages. Raises TopicError."""
+    source = link.source
+    if source.address is not None:
+        found = parse_filter(source.address, MQTT)
+        return parse_filter(source.address.split("/", 2)[2], MQTT) if found.share else found
+    if source.topic is not None:
+        return parse_filter(source.topic, _dialect(connector))
+    return parse_filter(ALL_TOPICS, MQTT)
+
+
+def rule_of(connector: Connector, link: ConnectorLink) -> MappingRule | None:
+    """Return how a link renames messages, None where it does not. Raises TopicError."""
+    target = link.target.topic if link.inbound else link.target.address
+    if target == AS_SOURCE or link.target.queue is not None:
+        return None
+    source = link.source
+    if source.topic is not None:
+        return parse_rule(source.topic, target, _dialect(connector))
+    if source.address is None:
+        return parse_rule(ALL_TOPICS, target, MQTT)
+    shared = parse_filter(source.address, MQTT).share
+    text = source.address.split("/", 2)[2] if shared else source.address
+    return parse_rule(text, target, MQTT)
+
+
+def _dialect(connector: Connector) -> int:
+    return MQTT if connector.topic_syntax == "mqtt" else SMF
+
+
+def links_of(connector: Connector) -> list[Link]:
+    """Return the links of a connector, in the order of the configuration."""
+    links: list[Link] = []
+    for name, link in connector.links.items():
+        source = link.source
+        selector = source.selector
+        links.append(
+            Link(
+                name,
+                source.address or source.queue or source.topic or "",
+                source_filter(connector, link),
+                QOS[link.quality_of_service],
+                enabled=link.enabled,
+                inbound=link.inbound,
+                from_queue=source.queue is not None,
+                rule=rule_of(connector, link),
+                queue_target=link.target.queue or "",
+                keeps_retained=link.retained == "keep",
+                selector=None if selector is None else parse_selector(selector),
+            )
+        )
+    return links
+
+
+def provider_settings_of(
+    router: str, msg_vpn: str, name: str, connector: Connector
+) -> ProviderSettings:
+    """Return how the connector `name` logs in, its password included."""
+    provider = connector.provider
+    password = provider.password
+    return ProviderSettings(
+        provider.client_id or f"{router}-{msg_vpn}-{name}",
+        provider.username,
+        None if password is None else password.reveal().encode(),
+        provider.keepalive,
+        _LEVELS[provider.mqtt_version],
+    )
+
+
+def attempts_of(connector: Connector, *, vpn_enabled: bool) -> Attempts:
+    """Return when and where the connector connects."""
+    provider = connector.provider
+    return Attempts(
+        tuple(provider.urls),
+        connector.enabled and vpn_enabled,
+        provider.connect.retry_count,
+        provider.connect.retry_delay * SECOND_NS,
+    )

@@ -1,0 +1,1 @@
+"""Connectors: links between message VPNs and foreign brokers. Pure: no I/O, no clock, no randomness."""

@@ -1,0 +1,129 @@
+"""The links of a connector as they run: where each takes messages from, and the topic that it gives them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from vpnrouter import limits
+from vpnrouter.topics.grammar import QUEUE_PREFIX, match_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from vpnrouter.selectors import Selector
+    from vpnrouter.topics.grammar import Filter
+    from vpnrouter.topics.mapping import MappingRule
+
+QOS: Final = {"at-most-once": 0, "duplicates-ok": 1, "once-and-only-once": 2}
+"""The QoS of MQTT for each quality of service."""
+
+
+@final
+class Link:
+    """One link. `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
+
+    `filter` matches the topics of its messages. `rule` renames them, None where they keep their topics; `queue_target`
+    is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
+    take out is kept.
+    """
+
+    __slots__ = (
+        "enabled",
+        "filter",
+        "from_queue",
+        "inbound",
+        "keeps_retained",
+        "name",
+        "qos",
+        "queue_target",
+        "rule",
+        "selector",
+        "source",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        filter_: Filter,
+        qos: int,
+        *,
+        inbound: bool,
+        enabled: bool = True,
+        from_queue: bool = False,
+        rule: MappingRule | None = None,
+        queue_target: str = "",
+        keeps_retained: bool = True,
+        selector: Selector | None = None,
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.filter = filter_
+        self.qos = qos
+        self.inbound = inbound
+        self.enabled = enabled
+        self.from_queue = from_queue
+        self.rule = rule
+        self.queue_target = queue_target
+        self.keeps_retained = keeps_retained
+        self.selector = selector
+
+    @property
+    def plain(self) -> bool:
+        """True where messages cross as they are."""
+        return self.rule is None and not self.queue_target and self.keeps_retained
+
+    def topic(self, topic: str, levels: list[str]) -> str | None:
+        """Return the topic that a message on `topic` gets, None where the link does not take it. Raises TopicError."""
+        if not match_levels(self.filter.levels, self.filter.kinds, levels):
+            return None
+        if self.queue_target:
+            return QUEUE_PREFIX + self.queue_target
+        if self.rule is None:
+            return topic
+        return self.rule.apply(topic, levels)
+
+
+@final
+class LinkTopics:
+    """The topics that links in one direction give: of several that take a topic the first one counts.
+
+    Recent answers are kept.
+    """
+
+    __slots__ = ("_known", "links")
+
+    def __init__(self, links: Iterable[Link]) -> None:
+        self.links = list(links)
+        self._known: dict[bytes, tuple[bytes, Link | None]] = {}
+
+    def of(self, topic: bytes) -> tuple[bytes, Link | None]:
+        """Return the new topic of a message, and the link that gives it; None where no link takes it.
+
+        `topic` is a valid one, in UTF-8. Raises TopicError where it would become none.
+        """
+        found = self._known.get(topic)
+        if found is None:
+            found = self._look_up(topic)
+            if len(self._known) >= limits.TOPIC_MAPPING_CACHE_ENTRIES:
+                self._known.clear()
+            if len(topic) <= limits.ROUTE_CACHE_TOPIC_BYTES:
+                self._known[topic] = found
+        return found
+
+    def _look_up(self, topic: bytes) -> tuple[bytes, Link | None]:
+        text = topic.decode()
+        levels = text.split("/")
+        for link in self.links:
+            image = link.topic(text, levels)
+            if image is not None:
+                return image.encode(), link
+        return topic, None
+
+
+def outward(topic: bytes) -> bytes:
+    """Return the topic of a message for a provider: one that was sent to a queue is named after it."""
+    return topic.removeprefix(_QUEUE)
+
+
+_QUEUE: Final = QUEUE_PREFIX.encode()

@@ -1,0 +1,212 @@
+"""Connectors: links between a message VPN and the broker of somebody else, the provider."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from vpnrouter import limits
+from vpnrouter.settings import names
+from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
+from vpnrouter.settings.schema import (
+    Effect,
+    Secret,
+    Settings,
+    Text,
+    TopicSyntax,
+    attribute,
+    group,
+)
+
+QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
+Retained = Literal["keep", "clear"]
+MqttVersion = Literal["auto", "5", "3.1.1"]
+
+AS_SOURCE: Final = "AS_SOURCE"
+"""In a target: the topic that the message has."""
+
+PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
+"""Schemes of providers, and the port of a URL that names none."""
+
+TLS_SCHEMES: Final = frozenset({"mqtts"})
+
+
+class ProviderUrl(NamedTuple):
+    """The address of a provider; `host` is an IPv6 address without its brackets."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.scheme in TLS_SCHEMES
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}"
+
+
+def parse_url(text: str) -> ProviderUrl:
+    """Return the parts of a provider's URL. Raises ValueError that says what is wrong."""
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{text} is no URL: {error}") from error
+    if parts.scheme not in PORTS:
+        known = ", ".join(f"{scheme}://" for scheme in PORTS)
+        raise ValueError(f"{text} does not begin with one of {known}")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a URL has no login in it: username and password have keys of their own")
+    if not parts.hostname or parts.path not in {"", "/"} or parts.query or parts.fragment:
+        raise ValueError(f"{text} is not of the form {parts.scheme}://HOST[:PORT]")
+    return ProviderUrl(
+        parts.scheme, unquote(parts.hostname), PORTS[parts.scheme] if port is None else port
+    )
+
+
+def _check_url(text: str) -> str:
+    parse_url(text)
+    return text
+
+
+_URL: Final = Text(1, limits.PATH_LENGTH, _check_url)
+
+
+class ProviderConnect(Settings):
+    """How often a provider is tried."""
+
+    retry_count: int = attribute(-1, least=-1, most=1_000_000)
+    """Failed attempts in a row after which the connector stops, until it is enabled again or changed; -1
+    is never."""
+
+    retry_delay: int = attribute(5, least=0, most=3600)
+    """Seconds between two attempts, before jitter."""
+
+
+class Provider(Settings):
+    """The foreign broker: where it is, and how the router logs in."""
+
+    url: str | None = attribute(None, text=_URL, examples=("mqtt://broker.example.org:1883",))
+    """mqtt://HOST[:PORT], or mqtts:// for TLS, whose trust is that of bridging.tls_server_cert."""
+
+    failover_urls: tuple[str, ...] = attribute((), text=_URL)
+    """Further addresses of the same provider, tried in their order when the one before fails."""
+
+    username: str | None = attribute(None, text=names.CLIENT_USERNAME)
+    """Username to log in with."""
+
+    password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES))
+    """Its password: text, {env: NAME} or {file: PATH}."""
+
+    client_cert: ClientCertRemoteAuthentication | None = group(
+        ClientCertRemoteAuthentication, optional=True
+    )
+    """Client certificate to log in with, over TLS."""
+
+    client_id: str | None = attribute(None, text=Text(1, limits.CLIENT_ID_BYTES))
+    """MQTT client id; ROUTER-VPN-CONNECTOR without it. The provider keeps what waits for the connector
+    under this name."""
+
+    mqtt_version: MqttVersion = attribute("auto")
+    """MQTT version; auto is 5, and 3.1.1 where the provider knows no 5."""
+
+    keepalive: int = attribute(30, least=5, most=3600)
+    """Seconds between signs of life. A provider that gives none for one and a half of them is lost."""
+
+    connect: ProviderConnect = group(ProviderConnect)
+    """How often it is tried."""
+
+    @property
+    def urls(self) -> list[ProviderUrl]:
+        """All its addresses, in order."""
+        return [parse_url(text) for text in (self.url, *self.failover_urls) if text]
+
+
+class LinkSource(Settings):
+    """Where a link takes messages from: exactly one of these."""
+
+    address: str | None = attribute(None, examples=("sensors/#",))
+    """At the provider: an MQTT topic filter, also $share/GROUP/FILTER. The link brings messages in."""
+
+    queue: str | None = attribute(None, text=names.QUEUE)
+    """A queue of this message VPN. The link takes messages out of it."""
+
+    topic: str | None = attribute(None)
+    """A topic filter of this message VPN. The link takes copies out; those that are guaranteed are kept
+    for it while it is down, unless its quality of service is at-most-once."""
+
+    selector: str | None = attribute(None)
+    """Condition on headers and properties of what the link takes out, SQL-92 as in JMS."""
+
+
+class LinkTarget(Settings):
+    """Where a link gives messages to."""
+
+    address: str = attribute(AS_SOURCE)
+    """At the provider, of a link that takes messages out: a topic, AS_SOURCE for the topic that the
+    message has. {1}, {2} … are what the wildcards of the source matched, of a queue {1} is the whole
+    topic."""
+
+    topic: str = attribute(AS_SOURCE)
+    """In this message VPN, of a link that brings messages in: a topic, likewise."""
+
+    queue: str | None = attribute(None, text=names.QUEUE)
+    """In this message VPN, of a link that brings messages in: one queue instead of a topic."""
+
+
+class ConnectorLink(Settings, effect=Effect.RECONNECT):
+    """A link of a connector: messages go from its source to its target, one way."""
+
+    enabled: bool = attribute(True)
+    """Whether it carries messages. What waits for a link that is disabled is kept."""
+
+    quality_of_service: QualityOfService = attribute("duplicates-ok")
+    """at-most-once: nothing is acknowledged, and a loss of the connection may lose messages.
+    duplicates-ok: a message is acknowledged when the other side has it, and may come twice then.
+    once-and-only-once: neither."""
+
+    retained: Retained = attribute("keep")
+    """Whether a message keeps its RETAIN flag."""
+
+    source: LinkSource = group(LinkSource)
+    """Where messages come from."""
+
+    target: LinkTarget = group(LinkTarget)
+    """Where they go."""
+
+    @property
+    def inbound(self) -> bool:
+        """Whether it brings messages into the message VPN."""
+        return self.source.address is not None
+
+    def check(self) -> None:
+        """Raise ValueError for a source or target that is none, or several."""
+        source, target = self.source, self.target
+        if (source.address, source.queue, source.topic).count(None) != 2:
+            raise ValueError("source has exactly one of address, queue and topic")
+        if self.inbound:
+            if source.selector is not None:
+                raise ValueError("source.selector is for a queue or topic of this message VPN")
+            if target.address != AS_SOURCE:
+                raise ValueError("target.address is for a source that is a queue or topic")
+            if target.queue is not None and target.topic != AS_SOURCE:
+                raise ValueError("target has topic or queue, not both")
+        elif target.queue is not None or target.topic != AS_SOURCE:
+            raise ValueError("the target of a queue or topic is an address at the provider")
+
+
+class Connector(Settings, effect=Effect.RECONNECT):
+    """A connector to a provider, with its links."""
+
+    enabled: bool = attribute(True)
+    """Whether it connects. What waits for it is kept."""
+
+    provider: Provider = group(Provider)
+    """The foreign broker."""
+
+    topic_syntax: TopicSyntax = attribute("smf")
+    """Dialect of source.topic: smf has * and >, mqtt has + and #. Addresses at the provider are in its
+    own."""
