@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter.connectors.links import QOS, Link
 from vpnrouter.connectors.machine import Attempts
 from vpnrouter.connectors.settings import ProviderSettings
+from vpnrouter.core.access import ProviderClient
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.selectors import parse_selector
 from vpnrouter.settings.connector import AS_SOURCE
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
@@ -14,6 +16,8 @@ from vpnrouter.topics.mapping import parse_rule
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vpnrouter.config.connector import Connector, ConnectorLink
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import MappingRule
@@ -76,6 +80,29 @@ def links_of(connector: Connector) -> list[Link]:
             )
         )
     return links
+
+
+def needs_no_local(connector: Connector) -> bool:
+    """Return whether something comes in from the provider, by the connector or by clients of the provider."""
+    return bool(connector.provider.client_names) or any(
+        link.inbound for link in connector.links.values()
+    )
+
+
+def provider_clients_of(connectors: Mapping[str, Connector]) -> dict[str, ProviderClient]:
+    """Return the clients that belong to providers of connectors, by name."""
+    found: dict[str, ProviderClient] = {}
+    for name, connector in connectors.items():
+        if not (connector.enabled and connector.provider.client_names):
+            continue
+        links = [link for link in links_of(connector) if link.enabled and not link.from_queue]
+        provided = ProviderClient(
+            CONNECTOR_PREFIX + name,
+            [link.filter for link in links if link.inbound],
+            [link.filter for link in links if not link.inbound],
+        )
+        found |= dict.fromkeys(connector.provider.client_names, provided)
+    return found
 
 
 def provider_settings_of(

@@ -112,10 +112,12 @@ def session_of(vpn: MessageVpn, name: str) -> MqttSession:
     return session
 
 
-def attract(session: MqttSession, links: list[Link]) -> None:
-    """Let the session subscribe to what `links` take from topics at most once, and to nothing else."""
+def attract(session: MqttSession, links: list[Link], *, no_local: bool) -> None:
+    """Let the session subscribe to what `links` take from topics at most once, and to nothing else.
+
+    `no_local`: something comes in from the provider, which must not go out again.
+    """
     vpn = session.vpn
-    echoes = any(link.inbound for link in links)
     wanted: dict[str, Subscription] = {}
     for link in links:
         if link.inbound or link.from_queue or link.qos or not link.enabled:
@@ -123,7 +125,7 @@ def attract(session: MqttSession, links: list[Link]) -> None:
         subscription = Subscription(
             link.filter,
             session,
-            no_local=echoes,
+            no_local=no_local,
             retain_as_published=link.keeps_retained,
             selector=link.selector,
         )

@@ -152,6 +152,65 @@ class BoundRule:
         return any(matches(filter_, topic) for filter_ in named)
 
 
+@final
+class WithoutTopics(BoundRule):
+    """A rule that leaves out further topics, which the client gets on another way. It may still subscribe to them.
+
+    `rule` is its rule without that, None where it may be sent everything.
+    """
+
+    def __init__(self, rule: BoundRule | None, topics: list[Filter]) -> None:
+        super().__init__(True, topics)
+        self._rule = rule
+
+    def allows_topic(self, topic: str) -> bool:
+        """True when this client may be sent `topic`, and does not get it on the other way."""
+        rule = self._rule
+        if rule is not None and not rule.allows_topic(topic):
+            return False
+        return not covered(self._filters, topic)
+
+    def allows_filter(self, wanted: Filter) -> bool:
+        """True when this client may subscribe to `wanted`."""
+        return self._rule is None or self._rule.allows_filter(wanted)
+
+    def allows_all(self, wanted: Filter) -> bool:
+        """True when a subscriber to `wanted` is sent all topics that it matches."""
+        rule = self._rule
+        return (rule is None or rule.allows_all(wanted)) and not any(
+            intersects(filter_, wanted) for filter_ in self._filters
+        )
+
+
+def covered(filters: list[Filter], topic: str) -> bool:
+    """Return whether one of the filters matches a topic."""
+    for filter_ in filters:  # noqa: SIM110 (compiled: no generator expressions)
+        if matches(filter_, topic):
+            return True
+    return False
+
+
+@final
+class ProviderClient:
+    """A client that belongs to the provider of a connector, which carries the same messages.
+
+    `local_name` is the connector's client name. The connector brings what is published there to topics that `incoming`
+    match, and takes out what `outgoing` match: so the client's part of that is left out.
+    """
+
+    def __init__(self, local_name: str, incoming: list[Filter], outgoing: list[Filter]) -> None:
+        self.local_name = local_name
+        self.incoming = incoming
+        self.outgoing = outgoing
+        self._alone = WithoutTopics(None, outgoing)
+
+    def rule_without(self, rule: BoundRule | None) -> BoundRule | None:
+        """Return what the client may be sent, of what `rule` allows: the same object for each where that is all."""
+        if not self.outgoing:
+            return rule
+        return self._alone if rule is None else WithoutTopics(rule, self.outgoing)
+
+
 def _below(wanted: Filter) -> Filter:
     """A filter without the topic above its open end: `a/>` for `a/#`."""
     if wanted.kinds[-1] != ALL or len(wanted.kinds) == 1:

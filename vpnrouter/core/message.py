@@ -56,13 +56,15 @@ def wants_deliver_to_one(block: bytes) -> bool:
 class Source(TimerTarget):
     """Who publishes: what a message knows of a subscriber that it came from.
 
-    `vpn_id` is "router/vpn" of the far side for a link's client, else "".
+    `vpn_id` is "router/vpn" of the far side for a link's client, else "". `local_name` is the name by which no-local
+    knows it: its own, or that of the connector whose provider it belongs to.
     """
 
-    __slots__ = ("client_name", "is_link", "vpn_id")
+    __slots__ = ("client_name", "is_link", "local_name", "vpn_id")
 
     def __init__(self, client_name: str) -> None:
         self.client_name = client_name
+        self.local_name = client_name
         self.is_link = False
         self.vpn_id = ""
 
@@ -174,6 +176,12 @@ class Message:
     def size(self) -> int:
         """Bytes that the message counts for in a quota: payload, properties and topic."""
         return len(self.payload) + len(self.block) + len(self.topic)
+
+    @property
+    def local_name(self) -> str:
+        """The name by which no-local knows its publisher."""
+        source = self.source
+        return self.source_name if source is None else source.local_name
 
     @property
     def traced(self) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.tracing import TopicSamplers
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.table import EventType
+    from vpnrouter.topics.grammar import Filter
     from vpnrouter.trace.sampler import Sampler
 
 
@@ -49,7 +50,8 @@ class Publisher:
     where a topic names a queue, None for links. `sampler` picks the messages to trace (a link's never picks: the
     decision came with the message); `picking` chooses another one by topic, None without trace filters by topic. `path`
     names the message VPN that plain frames of a link come from, else it is empty. `max_size` bounds a payload; frames
-    above `max_frame`, which may be less, are handled one by one. `told` are the one-shot events of this connection,
+    above `max_frame`, which may be less, are handled one by one. `elsewhere` are filters of topics whose messages come
+    by a connector too, and are left out here. `told` are the one-shot events of this connection,
     bits of the table above. Counters: messages and bytes received, and the outcomes, with messages = delivered +
     spooled + unmatched + acl_denied + refused. `delivered` were offered to at least one receiver, which counts it if it
     has no room or refuses; `spooled` are guaranteed ones that matched an endpoint; `unmatched` had no receiver;
@@ -61,6 +63,7 @@ class Publisher:
         "bytes_",
         "context",
         "delivered",
+        "elsewhere",
         "extra",
         "max_frame",
         "max_size",
@@ -92,6 +95,7 @@ class Publisher:
         self.rule = rule
         self.permitted: dict[bytes, bool] = {}
         self.username: ClientUsername | None = None
+        self.elsewhere: list[Filter] = []
         self.extra = extra
         self.max_frame = max_frame
         self.max_size = max_frame

@@ -49,7 +49,7 @@ from vpnrouter.trace.events import DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.core.access import AclProfile
+    from vpnrouter.core.access import AclProfile, ProviderClient
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.duplicates import SeenIds
@@ -219,6 +219,7 @@ class MessageVpn:
         "on_subscription",
         "partials",
         "profiles",
+        "provider_clients",
         "publishers",
         "rejected",
         "retained",
@@ -269,6 +270,8 @@ class MessageVpn:
         self.endpoints: dict[tuple[int, str], EndpointSubscriber] = {}
         # Those that clients made, by client username.
         self.endpoints_of: dict[str, int] = {}
+        # Clients by name that belong to the provider of a connector.
+        self.provider_clients: dict[str, ProviderClient] = {}
         self.session_terms = default_session_settings()
         self.links_away = LinksAway()
         # Bytes of packets of clients and links that are not complete yet.
@@ -312,6 +315,11 @@ class MessageVpn:
         ):
             # A topic in the cache is not looked at again.
             self.forget_all_routes()
+
+    def local_name(self, client_name: str) -> str:
+        """The name by which no-local knows a client."""
+        found = self.provider_clients.get(client_name)
+        return client_name if found is None else found.local_name
 
     @property
     def spool_taken(self) -> int:

@@ -83,8 +83,8 @@ def matching_endpoints(route: Route, message: Message) -> list[Endpoint]:
 
 
 def _takes(target: Target, message: Message) -> bool:
-    """Return whether a subscription of a queue, a topic endpoint or an AMQP client matches."""
-    source = message.source_name
+    """Return whether a subscription of a queue, a topic endpoint, an AMQP client or a connector matches."""
+    source = message.local_name
     for subscription in target.wanting(message):
         if not subscription.no_local:
             return True
@@ -95,10 +95,10 @@ def _takes(target: Target, message: Message) -> bool:
 
 def _wants(target: Target, message: Message) -> bool:
     """Return whether a subscription of the session matches. No-local holds for guaranteed messages too."""
-    source = message.source_name
+    source = message.local_name
     for subscription in target.wanting(message):
         if subscription.qos and not (
-            subscription.no_local and source == target.subscriber.client_name
+            subscription.no_local and source == target.subscriber.local_name
         ):
             return True
     return False

@@ -268,6 +268,10 @@ def _publisher(connection: MqttConnection, admission: Admission, session: MqttSe
     if 0 < large < publisher.max_frame:
         # Those above are looked at one by one: the batch path asks for nothing more than before.
         publisher.max_frame = large
+    provided = vpn.provider_clients.get(session.client_name)
+    if provided is not None and provided.incoming:
+        publisher.elsewhere = provided.incoming
+        publisher.max_frame = 0
     if context.filters:
         assign(context, publisher, admission.username.name)
     if context.discard_rows is not None:

@@ -14,8 +14,9 @@ from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.core.access import covered
 from vpnrouter.core.client_connection import ClientConnection
-from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY, TOPIC_PARSE_ERROR
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
 from vpnrouter.core.message import Message
@@ -433,7 +434,10 @@ class MqttConnection(ClientConnection):
         except TopicError as error:
             if self.dialled is None:
                 raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
-            self._pass_over(topic, qos, packet_id)
+            self._pass_over(topic, qos, packet_id, TOPIC_PARSE_ERROR)
+            return
+        if publisher.elsewhere and covered(publisher.elsewhere, route.topic):
+            self._pass_over(topic, qos, packet_id, NO_LOCAL_DELIVERY)
             return
         if ingress is not None and qos and not ingress.begin(packet_id, qos):
             publisher.bytes_ += length
@@ -465,17 +469,17 @@ class MqttConnection(ClientConnection):
         else:
             publisher.publish(message)
 
-    def _pass_over(self, topic: bytes, qos: int, packet_id: int) -> None:
-        """Acknowledge and count a message of a server that has no valid topic here: it would send it for ever."""
+    def _pass_over(self, topic: bytes, qos: int, packet_id: int, why: str) -> None:
+        """Acknowledge a message and count it as discarded: who sent it would send it again."""
         publisher, ingress = self.publisher, self.ingress
         if publisher is None:
             return
         publisher.messages += 1
         publisher.refused += 1
-        publisher.vpn.discards.add(TOPIC_PARSE_ERROR)
-        publisher.report_lost(DISCARD, topic, qos, TOPIC_PARSE_ERROR)
+        publisher.vpn.discards.add(why)
+        publisher.report_lost(DISCARD, topic, qos, why)
         if ingress is not None and qos and ingress.begin(packet_id, qos):
-            ingress.refuse(packet_id, qos, TOPIC_PARSE_ERROR)
+            ingress.pass_over(packet_id, qos)
 
     def _topic_of_alias(self, alias: int, topic: bytes) -> bytes:
         """Return the topic of a PUBLISH, from its alias and (perhaps empty) topic (MQTT 5, 3.3.2.3.4)."""

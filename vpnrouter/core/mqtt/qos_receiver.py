@@ -239,9 +239,15 @@ class QosReceiver(EndToEndCallback):
     def refuse(self, packet_id: int, qos: int, reason: str) -> None:
         """Refuse a PUBLISH that may not go to the spool, after the answers before it."""
         if self.dialled is not None:
-            self._answer(packet_id if qos == 1 else packet_id | RECEIVED, UNMATCHED, "")
+            self.pass_over(packet_id, qos)
             return
         self._answer(packet_id if qos == 1 else packet_id | RECEIVED, REJECTED, reason)
+
+    def pass_over(self, packet_id: int, qos: int) -> None:
+        """Acknowledge a PUBLISH whose message goes nowhere."""
+        if qos == 2:
+            self._remember(packet_id)
+        self._answer(packet_id if qos == 1 else packet_id | RECEIVED, SPOOLED, "")
 
     def release(self, packet_id: int) -> None:
         """Handle PUBREL: forget the identifier, and answer when that is synced."""

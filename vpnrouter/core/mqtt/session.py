@@ -148,6 +148,7 @@ class MqttSession(Subscriber):
     def __init__(self, vpn: MessageVpn, client_id: str, outbox: Outbox, owner: str = "") -> None:
         super().__init__(client_id, outbox, FRAME_MQTT4)
         self.vpn = vpn
+        self.local_name = vpn.local_name(client_id)
         self.level = 4
         self.connection: MqttConnection | None = None
         self.connected = False
@@ -228,6 +229,19 @@ class MqttSession(Subscriber):
         self.vpn.count_endpoint(self.owner, 1)
         self.endpoint = endpoint
         return endpoint
+
+    def belong_to_provider(self) -> None:
+        """Take the name by which no-local knows the client now, after that of its connector has changed.
+
+        The client has to log in again; nothing that came by the connector reaches it over any subscription.
+        """
+        self.local_name = self.vpn.local_name(self.client_name)
+        if self.local_name != self.client_name:
+            for subscription in self.subscriptions.values():
+                subscription.no_local = True
+        self.vpn.forget_routes(self)
+        if self.connection is not None:
+            self.connection.put_out("the connector to its broker was changed")
 
     def belong_to(self, owner: str) -> None:
         """Make `owner` the owner of a session that was stored without one."""
@@ -440,6 +454,9 @@ class MqttSession(Subscriber):
         self.username = rights.username
         name = rights.username.name
         rule = rights.acl.subscribe.bound(name, self.client_name)
+        provided = self.vpn.provider_clients.get(self.client_name)
+        if provided is not None:
+            rule = provided.rule_without(rule)
         if not alike(rule, self.rule):
             changed.append("subscribe_topic")
         self.rule = rule
@@ -636,7 +653,7 @@ class MqttSession(Subscriber):
         taken = False
         identifiers: list[int] = []
         for subscription in subscriptions:
-            if subscription.no_local and message.source is self:
+            if subscription.no_local and message.local_name == self.local_name:
                 continue
             taken = True
             if subscription.retain_as_published and message.retain:

@@ -283,7 +283,7 @@ class RetainedFeed(Job):
         if message is None or subscription is None:
             context.work += 1
             return True
-        if subscription.no_local and message.source_name == session.client_name:
+        if subscription.no_local and vpn.local_name(message.source_name) == session.local_name:
             return True
         if session.rule is not None and not session.rule.allows_topic(topic.decode()):
             context.work += 1
@@ -602,7 +602,8 @@ class SubscribeJob(_FilterJob):
             filter_,
             session,
             self._granted(request.qos),
-            request.no_local,
+            # What its own broker gets over a connector, the client of that broker must not get too.
+            request.no_local or session.local_name != session.client_name,
             request.retain_as_published,
             self._identifier,
         )

@@ -6,6 +6,7 @@ import hmac
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from vpnrouter.config.configured_connector import provider_clients_of
 from vpnrouter.config.model import is_said
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
@@ -51,6 +52,7 @@ def vpn_of(router: Router, name: str, configured: msg_vpn.MsgVpn, secret: bytes)
     )
     vpn.enabled = configured.enabled
     vpn.session_terms = endpoint_settings_of(configured.mqtt.session_queue)
+    vpn.provider_clients = provider_clients_of(configured.connectors)
     return vpn
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
+from vpnrouter.config.configured_connector import provider_clients_of
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.config.model import changed
@@ -328,6 +329,8 @@ def change_message_vpn(
     """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
     vpn.take_bounds(bounds_of(after))
     vpn.session_terms = endpoint_settings_of(after.mqtt.session_queue)
+    if before.connectors != after.connectors:
+        _change_provider_clients(vpn, after)
     _change_profiles(vpn, before.client_profiles, after.client_profiles)
     _change_acl_profiles(vpn, before.acl_profiles, after.acl_profiles)
     goes_down = before.enabled and not after.enabled
@@ -349,6 +352,16 @@ def change_message_vpn(
         or _rights(before) != _rights(after)
     ):
         judge_all(vpn, book)
+
+
+def _change_provider_clients(vpn: MessageVpn, after: MsgVpn) -> None:
+    """Let clients that belong to providers of connectors, or did, log in again under what holds now."""
+    names = set(vpn.provider_clients)
+    vpn.provider_clients = provider_clients_of(after.connectors)
+    for name in names | set(vpn.provider_clients):
+        client = vpn.clients.get(name)
+        if isinstance(client, MqttSession):
+            client.belong_to_provider()
 
 
 def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:

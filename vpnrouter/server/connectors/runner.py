@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, final
 import trio
 from typing_extensions import override
 
-from vpnrouter.config.configured_connector import attempts_of, links_of, provider_settings_of
+from vpnrouter.config.configured_connector import (
+    attempts_of,
+    links_of,
+    needs_no_local,
+    provider_settings_of,
+)
 from vpnrouter.connectors.machine import Machine, State
 from vpnrouter.connectors.mqtt_client import (
     LEVELS,
@@ -81,7 +86,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self._links = links
         self.session.renames = any(link.rule is not None for link in links if not link.inbound)
         self.refused.clear()
-        attract(self.session, links)
+        attract(self.session, links, no_local=needs_no_local(self.configured))
 
     # -- changes ---------------------------------------------------------------------------------
 

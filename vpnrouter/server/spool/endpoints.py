@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.config.configured_connector import links_of
+from vpnrouter.config.configured_connector import links_of, needs_no_local
 from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
@@ -96,7 +96,7 @@ class Endpoints:
                 subscription = Subscription(
                     link.filter,
                     endpoint,
-                    no_local=any(one.inbound for one in each.links.values()),
+                    no_local=needs_no_local(each),
                     selector=link.selector,
                 )
                 subscription.configured = True
