@@ -75,6 +75,9 @@ ENDPOINT_PREFIX: Final = "#mqtt/"
 CONNECTOR_PREFIX: Final = "#connector/"
 """What the client names of connectors begin with; no client may have such a name."""
 
+DOLLAR: Final = ord("$")
+"""What topics of the router's own begin with."""
+
 SEPARATOR: Final = "\0"
 
 WILL_END: Final = b"\0"
@@ -703,12 +706,15 @@ class MqttSession(Subscriber):
         """
         message = message.mqtt()
         new_topic = message.topic
-        connection = self.connection
-        if connection is not None and connection.dialled is not None:
-            new_topic = connection.dialled.outward(message.topic, flow)
-            if not new_topic:
-                return b""
-            retain = retain and connection.dialled.retained_out(flow)
+        if self.of_connector:
+            connection = self.connection
+            dialled = None if connection is None else connection.dialled
+            if dialled is not None and (self.renames or new_topic[0] == DOLLAR):
+                new_topic = dialled.outward(new_topic, flow)
+                if not new_topic:
+                    return b""
+            if retain and dialled is not None:
+                retain = dialled.retained_out(flow)
         if self.level < 5:
             frame = encode_publish_field(
                 new_topic, message.payload, b"", qos, retain, dup, packet_id
