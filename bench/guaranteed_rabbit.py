@@ -76,6 +76,13 @@ class RabbitMq(Store):
         with self._broker(folder, port, core, "", "rabbitmq_amqp1_0") as (pid, _):
             yield port, pid
 
+    @contextlib.contextmanager
+    def with_mqtt(self, folder: Path, mqtt_port: int) -> Iterator[None]:
+        """The broker with its plugin for MQTT, which lets everybody in."""
+        listener = f"mqtt.listeners.tcp.1 = 127.0.0.1:{mqtt_port}\n"
+        with self._broker(folder, _port_of(folder), None, "", "rabbitmq_mqtt", listener):
+            yield
+
     @override
     @contextlib.contextmanager
     def linked(self, near: Path, far: Path, core: int | None) -> Iterator[Running]:
@@ -110,12 +117,18 @@ class RabbitMq(Store):
 
     @contextlib.contextmanager
     def _broker(
-        self, folder: Path, port: int, core: int | None, advanced: str, plugin: str = ""
+        self,
+        folder: Path,
+        port: int,
+        core: int | None,
+        advanced: str,
+        plugin: str = "",
+        more: str = "",
     ) -> Iterator[tuple[int, float]]:
         registry = free_port()
         files = {
             "env": "",
-            "rabbit.conf": "log.console = false\nloopback_users = none\n",
+            "rabbit.conf": "log.console = false\nloopback_users = none\n" + more,
             "advanced.config": advanced or "[].\n",
             "plugins": f"[{'rabbitmq_shovel' if advanced else plugin}].\n",
         }

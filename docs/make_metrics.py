@@ -19,7 +19,8 @@ TITLES: Final = {
     "trace": "Routing traces",
     "msg_vpn": "Message VPNs",
     "bridge": "Bridges",
-    "queue": "Queues, topic endpoints, parking lots",
+    "connector": "Connectors",
+    "queue": "Queues, topic endpoints, parking lots, queues of connectors' links",
     "left_out": "What is left out",
 }
 

@@ -10,7 +10,7 @@ from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.access import ProviderClient
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.selectors import parse_selector
-from vpnrouter.settings.connector import AS_SOURCE
+from vpnrouter.settings.connector import AS_SOURCE, parse_url
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.mapping import parse_rule
 from vpnrouter.units import SECOND_NS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.config.connector import Connector, ConnectorLink
+    from vpnrouter.settings.connector import ProviderUrl
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import MappingRule
 
@@ -105,6 +106,12 @@ def provider_clients_of(connectors: Mapping[str, Connector]) -> dict[str, Provid
     return found
 
 
+def urls_of(connector: Connector) -> tuple[ProviderUrl, ...]:
+    """Return all addresses of the provider, in order."""
+    provider = connector.provider
+    return tuple(parse_url(text) for text in (provider.url, *provider.failover_urls) if text)
+
+
 def provider_settings_of(
     router: str, msg_vpn: str, name: str, connector: Connector
 ) -> ProviderSettings:
@@ -124,7 +131,7 @@ def attempts_of(connector: Connector, *, vpn_enabled: bool) -> Attempts:
     """Return when and where the connector connects."""
     provider = connector.provider
     return Attempts(
-        tuple(provider.urls),
+        urls_of(connector),
         connector.enabled and vpn_enabled,
         provider.connect.retry_count,
         provider.connect.retry_delay * SECOND_NS,

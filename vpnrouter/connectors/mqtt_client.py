@@ -194,12 +194,7 @@ class MqttClient(Dialled):
 
     def end(self, why: str) -> None:
         """Log out."""
-        connection = self.connection
-        if self._joined and not connection.closing:
-            connection.outbox.control(
-                encode(Disconnect(reason.NORMAL_DISCONNECTION), connection.level)
-            )
-        connection.put_out(why)
+        self.connection.put_out(why)
 
     @override
     def owning_connection(self) -> Connection | None:
@@ -266,6 +261,9 @@ class MqttClient(Dialled):
             session.keep()
         for link in self._links:
             if not link.inbound:
+                continue
+            if link.qos and connection.ingress is None:
+                self._owner.link_refused(link.name, refusals.SERVICE_UNAVAILABLE)
                 continue
             number += 1
             request = SubscriptionRequest(

@@ -123,11 +123,6 @@ class Provider(Settings):
     connect: ProviderConnect = group(ProviderConnect)
     """How often it is tried."""
 
-    @property
-    def urls(self) -> list[ProviderUrl]:
-        """All its addresses, in order."""
-        return [parse_url(text) for text in (self.url, *self.failover_urls) if text]
-
 
 class LinkSource(Settings):
     """Where a link takes messages from: exactly one of these."""

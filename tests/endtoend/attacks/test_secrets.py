@@ -78,6 +78,13 @@ class Planter:
 def document(plant: Planter, form: str) -> dict[str, Any]:
     """A configuration with a secret in every place."""
     bridge = "msg_vpns.bridges"
+    provider = {
+        "url": "mqtts://127.0.0.1:9",
+        "username": "z",
+        "password": plant.secret("msg_vpns.connectors.provider.password"),
+        "client_cert": plant.opened("msg_vpns.connectors.provider.client_cert.password"),
+        "connect": {"retry_delay": 0},
+    }
     remote = {
         "name": "nowhere",
         "location": "127.0.0.1:9",
@@ -133,6 +140,12 @@ def document(plant: Planter, form: str) -> dict[str, Any]:
                     }
                 },
                 "queues": {"q": {"permission": "delete"}},
+                "connectors": {
+                    "to-nowhere": {
+                        "provider": provider,
+                        "links": {"in": {"source": {"address": "a"}}},
+                    }
+                },
                 "bridges": {
                     "from-nowhere": {
                         "remote_connection": {"retry_delay": 0},

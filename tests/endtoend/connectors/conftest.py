@@ -63,6 +63,11 @@ class Sites:
         (row,) = self.here.api().connectors("blue")
         return dict(row)
 
+    @staticmethod
+    def refusal(address: str) -> str:
+        """What is told of a link whose QoS 2 is granted as QoS 1."""
+        return f"the provider grants QoS 1 for {address}, less than its quality of service needs"
+
     def until_link(self, name: str, **attributes: Any) -> None:
         """Wait until a link has these attributes."""
 

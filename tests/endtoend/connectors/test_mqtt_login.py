@@ -13,6 +13,7 @@ from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import (
     Connack,
     Connect,
+    Disconnect,
     Packet,
     Pingreq,
     Pingresp,
@@ -136,6 +137,37 @@ def test_a_broker_without_qos_2(sites: Any, broker: Any) -> None:
     sites.until_failure(
         "the provider knows no QoS 2, which the quality of service of link out needs"
     )
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_it_logs_out(sites: Any, broker: Any, level: int) -> None:
+    """A router that stops ends its connection as a client does, and once."""
+
+    def answers(packet: Packet) -> list[bytes]:
+        if isinstance(packet, Connect):
+            return [encode(Connack(False, 0), level)]
+        if isinstance(packet, Subscribe):
+            return [encode(Suback(packet.packet_id, [1]), level)]
+        return [encode(Pingresp(), level)] if isinstance(packet, Pingreq) else []
+
+    found = broker(answers)
+    here = sites.connect(IN, mqtt_version="5" if level == 5 else "3.1.1")
+    assert here.stop() == 0
+    said = [each for each in found.got if isinstance(each, Disconnect)]
+    assert said == [Disconnect(0)]
+    assert found.got[-1] is said[0]
+
+
+def test_without_a_spool(sites: Any, start: Any) -> None:
+    """A router without guaranteed messaging carries what is at most once, and says so of the rest."""
+    sites.provide()
+    text = sites.text(
+        {**IN, "direct": {"source": {"address": "d/#"}, "quality_of_service": "at-most-once"}}
+    )
+    sites.here = start(f"{text}guaranteed_msging: {{enabled: false}}\n", "here")
+    sites.state("up")
+    links = {link["linkName"]: link["refused"] for link in sites.row()["links"]}
+    assert links == {"in": "503 Service Unavailable", "direct": ""}
 
 
 @pytest.mark.parametrize(

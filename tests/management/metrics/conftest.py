@@ -9,6 +9,7 @@ from vpnrouter.durations import Histogram
 from vpnrouter.management.metrics.exposition import SECTIONS
 from vpnrouter.management.metrics.families import (
     BridgeFigures,
+    ConnectorFigures,
     ListenerFigures,
     LoopFigures,
     MsgVpnFigures,
@@ -69,6 +70,10 @@ class StillFigures:
     def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
         for name in filter(sees, self.names):
             yield filled(BridgeFigures, "bridge", name, "to-far", **self.given)
+
+    def connectors(self, sees: Callable[[str], bool]) -> Iterator[ConnectorFigures]:
+        for name in filter(sees, self.names):
+            yield filled(ConnectorFigures, "connector", name, "to-mosquitto")
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
         for name in filter(sees, self.names):

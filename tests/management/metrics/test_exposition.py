@@ -26,11 +26,23 @@ KINDS: dict[str, Any] = {
     "trace": rows.TraceFigures,
     "msg_vpn": rows.MsgVpnFigures,
     "bridge": rows.BridgeFigures,
+    "connector": rows.ConnectorFigures,
     "queue": rows.QueueFigures,
 }
 
 LABELS = {
-    *("router", "msg_vpn", "bridge", "queue", "direction", "reason", "state", "le", "kind"),
+    *(
+        "router",
+        "msg_vpn",
+        "bridge",
+        "connector",
+        "queue",
+        "direction",
+        "reason",
+        "state",
+        "le",
+        "kind",
+    ),
     *("protocol", "bind", "version", "build", "python", "remote_router", "remote_msg_vpn"),
     *("remote_address", "establisher", "encrypted", "work"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from vpnrouter.config.checks.message_vpns import clause_of
-from vpnrouter.config.configured_connector import rule_of, source_filter
+from vpnrouter.config.configured_connector import rule_of, source_filter, urls_of
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE
 from vpnrouter.topics.algebra import intersects
@@ -52,7 +52,7 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
     if provider.password is not None and provider.username is None:
         problems.error((*place, "password"), "needs a username beside it")
     if provider.client_cert is not None:
-        if any(not url.tls for url in provider.urls):
+        if any(not url.tls for url in urls_of(connector)):
             problems.key_error((*place, "client_cert"), "needs TLS to every address: mqtts://")
         for key in ("certificate", "key"):
             file = getattr(provider.client_cert, key)
@@ -60,7 +60,7 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
                 problems.key_error((*place, "client_cert"), f"has no {key}")
             else:
                 problems.readable((*place, "client_cert", key), file)
-    elif provider.password is not None and any(not url.tls for url in provider.urls):
+    elif provider.password is not None and any(not url.tls for url in urls_of(connector)):
         problems.warning((*place, "password"), "everybody on the way can read it: use mqtts://")
 
 

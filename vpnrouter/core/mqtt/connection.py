@@ -647,6 +647,11 @@ class MqttConnection(ClientConnection):
 
     @override
     def put_out(self, why: str, *, stopping: bool = False) -> None:
+        if self.state == JOINED:
+            # The reasons of a server are none of a client (MQTT 5, 3.14.2.1).
+            self.outbox.control(encode(Disconnect(reason.NORMAL_DISCONNECTION), self.level))
+            self._end(False, why)
+            return
         code = reason.SERVER_SHUTTING_DOWN if stopping else reason.ADMINISTRATIVE_ACTION
         self.fail(code, why)
 

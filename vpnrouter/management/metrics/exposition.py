@@ -13,6 +13,7 @@ from vpnrouter.management.metrics.families import (
     RX,
     TX,
     BridgeFigures,
+    ConnectorFigures,
     Family,
     LeftOutFigures,
     ListenerFigures,
@@ -102,6 +103,7 @@ SECTIONS: Final = {
     "trace": section_of(TraceFigures),
     "msg_vpn": section_of(MsgVpnFigures),
     "bridge": section_of(BridgeFigures),
+    "connector": section_of(ConnectorFigures),
     "queue": section_of(QueueFigures),
     "left_out": section_of(LeftOutFigures),
 }
@@ -171,6 +173,7 @@ class Exposition:
         several: tuple[tuple[str, Iterator[Any], int], ...] = (
             ("msg_vpn", source.msg_vpns(sees), limits.METRICS_MSG_VPNS),
             ("bridge", source.bridges(sees), limits.METRICS_BRIDGES),
+            ("connector", source.connectors(sees), limits.METRICS_BRIDGES),
             ("queue", source.queues(sees), limits.METRICS_QUEUES),
         )
         for name, figures_of, most in several:

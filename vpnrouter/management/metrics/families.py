@@ -649,6 +649,38 @@ class BridgeFigures(NamedTuple):
     ]
 
 
+class ConnectorFigures(NamedTuple):
+    """One connector."""
+
+    msg_vpn: str
+    connector: str
+    up: Annotated[
+        int, _gauge("vpnrouter_connector_up", "1 while the provider has let the connector in.")
+    ]
+    state: Annotated[
+        str,
+        _gauge("vpnrouter_connector_state", "What the connector is doing, 1.", "state"),
+    ]
+    failed_attempts: Annotated[
+        int,
+        _gauge("vpnrouter_connector_failed_attempts", "Attempts in a row that failed."),
+    ]
+    waiting: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_connector_waiting_messages",
+            "Guaranteed messages that wait for its links, or are on their way.",
+        ),
+    ]
+    refused: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_connector_refused_links",
+            "Links that carry nothing, or less than they should.",
+        ),
+    ]
+
+
 class QueueFigures(NamedTuple):
     """One queue, topic endpoint or parking lot."""
 

@@ -21,6 +21,7 @@ from vpnrouter.durations import Durations
 from vpnrouter.management.meters import by_direction
 from vpnrouter.management.metrics.families import (
     BridgeFigures,
+    ConnectorFigures,
     LoopFigures,
     MsgVpnFigures,
     ProcessFigures,
@@ -283,6 +284,21 @@ class Figures:
                 look = source.look(whole=True)
                 shown = bridge_figures(look, time.monotonic_ns(), self._age(look.kept))
                 yield self._steady(("bridge", msg_vpn, name), source, shown)
+
+    def connectors(self, sees: Callable[[str], bool]) -> Iterator[ConnectorFigures]:
+        """Yield the figures of each connector in those message VPNs."""
+        for connector in list(self._edge.connectors):
+            if sees(connector.vpn.name):
+                status = connector.status()
+                yield ConnectorFigures(
+                    status.msg_vpn_name,
+                    status.connector_name,
+                    int(status.state == "up"),
+                    status.state,
+                    status.failed_attempts,
+                    status.waiting_msg_count,
+                    sum(link.refused != "" for link in status.links),
+                )
 
     def _age(self, endpoints: Iterable[Endpoint]) -> float | None:
         """Return the seconds that the oldest message waits, None without one; it reads no message, since there may be
