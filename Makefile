@@ -17,8 +17,13 @@ export VPNROUTER_OBJECT_CACHE ?= $(CURDIR)/build/objects
 MADE := $(VENV)/stamp-made
 TEST_NEEDS := $(VENV)/stamp-test-needs
 DEMO_NEEDS := $(VENV)/stamp-demo-needs
-BUILT := build/wheel/stamp-built
+WHEEL := build/$(if $(LATEST),latest,wheel)
+BUILT := $(WHEEL)/stamp-built
 INSTALLED := $(VENV)/stamp-installed
+
+# Where LATEST is set, the newest releases are installed, otherwise those of the files of constraints.
+BUILD_NEEDS = import tomllib; print("build", *tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
+PIP_INSTALL = VPNROUTER_PURE=1 $(PY) -m pip install --progress-bar off $(if $(LATEST),--upgrade)
 
 SOURCES := pyproject.toml hatch_build.py compile_modules.py README.md LICENSE \
 	$(shell find vpnrouter -type f -not -name '*.py[co]' -not -name '*.so')
@@ -45,7 +50,7 @@ NO_PEERS := $(if $(and $(call has,mosquitto),$(call has,nats-server)),,and not p
 COMPILER := $(if $(filter-out 0,$(VPNROUTER_PURE)),,$(call has,$(or $(CC),cc)))
 
 .NOTPARALLEL:
-.PHONY: constraints demo check test test-pure test-compiled test-slow test-long bench bench-direct clean
+.PHONY: constraints demo check test test-pure test-compiled test-slow test-latest test-long bench bench-direct clean
 .PHONY: lint lint-rules lint-format lint-types lint-layers
 
 demo: $(DEMO_NEEDS) $(INSTALLED)
@@ -70,6 +75,10 @@ test-compiled: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) \
 		$(PYTEST) -m "not slow $(NO_PEERS)" --durations=10 tests
 endif
+
+# The newest release of everything that pyproject.toml allows, in an environment of its own.
+test-latest:
+	$(MAKE) test VENV=.venv-latest LATEST=1
 
 test-slow: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) $(PYTEST) -m "slow $(NO_PEERS)" tests
@@ -124,47 +133,54 @@ fuzz: $(TEST_NEEDS)
 	for driver in mqtt link amqp topics sessions links; do \
 		echo "== fuzz.$$driver"; $(PY) -m fuzz.$$driver --seconds $(SECONDS) || exit 1; done
 
-# The releases that are tested together, with their hashes. It asks the package index that pip is set to, and
-# names none. Look at the difference, run the tests, and commit it.
+# The releases that are tested together, with their hashes, for each Python that pyproject.toml allows: what builds
+# the package, what it and its extras need, and what only the tests need. The files name no package index. Look at
+# the difference, run the tests, and commit it.
+LOCK = build/constraints/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
 constraints:
-	$(PYTHON) -m venv build/constraints && build/constraints/bin/python -m pip install --quiet pip-tools
-	VPNROUTER_PURE=1 build/constraints/bin/pip-compile --quiet --upgrade --generate-hashes --strip-extras \
-		--no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-		--extra demo --extra otel --extra simulate --extra spark --output-file constraints.txt pyproject.toml
-	sed -i -e '/^#/d' -e '/^vpnrouter @/d' -e '/^$$/d' constraints.txt
+	$(PYTHON) -m venv build/constraints && build/constraints/bin/python -m pip install --quiet uv
+	$(PYTHON) -c '$(BUILD_NEEDS)' > build/constraints/build.in
+	$(LOCK) build/constraints/build.in --output-file constraints-build.txt
+	$(LOCK) --constraint constraints-build.txt \
+		--extra demo --extra otel --extra simulate --extra spark pyproject.toml --output-file constraints.txt
+	$(LOCK) --constraint constraints-build.txt --constraint constraints.txt \
+		--extra test pyproject.toml --output-file build/constraints/test.txt
+	awk 'FILENAME != ARGV[3] { known[$$0]; next } /==/ { skip = $$0 in known } !skip' \
+		constraints-build.txt constraints.txt build/constraints/test.txt > tests/constraints.txt
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-latest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(MADE): pyproject.toml
+$(MADE): pyproject.toml constraints-build.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "$(PYTHON) is no Python 3.11 or newer; say PYTHON=/path/to/python3 make ..." >&2; exit 1; }
 	test -x $(PY) || $(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
 		echo "no venv in $(PYTHON) (Debian: apt-get install python3-venv)" >&2; exit 1; }
-	$(PY) -c 'import tomllib; print("build", *tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' > $(VENV)/build-needs.txt
-	$(PY) -m pip install --quiet --requirement $(VENV)/build-needs.txt
+	$(PIP_INSTALL) $(if $(LATEST),$$($(PY) -c '$(BUILD_NEEDS)'),--require-hashes --requirement constraints-build.txt)
 	touch $@
 
-# Dependencies are read from a wheel that is pure, thus made at once. The package it brings is replaced.
-$(TEST_NEEDS): extra := test
-$(DEMO_NEEDS): extra := demo
-$(TEST_NEEDS) $(DEMO_NEEDS): $(MADE)
-	@echo "== installing what '$(extra)' needs (a few minutes the first time: Spark is large)"
-	rm -rf build/needs
-	VPNROUTER_PURE=1 $(PY) -m build --no-isolation --wheel --outdir build/needs .
-	rm -f $(INSTALLED)
-	$(PY) -m pip install --progress-bar off "$$(echo build/needs/*.whl)[$(extra)]"
+# Archives without a wheel are built by the releases of constraints-build.txt, too.
+$(DEMO_NEEDS): $(MADE) constraints.txt
+	@echo "== installing what the router and the demonstration need (a few minutes the first time: Spark is large)"
+	$(PIP_INSTALL) --no-build-isolation $(if $(LATEST),'.[demo]',--require-hashes --requirement constraints.txt)
+	touch $@
+
+$(TEST_NEEDS): $(DEMO_NEEDS) tests/constraints.txt
+	@echo "== installing what the tests need"
+	$(PIP_INSTALL) --no-build-isolation $(if $(LATEST),'.[test]',--require-hashes --requirement tests/constraints.txt)
+	$(if $(LATEST),rm -f $(INSTALLED))
 	touch $@
 
 # By way of the source archive: what a wheel is made of is what the archive holds.
 $(BUILT): $(SOURCES) | $(MADE)
-	rm -rf build/wheel
-	$(PY) -m build --no-isolation --outdir build/wheel .
+	rm -rf $(WHEEL)
+	$(PY) -m build --no-isolation --outdir $(WHEEL) .
 	touch $@
 
 $(INSTALLED): $(BUILT)
-	$(PY) -m pip install --quiet --no-deps --force-reinstall build/wheel/*.whl
+	$(PY) -m pip install --quiet --no-deps --force-reinstall $(WHEEL)/*.whl
 	$(VENV)/bin/vpnrouter --version
 	touch $@
 

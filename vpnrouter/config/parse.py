@@ -409,6 +409,9 @@ def _wording(error: yaml.MarkedYAMLError, text: str) -> str:
         if character == "\t":
             return "not YAML: a tab; indent with spaces"
         return f"not YAML: text must not begin with {character} here; put it in quotes"
+    if "maximum nesting depth" in problem:
+        # From libyaml 0.2.6 on (PyYAML 6.0.4) it refuses to look ahead further than some levels itself.
+        return _TOO_DEEP
     if "tag handle" in problem:
         return "not YAML: a tag that is not declared"
     return f"not YAML: {problem}"

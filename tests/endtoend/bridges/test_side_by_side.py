@@ -126,7 +126,7 @@ def test_vpns_stay_apart(site: Any, out: Any, network: Any, paho: Any) -> None:
     assert all(client.arrived.empty() for client in heard.values())
 
 
-def test_two_ways_one_copy(site: Any, out: Any, network: Any, paho: Any) -> None:
+def test_two_ways_one_copy(site: Any, out: Any, network: Any, paho: Any, patiently: Any) -> None:
     """Over a pair of routers, each bridged to core and to its twin, each message comes once, also with one way cut."""
     names = ("one", "two")
     links = {name: network.link() for name in names}
@@ -162,8 +162,13 @@ def test_two_ways_one_copy(site: Any, out: Any, network: Any, paho: Any) -> None
     all_come_once("whole again")
     near.publish("out/end")
     assert far.next()[0] == "out/end"
-    discarded = [row["discardedRx"] for row in core.bridges()]
-    assert sum(each.get("duplicate", 0) for each in discarded) >= 100
+
+    def second_copies_came() -> bool:
+        """The copies by the longer way are discarded when they arrive, which may be after the end."""
+        discarded = [row["discardedRx"] for row in core.bridges()]
+        return sum(each.get("duplicate", 0) for each in discarded) >= 100
+
+    patiently(second_copies_came, "a hundred duplicates discarded")
     assert far.arrived.empty()
 
 

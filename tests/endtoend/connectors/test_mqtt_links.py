@@ -27,8 +27,8 @@ def test_both_ways(sites: Any, paho: Any, quality: str, version: str) -> None:
         client.subscribe("#", 2)
     theirs.client.publish(inward, b"1", qos=2).wait_for_publish(20)
     assert ours.next() == (inward, b"1")
-    ours.client.publish("t/out", b"2", qos=2).wait_for_publish(20)
     assert theirs.next() == (inward, b"1")
+    ours.client.publish("t/out", b"2", qos=2).wait_for_publish(20)
     assert theirs.next() == ("t/out", b"2")
     assert ours.next() == ("t/out", b"2")
     # What comes behind shows that nothing else came before.
