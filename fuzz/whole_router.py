@@ -50,9 +50,13 @@ REMEMBERED: Final = 80
 SHOWN_CHARS: Final = 200
 """Characters of each step that a finding shows."""
 
+IN_FLIGHT: Final = 100
+"""Persistent messages that an honest client publishes before it waits for their acknowledgements."""
+
 RESTART_S: Final = 12.0
 """Seconds between two restarts of the router."""
 
+_ROUTER: Final = "from vpnrouter.cli.app import main; main()"
 _FAULTS: Final = ("SYSTEM_SYSTEM_FAULT", "Traceback")
 _IMBALANCE: Final = re.compile(
     r"^(vpnrouter_\w*imbalance_messages\{[^\n]*\}) (-?\d+)", re.MULTILINE
@@ -65,9 +69,13 @@ class Finding(Exception):
 
 @final
 class WholeRouter:
-    """`vpnrouter run` with the configuration `text` in `folder`; leaving the `with` block ends it."""
+    """`vpnrouter run` with the configuration `text` in `folder`; leaving the `with` block ends it.
 
-    def __init__(self, folder: Path, text: str) -> None:
+    `program` is what runs in its place: Python code that is given the path of the configuration last.
+    """
+
+    def __init__(self, folder: Path, text: str, program: str = _ROUTER) -> None:
+        self._program = program
         self._path = folder / "router.yaml"
         self._path.write_text(text, encoding="utf-8")
         self._process: subprocess.Popen[str] | None = None
@@ -91,7 +99,7 @@ class WholeRouter:
             [
                 sys.executable,
                 "-c",
-                "from vpnrouter.cli.app import main; main()",
+                self._program,
                 "run",
                 str(self._path),
             ],
@@ -114,6 +122,13 @@ class WholeRouter:
             key, _, value = word.partition("=")
             if ":" in value:
                 self.ports.setdefault(key, []).append(int(value.rpartition(":")[2]))
+
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        if self._process is None:
+            raise AssertionError("not started")
+        return self._process.pid
 
     def _collect(self, process: subprocess.Popen[str]) -> None:
         said = self._said
@@ -221,9 +236,15 @@ class HonestClient:
     """
 
     def __init__(
-        self, router: WholeRouter, listener: int, name: str = "honest", topic: str = "mine/x"
+        self,
+        router: WholeRouter,
+        listener: int,
+        name: str = "honest",
+        topic: str = "mine/x",
+        username: str | None = None,
     ) -> None:
         self._router = router
+        self._username = username
         self._listener = listener
         self._topic = topic
         self._name = name
@@ -242,13 +263,17 @@ class HonestClient:
             self._router.examine()
             raise Finding(f"an honest client was not served: {error!r}") from error
 
-    def publishes(self) -> None:
-        """Publish one persistent message and wait for its acknowledgement, which may say no."""
+    def publishes(self, count: int = 1, payload: bytes = b"p" * 50) -> None:
+        """Publish persistent messages and wait for their acknowledgements, which may say no."""
         try:
             if self._sock is None:
                 self._connect(subscribes=False)
-            self._say(Publish(self._topic.encode(), b"p" * 50, 1, packet_id=9))
-            self._next(Ack)
+            for first in range(0, count, IN_FLIGHT):
+                together = range(min(IN_FLIGHT, count - first))
+                for number in together:
+                    self._say(Publish(self._topic.encode(), payload, 1, packet_id=number + 1))
+                for _ in together:
+                    self._next(Ack)
         except OSError as error:
             self.lost()
             self._router.examine()
@@ -264,7 +289,9 @@ class HonestClient:
     def _connect(self, *, subscribes: bool = True) -> None:
         address = ("127.0.0.1", self._router.ports["mqtt"][self._listener])
         self._sock = socket.create_connection(address, PATIENCE_S)
-        self._say(Connect(self._name, clean_start=True))
+        name = self._username
+        password = None if name is None else name.partition("@")[0].encode()
+        self._say(Connect(self._name, clean_start=True, username=name, password=password))
         answer = self._next(Connack)
         if not isinstance(answer, Connack) or answer.reason_code:
             raise Finding(f"an honest client was refused: {answer!r}")

@@ -1,0 +1,158 @@
+"""A connection of the generator that looks for growth: it counts what it sends, and reads or does not."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from fuzz.growth.plans import Value
+
+PATIENCE_S: Final = 0.7
+"""Seconds that a client waits for a router that takes no more bytes, before it goes on to its next step."""
+
+ANSWER_S: Final = 3.0
+"""Seconds that a client waits for an answer that it needs."""
+
+PIECE: Final = 1 << 18
+"""Bytes that are given to the system at a time."""
+
+
+class Enough(Exception):
+    """The plan has sent, grown or taken enough."""
+
+
+class Talk:
+    """One client's socket. `watch` is called between pieces, and raises Enough."""
+
+    def __init__(self, port: int, username: str, name: str, watch: Callable[[int], None]) -> None:
+        self.port = port
+        self.username = username
+        self.name = name
+        self.sent = 0
+        self.reads = True
+        self.sock: socket.socket | None = None
+        self.came = b""
+        self._leaves = memoryview(b"")
+        self._watch = watch
+
+    def do(self, act: str, values: dict[str, Value]) -> None:
+        """Do one step."""
+        getattr(self, act)(**values)
+
+    def dial(self) -> None:
+        """Connect anew; nothing is said yet."""
+        self.close()
+        self.sock = socket.create_connection(("127.0.0.1", self.port), ANSWER_S)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock.setblocking(False)
+
+    def close(self) -> None:
+        """Hang up."""
+        if self.sock is not None:
+            self.sock.close()
+        self.sock = None
+        self.came = b""
+        self._leaves = memoryview(b"")
+
+    def say(self, data: bytes) -> None:
+        """Send all of this, after what was left of earlier; what the router does not take in time is dropped.
+
+        Only whole packets are dropped, so that what is sent stays right.
+        """
+        if self._leaves and not self._push(self._leaves):
+            return
+        self._push(memoryview(data))
+
+    def _push(self, data: memoryview) -> bool:
+        ends = time.monotonic() + PATIENCE_S
+        while data and self.sock is not None:
+            self._watch(self.sent)
+            try:
+                count = self.sock.send(data[:PIECE])
+                data = data[count:]
+                self.sent += count
+                ends = time.monotonic() + PATIENCE_S
+            except BlockingIOError:
+                if time.monotonic() > ends:
+                    break
+                select.select([self.sock] if self.reads else [], [self.sock], [], 0.05)
+            except OSError:
+                self.close()
+            if self.reads:
+                self.hear()
+        self._leaves = data
+        return not data
+
+    def hear(self) -> None:
+        """Read what has come, where this client reads."""
+        while self.reads and self.sock is not None:
+            try:
+                chunk = self.sock.recv(PIECE)
+            except BlockingIOError:
+                return
+            except OSError:
+                chunk = b""
+            if not chunk:
+                self.close()
+                return
+            self.heard(chunk)
+
+    def heard(self, chunk: bytes) -> None:
+        """Handle what has come; a subclass that needs answers looks at it."""
+
+    def wait(self, seconds: float, ready: Callable[[], bool] | None = None) -> None:
+        """Read until `ready`, at most for so long."""
+        ends = time.monotonic() + seconds
+        while self.sock is not None and time.monotonic() < ends and not (ready and ready()):
+            self._watch(self.sent)
+            if self.reads:
+                select.select([self.sock], [], [], 0.02)
+                self.hear()
+            else:
+                time.sleep(0.02)
+
+    def pause(self, tenths: int) -> None:
+        """Do nothing but read."""
+        self.wait(tenths / 10)
+
+    def reading(self, on: bool) -> None:
+        """Read from now on, or do not."""
+        self.reads = on
+
+    def hang_up(self, again: bool) -> None:
+        """Close the connection without a word."""
+        self.close()
+
+
+def draw_size(draw: random.Random) -> int:
+    """The size of a payload: extremes are likely."""
+    return draw.choice((0, 1, 200, 5_000, 60_000, 1_000_000, 9_000_000))
+
+
+def draw_count(draw: random.Random) -> int:
+    """How often: extremes are likely."""
+    return draw.choice((1, 2, 10, 100, 1_000, 4_000, 20_000))
+
+
+SHAPES: Final = ("short", "long", "deep", "wide")
+
+
+def text_of(shape: str, number: int) -> str:
+    """A topic without wildcards: `long` and `deep` have as many bytes and levels as is allowed."""
+    match shape:
+        case "long":
+            return f"t/{number}/" + "x" * 60_000
+        case "cached":
+            return f"t/{number}/" + "x" * 1_000
+        case "deep":
+            return f"{number}" + "/a" * 126
+        case "wide":
+            return "/".join(f"{number}{level}" for level in range(120))
+        case _:
+            return f"t/{number}"
