@@ -39,11 +39,19 @@ PROTOCOLS: Final[dict[str, tuple[type[Talk], Vocabulary, str]]] = {
 
 
 def talker(
-    plan: Plan, router: WholeRouter, number: int, name: str, watch: Callable[[int], None]
+    plan: Plan,
+    bench: Bench,
+    router: WholeRouter,
+    number: int,
+    name: str,
+    watch: Callable[[int], None],
 ) -> Talker:
     """One client of a plan."""
     talk, _, listener = PROTOCOLS[plan.protocol]
-    return talk(router.ports[listener][0], f"u{number % USERNAMES}", name, watch)
+    made = talk(router.ports[listener][0], f"u{number % USERNAMES}", name, watch)
+    if isinstance(made, link.LinkTalk):
+        made.doors = bench.doors
+    return made
 
 
 def tell(plan: Plan, found: Verdict, bench: Bench) -> None:

@@ -58,13 +58,17 @@ class AmqpTalk(Talk):
         self._sessions = 0
         # Channel, handle, and whether this client sends over it.
         self._links: list[tuple[int, int, bool]] = []
+        self._handles = 0
         self._coordinator: tuple[int, int] | None = None
         self._transactions: list[bytes] = []
         self._next_id: dict[int, int] = {}
         self._received: list[int] = []
+        # What is to be said before the next thing: `_note` is called while something is being said.
+        self._replies: list[bytes] = []
 
-    def connect(self, frame: int, reads: bool, notes: int, name: int) -> None:
-        """Log in and open; nothing is begun yet."""
+    def connect(self, frame: int, reads: bool, notes: int, name: int, answers: bool) -> None:
+        """Log in and open; nothing is begun yet. Without `answers` refused links are not detached."""
+        self._answers = answers
         self.reads = True
         self._forget()
         self.dial()
@@ -83,10 +87,15 @@ class AmqpTalk(Talk):
         """Do one step; a client that was disconnected comes back first."""
         if act == "connect":
             self._last = values
-        elif self.sock is None:
+            super().do(act, values)
+            return
+        if self.sock is None:
             super().do("connect", self._last)
-        if act not in {"connect", "begin"} and not self._sessions:
+        if act != "begin" and not self._sessions:
             self.begin(1, 5_000, 0)
+        if self._replies:
+            replies, self._replies = b"".join(self._replies), []
+            self.say(replies)
         super().do(act, values)
 
     def begin(self, count: int, window: int, notes: int) -> None:
@@ -129,7 +138,8 @@ class AmqpTalk(Talk):
             waiting = {number.to_bytes(8, "big"): state for number in range(unsettled)}
         parts: list[bytes] = []
         for number in range(count):
-            handle = len(self._links)
+            handle = self._handles
+            self._handles += 1
             channel = handle % self._sessions
             dynamic = place.startswith("dynamic")
             address = None if dynamic else _address(place, number)
@@ -174,6 +184,8 @@ class AmqpTalk(Talk):
 
     def credit(self, count: int, credit: int, window: int, drain: bool, again: int) -> None:
         """Give credit to the links attached last, and the session a window; again and again."""
+        if not any(not sends for _, _, sends in self._links):
+            self.attach(1, False, "large", 1, False, "", True, False, False, 0, 0, 0, 0)
         links = [(channel, handle) for channel, handle, sends in self._links if not sends][-count:]
         data = b"".join(
             frames.encode(
@@ -200,6 +212,7 @@ class AmqpTalk(Talk):
         settled: bool,
         ends: bool,
         within: bool,
+        onto: str,
         to: str,
         notes: int,
         tag: int,
@@ -208,9 +221,16 @@ class AmqpTalk(Talk):
         """Send messages over the links that send, in turn; in parts, and with or without an end."""
         links = [(channel, handle) for channel, handle, sends in self._links if sends]
         if not links:
-            return
+            self.attach(1, True, onto, 1, False, "", False, False, settled, 0, 0, 0, 0)
+            links = [(channel, handle) for channel, handle, sends in self._links if sends]
+            if not links:
+                return
         state = None
-        if within and self._transactions:
+        if within:
+            if not self._transactions:
+                self.declare(1)
+            if not self._transactions:
+                return
             state = TransactionalState(self._transactions[-1])
         parts: list[bytes] = []
         held = 0
@@ -245,11 +265,11 @@ class AmqpTalk(Talk):
     def declare(self, count: int) -> None:
         """Open transactions."""
         if self._coordinator is None:
-            handle = len(self._links)
+            handle = self._handles
             target = Coordinator([Symbol("amqp:local-transactions")])
             attach = Attach("c", handle, False, 0, 0, Source("x"), target, initial_delivery_count=0)
             self.say(frames.encode(attach, 0))
-            self._links.append((0, handle, False))
+            self._handles += 1
             self._coordinator = (0, handle)
         body = b"\x00\x53\x77" + performatives.write(Declare())
         self._control(body, count)
@@ -307,7 +327,8 @@ class AmqpTalk(Talk):
 
     def half(self, size: int) -> None:
         """Begin a frame and do not end it."""
-        self.say(size.to_bytes(4, "big") + b"\x02\x00\x00\x00" + bytes(size // 2))
+        attach = Attach("h", 4_000, True, source=Source("h"), properties=_map(size))
+        self.say_half(frames.encode(attach)[:-20])
 
     def leave(self, word: bool) -> None:
         """Close, with a word or without one."""
@@ -328,19 +349,35 @@ class AmqpTalk(Talk):
                 if not size:
                     break
                 if len(self._received) < 20_000:
-                    self._note(frames.decode(self.came, start, size).performative)
+                    self._note(frames.decode(self.came, start, size))
                 start += size
         except ProtocolError:
             self.close()
         self.came = self.came[start:]
 
-    def _note(self, performative: object) -> None:
-        if isinstance(performative, Open):
+    def _note(self, frame: frames.Frame) -> None:
+        told = frame.performative
+        if isinstance(told, Open):
             self._opened = True
-        elif isinstance(performative, Transfer) and performative.delivery_id is not None:
-            self._received.append(performative.delivery_id)
-        elif isinstance(performative, Disposition) and isinstance(performative.state, Declared):
-            self._transactions.append(performative.state.txn_id)
+        elif isinstance(told, Transfer) and told.delivery_id is not None:
+            self._received.append(told.delivery_id)
+        elif isinstance(told, Disposition) and isinstance(told.state, Declared):
+            self._transactions.append(told.state.txn_id)
+        elif isinstance(told, Detach):
+            # The handles of the router's side are those of this side's attaches, in this order.
+            mine = (frame.channel, told.handle)
+            self._links = [link for link in self._links if link[:2] != mine]
+            if self._answers:
+                self._replies.append(frames.encode(Detach(told.handle, True), frame.channel))
+        elif isinstance(told, End):
+            self._links = [link for link in self._links if link[0] != frame.channel]
+            self._next_id[frame.channel] = 0
+            if self._coordinator and self._coordinator[0] == frame.channel:
+                self._coordinator = None
+                self._transactions.clear()
+            if told.error is not None:
+                begun = frames.encode(Begin(None, 0, 5_000, 5_000), frame.channel)
+                self._replies.append(frames.encode(End(), frame.channel) + begun)
 
 
 def _map(count: int) -> dict[object, object] | None:
@@ -401,6 +438,7 @@ def _send(draw: random.Random) -> dict[str, Value]:
         "settled": draw.randrange(2) == 0,
         "ends": draw.randrange(4) != 0,
         "within": draw.randrange(3) == 0,
+        "onto": draw.choice(("", *PLACES)),
         "to": draw.choice(("", "", "", *PLACES)),
         "notes": draw.choice((0, 0, 0, 3_000, 40_000)),
         "tag": draw.choice((4, 32)),
@@ -430,6 +468,7 @@ WORDS: Final = Vocabulary(
                 "reads": draw.randrange(3) != 0,
                 "notes": draw.choice((0, 0, 200)),
                 "name": draw.choice((1, 1, 1_000)),
+                "answers": draw.randrange(2) == 0,
             },
         ),
         "begin": (
@@ -467,7 +506,7 @@ WORDS: Final = Vocabulary(
             lambda draw: {"count": draw.choice((1, 300, 4_000)), "closed": draw.randrange(2) == 0},
         ),
         "end": (0.5, lambda draw: {"count": draw.choice((1, 255))}),
-        "half": (1, lambda draw: {"size": draw.choice((100, 100_000, 131_072))}),
+        "half": (1, lambda draw: {"size": draw.choice((100, 130_000))}),
         "reading": (1, lambda draw: {"on": draw.randrange(2) == 0}),
         "pause": (1, lambda draw: {"tenths": draw.choice((1, 5, 12))}),
         "leave": (0.5, lambda draw: {"word": draw.randrange(2) == 0}),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 from typing import TYPE_CHECKING, Final
 
 from fuzz.growth.plans import Vocabulary
 from fuzz.growth.talking import ANSWER_S, PIECE, SHAPES, Talk, draw_count, draw_size, text_of
+from vpnrouter.core.scram import auth_message, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.compressed import LinkPacker
@@ -13,25 +16,32 @@ from vpnrouter.wire.link.decode import Frame, decode, link_frame_at
 
 if TYPE_CHECKING:
     import random
+    import socket
+    from collections.abc import Sequence
 
     from fuzz.growth.plans import Value
 
 MOST_FRAME: Final = 17_039_360
+SALT: Final = b"0123456789abcdef"
+ROUNDS: Final = 4_096
+
+DIALLED_S: Final = 2.0
+"""Seconds in which a bridge of the router dials again."""
 
 
 class LinkTalk(Talk):
     """One bridge of a peer, or several bridges one after the other."""
 
     _last: dict[str, Value]
+    _hello: bytes
+    _challenge: bytes
+    _asked: frames.Hello
+    doors: Sequence[socket.socket] = ()
 
     def connect(self, reads: bool, features: int, bridges: int, name: int, frame: int) -> None:
         """Log in as so many bridges, one after the other, of which the last one stays."""
         for number in range(bridges):
-            self.reads = True
-            self._up = False
-            self._packer: LinkPacker | None = None
-            self._flows: list[int] = []
-            self._positions: list[int] = []
+            self._forget()
             self.dial()
             hello = frames.Hello(
                 f"far-{self.name}",
@@ -47,10 +57,45 @@ class LinkTalk(Talk):
             self.wait(ANSWER_S, lambda: self._up)
         self.reads = reads
 
+    def _forget(self) -> None:
+        self.reads = True
+        self._up = self._accepted = False
+        self._hello = b""
+        self._packer: LinkPacker | None = None
+        self._flows: list[int] = []
+        self._positions: list[int] = []
+
+    def accept(self, features: int) -> None:
+        """Take the connection of one of the router's bridges, in place of this client's own."""
+        self.close()
+        self._forget()
+        ends = time.monotonic() + DIALLED_S
+        while self.sock is None and time.monotonic() < ends:
+            for door in self.doors:
+                with contextlib.suppress(BlockingIOError):
+                    self.sock, _ = door.accept()
+                    self.sock.setblocking(False)
+                    break
+            else:
+                time.sleep(0.02)
+        self._accepted = self.sock is not None
+        self._features = features
+        self.wait(ANSWER_S, lambda: self._up)
+
+    def send(self, count: int, shape: str, size: int, flags: int) -> None:
+        """Send guaranteed messages over the flows that the router's bridge has bound."""
+        if not self._accepted:
+            self.accept(frames.FLOWS)
+        for number in range(count):
+            message = frames.Direct(text_of(shape, number).encode(), b"", b"g" * size)
+            for flow in self._flows[-8:]:
+                frame = frames.Guaranteed(flow, number + 1, flags, 4, message)
+                self.say(encode.guaranteed_message(frame))
+
     def do(self, act: str, values: dict[str, Value]) -> None:
         """Do one step; a peer whose connection was closed comes back first."""
-        if act == "connect":
-            self._last = values
+        if act in {"connect", "accept"}:
+            self._last = values if act == "connect" else self._last
         elif self.sock is None:
             super().do("connect", {**self._last, "bridges": 1})
         super().do(act, values)
@@ -91,7 +136,7 @@ class LinkTalk(Talk):
 
     def acknowledge(self, count: int, kind: str) -> None:
         """Answer messages of flows, rightly or with what was never sent."""
-        for flow in self._flows[-8:] or [1]:
+        for flow in self._flows[-8:]:
             for position in self._positions[:count] or range(1, min(count, 500)):
                 match kind:
                     case "ack":
@@ -107,7 +152,9 @@ class LinkTalk(Talk):
     def publish(
         self, count: int, shape: str, same: bool, size: int, path: int, entry: int, notes: int
     ) -> None:
-        """Send Direct messages with an extension."""
+        """Send Direct messages with an extension, where the router has dialled."""
+        if not self._accepted:
+            self.accept(frames.FLOWS)
         parts: list[bytes] = []
         held = 0
         visited = [f"r{number}/".ljust(entry, "v") for number in range(path)]
@@ -130,7 +177,8 @@ class LinkTalk(Talk):
 
     def half(self, size: int) -> None:
         """Begin a frame and do not end it."""
-        self.say(encode.message(frames.Direct(b"half", b"", b"h" * max(size, 10)))[:-5])
+        filters = [(1, f"half/{number}/{'h' * 1_000}") for number in range(size // 1_000)]
+        self.say_half(encode.subscribe(frames.Subscribe(1, filters or [(1, "half")]))[:-5])
 
     def beat(self, count: int) -> None:
         """Ask for signs of life."""
@@ -142,22 +190,64 @@ class LinkTalk(Talk):
         start = 0
         try:
             while size := link_frame_at(self.came, start, len(self.came), MOST_FRAME):
-                self._note(decode(self.came, start, size))
+                self._note(decode(self.came, start, size), self.came[start : start + size])
                 start += size
         except ProtocolError:
             self.close()
         self.came = self.came[start:]
 
-    def _note(self, frame: Frame) -> None:
-        if isinstance(frame, frames.Welcome):
-            self._up = True
-            if frame.features & frames.ZSTD:
-                self._packer = LinkPacker(MOST_FRAME)
-        elif isinstance(frame, frames.Bound):
-            if frame.flow_id:
-                self._flows.append(frame.flow_id)
-        elif isinstance(frame, frames.Guaranteed) and len(self._positions) < 5_000:
-            self._positions.append(frame.position)
+    def _note(self, frame: Frame, raw: bytes) -> None:
+        answer = b""
+        match frame:
+            case frames.Welcome():
+                self._up = True
+                if frame.features & frames.ZSTD:
+                    self._packer = LinkPacker(MOST_FRAME)
+            case frames.Hello():
+                self._hello, self._asked = raw, frame
+                answer = self._challenge = encode.challenge(
+                    frames.Challenge(SALT * 2, SALT, ROUNDS)
+                )
+                if frame.scheme != frames.SCRAM:
+                    answer = self._welcome(b"")
+            case frames.Proof():
+                verifier = verifier_of(salted_password(b"secret", SALT, ROUNDS), SALT, ROUNDS)
+                signed = auth_message(self._hello, self._challenge, b"", b"")
+                answer = self._welcome(verifier.signature(signed))
+            case frames.Subscribe() | frames.Unsubscribe():
+                codes = [0] * len(frame.filters)
+                answer = encode.subscribed(frames.Subscribed(frame.request_id, codes, ""))
+            case frames.Bind():
+                flow = 2 * len(self._flows) + 2
+                self._flows.append(flow)
+                answer = encode.bound(frames.Bound(frame.request_id, 0, flow, frame.window, SALT))
+            case frames.Bound():
+                if frame.flow_id:
+                    self._flows.append(frame.flow_id)
+            case frames.Guaranteed():
+                if len(self._positions) < 5_000:
+                    self._positions.append(frame.position)
+        if answer and self.sock is not None:
+            with contextlib.suppress(OSError):
+                self.sock.sendall(answer)
+
+    def _welcome(self, signature: bytes) -> bytes:
+        self._up = True
+        asked = self._asked
+        features = asked.features & self._features
+        if features & frames.ZSTD:
+            self._packer = LinkPacker(MOST_FRAME)
+        return encode.welcome(
+            frames.Welcome(
+                "far",
+                asked.remote_vpn,
+                "#bridge/fuzzed/mesh/b",
+                features=features,
+                heartbeat_ms=60_000,
+                incarnation=1,
+                signature=signature,
+            )
+        )
 
 
 def _publish(draw: random.Random) -> dict[str, Value]:
@@ -222,8 +312,23 @@ WORDS: Final = Vocabulary(
                 "kind": draw.choice(("ack", "reject", "settled", "forget")),
             },
         ),
-        "publish": (6, _publish),
-        "half": (2, lambda draw: {"size": draw.choice((1, 60_000, 1_000_000, 16_000_000))}),
+        "accept": (
+            8,
+            lambda draw: {
+                "features": draw.choice((frames.FLOWS, frames.FLOWS | frames.ZSTD)),
+            },
+        ),
+        "publish": (8, _publish),
+        "send": (
+            4,
+            lambda draw: {
+                "count": min(draw_count(draw), 4_000),
+                "shape": draw.choice(SHAPES),
+                "size": draw.choice((0, 1_000, 60_000)),
+                "flags": draw.choice((0, frames.PERSISTENT)),
+            },
+        ),
+        "half": (2, lambda draw: {"size": draw.choice((1, 60_000, 4_000_000))}),
         "beat": (1, lambda draw: {"count": draw_count(draw)}),
         "reading": (2, lambda draw: {"on": draw.randrange(2) == 0}),
         "pause": (1, lambda draw: {"tenths": draw.choice((1, 5, 12))}),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import socket
 import threading
 import time
 from pathlib import Path
@@ -50,7 +51,7 @@ PLAN_S: Final = 12.0
 SETTLES_S: Final = 6.0
 """Seconds in which the memory goes down after them."""
 
-PLANS_OF_ROUTER: Final = 12
+PLANS_OF_ROUTER: Final = 40
 """Plans after which a router with an empty spool starts: what durable subscriptions and sessions leave adds up."""
 
 CONFIG: Final = """\
@@ -70,9 +71,8 @@ msg_vpns:
     authentication: {basic: {enabled: false}}
     max_msg_spool_usage: 500
     client_profiles: {default: {allow_bridge_connections_enabled: true}}
-    queues:
-      many: {access_type: non-exclusive}
-      large: {access_type: non-exclusive}
+    queues: {many: {}, large: {}}
+    bridges: {BRIDGES}
   blue:
     max_msg_spool_usage: 500
     acl_profiles:
@@ -91,6 +91,26 @@ msg_vpns:
       topics: {subscriptions: ["q/>"], access_type: non-exclusive}
     topic_endpoints: {te: {permission: modify-topic}}
 """
+
+
+DOORS: Final = 4
+"""Bridges of the router, each of which dials a socket of the clients."""
+
+
+def configuration(ports: list[int]) -> str:
+    """The router's configuration, with a bridge to each port."""
+    bridges = "".join(
+        f"""
+      b{index}:
+        remote_authentication: {{basic: {{client_username: peer, password: secret}}}}
+        remote_connection: {{retry_delay: 1}}
+        on_reject: {("block", "park", "skip", "block")[index % 4]}
+        remote_msg_vpns: [{{name: v{index}, location: "127.0.0.1:{port}", queue_binding: q,
+                           compressed_data_enabled: true}}]
+        remote_subscriptions: [{{topic: "t/>"}}, {{topic: ">"}}]"""
+        for index, port in enumerate(ports)
+    )
+    return CONFIG.replace("{BRIDGES}", bridges)
 
 
 def resident(pid: int) -> int:
@@ -221,12 +241,15 @@ class Bench:
     def __init__(
         self,
         folder: Path,
-        talker: Callable[[Plan, WholeRouter, int, str, Callable[[int], None]], Talker],
+        talker: Callable[[Plan, Bench, WholeRouter, int, str, Callable[[int], None]], Talker],
     ) -> None:
         self._folder = folder
         self._talker = talker
         self._stack = contextlib.ExitStack()
         self._router: WholeRouter | None = None
+        self._doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(DOORS)]
+        for door in self._doors:
+            door.setblocking(False)
         self._runs = 0
         self._spoiled = False
         self.worst = 0.0
@@ -237,6 +260,13 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+        for door in self._doors:
+            door.close()
+
+    @property
+    def doors(self) -> list[socket.socket]:
+        """Where the router's bridges dial."""
+        return self._doors
 
     def _ready(self) -> WholeRouter:
         """The router, started anew with an empty spool where that is due."""
@@ -244,7 +274,8 @@ class Bench:
             return self._router
         self._stack.close()
         shutil.rmtree(self._folder / "data", ignore_errors=True)
-        router = self._stack.enter_context(WholeRouter(self._folder, CONFIG))
+        ports = [int(door.getsockname()[1]) for door in self._doors]
+        router = self._stack.enter_context(WholeRouter(self._folder, configuration(ports)))
         self._runs, self._spoiled = 0, False
         self._router = router
         warm_up(router)
@@ -272,7 +303,7 @@ class Bench:
                 raise Enough
 
         talkers = {
-            number: self._talker(plan, router, number, f"p{self._runs}c{number}", watch)
+            number: self._talker(plan, self, router, number, f"p{self._runs}c{number}", watch)
             for number in range(plan.clients)
         }
         try:
@@ -300,7 +331,7 @@ class Bench:
 
 def warm_up(router: WholeRouter) -> None:
     """Fill the caches that all message VPNs share, and the queues that plans take from."""
-    _publish(router, 1, "watch", "$queue/fill", 100_000, 1_200)
+    _publish(router, 1, "watch", "$queue/fill", 1_000_000, 80)
     for vpn in ("blue", "mesh"):
         _publish(router, 0, vpn, "$queue/many", 100, 3_000)
         _publish(router, 0, vpn, "$queue/large", 1_000_000, 10)

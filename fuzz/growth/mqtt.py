@@ -169,7 +169,7 @@ class MqttTalk(Talk):
         """Begin a packet and do not end it, on several connections one after the other."""
         for _ in range(count):
             whole = encode(Publish(b"half", b"h" * max(size, 10), 1, packet_id=5), self.level)
-            self.say(whole[:-5])
+            self.say_half(whole[:-5])
             if count > 1:
                 self.again()
 

@@ -39,6 +39,7 @@ class Talk:
         self.sock: socket.socket | None = None
         self.came = b""
         self._leaves = memoryview(b"")
+        self._mute = False
         self._watch = watch
 
     def do(self, act: str, values: dict[str, Value]) -> None:
@@ -59,15 +60,21 @@ class Talk:
         self.sock = None
         self.came = b""
         self._leaves = memoryview(b"")
+        self._mute = False
 
     def say(self, data: bytes) -> None:
         """Send all of this, after what was left of earlier; what the router does not take in time is dropped.
 
         Only whole packets are dropped, so that what is sent stays right.
         """
-        if self._leaves and not self._push(self._leaves):
+        if self._mute or (self._leaves and not self._push(self._leaves)):
             return
         self._push(memoryview(data))
+
+    def say_half(self, data: bytes) -> None:
+        """Send the beginning of something; this connection says nothing more."""
+        self.say(data)
+        self._mute = True
 
     def _push(self, data: memoryview) -> bool:
         ends = time.monotonic() + PATIENCE_S

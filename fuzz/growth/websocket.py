@@ -111,6 +111,7 @@ class WebSocketTalk(mqtt.MqttTalk):
         for _ in range(count):
             publish = b"\x30\xff\xff\xff\x7f\x00\x01h" + b"h" * size
             self.raw(frame(2, publish, fin=False, claims=claims))
+            self._mute = True
             if count > 1:
                 self.again()
 
