@@ -682,8 +682,8 @@ CLIENT_WINDOW: Final = 10_000
 Beyond: they wait in the spool."""
 
 DELIVERY_TOPICS: Final = 1_000
-"""Topics for which a session remembers what its subscriptions say of a delivery. Beyond: all are forgotten,
-and looked up again."""
+"""Topics for which a session remembers what its subscriptions say of a delivery, and an AMQP client whether it may be
+sent them. Beyond: all are forgotten, and looked up again."""
 
 REPLAYS: Final = 32
 """Replays that run at a time from one replay log. Beyond: refused "503 Out of Replay Resources"."""

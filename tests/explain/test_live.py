@@ -104,20 +104,27 @@ def test_amqp_subscriptions() -> None:
     edge = Client(
         "edge.yaml",
         subscriptions=[
-            {**place, "name": "#amqp/c/all", "subscriptionTopic": "t/>"},
-            {**place, "name": "#amqp/c/some", "subscriptionTopic": "t/>", "selector": "a = 'b'"},
-            {**place, "name": "#amqp/c/other", "subscriptionTopic": "u/>"},
+            {**place, "name": "#amqp-durable/ann/c/all", "subscriptionTopic": "t/>"},
+            {
+                **place,
+                "name": "#amqp-durable/ann/c/some",
+                "subscriptionTopic": "t/>",
+                "selector": "a = 'b'",
+            },
+            {**place, "name": "#amqp-durable/ann/c/other", "subscriptionTopic": "u/>"},
         ],
     )
     told = ask(Client("core.yaml"), edge, topic="t/1")
-    assert [(one.kind, one.name) for one in told.arrivals] == [("endpoint", "#amqp/c/all")]
+    assert [(one.kind, one.name) for one in told.arrivals] == [
+        ("endpoint", "#amqp-durable/ann/c/all")
+    ]
     texts = [step.text for step in told.steps[0].steps]
     assert (
-        "the AMQP subscription #amqp/c/some does not get it: its selector does not match: a = 'b'"
+        "the AMQP subscription #amqp-durable/ann/c/some does not get it: its selector does not match: a = 'b'"
         in texts
     )
     assert (
-        "the AMQP subscription #amqp/c/other does not get it: no subscription of it matches"
+        "the AMQP subscription #amqp-durable/ann/c/other does not get it: no subscription of it matches"
         in texts
     )
 

@@ -75,6 +75,13 @@ class Admission:
         self.password = password
         self.why = vpn.credentials.refuses
 
+    def may_share(self, share: str, client_id: str) -> bool:
+        """Return whether client profile and ACL profile let a client share subscriptions of this name."""
+        if not self.profile.allow_shared_subscriptions_enabled:
+            return False
+        rule = self.acl.share_name.bound(self.username.name, client_id)
+        return rule is None or rule.allows_topic(share)
+
     def take(self, rights: Admission) -> None:
         """Replace the rights by newer ones of the same client username."""
         self.username = rights.username

@@ -72,6 +72,10 @@ class Subscriber(Source):
         """The connection of the client that this is, None while it is away, and for all others."""
         return None
 
+    def give_way(self) -> bool:
+        """Leave the name to an MQTT client, whose client id it is; False where the name stays."""
+        return False
+
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         """Encode and queue one message that matched `subscriptions` (at least one)."""
         raise AssertionError(self.client_name)

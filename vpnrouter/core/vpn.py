@@ -202,6 +202,7 @@ class MessageVpn:
         "cache",
         "clients",
         "connections_of",
+        "containers",
         "context",
         "credentials",
         "discards",
@@ -261,6 +262,8 @@ class MessageVpn:
         self.clients: dict[str, Subscriber] = {}
         self.publishers: dict[str, Publisher] = {}
         self.connections_of: dict[str, int] = {}
+        # Clients of AMQP among them, by client username and container id.
+        self.containers: dict[tuple[str, str], dict[Subscriber, None]] = {}
         self.retained = Retained(
             self.limits.max_retained_msg_count,
             self.limits.max_retained_bytes,

@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.bridge import UP, Inbound
 from vpnrouter.config.parse import Document, Node
 from vpnrouter.config.router import Loaded, RouterConfig
-from vpnrouter.core.amqp.subscriptions import add_endpoint
+from vpnrouter.core.amqp.subscriptions import add_endpoint, holder_in, judge
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
     KIND_NAMES,
@@ -18,6 +18,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     SUBSCRIPTION,
     TOPIC_ENDPOINT,
 )
+from vpnrouter.core.login import rights_of
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, SelectorError, TopicError
 from vpnrouter.explain.request import Subscriber
@@ -146,7 +147,8 @@ class Live:
         if endpoint is None:
             if kind == TOPIC_ENDPOINT:
                 return
-            endpoint = add_endpoint(node.spool, vpn, name, node.spool.number(), False, False)
+            number = node.spool.number()
+            endpoint = add_endpoint(node.spool, vpn, name, number, False, False, holder_in(name))
         dialect = MQTT if row.get("syntax") == "mqtt" else SMF
         try:
             filter_ = parse_filter(str(row["subscriptionTopic"]), dialect)
@@ -154,6 +156,8 @@ class Live:
         except (TopicError, SelectorError):
             return
         vpn.subscribe(Subscription(filter_, endpoint, selector=selector))
+        if kind == SUBSCRIPTION and rights_of(vpn, endpoint.attracts_for[0]) is not None:
+            judge(endpoint)
 
 
 def live_mesh(clients: Sequence[ManagementClient]) -> Live:

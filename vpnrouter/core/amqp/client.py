@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.core.access import alike
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import report_rights
@@ -32,13 +33,15 @@ NUMBERED: Final = 100
 class AmqpClient(Subscriber):
     """The client of one connection, in `vpn.clients` under its name as long as that lasts.
 
-    `container` is its container id; the name is the same, with a number where another connection has it. Durable
-    subscriptions belong to the container, temporary ones and publishing to the connection. `sole`: it wants no other
-    connection of its container. `subscriber_count` counts its links that subscribe to topics,
-    `ingress_flows` those that have published guaranteed messages, `egress_flows` those that consume from endpoints.
+    `container` is its container id; the name is the same, with a number where another client has it. Containers are
+    told apart by client username: durable subscriptions belong to both together (promise OWNER), temporary ones and
+    publishing to the connection. `sole`: it wants no other connection of its container. `subscriber_count` counts its
+    links that subscribe to topics, `ingress_flows` those that have published guaranteed messages, `egress_flows` those
+    that consume from endpoints.
     """
 
     __slots__ = (
+        "_may_have",
         "connection",
         "container",
         "egress_flows",
@@ -60,6 +63,8 @@ class AmqpClient(Subscriber):
         self.connection = connection
         self.container = container
         self.sole = sole
+        # Topics that `rule` was asked about.
+        self._may_have: dict[bytes, bool] = {}
         self.subscriber_count = 0
         self.ingress_flows = 0
         self.egress_flows = 0
@@ -68,6 +73,13 @@ class AmqpClient(Subscriber):
         self.receives = True
         self._take(admission)
         vpn.clients[self.client_name] = self
+        self._enter(admission.username.name)
+
+    def _enter(self, username: str) -> None:
+        # No-local means all connections of the container, and nobody else's of this name.
+        self.local_name = local_name(username, self.container)
+        fellows = self.vpn.containers.setdefault((username, self.container), {})
+        fellows[self] = None
 
     def client_connection(self) -> ClientConnection | None:
         """The client's connection."""
@@ -114,6 +126,11 @@ class AmqpClient(Subscriber):
         publisher = connection.publisher
         if vpn.clients.get(name) is self:
             del vpn.clients[name]
+        key = (self.username, self.container)
+        fellows = vpn.containers.get(key, {})
+        fellows.pop(self, None)
+        if not fellows:
+            vpn.containers.pop(key, None)
         if publisher is None:
             return
         if vpn.publishers.get(name) is publisher:
@@ -123,17 +140,47 @@ class AmqpClient(Subscriber):
         vpn.release(self.username)
         vpn.absorb(publisher)
 
+    def give_way(self) -> bool:
+        """Take another name: an MQTT client comes whose client id the name is, and it can have no other."""
+        vpn = self.vpn
+        before = self.client_name
+        after = _free_name(vpn, self.container)
+        publisher = self.connection.publisher
+        self.client_name = after
+        vpn.clients[after] = self
+        del vpn.clients[before]
+        if publisher is not None and vpn.publishers.get(before) is publisher:
+            vpn.publishers[after] = publisher
+            del vpn.publishers[before]
+        for link in self.sending_links():
+            link.renamed(after)
+        return True
+
     # -- rights ----------------------------------------------------------------------------------
+
+    def may_have(self, topic: bytes) -> bool:
+        """Return whether the client may be sent what is published to a topic."""
+        rule = self.rule
+        if rule is None:
+            return True
+        found = self._may_have.get(topic)
+        if found is None:
+            if len(self._may_have) >= limits.DELIVERY_TOPICS:
+                self._may_have.clear()
+            found = rule.allows_topic(topic.decode())
+            self._may_have[topic] = found
+        return found
 
     def _take(self, rights: Admission) -> list[str]:
         """Apply rights; the names of what has changed."""
         changed: list[str] = []
+        self._may_have.clear()
         name = rights.username.name
-        rule = rights.acl.subscribe.bound(name, self.client_name)
+        rule = rights.acl.subscribe.bound(name, self.container)
         if not alike(rule, self.rule):
             changed.append("subscribe_topic")
         self.rule = rule
-        rule = rights.acl.publish.bound(name, self.client_name)
+        rule = rights.acl.publish.bound(name, self.container)
         if not alike(rule, self.publish_rule):
             changed.append("publish_topic")
         self.publish_rule = rule
@@ -186,10 +233,12 @@ class AmqpClient(Subscriber):
     def may_share(self, share: str) -> bool:
         """Return whether client profile and ACL profile let the client share a subscription of this name."""
         admission = self.connection.admission
-        if admission is None or not admission.profile.allow_shared_subscriptions_enabled:
-            return False
-        rule = admission.acl.share_name.bound(admission.username.name, self.client_name)
-        return rule is None or rule.allows_topic(share)
+        return admission is not None and admission.may_share(share, self.container)
+
+
+def local_name(username: str, container: str) -> str:
+    """Return the name by which no-local knows the clients of a container: no other client has it."""
+    return f"{username}\0{container}"
 
 
 def _free_name(vpn: MessageVpn, container: str) -> str:
@@ -200,4 +249,7 @@ def _free_name(vpn: MessageVpn, container: str) -> str:
         name = f"{container}:{number}"
         if name not in vpn.clients:
             return name
-    return f"{container}:{vpn.context.ids.next() & 0xFFFF_FFFF:x}"
+    name = container
+    while name in vpn.clients:
+        name = f"{container}:{vpn.context.ids.next() & 0xFFFF_FFFF:x}"
+    return name

@@ -421,8 +421,9 @@ class AmqpConnection(SaslConnection):
         vpn = admission.vpn
         name = packet.container_id or vpn.credentials.assigned_client_id(self.context.ids.next())
         desired = packet.desired_capabilities or []
-        holder = vpn.clients.get(name)
-        if holder is not None and (SOLE in desired or _is_sole(holder)):
+        # One that wants to be alone is the only one of its client username and container.
+        fellows = vpn.containers.get((admission.username.name, name))
+        if fellows and (SOLE in desired or _is_sole(next(iter(fellows)))):
             self._fail_to_establish(name)
             return
         self.state = OPENED
@@ -564,7 +565,12 @@ class AmqpConnection(SaslConnection):
     @override
     def judge_again(self, rights: Admission, *, told: bool) -> bool:
         client = self.client
-        return client is not None and client.judge_again(rights, told=told)
+        if client is None:
+            return False
+        changed = client.judge_again(rights, told=told)
+        if self._transactions is not None:
+            self._transactions.judge()
+        return changed
 
     # -- end -------------------------------------------------------------------------------------
 

@@ -10,12 +10,13 @@ from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     NO_LOCAL_DELIVERY,
+    SUBSCRIBE_TOPIC_ACL,
 )
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED, Flow
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
-from vpnrouter.core.tracing import leaving
-from vpnrouter.trace.events import DELIVER, EVENT_NAMES, REDELIVER
+from vpnrouter.core.tracing import leaving, trace_kept_lost
+from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
 from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.amqp import performatives
 from vpnrouter.wire.amqp.conditions import STOLEN
@@ -313,7 +314,7 @@ class SendingLink(Link):
         """Apply changed rights of the client."""
         vpn = self.client.vpn
         if self.subscriber is not None:
-            self.subscriber.rule = self.client.rule
+            self.subscriber.judge()
             vpn.forget_routes(self.subscriber)
         flow = self.consumer
         if flow is None:
@@ -322,6 +323,13 @@ class SendingLink(Link):
             flow.browse()
         else:
             flow.endpoint.unbind_forbidden()
+
+    def renamed(self, client_name: str) -> None:
+        """Take the new name of the client."""
+        if self.consumer is not None:
+            self.consumer.client_name = client_name
+        if self.subscriber is not None:
+            self.subscriber.client_name = client_name
 
     def let_go(self, *, closed: bool) -> None:
         """Give back what was not settled; end the subscription where that is the link's, or is `closed`."""
@@ -395,8 +403,12 @@ class AmqpFlow(Flow):
         return min(link.credit, self.window - len(self.unacked))
 
     def send(self, message_id: int, message: Message, count: int) -> None:
-        """Send one message, which is in `unacked` already."""
+        """Send one message, which is in `unacked` already; discard it where the client may not have it any more."""
         link = self.link
+        if self.subscription is not None and not link.client.may_have(message.topic):
+            # It came into the endpoint while the client was still allowed to have it.
+            self._withhold(message_id, message)
+            return
         session = link.session
         endpoint = self.endpoint
         number = session.next_id()
@@ -414,6 +426,13 @@ class AmqpFlow(Flow):
             endpoint.trace(event, message_id, message, "", self.client_name)
         if link.presettled:
             self.settle(message_id, ACCEPTED)
+
+    def _withhold(self, message_id: int, message: Message) -> None:
+        vpn = self.endpoint.vpn
+        vpn.discards.add(SUBSCRIBE_TOPIC_ACL)
+        name = self.endpoint.name
+        trace_kept_lost(vpn, DISCARD, message, name, SUBSCRIBE_TOPIC_ACL, self.client_name)
+        self.settle(message_id, ACCEPTED)
 
     def settle(self, message_id: int, outcome: int) -> None:
         """Settle a message that the client has, or count it as looked at."""
@@ -465,7 +484,7 @@ class AmqpFlow(Flow):
             self.link.session.connection.drain_later()
 
     def permitted(self) -> bool:
-        """Return whether the client may consume from the endpoint; from its own subscriptions it always may."""
+        """Return whether the client may consume from the endpoint, a queue or one of its own subscriptions."""
         return self._may(CONSUME)
 
     def _may(self, needed: int) -> bool:
@@ -475,7 +494,7 @@ class AmqpFlow(Flow):
         if not admission.profile.allow_guaranteed_msg_receive_enabled:
             return False
         if self.subscription is not None:
-            return True
+            return self.subscription.permits(self.link.client)
         return admission.username.permission_on(self.endpoint.settings) >= needed
 
     def letting_go(self) -> None:
@@ -503,6 +522,10 @@ class AmqpSubscription:
     """What a link that subscribes tells when it ends. `subscriptions.py` has what follows from that."""
 
     __slots__ = ()
+
+    def permits(self, client: AmqpClient) -> bool:
+        """Return whether a client may still consume from it."""
+        raise AssertionError(client.client_name)
 
     def left(self, link: SendingLink, *, closed: bool) -> None:
         """A link has ended; `closed` says that the client wants the subscription ended too."""
@@ -599,6 +622,22 @@ class TopicSubscriber(Subscriber):
             outbox.discarded += 1
         if message.traced:
             link.client.vpn.trace_outcome(self, message, taken)
+
+    def judge(self) -> None:
+        """Apply the client's changed rule, also to what waits."""
+        client = self.link.client
+        self.rule = client.rule
+        waiting = self._waiting
+        if not waiting:
+            return
+        kept: deque[Message] = deque()
+        for message in waiting:
+            if client.may_have(message.topic):
+                kept.append(message)
+            else:
+                self._bytes -= message.size
+                client.vpn.discard(message, SUBSCRIBE_TOPIC_ACL, self)
+        self._waiting = kept
 
     def send_waiting(self) -> None:
         """Send what waits, as far as the client's credit goes."""

@@ -1,17 +1,21 @@
 """Subscriptions of AMQP clients to topics: an endpoint for each, which keeps what its consumers have not settled.
 
-A link's own subscription ends with it. A durable one belongs to the container and outlives connections and the router;
-a shared one has several consumers, of one container or of all. Their endpoints have names of their own:
+Each belongs to the client username that made it (promise OWNER): what another one calls by the same names is another
+subscription. A link's own ends with it. A durable one belongs to a container of the client username, and outlives
+connections and the router; a shared one has several consumers, of one container or of all. Their endpoints have names:
 
-    #amqp/CONTAINER/NAME          durable, CONTAINER is empty where all share it
-    #amqp-shared/CONTAINER/NAME   shared, not durable: it ends with its last consumer
-    #amqp-link/CLIENT/SESSION/HANDLE   a link's own
+    #amqp-durable/USERNAME/CONTAINER/NAME   durable, CONTAINER is empty where all of the client username share it
+    #amqp-shared/USERNAME/CONTAINER/NAME    shared, not durable: it ends with its last consumer
+    #amqp-link/USERNAME/CLIENT/NUMBER       a link's own
+
+In USERNAME, CONTAINER and CLIENT `%` and `/` stand as `%25` and `%2F`, so that no two are the same.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.amqp.client import local_name
 from vpnrouter.core.amqp.sending_link import AmqpFlow, AmqpSubscription
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.guaranteed import refusals
@@ -35,9 +39,12 @@ if TYPE_CHECKING:
     from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
 
-DURABLE: Final = "#amqp/"
+DURABLE: Final = "#amqp-durable/"
 SHARED: Final = "#amqp-shared/"
 OWN: Final = "#amqp-link/"
+
+WITHOUT_OWNER: Final = "#amqp/"
+"""Durable ones of earlier versions, whose names were CONTAINER/NAME."""
 
 PARSE_ERROR: Final = "400 Subscription Parse Error"
 DENIED: Final = "403 Subscription ACL Denied"
@@ -57,6 +64,10 @@ class EndpointSubscription(AmqpSubscription):
     def __init__(self, endpoint: Endpoint, lasts: bool) -> None:
         self.endpoint = endpoint
         self.lasts = lasts
+
+    def permits(self, client: AmqpClient) -> bool:
+        """Return whether a client may still consume from it: one that is shared needs the right to share it."""
+        return not _is_shared(self.endpoint) or client.may_share(_share_name(self.endpoint))
 
     def left(self, link: SendingLink, *, closed: bool) -> None:
         """End the subscription with its last consumer, a durable one where the client closes it."""
@@ -99,8 +110,12 @@ def subscribe(link: SendingLink, wish: Wish) -> tuple[AmqpFlow, bool]:
     filter_ = filter_of(client, wish.node.name)
     if wish.shared and not client.may_share(wish.subscription):
         raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
-    name = _name(link, wish)
     vpn = client.vpn
+    name = ""
+    if wish.subscription:
+        name = _name(
+            client, DURABLE if wish.durable else SHARED, wish.subscription, wish.everywhere
+        )
     endpoint = endpoints_of(vpn).get((SUBSCRIPTION, name))
     made = False
     if endpoint is not None and not _same(endpoint, filter_, wish):
@@ -128,17 +143,46 @@ def subscribe(link: SendingLink, wish: Wish) -> tuple[AmqpFlow, bool]:
 
 
 def find_durable(client: AmqpClient, name: str, *, everywhere: bool) -> Endpoint | None:
-    """Return the endpoint of a durable subscription of the client's container, or of all."""
-    container = "" if everywhere else client.container
-    return endpoints_of(client.vpn).get((SUBSCRIPTION, f"{DURABLE}{container}/{name}"))
+    """Return the endpoint of a durable subscription of the client username, of the client's container or of all."""
+    place = _name(client, DURABLE, name, everywhere)
+    return endpoints_of(client.vpn).get((SUBSCRIPTION, place))
 
 
-def _name(link: SendingLink, wish: Wish) -> str:
-    client = link.client
-    if not wish.subscription:
-        return f"{OWN}{client.client_name}/{link.session.channel}/{link.handle}"
-    container = "" if wish.everywhere else client.container
-    return f"{DURABLE if wish.durable else SHARED}{container}/{wish.subscription}"
+def _name(client: AmqpClient, kind: str, name: str, everywhere: bool) -> str:
+    return _joined(kind, client.username, "" if everywhere else client.container, name)
+
+
+def _joined(kind: str, username: str, container: str, name: str) -> str:
+    return f"{kind}{_part(username)}/{_part(container)}/{name}"
+
+
+def _part(text: str) -> str:
+    """Return a part of a name without a slash, so that it ends where it ends."""
+    return text.replace("%", "%25").replace("/", "%2F")
+
+
+def _text_of(part: str) -> str:
+    return part.replace("%2F", "/").replace("%25", "%")
+
+
+def holder_in(name: str) -> tuple[str, str]:
+    """Return the client username and the container (or client) that the name of a subscription's endpoint says.
+
+    Two empty texts for what is no such name.
+    """
+    parts = name.split("/", 3)
+    if len(parts) < 4:
+        return "", ""
+    return _text_of(parts[1]), _text_of(parts[2])
+
+
+def _is_shared(endpoint: Endpoint) -> bool:
+    return endpoint.settings.max_bind_count > 1
+
+
+def _share_name(endpoint: Endpoint) -> str:
+    """Return what clients call a shared subscription: the last part of its name."""
+    return endpoint.name.split("/", 3)[-1]
 
 
 def _same(endpoint: Endpoint, filter_: Filter, wish: Wish) -> bool:
@@ -147,7 +191,7 @@ def _same(endpoint: Endpoint, filter_: Filter, wish: Wish) -> bool:
             held.filter.original == filter_.original
             and _text(held.selector) == _text(wish.selector)
             and held.no_local == wish.no_local
-            and (endpoint.settings.max_bind_count > 1) == wish.shared
+            and _is_shared(endpoint) == wish.shared
         )
     return False
 
@@ -157,7 +201,10 @@ def _text(selector: Selector | None) -> str:
 
 
 def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoint:
-    """Make the endpoint of a subscription. Raises Refused where the client may not, or there is no room."""
+    """Make the endpoint of a subscription, a link's own without a `name`.
+
+    Raises Refused where the client may not, or there is no room.
+    """
     spool = client.spool
     if spool is None:
         raise Refused(refusals.SERVICE_UNAVAILABLE, QUOTA_EXCEEDED)
@@ -167,11 +214,12 @@ def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoin
     if not profile.may_create(wish.durable):
         raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
     vpn.check_endpoint_count(owner, profile.max_endpoint_count_per_client_username)
-    holder = client.container if wish.subscription else client.client_name
-    endpoint = add_endpoint(spool, vpn, name, spool.number(), wish.durable, wish.shared)
-    endpoint.attracts_for = (owner, holder)
+    number = spool.number()
+    # Nobody finds a link's own by its name: that is never given again.
+    name = name or _joined(OWN, owner, client.client_name, str(number))
+    holder = (owner, client.container)
+    endpoint = add_endpoint(spool, vpn, name, number, wish.durable, wish.shared, holder)
     endpoint.rule = client.rule
-    vpn.count_endpoint(owner, 1)
     subscription = Subscription(filter_, endpoint, no_local=wish.no_local, selector=wish.selector)
     try:
         vpn.subscribe(subscription)
@@ -184,14 +232,27 @@ def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoin
 
 
 def add_endpoint(
-    spool: Spool, vpn: MessageVpn, name: str, number: int, durable: bool, shared: bool
+    spool: Spool,
+    vpn: MessageVpn,
+    name: str,
+    number: int,
+    durable: bool,
+    shared: bool,
+    holder: tuple[str, str],
 ) -> Endpoint:
-    """Add the endpoint of a subscription, which attracts nothing yet, to a message VPN."""
+    """Add the endpoint of a subscription, which attracts nothing yet, to a message VPN.
+
+    `holder` is the client username that it belongs to, and the container that made it.
+    """
     settings = vpn.session_terms.copy()
+    settings.owner = holder[0]
     settings.exclusive = not shared
     settings.max_bind_count = SHARING if shared else 1
     endpoint = Endpoint(spool, vpn, SUBSCRIPTION, name, number, settings, durable)
+    endpoint.attracts_for = holder
+    endpoint.local_name = local_name(holder[0], holder[1])
     vpn.endpoints[SUBSCRIPTION, name] = endpoint
+    vpn.count_endpoint(holder[0], 1)
     return endpoint
 
 
@@ -200,6 +261,26 @@ def remove(endpoint: Endpoint) -> None:
     if not endpoint.deleted:
         endpoint.vpn.count_endpoint(endpoint.attracts_for[0], -1)
         endpoint.delete(ENDED)
+
+
+def judge(endpoint: Endpoint) -> None:
+    """Apply what the client username of a subscription may do now (promise OWNER); it ends with that.
+
+    It attracts what its ACL profile allows, and nothing while the client may not consume from it at all. The caller has
+    to forget all routes.
+    """
+    owner, container = endpoint.attracts_for
+    vpn = endpoint.vpn
+    rights = rights_of(vpn, owner)
+    if rights is None:
+        remove(endpoint)
+        return
+    endpoint.rule = rights.acl.subscribe.bound(owner, container)
+    permitted = rights.profile.allow_guaranteed_msg_receive_enabled
+    if permitted and _is_shared(endpoint):
+        permitted = rights.may_share(_share_name(endpoint), container)
+    for subscription in endpoint.subscriptions.values():
+        vpn.suspend(subscription, not permitted)
 
 
 def restore_subscriptions(
@@ -214,9 +295,8 @@ def restore_subscriptions(
     for definition in definitions:
         if definition.vpn != vpn.name or definition.kind != SUBSCRIPTION:
             continue
-        owner, holder = definition.attracts_for
-        rights = rights_of(vpn, owner)
-        if vpn.acl_profiles and rights is None:
+        owner = definition.attracts_for[0]
+        if vpn.acl_profiles and rights_of(vpn, owner) is None:
             continue
         try:
             filter_ = parse_filter(definition.subscription, SMF)
@@ -224,16 +304,35 @@ def restore_subscriptions(
         except (TopicError, SelectorError):
             continue
         endpoint = add_endpoint(
-            spool, vpn, definition.name, definition.number, True, definition.shared
+            spool,
+            vpn,
+            _owned_name(definition),
+            definition.number,
+            True,
+            definition.shared,
+            definition.attracts_for,
         )
-        endpoint.attracts_for = (owner, holder)
-        if rights is not None:
-            endpoint.rule = rights.acl.subscribe.bound(owner, holder)
-        vpn.count_endpoint(owner, 1)
         subscription = Subscription(
             filter_, endpoint, no_local=definition.no_local, selector=selector
         )
         # It was granted before: a bound that was lowered must not end it.
         vpn.subscribe(subscription, bounded=False)
+        if endpoint.name != definition.name:
+            endpoint.define(definition.subscription)
+        if vpn.acl_profiles:
+            judge(endpoint)
         found.append(endpoint)
     return found
+
+
+def _owned_name(definition: EndpointDefinition) -> str:
+    """Return the name of a durable subscription; one of an earlier version gets its owner, who made it."""
+    if not definition.name.startswith(WITHOUT_OWNER):
+        return definition.name
+    owner, container = definition.attracts_for
+    rest = definition.name[len(WITHOUT_OWNER) :]
+    begin = f"{container}/"
+    if rest.startswith(begin):
+        return _joined(DURABLE, owner, container, rest[len(begin) :])
+    # All containers shared it.
+    return _joined(DURABLE, owner, "", rest[1:])

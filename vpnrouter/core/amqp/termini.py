@@ -94,7 +94,10 @@ def makes_topic(terminus: Source | Target) -> bool:
 
 
 def wish_of(source: Source, link_name: str) -> Wish:
-    """Return what a source asks for. Raises ProtocolError for a selector that is none."""
+    """Return what a source asks for.
+
+    Raises ProtocolError for a selector that is none, and a durable or shared subscription without a name.
+    """
     wanted = {str(one) for one in source.capabilities or ()}
     node = node_of(source.address, source.capabilities)
     selector: Selector | None = None
@@ -118,7 +121,12 @@ def wish_of(source: Source, link_name: str) -> Wish:
         held[name] = value
     shared = "shared" in wanted
     durable = source.durable > 0 or source.expiry_policy == _NEVER
-    named = node.kind == TOPIC and (shared or durable)
+    subscription = ""
+    if node.kind == TOPIC and (shared or durable):
+        subscription = subscription_of(link_name)
+        if not subscription:
+            # Nobody could find it again.
+            raise ProtocolError(INVALID_FIELD, "a durable or shared subscription has a name")
     return Wish(
         node,
         selector,
@@ -128,7 +136,7 @@ def wish_of(source: Source, link_name: str) -> Wish:
         durable,
         shared,
         "global" in wanted,
-        subscription_of(link_name) if named else "",
+        subscription,
     )
 
 

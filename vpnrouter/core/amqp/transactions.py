@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
-from vpnrouter.errors import ProtocolError
+from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.amqp import conditions, performatives
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -163,6 +163,24 @@ class Transactions(CompletionCallback):
         for link, message_id, _, settled in transaction.outcomes:
             if settled:
                 link.settle(message_id, Modified(True))
+
+    def judge(self) -> None:
+        """Let those fail that hold a message which the client may not publish any more."""
+        client, publisher = self._connection.client, self._connection.publisher
+        if client is None or publisher is None:
+            return
+        for transaction in self._open.values():
+            for message in transaction.messages:
+                if transaction.trouble:
+                    break
+                try:
+                    route = client.vpn.route(message.topic)
+                except TopicError:
+                    transaction.trouble = "a topic is not taken any more"
+                    break
+                transaction.trouble = publisher.refusal(
+                    route, message.topic, 1, len(message.payload), client.sends
+                )
 
     def roll_back_all(self) -> None:
         """Forget all transactions: the connection has ended, and what its links hold goes back to the queues."""

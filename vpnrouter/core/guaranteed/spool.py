@@ -88,7 +88,7 @@ def _takes(target: Target, message: Message) -> bool:
     for subscription in target.wanting(message):
         if not subscription.no_local:
             return True
-        if cast("Endpoint", target.subscriber).attracts_for[1] != source:
+        if target.subscriber.local_name != source:
             return True
     return False
 

@@ -183,7 +183,7 @@ class ConnectHandler:
         vpn = admission.vpn
         old = vpn.clients.get(client_id)
         session = old if isinstance(old, MqttSession) else None
-        if old is not None and session is None:
+        if old is not None and session is None and not old.give_way():
             raise ProtocolError(reason.CLIENT_IDENTIFIER_NOT_VALID, NAME_IN_USE)
         owner = admission.username.name
         present = False

@@ -227,6 +227,7 @@ class MqttSession(Subscriber):
         """
         name = ENDPOINT_PREFIX + self.client_name
         settings = self.vpn.session_terms.copy()
+        settings.owner = self.owner
         endpoint = Endpoint(spool, self.vpn, SESSION, name, self.number, settings, self.durable)
         self.vpn.endpoints[SESSION, name] = endpoint
         self.vpn.count_endpoint(self.owner, 1)
@@ -256,6 +257,7 @@ class MqttSession(Subscriber):
             self.vpn.wills.add(owner, self.will.size)
         self.owner = owner
         if self.endpoint is not None:
+            self.endpoint.settings.owner = owner
             self.vpn.count_endpoint(owner, 1)
 
     def leave(self) -> None:
@@ -503,11 +505,6 @@ class MqttSession(Subscriber):
             report_rights(self.vpn, self.client_name, rights, changed)
         return bool(changed)
 
-    def may_share(self, rights: Admission, share: str) -> bool:
-        """True when the ACL profile lets the session be a member of the groups of this share name."""
-        rule = rights.acl.share_name.bound(rights.username.name, self.client_name)
-        return rule is None or rule.allows_topic(share)
-
     def _receive(self, receives: bool) -> None:
         self.receives = receives
         for subscription in self.subscriptions.values():
@@ -522,8 +519,7 @@ class MqttSession(Subscriber):
             share = subscription.filter.share
             if not share:
                 continue
-            allowed = rights.profile.allow_shared_subscriptions_enabled
-            suspended = not (allowed and self.may_share(rights, share))
+            suspended = not rights.may_share(share, self.client_name)
             if suspended != subscription.suspended:
                 self.vpn.suspend(subscription, suspended)
                 changed = True

@@ -559,7 +559,7 @@ class SubscribeJob(_FilterJob):
             return
         rule = session.rule
         if (rule is not None and not rule.allows_filter(filter_)) or (
-            filter_.share and not session.may_share(admission, filter_.share)
+            filter_.share and not admission.may_share(filter_.share, session.client_name)
         ):
             self._denied(filter_)
             raise Refused("403 Subscription ACL Denied", reason.NOT_AUTHORIZED)

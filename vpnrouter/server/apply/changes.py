@@ -12,7 +12,7 @@ from vpnrouter.config.configured_connector import provider_clients_of
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.config.model import changed
-from vpnrouter.core.amqp.subscriptions import remove
+from vpnrouter.core.amqp.subscriptions import judge
 from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import SUBSCRIPTION, endpoint_settings_of
@@ -403,8 +403,8 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
         text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
         raise_event_in(vpn.context, PERMISSIONS, text, vpn.name)
     for endpoint in list(endpoints_of(vpn).values()):
-        if endpoint.kind == SUBSCRIPTION and rights_of(vpn, endpoint.attracts_for[0]) is None:
-            remove(endpoint)
+        if endpoint.kind == SUBSCRIPTION:
+            judge(endpoint)
         else:
             judge_endpoint(endpoint)
     vpn.forget_all_routes()

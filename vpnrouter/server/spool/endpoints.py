@@ -92,7 +92,7 @@ class Endpoints:
                 terms = vpn.session_terms.copy()
                 terms.exclusive = True
                 endpoint = self.have(vpn, CONNECTOR_LINK, name, terms)
-                endpoint.attracts_for = ("", CONNECTOR_PREFIX + connector)
+                endpoint.local_name = CONNECTOR_PREFIX + connector
                 subscription = Subscription(
                     link.filter,
                     endpoint,
