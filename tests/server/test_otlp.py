@@ -25,7 +25,7 @@ from vpnrouter.trace.parquet import table
 from vpnrouter.trace.recorder import Context, Recorder
 from vpnrouter.trace.span import CONSUMER, INTERNAL, PRODUCER, Span, SpanEvent, span_id
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 NOON_NS = 20_000 * 86_400 * 10**9
 
 

@@ -123,6 +123,8 @@ def traced(tmp_path: Path) -> Iterator[Callable[..., Traced]]:
     def begin(**options: Any) -> Traced:
         begun.append(Traced(tmp_path, **options))
         begun[-1].process.load()
+        # It answers once it has loaded what it needs: who looks waits for rows a bounded time.
+        begun[-1].step()
         return begun[-1]
 
     yield begin

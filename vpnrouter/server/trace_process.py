@@ -293,8 +293,6 @@ def main() -> None:
     """Write what comes over standard input, and report over standard output."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    with contextlib.suppress(OSError):
-        os.nice(NICE)
     orders = Connection(os.dup(0), writable=False)
     reports = Connection(os.dup(1), readable=False)
     # What a library prints is no report.
@@ -341,6 +339,9 @@ class TraceWriting:
     def run(self) -> None:
         """Follow orders until one ends it, or until there is no router any more."""
         self._contained(self._writer.load)
+        # Only now: on a busy machine it would take a minute to load its libraries with the lower priority.
+        with contextlib.suppress(OSError):
+            os.nice(NICE)
         if self._exporter is not None:
             self._exporter.start()
         ends = False

@@ -66,8 +66,8 @@ HAND_OVERS: Final = 4
 Each costs some of the interpreter lock however little there is, so not every second.
 """
 
-DISK_S: Final = 5.0
-"""Seconds that the disk has for the last file when the router stops."""
+DISK_S: Final = 15.0
+"""Seconds that the disk has for the last file when the router stops, and a process of low priority for its work."""
 
 STOP_S: Final = DISK_S + COLLECTOR_S
 """Seconds until the process that writes traces is ended, when the router stops."""

@@ -119,15 +119,15 @@ def say() -> Callable[..., None]:
 
 
 @pytest.fixture
-def connections() -> Callable[..., int]:
-    """`connections(ROUTER, …)`: how many TCP connections their link listeners have."""
+def connections(patiently: Any) -> Callable[..., None]:
+    """`connections(COUNT, ROUTER, …)`: wait until their link listeners have so many TCP connections."""
 
-    def count(*routers: Any) -> int:
-        found = accepted({router.port("link") for router in routers})
-        assert found is not None, "this system does not list its connections in /proc/net"
-        return found
+    def until(count: int, *routers: Any) -> None:
+        ports = {router.port("link") for router in routers}
+        assert accepted(ports) is not None, "this system does not list its connections in /proc/net"
+        patiently(lambda: accepted(ports) == count, f"{count} TCP connections")
 
-    return count
+    return until
 
 
 HEARTBEAT_MS = 300

@@ -41,7 +41,7 @@ def test_both_dial_and_one_connection_stays(
     other = core.bridge("from-blue", inboundState=IN_SYNC, outboundBridgeName="from-yellow")
     assert shown["outboundState"] == other["outboundState"] == "ready"
     assert {shown["establisher"], other["establisher"]} == {"local", "remote"}
-    assert connections(edge, core) == 1
+    connections(1, edge, core)
     blue, yellow = listener(edge), listener(core)
     for number in range(20):
         blue.publish(f"from-blue/{number}")
@@ -67,7 +67,7 @@ def test_several_bridges_of_one_vpn(
         "core", hub={"from-red": bridge("red", edge, ">"), "from-blue": bridge("blue", edge, ">")}
     )
     core.bridges_up(2)
-    assert connections(edge) == 2
+    connections(2, edge)
     hub, red, blue = listener(core), listener(edge, 0), listener(edge, 1)
     red.publish("a/red")
     assert hub.next() == ("a/red", b"")
@@ -91,7 +91,7 @@ def test_two_vpns_of_one_router(
     )
     router.bridge("from-left", inboundState=IN_SYNC, outboundBridgeName="from-right")
     router.bridge("from-right", inboundState=IN_SYNC, outboundBridgeName="from-left")
-    assert connections(router) == 1
+    connections(1, router)
     left, right = listener(router, 0), listener(router, 1)
     for number in range(10):
         left.publish(f"l/{number}")
@@ -120,7 +120,7 @@ def test_a_router_found_by_name(
     assert found["remoteAddress"] == f"127.0.0.1:{edge.port('link')}"
     found = edge.bridge("from-white", inboundState=IN_SYNC)
     assert found["remoteAddress"] == f"127.0.0.1:{core.port('link')}"
-    assert connections(edge, core) == 3
+    connections(3, edge, core)
     blue, green = listener(edge, 0), listener(edge, 1)
     yellow, white = listener(core, 0), listener(core, 1)
     green.publish("a/1")
