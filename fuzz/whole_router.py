@@ -50,7 +50,7 @@ REMEMBERED: Final = 80
 SHOWN_CHARS: Final = 200
 """Characters of each step that a finding shows."""
 
-IN_FLIGHT: Final = 20
+IN_FLIGHT: Final = 50
 """Persistent messages that an honest client publishes before it waits for their acknowledgements."""
 
 RESTART_S: Final = 12.0

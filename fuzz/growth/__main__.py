@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
     from fuzz.growth.talking import Talk
 
+TRIES: Final = 40
+SHORTENED_S: Final = 120.0
+"""How often a plan that fails is run again, and for how many seconds, to make it shorter."""
+
 PROTOCOLS: Final[dict[str, tuple[type[Talk], Vocabulary, str]]] = {
     "amqp": (amqp.AmqpTalk, amqp.WORDS, "amqp"),
     "http": (http.HttpTalk, http.WORDS, "http"),
@@ -56,11 +60,13 @@ def talker(
 
 def tell(plan: Plan, found: Verdict, bench: Bench) -> None:
     """Print a plan that failed, made shorter."""
+    print(f"replay: {plan.text()}", file=sys.stderr, flush=True)
+    ends = time.monotonic() + SHORTENED_S
 
     def fails(other: Plan) -> bool:
-        return bench.judge(other).kind == found.kind
+        return time.monotonic() < ends and bench.judge(other).kind == found.kind
 
-    short = shortened(plan, fails)
+    short = shortened(plan, fails, TRIES)
     again = bench.judge(short)
     print(f"finding: {again.text() if again.kind else found.text()}", file=sys.stderr)
     print(f"    {short.lines()}\nreplay: {short.text()}", file=sys.stderr, flush=True)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from fuzz.growth.plans import Vocabulary
-from fuzz.growth.talking import ANSWER_S, PIECE, SHAPES, Talk, draw_count, draw_size, text_of
+from fuzz.growth.talking import (
+    ANSWER_S,
+    PIECE,
+    SELECTORS,
+    SHAPES,
+    Talk,
+    draw_count,
+    draw_size,
+    selector_of,
+    text_of,
+)
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp import frames, performatives, types
 from vpnrouter.wire.amqp.frames import AMQP_HEADER, SASL_HEADER
@@ -120,7 +130,7 @@ class AmqpTalk(Talk):
         second: bool,
         settled: bool,
         notes: int,
-        selector: int,
+        selector: str,
         unsettled: int,
         credit: int,
     ) -> None:
@@ -128,10 +138,6 @@ class AmqpTalk(Talk):
         capabilities: list[object] | None = None
         if shared:
             capabilities = [Symbol(one) for one in shared.split(",")]
-        filters: dict[object, object] = {}
-        if selector:
-            text = "a = '" + "s" * selector + "'"
-            filters[Symbol("s")] = Described(Symbol("apache.org:selector-filter:string"), text)
         waiting: dict[object, object] | None = None
         if unsettled:
             state = described(Accepted())
@@ -147,6 +153,10 @@ class AmqpTalk(Talk):
                 capabilities = [
                     Symbol("temporary-topic" if "topic" in place else "temporary-queue")
                 ]
+            filters: dict[object, object] = {}
+            if selector:
+                text = selector_of(selector, number)
+                filters[Symbol("s")] = Described(Symbol("apache.org:selector-filter:string"), text)
             source = Source(
                 address,
                 2 if durable else 0,
@@ -185,7 +195,7 @@ class AmqpTalk(Talk):
     def credit(self, count: int, credit: int, window: int, drain: bool, again: int) -> None:
         """Give credit to the links attached last, and the session a window; again and again."""
         if not any(not sends for _, _, sends in self._links):
-            self.attach(1, False, "large", 1, False, "", True, False, False, 0, 0, 0, 0)
+            self.attach(1, False, "large", 1, False, "", True, False, False, 0, "", 0, 0)
         links = [(channel, handle) for channel, handle, sends in self._links if not sends][-count:]
         data = b"".join(
             frames.encode(
@@ -221,7 +231,7 @@ class AmqpTalk(Talk):
         """Send messages over the links that send, in turn; in parts, and with or without an end."""
         links = [(channel, handle) for channel, handle, sends in self._links if sends]
         if not links:
-            self.attach(1, True, onto, 1, False, "", False, False, settled, 0, 0, 0, 0)
+            self.attach(1, True, onto, 1, False, "", False, False, settled, 0, "", 0, 0)
             links = [(channel, handle) for channel, handle, sends in self._links if sends]
             if not links:
                 return
@@ -423,7 +433,7 @@ def _attach(draw: random.Random) -> dict[str, Value]:
         "second": draw.randrange(3) == 0,
         "settled": draw.randrange(2) == 0,
         "notes": draw.choice((0, 0, 0, 3_000, 60_000)),
-        "selector": draw.choice((0, 0, 0, 1, 8_000)),
+        "selector": draw.choice(SELECTORS),
         "unsettled": draw.choice((0, 0, 0, 0, 2_000)),
         "credit": draw.choice((0, 0, 1, 10, MOST, UINT)),
     }

@@ -7,7 +7,17 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from fuzz.growth.plans import Vocabulary
-from fuzz.growth.talking import ANSWER_S, PIECE, SHAPES, Talk, draw_count, draw_size, text_of
+from fuzz.growth.talking import (
+    ANSWER_S,
+    PIECE,
+    SELECTORS,
+    SHAPES,
+    Talk,
+    draw_count,
+    draw_size,
+    selector_of,
+    text_of,
+)
 from vpnrouter.core.scram import auth_message, salted_password, verifier_of
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.link import encode, frames
@@ -100,15 +110,13 @@ class LinkTalk(Talk):
             super().do("connect", {**self._last, "bridges": 1})
         super().do(act, values)
 
-    def subscribe(self, count: int, shape: str, end: str, selector: int, together: int) -> None:
+    def subscribe(self, count: int, shape: str, end: str, selector: str, together: int) -> None:
         """Subscribe to many filters."""
         filters: list[tuple[int, str]] = []
         for number in range(count):
             filters.append((1, text_of(shape, number) + end))
             if len(filters) == together or number + 1 == count:
-                selectors = {
-                    text: f"a = '{'s' * selector}{number}'" for _, text in filters if selector
-                }
+                selectors = {text: selector_of(selector, number) for _, text in filters if selector}
                 self.say(encode.subscribe(frames.Subscribe(number, filters, selectors)))
                 filters = []
 
@@ -117,14 +125,14 @@ class LinkTalk(Talk):
         for number in range(count):
             self.say(encode.unsubscribe(frames.Unsubscribe(number, [text_of(shape, number) + end])))
 
-    def bind(self, queue: str, count: int, window: int, ranges: int, selector: int) -> None:
+    def bind(self, queue: str, count: int, window: int, ranges: int, selector: str) -> None:
         """Bind flows to a queue."""
         for number in range(count):
             accepted = {
                 bytes((store,)) * 16: [(1 + 2 * at, 1) for at in range(ranges)]
                 for store in range(8 if ranges else 0)
             }
-            text = f"a = '{'s' * selector}'" if selector else ""
+            text = selector_of(selector, number)
             bind = frames.Bind(number, queue, window, accepted=accepted, selector=text)
             self.say(encode.bind(bind))
         self.wait(0.2)
@@ -282,7 +290,7 @@ WORDS: Final = Vocabulary(
                 "count": draw_count(draw),
                 "shape": draw.choice(SHAPES),
                 "end": draw.choice(("", "/>", "/*")),
-                "selector": draw.choice((0, 0, 8, 8_000)),
+                "selector": draw.choice(SELECTORS),
                 "together": draw.choice((1, 50)),
             },
         ),
@@ -301,7 +309,7 @@ WORDS: Final = Vocabulary(
                 "count": draw.choice((1, 8, 64, 100)),
                 "window": draw.choice((1, 65_535)),
                 "ranges": draw.choice((0, 0, 1, 2_000)),
-                "selector": draw.choice((0, 0, 8_000)),
+                "selector": draw.choice(SELECTORS),
             },
         ),
         "unbind": (1, lambda draw: {"count": draw.choice((1, 64))}),

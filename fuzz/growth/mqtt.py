@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fuzz.growth.plans import Value, Vocabulary
-from fuzz.growth.talking import ANSWER_S, PIECE, SHAPES, Talk, draw_count, draw_size, text_of
+from fuzz.growth.talking import (
+    ANSWER_S,
+    PIECE,
+    SELECTORS,
+    SHAPES,
+    Talk,
+    draw_count,
+    draw_size,
+    selector_of,
+    text_of,
+)
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -123,10 +133,13 @@ class MqttTalk(Talk):
         for number in range(count):
             self._packet(Unsubscribe(1, [text_of(shape, number) + end]))
 
-    def bind(self, place: str, count: int) -> None:
+    def bind(self, place: str, count: int, selector: str) -> None:
         """Bind to a queue, again and again."""
-        for _ in range(count):
-            self._packet(Subscribe(7, [SubscriptionRequest(place, 1)]))
+        for number in range(count):
+            terms = Properties()
+            if selector and self.level == 5:
+                terms = Properties(user_properties=[("selector", selector_of(selector, number))])
+            self._packet(Subscribe(7, [SubscriptionRequest(place, 1)], terms))
 
     def publish(
         self,
@@ -297,7 +310,14 @@ WORDS: Final = Vocabulary(
                 "end": draw.choice(("", "/#")),
             },
         ),
-        "bind": (2, lambda draw: {"place": draw.choice(PLACES), "count": draw.choice((1, 30))}),
+        "bind": (
+            2,
+            lambda draw: {
+                "place": draw.choice(PLACES),
+                "count": draw.choice((1, 30)),
+                "selector": draw.choice(SELECTORS),
+            },
+        ),
         "publish": (6, _publish),
         "half": (2, lambda draw: {"size": draw_size(draw), "count": draw.choice((1, 1, 20))}),
         "acknowledge": (

@@ -10,9 +10,6 @@ from typing import Final, NamedTuple, Protocol
 USERNAMES: Final = 4
 """Client usernames that the connections of one plan share."""
 
-TRIES: Final = 30
-"""Runs that a plan which fails is made shorter in."""
-
 Value = int | str | bool
 
 
@@ -102,8 +99,8 @@ def draw_plan(draw: random.Random, protocol: str, words: Vocabulary) -> Plan:
     return Plan(protocol, clients, steps)
 
 
-def shortened(plan: Plan, fails: Callable[[Plan], bool], tries: int = TRIES) -> Plan:
-    """The shortest plan found that fails, too: fewer steps, then smaller counts. `fails` runs one.
+def shortened(plan: Plan, fails: Callable[[Plan], bool], tries: int) -> Plan:
+    """The shortest plan found that fails, too: fewer steps, then smaller counts. `fails` runs one, `tries` times.
 
     Parts of the list are left out, halves first; then each count is halved.
     """

@@ -163,3 +163,17 @@ def text_of(shape: str, number: int) -> str:
             return "/".join(f"{number}{level}" for level in range(120))
         case _:
             return f"t/{number}"
+
+
+SELECTORS: Final = ("", "", "", "", "text", "terms")
+
+
+def selector_of(kind: str, number: int) -> str:
+    """A selector that is as long as is allowed: one long text, or many short terms. "" where `kind` is."""
+    match kind:
+        case "":
+            return ""
+        case "text":
+            return f"a = '{number}{'s' * 8_000}'"
+        case _:
+            return f"a={number}" + " OR a=1" * 1_150
