@@ -207,9 +207,10 @@ OPEN_CONNECTIONS: Final = 1_000_000
 """Connections of clients and bridges open at a time where the descriptors of the process suffice; else as many
 as leave the reserve. Beyond: the oldest that has not logged in makes room, or the new one is closed at once."""
 
-RESERVED_DESCRIPTORS: Final = 1_024
+RESERVED_DESCRIPTORS: Final = 1_536
 """File descriptors that clients are never given, or half of all where there are fewer than twice as many: for the
-spool (SPOOL_OPEN_FILES), the management API (MANAGEMENT_CONNECTIONS), bridges, traces and logs."""
+spool (SPOOL_OPEN_FILES), two listeners of the management API (MANAGEMENT_CONNECTIONS, MANAGEMENT_STRANGERS,
+MANAGEMENT_PROBES), bridges, traces and logs."""
 
 STRANGERS: Final = 3_072
 """Connections over plain TCP that have not logged in, some 5 KB each; half of all connections where that is less.
@@ -482,7 +483,19 @@ RATE_SAMPLES: Final = 64
 oldest is forgotten, and samples that come faster are left out."""
 
 MANAGEMENT_CONNECTIONS: Final = 256
-"""HTTP connections of one management listener at a time, if it does not set less. Beyond: closed at once."""
+"""Requests of one management listener at a time, if it does not set less. Beyond: of the address with most of them
+whose body is still to come, or whose answer is not read, the oldest is closed; if there is none, 503."""
+
+MANAGEMENT_STRANGERS: Final = 256
+"""HTTP connections of one management listener without a request: in their TLS handshake, with half a header, or between
+two requests. Beyond: the oldest of the address that has most of them is closed."""
+
+MANAGEMENT_STRANGERS_OF_ADDRESS: Final = 192
+"""Those of one address, so that others have places of their own. Beyond: the oldest of them is closed."""
+
+MANAGEMENT_PROBES: Final = 32
+"""Requests for `/health/…` and `/metrics` on one management listener, which have these places beside
+MANAGEMENT_CONNECTIONS: more than MANAGEMENT_LOGINS_WAITING. Beyond: as for MANAGEMENT_CONNECTIONS."""
 
 MANAGEMENT_PAGE_ROWS: Final = 100
 """Objects in one answer of the management API, the field's cap for bridges, so that an answer holds
@@ -850,7 +863,8 @@ EVENTS_PAGE: Final = 1_000
 
 BODIES_OF_A_USER: Final = 128
 """Requests with a body that one user has under way: half of MANAGEMENT_CONNECTIONS, so that bodies that do not
-come keep no other user out. Beyond: 503, try again."""
+come keep no other user out. Beyond: of the address with most bodies that are still to come the oldest is refused with
+503; if all have come, the new one."""
 
 CLEARED_COUNTS: Final = 10_000
 """Clients, and as many queues, whose counts were cleared while they went on. Beyond: the one that was cleared

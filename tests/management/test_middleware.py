@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
-from vpnrouter.management.middleware import BODY_S, REST_S, BodyTimeout
+from vpnrouter.management.middleware import BODY_S, REST_S, Body
 
 USERS = {"ann": {"password": "right"}}
 PATH = "/SEMP/v2/monitor/msgVpns"
@@ -57,7 +57,7 @@ class Wire:
             "path": "/",
             "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         }
-        self.exchange = BodyTimeout(scope, self._receive, self._send)
+        self.exchange = Body(scope, self._receive, self._send)
         self.request = Request(scope, self.exchange.receive)
 
     async def _receive(self) -> Any:

@@ -94,14 +94,15 @@ async def answer_to(stream: trio.abc.Stream, request: bytes = GET) -> bytes:
 async def test_who_waits_makes_room(
     listening: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has waited longest for a request goes when there is no room; who is being served stays."""
-    monkeypatch.setattr(http, "WAITED_S", 0.0)
+    """Without room for one more, whoever has waited longest for a request goes; who is being served stays."""
+    monkeypatch.setattr(limits, "MANAGEMENT_STRANGERS", 2)
     app = Application()
-    async with serving(listening, app, most=3) as connected:
-        busy, silent, half = [await connected() for _ in range(3)]
+    async with serving(listening, app) as connected:
+        busy = await connected()
         await busy.send_all(SLOW)
-        await half.send_all(GET[:10])
         await app.asked.wait()
+        silent, half = await connected(), await connected()
+        await half.send_all(GET[:10])
         assert b" 200 " in await answer_to(await connected())
         assert await rest_of(silent) == b"", "it came before the other one"
         assert b" 200 " in await answer_to(await connected())
@@ -110,13 +111,96 @@ async def test_who_waits_makes_room(
         assert b" 200 " in await rest_of(busy)
 
 
-async def test_who_just_came_is_not_put_out(listening: socket.socket) -> None:
-    """It may have a request on its way."""
-    async with serving(listening, Application(), most=2) as connected:
-        first, second = await connected(), await connected()
-        assert await rest_of(await connected()) == b""
-        for stream in (first, second):
-            assert b" 200 " in await answer_to(stream)
+POST = b"POST /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nab"
+
+UNFINISHED = {
+    "silence": b"",
+    "a method": b"GET",
+    "half a line": b"GET /metrics HTTP",
+    "half a header": b"GET /metrics HTTP/1.1\r\nHost:",
+    "an idle connection": GET,
+    "a body that does not come": POST % b"echo",
+    "a body that is announced": POST[:-2].replace(b"10", b"10\r\nExpect: 100-continue") % b"echo",
+    "an answer that is not read": GET.replace(b"/", b"/large", 1),
+    "more requests than are read": GET.replace(b"/", b"/large", 1) * 500,
+    "a body for a probe": POST % b"health/live",
+    "a probe that is not read": GET.replace(b"/", b"/metrics?large", 1),
+}
+
+
+BULK = bytes(400_000)
+"""More than the buffers of two sockets take where the client's is small."""
+
+
+async def all_kinds(scope: Any, receive: Any, send: Any) -> None:
+    """An application that reads bodies, gives large answers, or says ok."""
+    if scope["method"] == "POST":
+        await echo(scope, receive, send)
+    elif scope["path"] == "/large" or scope["query_string"] == b"large":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": BULK})
+    else:
+        await Application()(scope, receive, send)
+
+
+@pytest.mark.parametrize("begun", UNFINISHED.values(), ids=UNFINISHED)
+async def test_what_is_never_finished_keeps_nobody_out(
+    listening: socket.socket, begun: bytes
+) -> None:
+    """Whoever begins more of it than there are places, one address or all of them, keeps no request from an answer."""
+    most = limits.MANAGEMENT_CONNECTIONS + limits.MANAGEMENT_STRANGERS + 50
+    port = listening.getsockname()[1]
+    with contextlib.ExitStack() as held:
+        async with serving(listening, all_kinds) as connected:
+            for number in range(most):
+                source = f"127.0.{number % 50}.9" if number % 2 else "127.0.0.9"
+                sock = held.enter_context(trio.socket.socket())
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+                await sock.bind((source, 0))
+                await sock.connect(("127.0.0.1", port))
+                with contextlib.suppress(OSError):
+                    await sock.send(begun)
+            for path in (b"/health/live", b"/metrics", b"/"):
+                stream = await connected()
+                assert b" 200 " in await answer_to(stream, GET.replace(b"/", path, 1))
+            stream = await connected()
+            await stream.send_all(POST % b"echo" + b"12345678")
+            assert b" 200 " in await rest_of(stream, b"0\r\n\r\n")
+
+
+async def test_probes_have_places_of_their_own(listening: socket.socket) -> None:
+    """While the router works at all the requests that it may, others get 503, and health and metrics are answered."""
+    app = Application()
+    async with serving(listening, app, most=2) as connected:
+        slow = [await connected() for _ in range(2)]
+        for stream in slow:
+            await stream.send_all(SLOW)
+        await trio.testing.wait_all_tasks_blocked(0.01)
+        said = await answer_to(await connected())
+        assert said.startswith(b"HTTP/1.1 503 ")
+        for path in (b"/health/live", b"/metrics"):
+            assert b" 200 " in await answer_to(await connected(), GET.replace(b"/", path, 1))
+        app.answering.set()
+        for stream in slow:
+            assert b" 200 " in await rest_of(stream)
+        assert b" 200 " in await answer_to(await connected())
+
+
+async def test_addresses_have_shares(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that takes all the places it can get closes its own connections, and no other's."""
+    monkeypatch.setattr(limits, "MANAGEMENT_STRANGERS", 4)
+    monkeypatch.setattr(limits, "MANAGEMENT_STRANGERS_OF_ADDRESS", 3)
+    port = listening.getsockname()[1]
+    with contextlib.ExitStack() as held:
+        async with serving(listening, Application()) as connected:
+            quiet = await connected()
+            for _ in range(20):
+                sock = held.enter_context(trio.socket.socket())
+                await sock.bind(("127.0.0.9", 0))
+                await sock.connect(("127.0.0.1", port))
+            assert b" 200 " in await answer_to(quiet)
 
 
 async def test_slow_readers_that_go_while_they_are_answered(
@@ -157,34 +241,6 @@ async def test_garbage(listening: socket.socket, data: bytes) -> None:
                 assert b" 200 " not in await answer_to(stream, data)
         async with await connected() as stream:
             assert b" 200 " in await answer_to(stream)
-
-
-@pytest.mark.parametrize("most", [3, limits.MANAGEMENT_CONNECTIONS + 50])
-async def test_too_many_connections(
-    listening: socket.socket,
-    most: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One beyond the bound of listener or module is closed at once; when another ends there is room again."""
-    monkeypatch.setattr(http, "WAITED_S", 60.0)
-    bound = min(most, limits.MANAGEMENT_CONNECTIONS)
-    app = Application()
-    async with serving(listening, app, most=most) as connected:
-        held = [await connected() for _ in range(bound)]
-        for stream in (held[0], held[-1]):
-            assert b" 200 " in await answer_to(stream)
-        async with await connected() as beyond:
-            with contextlib.suppress(trio.BrokenResourceError):
-                assert await answer_to(beyond) == b""
-        await held.pop().aclose()
-        while True:
-            async with await connected() as again:
-                with contextlib.suppress(trio.BrokenResourceError):
-                    if b" 200 " in await answer_to(again):
-                        break
-            await trio.sleep(0.01)
-        for stream in held:
-            await stream.aclose()
 
 
 async def test_an_idle_connection_is_closed(

@@ -142,7 +142,7 @@ class Listener(Model):
     max_connection_count: Annotated[int, Field(ge=1, le=limits.VPN_CONNECTIONS)] = (
         limits.VPN_CONNECTIONS
     )
-    """Connections open at a time on this address. Beyond: closed at once."""
+    """Connections open at a time on this address; for management, requests at a time. Beyond: closed at once."""
 
     allowed_origins: Annotated[
         Many[Origin],

@@ -223,6 +223,11 @@ class PendingConnections:
         own = self._of.get(origin)
         return 0 if own is None else len(own)
 
+    def has(self, origin: str, channel: Channel) -> bool:
+        """Whether this connection from `origin` is one of them."""
+        own = self._of.get(origin)
+        return own is not None and channel in own
+
     def victim(self, origin: str) -> Channel | None:
         """The connection that has to make room for one more from `origin`, None while there is a place."""
         if self.of(origin) >= self.most_of_address:

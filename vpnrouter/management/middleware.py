@@ -1,6 +1,5 @@
 """Wraps each request: checks who sends it, bounds the time of its body, and ends its connection when it must."""
 
-from collections import Counter
 from typing import Final, cast, final
 
 import trio
@@ -9,10 +8,13 @@ from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vpnrouter import limits
+from vpnrouter.core.outbox import Channel
+from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access, Caller
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.errors import busy, invalid, too_slow
+from vpnrouter.management.places import Places
 from vpnrouter.management.responses import error_reply
 
 HEALTH: Final = "/health/"
@@ -33,7 +35,7 @@ class AuthMiddleware:
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app = app
         self._access = access
-        self._bodies: Counter[str] = Counter()
+        self._bodies: dict[str, Places] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request whose caller is admitted, and refuse others; WebSockets are closed."""
@@ -44,7 +46,7 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
             return
         scope["path"] = scope["raw_path"].decode("ascii")
-        exchange = BodyTimeout(scope, receive, send)
+        exchange = Body(scope, receive, send)
         receive, send = exchange.receive, exchange.send
         request = Request(scope)
         headers = request.headers
@@ -71,22 +73,25 @@ class AuthMiddleware:
                 await error_reply(request, error, reason)(scope, receive, send)
                 return
             if exchange.coming:
-                await self._with_body(request, caller_of(request).name, receive, send)
+                await self._with_body(request, exchange, origin_of(peer))
                 return
         await self._app(scope, receive, send)
 
-    async def _with_body(self, request: Request, name: str, receive: Receive, send: Send) -> None:
+    async def _with_body(self, request: Request, exchange: "Body", origin: str) -> None:
         """Handle a request with a body. Each user may have a few of them at a time, so that other users get in."""
-        if self._bodies[name] >= limits.BODIES_OF_A_USER:
-            refusal = busy("Too many requests with a body at once; try again")
-            await error_reply(request, refusal)(request.scope, receive, send)
+        name = caller_of(request).name
+        places = self._bodies.setdefault(name, Places(limits.BODIES_OF_A_USER))
+        if not places.take(exchange, origin, waits=True):
+            await error_reply(request, busy(TOO_MANY_BODIES))(
+                request.scope, exchange.receive, exchange.send
+            )
             return
-        self._bodies[name] += 1
+        exchange.places = places
         try:
-            await self._app(request.scope, receive, send)
+            await self._app(request.scope, exchange.receive, exchange.send)
         finally:
-            self._bodies[name] -= 1
-            if not self._bodies[name]:
+            places.leave(exchange)
+            if not places and self._bodies.get(name) is places:
                 del self._bodies[name]
 
 
@@ -100,6 +105,8 @@ BODY_S: Final = 30.0
 is worth being used. A peer that sends a byte now and then would keep its connection, and its place, for ever.
 """
 
+TOO_MANY_BODIES: Final = "Too many requests with a body at once; try again"
+
 REST_S: Final = 1.0
 """Seconds for what is left of a body when the answer is ready."""
 
@@ -109,8 +116,10 @@ NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 
 
 @final
-class BodyTimeout:
-    """`receive` and `send` of an ASGI application for one request.
+class Body(Channel):
+    """`receive` and `send` of an ASGI application for one request, whose body is bounded in time.
+
+    It may have one of the `places` for bodies, and then is cut when another one needs it more.
 
     A server cannot take another request from a connection on which the body of this one has not ended, so it
     closes that. Whoever is not told sends the next request there and gets no answer (RFC 9112 §9.6).
@@ -124,6 +133,9 @@ class BodyTimeout:
             "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
         )
         self._deadline = trio.current_time() + BODY_S
+        self._scope = trio.CancelScope()
+        self._was_cut = False
+        self.places: Places | None = None
 
     @property
     def coming(self) -> bool:
@@ -133,13 +145,22 @@ class BodyTimeout:
     async def receive(self) -> Message:
         """Return the next message of the request, as ASGI has it.
 
-        Raises RequestError when the body takes longer than BODY_S.
+        Raises RequestError when the body takes longer than BODY_S, or was cut.
         """
         if not self._coming:
             return await self._receive()
-        with trio.move_on_at(self._deadline):
-            return await self._next()
+        if not self._was_cut:
+            with trio.CancelScope(deadline=self._deadline) as self._scope:
+                return await self._next()
+        if self._was_cut:
+            raise busy(TOO_MANY_BODIES)
         raise too_slow(f"the body did not come within {BODY_S:.0f} s")
+
+    def cut(self, why: str) -> bool:
+        """Have no more of the body taken: who reads it gets an error. Returns True."""
+        self._was_cut = True
+        self._scope.cancel()
+        return True
 
     async def send(self, message: Message) -> None:
         """Send a message of the answer, as ASGI has it.
@@ -159,11 +180,15 @@ class BodyTimeout:
     async def _next(self) -> Message:
         message = await self._receive()
         self._coming = message["type"] == "http.request" and message.get("more_body", False)
+        if not self._coming and self.places is not None:
+            self.places.works(self)
         return message
 
     async def _take_rest(self) -> None:
         """Take the rest of a body that is short and comes soon, so that the connection can stay."""
         size = 0
+        if self._was_cut:
+            return
         with trio.move_on_at(min(self._deadline, trio.current_time() + REST_S)):
             while self._coming and size <= limits.MANAGEMENT_BODY_BYTES:
                 size += len((await self._next()).get("body", b""))

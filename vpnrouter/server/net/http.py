@@ -6,7 +6,6 @@ HTTP/1.1 alone: browsers take HTTP/2 with TLS and ALPN only, which no listener o
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import suppress
 from socket import SHUT_WR
@@ -20,6 +19,9 @@ from starlette.requests import ClientDisconnect
 
 from vpnrouter import limits
 from vpnrouter.core.fault_barrier import REQUEST
+from vpnrouter.core.outbox import Channel
+from vpnrouter.core.pre_login_limits import origin_of
+from vpnrouter.management.places import Places
 
 if TYPE_CHECKING:
     import socket
@@ -38,13 +40,13 @@ IDLE_S: Final = 10.0
 HANDSHAKE_S: Final = 10.0
 """Seconds for a TLS handshake; the same bound as for a silent client."""
 
-WAITED_S: Final = 1.0
-"""Seconds that a connection may wait for a request before it can lose its place to a new one."""
-
 REST_S: Final = 0.1
 """Pause of the accept loop when the system is out of descriptors."""
 
 READ_BYTES: Final = 65_536
+
+PROBES: Final = (b"/health/", b"/metrics")
+"""The paths below these have places of their own: whoever watches the router asks for them."""
 
 REQUESTS: Final = "requests"
 """The name of the tasks that answer."""
@@ -55,14 +57,11 @@ async def serve_http(
 ) -> None:
     """Answer HTTP on a bound, listening, non-blocking socket until cancelled.
 
-    `tls` is that of an `https` listener, asked at each connection. Beyond `most` connections at a time, and
-    beyond `limits.MANAGEMENT_CONNECTIONS`, a new one takes the place of the one that has waited longest for a
-    request, or of the one whose body has been coming longest: a peer that opens many and sends little keeps nobody
-    out. If none has waited for WAITED_S, the new one is closed at once. Unexpected exceptions are given to the
-    `barrier`.
+    `tls` is that of an `https` listener, asked at each connection. `most` requests, and not more than
+    `limits.MANAGEMENT_CONNECTIONS`, are answered at a time; `ListenerPlaces` says who makes room beyond. Unexpected
+    exceptions are given to the `barrier`.
     """
-    most = min(most, limits.MANAGEMENT_CONNECTIONS)
-    taken: set[HttpConnection] = set()
+    places = ListenerPlaces(most)
     listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
     async with listener, trio.open_nursery() as connections:
         try:
@@ -73,32 +72,37 @@ async def serve_http(
                     # Out of descriptors or buffers: let connections end before trying again.
                     await trio.sleep(REST_S)
                     continue
-                if len(taken) >= most and not _make_room(taken):
-                    await trio.aclose_forcefully(stream)
-                    continue
-                connection = HttpConnection(stream, tls, app, barrier)
-                taken.add(connection)
-                connections.start_soon(_serve_one, connection, taken, name=REQUESTS)
+                connection = HttpConnection(stream, tls, app, barrier, places)
+                places.open.add(connection)
+                connections.start_soon(_serve_one, connection, name=REQUESTS)
         finally:
-            for each in taken:
+            for each in places.open:
                 # Wakes writes that are shielded from cancellation.
                 each.socket.close()
 
 
-def _make_room(taken: set[HttpConnection]) -> bool:
-    """Close the connection that has waited longest for a request, or else for a body; False if all are busy or new."""
-    oldest = min(taken, key=lambda each: each.waiting_since)
-    # One that was just made may have a request on its way.
-    if oldest.waiting_since > trio.current_time() - WAITED_S:
-        oldest = min(taken, key=lambda each: each.coming_since)
-        if oldest.coming_since > trio.current_time() - WAITED_S:
-            return False
-    taken.remove(oldest)
-    oldest.socket.close()
-    return True
+@final
+class ListenerPlaces:
+    """The places of the connections of one listener: without a request, with one, or with one of PROBES.
+
+    So no connection without a request keeps a request out, and no request a probe. In each of the three the address
+    that has most makes room, and there the one that has waited longest for its peer.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.open: set[HttpConnection] = set()
+        self.strangers = Places(
+            limits.MANAGEMENT_STRANGERS, limits.MANAGEMENT_STRANGERS_OF_ADDRESS
+        )
+        self.requests = Places(min(most, limits.MANAGEMENT_CONNECTIONS))
+        self.probes = Places(limits.MANAGEMENT_PROBES)
+
+    def of_request(self, target: bytes) -> Places:
+        """The places for a request of this path."""
+        return self.probes if target.startswith(PROBES) else self.requests
 
 
-async def _serve_one(connection: HttpConnection, taken: set[HttpConnection]) -> None:
+async def _serve_one(connection: HttpConnection) -> None:
     try:
         await connection.serve()
     except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
@@ -107,13 +111,15 @@ async def _serve_one(connection: HttpConnection, taken: set[HttpConnection]) -> 
     except Exception as error:  # noqa: BLE001 - given to the barrier: the router goes on
         connection.fault(error, "one connection is closed")
     finally:
-        taken.discard(connection)
-        connection.socket.close()
+        connection.cut("")
 
 
 @final
-class HttpConnection:
-    """One connection: its requests are answered one after the other."""
+class HttpConnection(Channel):
+    """One connection: its requests are answered one after the other.
+
+    It always has one of the `places`, from its first byte to its end.
+    """
 
     def __init__(
         self,
@@ -121,12 +127,17 @@ class HttpConnection:
         tls: ServerTls | None,
         app: ASGIApp,
         barrier: FaultBarrier,
+        places: ListenerPlaces,
     ) -> None:
         self.socket = accepted.socket
-        self.waiting_since = trio.current_time()
-        """When it began to wait for its first or its next request; infinite while it is served."""
-        self.coming_since = math.inf
-        """When the body of its request began to arrive; infinite while there is none."""
+        self._peer = ("", 0)
+        with suppress(OSError):
+            # One that has gone already has no address.
+            self._peer = self.socket.getpeername()[:2]
+        self._origin = origin_of(self._peer[0])
+        self._places = places
+        self._place = places.strangers
+        self._place.take(self, self._origin, waits=True)
         self._app = app
         self._barrier = barrier
         self._stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = accepted
@@ -142,6 +153,19 @@ class HttpConnection:
         self._gone = False
         """Whether the peer takes nothing more."""
 
+    def cut(self, why: str) -> bool:
+        """Close the socket, which ends whatever waits for the peer, and give the place back. Returns True."""
+        self._place.leave(self)
+        self._places.open.discard(self)
+        self.socket.close()
+        return True
+
+    def _move(self, places: Places, *, waits: bool) -> bool:
+        """Change into other places; False where none is free."""
+        self._place.leave(self)
+        self._place = places
+        return places.take(self, self._origin, waits=waits)
+
     def fault(self, error: Exception, cost: str) -> None:
         """Count and report an unexpected exception of one request or connection."""
         self._barrier.caught(error, REQUEST, "", "", cost)
@@ -153,13 +177,15 @@ class HttpConnection:
                 await self._stream.do_handshake()
         scope = self._scope()
         while (request := await self._request()) is not None:
-            self.waiting_since = math.inf
+            if not self._move(self._places.of_request(request.target), waits=False):
+                await self._refuse(503)
+                break
             await self._answer(scope, request)
             self._drop_body()
             if self._gone or self._http.states != {h11.CLIENT: h11.DONE, h11.SERVER: h11.DONE}:
                 break
             self._http.start_next_cycle()
-            self.waiting_since = trio.current_time()
+            self._move(self._places.strangers, waits=True)
         await self._end()
 
     def _scope(self) -> dict[str, Any]:
@@ -169,7 +195,7 @@ class HttpConnection:
             "asgi": {"spec_version": "2.1", "version": "3.0"},
             "scheme": "https" if isinstance(self._stream, trio.SSLStream) else "http",
             "root_path": "",
-            "client": self.socket.getpeername()[:2],
+            "client": self._peer,
             "server": self.socket.getsockname()[:2],
             "extensions": {},
         }
@@ -213,13 +239,11 @@ class HttpConnection:
             await trio.sleep_forever()
         event: h11.Event | None = None
         if not self._gone:
-            self.coming_since = min(self.coming_since, trio.current_time())
-            try:
-                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                    event = await self._event()
-            finally:
-                if not isinstance(event, h11.Data):
-                    self.coming_since = math.inf
+            self._place.waits(self)
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                event = await self._event()
+            if not isinstance(event, h11.Data):
+                self._place.works(self)
         if isinstance(event, h11.Data):
             return {"type": "http.request", "body": bytes(event.data), "more_body": True}
         if isinstance(event, h11.EndOfMessage):
@@ -289,6 +313,7 @@ class HttpConnection:
         data = self._http.send(event)
         if not data:
             return
+        self._place.waits(self)
         try:
             # An answer that is ready is sent, though the listener ends.
             with trio.CancelScope(deadline=trio.current_time() + WRITE_S, shield=True) as writing:
