@@ -51,7 +51,7 @@ COMPILER := $(if $(filter-out 0,$(VPNROUTER_PURE)),,$(call has,$(or $(CC),cc)))
 
 .NOTPARALLEL:
 .PHONY: constraints demo check test test-pure test-compiled test-slow test-latest test-long bench bench-direct clean
-.PHONY: lint lint-rules lint-format lint-types lint-layers
+.PHONY: lint lint-rules lint-format lint-types lint-layers lint-compiled
 
 demo: $(DEMO_NEEDS) $(INSTALLED)
 	$(VENV)/bin/vpnrouter demo
@@ -87,8 +87,8 @@ test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(PYTEST) $(PURE_TESTS)
 	VPNROUTER_EXPECT_BUILD=compiled HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(FROM_WHEEL) $(PYTEST) tests
 
-# `make -k lint` shows what all four have to say.
-lint: lint-rules lint-format lint-types lint-layers
+# `make -k lint` shows what all five have to say.
+lint: lint-rules lint-format lint-types lint-layers lint-compiled
 
 lint-rules: $(TEST_NEEDS)
 	$(PY) -m ruff check .
@@ -97,10 +97,14 @@ lint-format: $(TEST_NEEDS)
 	$(PY) -m ruff format --check .
 
 lint-types: $(TEST_NEEDS)
-	$(PY) -m mypy --strict $(CHECKED) hatch_build.py compile_modules.py
+	$(PY) -m mypy --strict $(CHECKED) hatch_build.py compile_modules.py lint_compiled.py
 
 lint-layers: $(TEST_NEEDS)
 	$(VENV)/bin/lint-imports
+
+# What the compiled build would never free, which no test of the pure files can show.
+lint-compiled: $(TEST_NEEDS)
+	$(PY) lint_compiled.py
 
 bench: bench-direct
 

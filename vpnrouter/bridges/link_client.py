@@ -195,14 +195,12 @@ class LinkClient(Subscriber):
     def __init__(
         self, vpn: MessageVpn, client_name: str, outbox: Outbox, peer_router: str, peer_vpn: str
     ) -> None:
-        super().__init__(client_name, outbox, FRAME_MQTT5)
+        super().__init__(client_name, outbox, FRAME_MQTT5, vpn_id=f"{peer_router}/{peer_vpn}")
         self.vpn = vpn
-        self.is_link = True
         self.bridge = ""
         self.peer_bridge = ""
         self.peer_router = peer_router
         self.peer_vpn = peer_vpn
-        self.vpn_id = f"{peer_router}/{peer_vpn}"
         self.max_frame = limits.LINK_FRAME_BYTES
         self.takes_amqp = False
         self.discarded = DiscardCounts()

@@ -62,11 +62,11 @@ class Source(TimerTarget):
 
     __slots__ = ("client_name", "is_link", "local_name", "vpn_id")
 
-    def __init__(self, client_name: str) -> None:
+    def __init__(self, client_name: str, local_name: str = "", vpn_id: str = "") -> None:
         self.client_name = client_name
-        self.local_name = client_name
-        self.is_link = False
-        self.vpn_id = ""
+        self.local_name = local_name or client_name
+        self.is_link = bool(vpn_id)
+        self.vpn_id = vpn_id
 
     def bridge_of(self, inward: bool) -> str:
         """Of a link's client, for traces: the bridge that takes messages in here, or there; else ""."""

@@ -55,17 +55,28 @@ class Subscriber(Source):
         "subscriptions",
     )
 
-    def __init__(self, client_name: str, outbox: Outbox, frame: int) -> None:
-        super().__init__(client_name)
+    def __init__(
+        self,
+        client_name: str,
+        outbox: Outbox,
+        frame: int,
+        *,
+        local_name: str = "",
+        vpn_id: str = "",
+        is_endpoint: bool = False,
+        connected: bool = True,
+        rule: BoundRule | None = None,
+    ) -> None:
+        super().__init__(client_name, local_name, vpn_id)
         self.outbox = outbox
         self.frame = frame
-        self.is_endpoint = False
+        self.is_endpoint = is_endpoint
         self.endpoint: EndpointSubscriber | None = None
         self.offered = 0
-        self.connected = True
+        self.connected = connected
         self.gone = False
         self.delivered: Context | None = None
-        self.rule: BoundRule | None = None
+        self.rule = rule
         self.subscriptions: dict[str, Subscription] = {}
 
     def client_connection(self) -> Connection | None:
@@ -92,10 +103,9 @@ class EndpointSubscriber(Subscriber):
     def __init__(
         self, client_name: str, outbox: Outbox, frame: int, settings: EndpointSettings
     ) -> None:
-        super().__init__(client_name, outbox, frame)
+        super().__init__(client_name, outbox, frame, is_endpoint=True)
         self.settings = settings
         self.takes_from_all = False
-        self.is_endpoint = True
 
 
 @final

@@ -66,8 +66,8 @@ class Store:
     the store cannot do it.
     """
 
-    def __init__(self) -> None:
-        self.store_id = b""
+    def __init__(self, store_id: bytes = b"") -> None:
+        self.store_id = store_id
 
     def commit(self, batch: Batch) -> None:
         """Make the changes, all or none, and return when they survive a power cut.
@@ -99,8 +99,7 @@ class MemoryStore(Store):
     """Rows in a dictionary. `store_id` is 16 bytes drawn by the caller."""
 
     def __init__(self, store_id: bytes) -> None:
-        super().__init__()
-        self.store_id = store_id
+        super().__init__(store_id)
         self._rows: dict[bytes, bytes] = {}
         self._closed = False
 

@@ -140,8 +140,7 @@ class TornStore(Store):
     """
 
     def __init__(self, store_id: bytes, rows: dict[bytes, bytes] | None = None) -> None:
-        super().__init__()
-        self.store_id = store_id
+        super().__init__(store_id)
         self.commits = 0
         self.failed_survives = False
         self.reached: list[str] = []

@@ -103,6 +103,9 @@ class RefusedLink(Link):
 
     __slots__ = ()
 
+    def __init__(self, session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
+        super().__init__(session, client, packet.name, packet.handle, detached=True)
+
     def flow(self, packet: Flow) -> None:
         """Nothing flows."""
 
@@ -119,9 +122,7 @@ def _refuse(
         # It was made, and binding it failed.
         link.detached = True
     else:
-        link = RefusedLink(session, client, packet.name, packet.handle)
-        link.detached = True
-        session.add(link)
+        session.add(RefusedLink(session, client, packet))
     count = 0 if packet.role else None
     session.say(Attach(packet.name, packet.handle, not packet.role, initial_delivery_count=count))
     session.say(Detach(packet.handle, True, error(condition, text)))

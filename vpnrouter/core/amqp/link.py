@@ -28,12 +28,20 @@ class Link(EndToEndCallback):
 
     __slots__ = ("client", "detached", "handle", "name", "session", "temporary")
 
-    def __init__(self, session: AmqpSession, client: AmqpClient, name: str, handle: int) -> None:
+    def __init__(
+        self,
+        session: AmqpSession,
+        client: AmqpClient,
+        name: str,
+        handle: int,
+        *,
+        detached: bool = False,
+    ) -> None:
         self.session = session
         self.client = client
         self.name = name
         self.handle = handle
-        self.detached = False
+        self.detached = detached
         self.temporary: Endpoint | None = None
 
     def flow(self, packet: Flow) -> None:

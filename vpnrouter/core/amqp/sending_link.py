@@ -542,10 +542,11 @@ class TopicSubscriber(Subscriber):
     __slots__ = ("_bytes", "_waiting", "link", "no_local")
 
     def __init__(self, link: SendingLink, *, no_local: bool) -> None:
-        super().__init__(link.client.client_name, link.session.connection.outbox, FRAME_OWN)
+        client = link.client
+        outbox = link.session.connection.outbox
+        super().__init__(client.client_name, outbox, FRAME_OWN, rule=client.rule)
         self.link = link
         self.no_local = no_local
-        self.rule = link.client.rule
         # Made when the first message has to wait: most never do.
         self._waiting: deque[Message] | None = None
         self._bytes = 0

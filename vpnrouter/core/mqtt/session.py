@@ -149,12 +149,11 @@ class MqttSession(Subscriber):
     )
 
     def __init__(self, vpn: MessageVpn, client_id: str, outbox: Outbox, owner: str = "") -> None:
-        super().__init__(client_id, outbox, FRAME_MQTT4)
+        name = vpn.local_name(client_id)
+        super().__init__(client_id, outbox, FRAME_MQTT4, local_name=name, connected=False)
         self.vpn = vpn
-        self.local_name = vpn.local_name(client_id)
         self.level = 4
         self.connection: MqttConnection | None = None
-        self.connected = False
         self.expiry_s = 0
         self.lasting = False
         self.alias_maximum = 0
