@@ -533,6 +533,19 @@ AMQP_DEPTH: Final = 32
 FAILOVER_SERVERS: Final = 16
 """Servers that a listener of AMQP names to its clients. Beyond: the configuration is refused."""
 
+AMQP_VALUES: Final = 2_048
+"""Values of AMQP in one frame, or read out of one section of a message, those within others and descriptors included:
+clients need some fifty. Each costs a quarter of a microsecond, and an object. The entries of `unsettled` do not count:
+they are read one by one, in slices. Beyond: `amqp:decode-error`, closed; a section goes on as it came."""
+
+AMQP_LOGIN_VALUES: Final = 256
+"""The same in one frame before the login. Clients need some forty for the properties in `open`. Beyond:
+`amqp:decode-error`, closed."""
+
+AMQP_FILTERS: Final = 16
+"""Filters of one source of a link, of which one may be a selector; three are known. Beyond: the link is refused with
+`amqp:invalid-field`."""
+
 AMQP_FRAME_BYTES: Final = 131_072
 """Bytes of a frame of AMQP after the login; larger messages come in several. Beyond: `amqp:connection:framing-error`,
 closed."""

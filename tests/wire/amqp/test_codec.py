@@ -30,7 +30,7 @@ from vpnrouter.wire.amqp.performatives import (
     Transfer,
 )
 from vpnrouter.wire.amqp.transfers import PlainTransfer
-from vpnrouter.wire.amqp.types import Described, Symbol, Typed
+from vpnrouter.wire.amqp.types import Described, RawMap, Symbol, Typed
 
 VALUES: list[tuple[str, Any, str]] = [
     ("40", None, "*"),
@@ -123,7 +123,10 @@ def test_longer_forms(data: str, value: Any) -> None:
         ("f0 00000005 ffffffff 40", "4294967295 values cannot stand in 0 bytes"),
         ("e0 03 01 3f 00", "no format code"),
         ("e0 01 00", "an array without a format code"),
-        ("00" * 40 + "40", f"more than {limits.AMQP_DEPTH} deep"),
+        ("0040" * 40 + "40", f"more than {limits.AMQP_DEPTH} deep"),
+        ("00 00 40 40 40", "a descriptor is a simple value"),
+        ("00 c0 01 00 40", "a descriptor is a simple value"),
+        ("e0 07 01 00 c0 01 00 50 07", "a descriptor is a simple value"),
         ("c00101" * 40, "cut off|longer|cannot stand"),
         ("e0 43 01" + "0040" * 33, f"more than {limits.AMQP_DEPTH} deep"),
     ],
@@ -270,6 +273,7 @@ NESTED = st.recursive(
     max_leaves=20,
 )
 MAPS = st.none() | st.dictionaries(KEYS, NESTED, max_size=4)
+RAW_MAPS = st.none() | st.dictionaries(KEYS, NESTED, max_size=4).map(types.write).map(RawMap)
 LISTS = st.none() | st.lists(SYMBOLS, min_size=1, max_size=3)
 
 
@@ -300,7 +304,7 @@ ANY_FRAME = st.one_of(
         role=st.booleans(),
         source=st.none() | built(Source, address=st.none() | NAMES, filter=MAPS, outcomes=LISTS),
         target=st.none() | built(Target, address=NAMES) | built(Coordinator, capabilities=LISTS),
-        unsettled=MAPS,
+        unsettled=RAW_MAPS,
     ),
     built(Flow, next_incoming_id=st.none() | UINTS, **WINDOWS, handle=UINTS, drain=st.booleans()),
     built(Transfer, handle=UINTS, delivery_id=UINTS, delivery_tag=st.binary(), state=STATES),

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.amqp import termini
 from vpnrouter.core.amqp.errors import condition_of, error
+from vpnrouter.core.amqp.jobs import Resumption
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.receiving_link import SECOND, ReceivingLink
-from vpnrouter.core.amqp.sending_link import ANNOUNCE, AmqpFlow, SendingLink, TopicSubscriber
+from vpnrouter.core.amqp.sending_link import AmqpFlow, SendingLink, TopicSubscriber
 from vpnrouter.core.amqp.subscriptions import (
     EndpointSubscription,
     filter_of,
@@ -35,7 +36,7 @@ from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import Attach, Coordinator, Detach, Flow, Source, Target
-from vpnrouter.wire.amqp.types import Symbol
+from vpnrouter.wire.amqp.types import MapWalk, RawMap, Symbol
 from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED
 
 if TYPE_CHECKING:
@@ -169,20 +170,29 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         # What is not settled is lost with the router.
         target = target._replace(durable=min(target.durable, 1))
     session.add(link)
-    session.say(
-        Attach(
-            packet.name,
-            packet.handle,
-            True,
-            packet.snd_settle_mode,
-            packet.rcv_settle_mode,
-            packet.source,
-            target,
-            link.resumable(packet.unsettled) or None if packet.unsettled else None,
-            max_message_size=link.most,
-        )
+    answer = Attach(
+        packet.name,
+        packet.handle,
+        True,
+        packet.snd_settle_mode,
+        packet.rcv_settle_mode,
+        packet.source,
+        target,
+        max_message_size=link.most,
     )
-    link.grant()
+    walk = _unsettled(packet)
+    if walk is None or link.unsettled is None:
+        link.compared(answer)
+    else:
+        session.connection.work_on(Resumption(link, answer, walk))
+
+
+def _unsettled(packet: Attach) -> MapWalk | None:
+    """Return a walk over what the client says of deliveries that are not settled, None where it says nothing."""
+    if not isinstance(packet.unsettled, RawMap):
+        return None
+    walk = MapWalk(packet.unsettled)
+    return walk if walk.left else None
 
 
 def _resumed(client: AmqpClient, packet: Attach) -> UnsettledDeliveries:
@@ -190,7 +200,7 @@ def _resumed(client: AmqpClient, packet: Attach) -> UnsettledDeliveries:
     vpn = client.vpn
     key = (client.username, client.container, packet.name)
     found = vpn.links_away.take(key, vpn.context.now_ns)
-    return UnsettledDeliveries() if found is None or not packet.unsettled else found
+    return UnsettledDeliveries() if found is None or _unsettled(packet) is None else found
 
 
 def _topic_of(node: Node) -> bytes:
@@ -256,6 +266,7 @@ class _Sending:
         if source.dynamic:
             address, self._made = _temporary(client, source)
             source = source._replace(address=address)
+        client.vpn.context.work += termini.work_of(source)
         wish = termini.wish_of(source, self._packet.name)
         source = source._replace(filter=wish.filters)
         link.temporary = self._made
@@ -267,16 +278,12 @@ class _Sending:
             session.remove(link)
             raise
         answer = self._answer(source)
-        spool = client.spool
-        if link.consumer is not None and self._packet.unsettled:
-            answer = answer._replace(unsettled=link.take_up(self._packet.unsettled) or None)
-        if (synced and answer.unsettled is None) or spool is None:
-            session.say(answer)
-            link.attached = True
+        walk = None if link.consumer is None else _unsettled(self._packet)
+        # A durable subscription is granted when it is in the spool, and so is what the client has settled.
+        if walk is None or not synced:
+            link.answer(answer, synced=synced)
         else:
-            # A durable subscription is granted when it is in the spool, and so is what the client has settled.
-            link.announce = answer
-            spool.when_synced(link, ANNOUNCE)
+            session.connection.work_on(Resumption(link, answer, walk))
 
     def _connect(self, wish: Wish) -> bool:
         """Give the link its consumer or its subscriber; False where that has to be synced before it is told."""

@@ -15,6 +15,7 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.burst import forward
 from vpnrouter.core.amqp.client import AmqpClient
 from vpnrouter.core.amqp.errors import condition_of, error
+from vpnrouter.core.amqp.jobs import WakeLinks
 from vpnrouter.core.amqp.login import Login, SaslConnection, mechanisms
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.session import AmqpSession
@@ -37,12 +38,13 @@ from vpnrouter.wire.amqp.performatives import (
     SaslResponse,
 )
 from vpnrouter.wire.amqp.transfers import PlainTransfer
-from vpnrouter.wire.amqp.types import Symbol
+from vpnrouter.wire.amqp.types import Budget, Symbol
 
 if TYPE_CHECKING:
+    from vpnrouter.core.amqp.sending_link import SendingLink
     from vpnrouter.core.login import Admission
     from vpnrouter.core.router import Router
-    from vpnrouter.core.timers import Timer
+    from vpnrouter.core.timers import Job, Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.table import EventType
 
@@ -100,7 +102,11 @@ DRAIN: Final = 3
 """Kinds of timers."""
 
 FRAME_WORK: Final = 8
-"""What a frame costs that is handled alone, in parts of a turn (TurnContext.work)."""
+"""What a frame costs that is handled alone, in parts of a turn (TurnContext.work), besides its bytes and values."""
+
+BYTES_SHIFT: Final = 10
+VALUES_SHIFT: Final = 2
+"""What its bytes and its values cost: so many bits are shifted out of their numbers."""
 
 TRANSFER_WORK: Final = 5
 """What a message costs that is handled alone."""
@@ -136,6 +142,7 @@ class AmqpConnection(SaslConnection):
         "_stand_bys",
         "_timer",
         "_transactions",
+        "_waking",
         "client",
         "link_count",
         "login",
@@ -165,6 +172,8 @@ class AmqpConnection(SaslConnection):
         self.link_count = 0
         self.temporary: dict[str, None] = {}
         self._transactions: Transactions | None = None
+        # The links that are to be looked at; made when there are too many for one turn.
+        self._waking: WakeLinks | None = None
         self._part_bytes = 0
         self._draining = False
         self._beat_ns = 0
@@ -278,7 +287,10 @@ class AmqpConnection(SaslConnection):
             self.state = OPEN_DUE
 
     def _handle(self, data: bytes, pos: int, length: int) -> None:
-        frame = frames.decode(data, pos, length)
+        most = limits.AMQP_VALUES if self.state == OPENED else limits.AMQP_LOGIN_VALUES
+        budget = Budget(most)
+        frame = frames.decode(data, pos, length, budget)
+        self.context.work += (length >> BYTES_SHIFT) + (budget.spent >> VALUES_SHIFT)
         performative = frame.performative
         if performative is None:
             if self.state != OPENED:
@@ -530,6 +542,26 @@ class AmqpConnection(SaslConnection):
             found = Transactions(self)
             self._transactions = found
         return found
+
+    def work_on(self, job: Job) -> None:
+        """Run the job in this turn if it is short; otherwise the client's next frames wait for it."""
+        if not job.step():
+            self.hold()
+            self.context.jobs.add(job)
+
+    def worked(self) -> None:
+        """Read the client again, if it waited for a job that is done."""
+        if self.held:
+            self.release()
+
+    def wake_later(self, link: SendingLink) -> None:
+        """Look in a later turn whether a link has something to send: this one has done enough."""
+        job = self._waking
+        if job is None:
+            job = WakeLinks(self)
+            self._waking = job
+        job.links[link] = None
+        self.context.jobs.add(job)
 
     def hold_parts(self, more: int) -> None:
         """Count bytes of messages of which parts have come."""

@@ -8,13 +8,14 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.end_to_end import EndToEndCallback
-from vpnrouter.wire.amqp.performatives import Detach, Flow
+from vpnrouter.wire.amqp.performatives import Attach, Detach, Flow
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.wire.amqp.types import MapWalk
 
 LINK_GONE: Final = "503 Queue Shutdown: the link that made it has ended"
 
@@ -47,6 +48,17 @@ class Link(EndToEndCallback):
     def flow(self, packet: Flow) -> None:
         """Take the state of the link that the client tells."""
         raise AssertionError(self.name)
+
+    def compare(self, tag: bytes, walk: MapWalk) -> bytes:
+        """Take up a delivery that the client says is not settled; return its state as it is written, b"" for none.
+
+        `walk` stands at what the client says of it. Raises ProtocolError where that is no state.
+        """
+        raise AssertionError(tag)
+
+    def compared(self, answer: Attach) -> None:
+        """Answer the client: all deliveries have been compared."""
+        raise AssertionError(answer)
 
     def let_go(self, *, closed: bool) -> None:
         """Give back what the link holds; `closed` ends its terminus as well."""

@@ -34,7 +34,7 @@ from vpnrouter.wire.amqp.performatives import (
     Rejected,
     TransactionalState,
     Transfer,
-    described,
+    write,
 )
 from vpnrouter.wire.amqp.types import Typed
 
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
-    from vpnrouter.wire.amqp.performatives import Map
+    from vpnrouter.wire.amqp.performatives import Attach
+    from vpnrouter.wire.amqp.types import MapWalk
 
 _TRACEPARENT: Final = TRACEPARENT.encode()
 _DELIVER_TO_ONE: Final = DELIVER_TO_ONE.encode()
@@ -53,6 +54,10 @@ _DMQ_ELIGIBLE: Final = DMQ_ELIGIBLE.encode()
 
 SECOND: Final = 1
 """Mode of a receiver that settles after the sender has (2.8.3)."""
+
+NULL_STATE: Final = b"\x40"
+ACCEPTED_STATE: Final = write(Accepted())
+"""States as they are written: none yet, and accepted."""
 
 BAD_TOPIC: Final = "400 Topic Parse Error"
 
@@ -91,6 +96,7 @@ class ReceivingLink(Link):
     __slots__ = (
         "_delivery",
         "_end_to_end",
+        "_kept",
         "_key",
         "_tags",
         "controls",
@@ -130,6 +136,8 @@ class ReceivingLink(Link):
         self.lasts_s = 0
         # What the message VPN knows the link by: another connection may attach it again.
         self._key: LinkKey = (client.username, client.container, name)
+        # Tags that the client still knows, while it attaches the link again.
+        self._kept: set[bytes] = set()
         # By id of the delivery, of those that are not settled.
         self._tags: dict[int, bytes] = {}
         bridge = client.profile.end_to_end_bridge
@@ -142,19 +150,24 @@ class ReceivingLink(Link):
         self.route: Route | None = None
         self.receivers: list[TopicSubscriber] | None = None
 
-    def resumable(self, tags: Map) -> Map:
-        """Return the states of the deliveries among `tags` that came before, and forget all others."""
+    def compare(self, tag: bytes, walk: MapWalk) -> bytes:
+        """Return the state of a delivery that came before, as it is written; b"" for one that nobody knows."""
         unsettled = self.unsettled
-        if unsettled is None:
-            return {}
-        unsettled.keep_only(tags)
-        states: Map = {}
-        for tag, known in unsettled.outcomes.items():
-            if known is None:
-                states[tag] = None
-            else:
-                states[tag] = described(rejected(known[1]) if known[1] else Accepted())
-        return states
+        if unsettled is None or tag not in unsettled.outcomes:
+            return b""
+        self._kept.add(tag)
+        known = unsettled.outcomes[tag]
+        if known is None:
+            return NULL_STATE
+        return ACCEPTED_STATE if not known[1] else write(rejected(known[1]))
+
+    def compared(self, answer: Attach) -> None:
+        """Forget all deliveries that the client knows no more of, and answer."""
+        if self.unsettled is not None:
+            self.unsettled.keep_only(self._kept)
+        self._kept = set()
+        self.session.say(answer)
+        self.grant()
 
     # -- credit ----------------------------------------------------------------------------------
 
@@ -251,6 +264,7 @@ class ReceivingLink(Link):
             self.detach(conditions.RESOURCE_LIMIT_EXCEEDED, text)
             return True
         self._tags[number] = tag
+        self.session.await_settlement(number, self)
         if known:
             self.open += 1
             unsettled.resume(tag, self.on_outcome, number)
@@ -258,12 +272,11 @@ class ReceivingLink(Link):
             unsettled.came(tag)
         return known
 
-    def settled_by_client(self, first: int, last: int) -> None:
-        """Forget the deliveries from `first` to `last`, which the client has settled."""
-        if self.unsettled is not None:
-            count = (last - first) & 0xFFFF_FFFF
-            for number in [one for one in self._tags if (one - first) & 0xFFFF_FFFF <= count]:
-                self.unsettled.settle(self._tags.pop(number))
+    def settled_by_client(self, number: int) -> None:
+        """Forget a delivery, which the client has settled."""
+        tag = self._tags.pop(number, None)
+        if self.unsettled is not None and tag is not None:
+            self.unsettled.settle(tag)
 
     @property
     def plain(self) -> bool:
@@ -491,6 +504,9 @@ class ReceivingLink(Link):
         """Give back its flow and the parts of a message."""
         self.detached = True
         self._drop_parts()
+        incoming = self.session.incoming
+        for number in self._tags:
+            incoming.pop(number, None)
         if self.unsettled is not None and self.unsettled.outcomes and not closed:
             vpn = self.client.vpn
             self.unsettled.keep(vpn.context.now_ns, self.lasts_s)

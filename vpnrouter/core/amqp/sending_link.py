@@ -6,7 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.amqp.errors import condition_of
+from vpnrouter.core.amqp.jobs import TellResumed
 from vpnrouter.core.amqp.link import Link
+from vpnrouter.core.amqp.serials import SERIAL
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     NO_LOCAL_DELIVERY,
@@ -34,6 +36,7 @@ from vpnrouter.wire.amqp.transfers import (
     handle_bytes,
     transfer,
 )
+from vpnrouter.wire.amqp.types import DESCRIBED
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
@@ -44,11 +47,13 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.selectors import Selector
     from vpnrouter.wire.amqp.transfers import Burst
-
-SERIAL: Final = 0xFFFF_FFFF
+    from vpnrouter.wire.amqp.types import MapWalk
 
 BROWSED: Final = 256
 """Messages that a browser is sent in one go."""
+
+SEND_WORK: Final = 3
+"""What a message costs that a link sends outside of a burst, in parts of a turn (TurnContext.work)."""
 
 DRAIN: Final = 1
 """Token: the client wants the rest of its credit used up."""
@@ -95,6 +100,7 @@ class SendingLink(Link):
     """
 
     __slots__ = (
+        "_taken_up",
         "_waits_for_drain",
         "announce",
         "attached",
@@ -131,6 +137,8 @@ class SendingLink(Link):
         self.announce: performatives.Attach | None = None
         self.looked_up: AmqpSubscription | None = None
         self._waits_for_drain = False
+        # Deliveries of an earlier link that the client has settled: their tags, and what it said of them.
+        self._taken_up: list[tuple[bytes, object]] = []
         self.head = TransferHead(session.channel, handle)
 
     # -- credit ----------------------------------------------------------------------------------
@@ -194,11 +202,12 @@ class SendingLink(Link):
         """Go on: the store has done what it was asked for."""
         if token == ANNOUNCE:
             if self.announce is not None and not self.detached:
-                self.attached = True
                 self.session.say(self.announce)
-                self._settle_resumed(self.announce.unsettled or {})
                 self.announce = None
-                self.wake()
+                job = TellResumed(self, self._taken_up)
+                self._taken_up = []
+                if not job.step():
+                    self.client.vpn.context.jobs.add(job)
             return
         self._waits_for_drain = False
         if not self.detached and self.drain and not self.session.connection.closing:
@@ -269,44 +278,49 @@ class SendingLink(Link):
 
     # -- deliveries of an earlier link -----------------------------------------------------------
 
-    def take_up(self, unsettled: performatives.Map) -> performatives.Map:
-        """Settle the deliveries of an earlier link for which the client knows an outcome, by tag (2.6.13).
+    def compare(self, tag: bytes, walk: MapWalk) -> bytes:
+        """Settle a delivery of an earlier link for which the client knows an outcome (2.6.13).
 
-        Returns those that were there, with their outcomes. Others are delivered anew.
+        Others are delivered anew.
         """
         flow = self.consumer
-        found: performatives.Map = {}
-        if flow is None or flow.browsing:
-            return found
-        for tag, value in list(unsettled.items())[: flow.window]:
-            self.client.vpn.context.work += 1
-            state = performatives.composite(value)
-            if (
-                isinstance(tag, bytes)
-                and len(tag) == TAG_BYTES
-                and self.is_outcome(state)
-                and flow.take_up(int.from_bytes(tag, "big"), outcome_of(state))
-            ):
-                found[tag] = value
-        return found
+        data = walk.data
+        if flow is None or flow.browsing or len(tag) != TAG_BYTES or data[walk.value] != DESCRIBED:
+            return b""
+        state, _ = performatives.read(data, walk.value, walk.end)
+        number = int.from_bytes(tag, "big")
+        if not self.is_outcome(state) or not flow.take_up(number, outcome_of(state)):
+            return b""
+        self._taken_up.append((tag, state))
+        return data[walk.value : walk.end]
 
-    def _settle_resumed(self, found: performatives.Map) -> None:
-        """Tell the client that these deliveries are settled: the spool has noted their outcomes."""
+    def compared(self, answer: performatives.Attach) -> None:
+        """Answer when the spool has noted what the client has settled."""
+        self.answer(answer, synced=not self._taken_up)
+
+    def answer(self, answer: performatives.Attach, *, synced: bool) -> None:
+        """Tell the client that the link is attached; what is not `synced` has to be in the spool before."""
+        spool = self.client.spool
+        if synced or spool is None:
+            self.session.say(answer)
+            self.attached = True
+        else:
+            self.announce = answer
+            spool.when_synced(self, ANNOUNCE)
+
+    def tell_resumed(self, tag: bytes, state: object) -> None:
+        """Tell the client that a delivery is settled: the spool has noted its outcome."""
         session = self.session
-        for tag, value in found.items():
-            if isinstance(tag, bytes):
-                number = session.next_id()
-                self.count = (self.count + 1) & SERIAL
-                resumed = performatives.Transfer(
-                    self.handle,
-                    number,
-                    tag,
-                    0,
-                    True,
-                    state=performatives.composite(value),
-                    resume=True,
-                )
-                session.transmit([encode(resumed, session.channel)])
+        number = session.next_id()
+        self.count = (self.count + 1) & SERIAL
+        told = performatives.Transfer(self.handle, number, tag, 0, True, state=state, resume=True)
+        session.transmit([encode(told, session.channel)])
+
+    def resumed(self) -> None:
+        """Deliver from now on: the client knows of all that it has taken up."""
+        if not self.detached:
+            self.attached = True
+            self.wake()
 
     # -- rights and end --------------------------------------------------------------------------
 
@@ -415,6 +429,7 @@ class AmqpFlow(Flow):
         frames = link.frames_of(message, count, number, message_id)
         if not link.presettled:
             session.unsettled[number] = (link, message_id)
+            session.order.add(number, session.unsettled)
             self.numbers[message_id] = number
         link.spend(frames)
         session.transmit(frames)
@@ -470,9 +485,14 @@ class AmqpFlow(Flow):
         if not self._may(READ_ONLY):
             self.unbound("403 Permission Denied")
             return
+        context = endpoint.vpn.context
         while (left := min(self.room(), BROWSED)) > 0 and not endpoint.deleted:
+            if context.turn_spent:
+                self.link.session.connection.wake_later(self.link)
+                return
             rows = endpoint.browse(self._looked_at, left)
             for row in rows:
+                context.work += SEND_WORK
                 self._looked_at = row.msg_id
                 if selector is None or selector.matches(row.message.properties()):
                     self.unacked[row.msg_id] = row.message
@@ -643,8 +663,14 @@ class TopicSubscriber(Subscriber):
     def send_waiting(self) -> None:
         """Send what waits, as far as the client's credit goes."""
         waiting = self._waiting
-        now_ns = self.link.client.vpn.context.now_ns
+        link = self.link
+        context = link.client.vpn.context
+        now_ns = context.now_ns
         while waiting and self._has_room():
+            if context.turn_spent:
+                link.session.connection.wake_later(link)
+                return
+            context.work += SEND_WORK
             message = waiting.popleft()
             self._bytes -= message.size
             if not message.expires_ns or message.expires_ns > now_ns:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 from vpnrouter import limits
 from vpnrouter.core.amqp.attach import attach
 from vpnrouter.core.amqp.errors import error
+from vpnrouter.core.amqp.jobs import WAKE_WORK, Outcomes
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.sending_link import SendingLink
+from vpnrouter.core.amqp.serials import HALF, SERIAL, SerialOrder
 from vpnrouter.core.guaranteed.flow import ACCEPTED
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.errors import ProtocolError
@@ -31,10 +33,8 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.link import Link
     from vpnrouter.core.connection import Connection
 
-SERIAL: Final = 0xFFFF_FFFF
-"""Ids count modulo 2**32 (2.8.7, RFC 1982)."""
-
-HALF: Final = 0x8000_0000
+AT_ONCE: Final = 256
+"""Deliveries whose acceptance is taken at once; the outcomes of more of them in slices."""
 
 
 @final
@@ -63,8 +63,9 @@ class AmqpSession:
     """One session, on the same channel in both directions.
 
     `links` are by handle, the same in both directions. `unsettled` are the deliveries to the client that it has not
-    settled, by id: their link and the spool's id. `window` is how many transfers more the client takes; what is beyond
-    that waits in `backlog`, in order.
+    settled, by id: their link and the spool's id; `order` has these ids in their order. `incoming` are the links of
+    the deliveries that the client is to settle, by id. `window` is how many transfers more the client takes; what is
+    beyond that waits in `backlog`, in order.
     """
 
     __slots__ = (
@@ -72,14 +73,17 @@ class AmqpSession:
         "_accepted_first",
         "_accepted_last",
         "_incoming_left",
+        "_incoming_order",
         "_next_incoming",
         "_next_outgoing",
         "backlog",
         "channel",
         "connection",
         "handle_max",
+        "incoming",
         "links",
         "next_delivery",
+        "order",
         "over",
         "unsettled",
         "window",
@@ -91,6 +95,9 @@ class AmqpSession:
         self.handle_max = packet.handle_max
         self.links: dict[int, Link] = {}
         self.unsettled: dict[int, tuple[SendingLink, int]] = {}
+        self.order = SerialOrder()
+        self.incoming: dict[int, ReceivingLink] = {}
+        self._incoming_order = SerialOrder()
         self.backlog: list[bytes] = []
         self.window = packet.incoming_window
         self.next_delivery = 0
@@ -218,45 +225,61 @@ class AmqpSession:
             self._send(frame)
         del backlog[:count]
 
-    def _settled_by_sender(self, first: int, last: int) -> None:
-        """The client as the sender settles what it sent, which only links that settle second wait for (2.6.12)."""
-        for link in self.links.values():
-            if isinstance(link, ReceivingLink):
-                link.settled_by_client(first, last)
+    def await_settlement(self, number: int, link: ReceivingLink) -> None:
+        """Note a delivery that the client is to settle (2.6.12)."""
+        self.incoming[number] = link
+        self._incoming_order.add(number, self.incoming)
 
     def _disposition(self, packet: Disposition) -> None:
-        last = packet.first if packet.last is None else packet.last
-        if not packet.role:
-            if packet.settled:
-                self._settled_by_sender(packet.first, last)
-            return
-        count = (last - packet.first) & SERIAL
-        if packet.settled and isinstance(packet.state, Accepted) and count < len(self.unsettled):
-            self._accepted_by_client(packet.first, count)
-            return
+        first = packet.first
+        count = (first if packet.last is None else packet.last) - first & SERIAL
         if count >= HALF:
             raise ProtocolError(conditions.INVALID_FIELD, "2.7.6: last before first")
-        unsettled = self.unsettled
-        if count >= len(unsettled):
-            first = packet.first
-            found = [number for number in unsettled if (number - first) & SERIAL <= count]
-        else:
-            found = [
-                number
-                for number in [(packet.first + step) & SERIAL for step in range(count + 1)]
-                if number in unsettled
-            ]
-        self.connection.context.work += len(found)
-        state = packet.state
-        if isinstance(state, TransactionalState):
-            self.connection.transactions.take_outcomes(self, found, packet.settled, state)
+        if not packet.role:
+            if packet.settled:
+                found = self._incoming_order.within(first, count, self.incoming)
+                self.connection.work_on(Outcomes(self, packet, found))
             return
-        for number in found:
-            link, message_id = unsettled[number]
-            if packet.settled or link.is_outcome(state):
+        unsettled = self.unsettled
+        if count == 0:
+            found = [first] if first in unsettled else []
+        else:
+            found = self.order.within(first, count, unsettled)
+        if packet.settled and isinstance(packet.state, Accepted) and len(found) <= AT_ONCE:
+            self._accepted_by_client(found)
+        else:
+            self.connection.work_on(Outcomes(self, packet, found))
+
+    def take_outcomes(self, packet: Disposition, numbers: list[int]) -> None:
+        """Take what a disposition says of some of its deliveries, as far as they are still there."""
+        if not packet.role:
+            for number in numbers:
+                sender = self.incoming.pop(number, None)
+                if sender is not None:
+                    sender.settled_by_client(number)
+            return
+        state = packet.state
+        unsettled = self.unsettled
+        if isinstance(state, TransactionalState):
+            there = [number for number in numbers if number in unsettled]
+            self.connection.transactions.take_outcomes(self, there, packet.settled, state)
+            return
+        for number in numbers:
+            held = unsettled.get(number)
+            if held is not None and (packet.settled or held[0].is_outcome(state)):
                 del unsettled[number]
-                link.settle(message_id, state)
-        if found and not packet.settled and state is not None:
+                held[0].settle(held[1], state)
+
+    def took_outcomes(self, packet: Disposition, count: int) -> None:
+        """Answer a disposition over `count` deliveries, of which all have been taken."""
+        state = packet.state
+        if not packet.role:
+            return
+        if isinstance(state, TransactionalState):
+            if not count:
+                # The transaction may not be there, either.
+                self.connection.transactions.take_outcomes(self, [], packet.settled, state)
+        elif count and not packet.settled and state is not None:
             # The client settles second (2.6.12): what we say first has to be true after a crash.
             answer = Disposition(False, packet.first, packet.last, True, state)
             client = self.connection.client
@@ -265,16 +288,16 @@ class AmqpSession:
             else:
                 client.spool.when_synced(_SettledAnswer(self, answer), 0)
 
-    def _accepted_by_client(self, first: int, count: int) -> None:
-        """Settle the deliveries `first` to `first + count`, as nearly all are."""
+    def _accepted_by_client(self, numbers: list[int]) -> None:
+        """Settle deliveries as nearly all are."""
         unsettled = self.unsettled
-        for step in range(count + 1):
-            found = unsettled.pop((first + step) & SERIAL, None)
+        for number in numbers:
+            found = unsettled.pop(number, None)
             if found is not None:
                 flow = found[0].consumer
                 if flow is not None:
                     flow.settle(found[1], ACCEPTED)
-        self.connection.context.work += count
+        self.connection.context.work += len(numbers)
 
     # -- what the client is sent -----------------------------------------------------------------
 
@@ -323,9 +346,15 @@ class AmqpSession:
         return [link for link in self.links.values() if isinstance(link, SendingLink)]
 
     def wake(self) -> None:
-        """Look for something to deliver over any of its links."""
+        """Look for something to deliver over any of its links: over many of them in slices."""
+        connection = self.connection
+        context = connection.context
         for link in self.sending_links():
-            link.wake()
+            if context.turn_spent:
+                connection.wake_later(link)
+            else:
+                context.work += WAKE_WORK
+                link.wake()
 
     def add(self, link: Link) -> None:
         """Have one more link, under its handle."""
@@ -361,6 +390,9 @@ class AmqpSession:
     def let_go(self) -> None:
         """Give back what its links hold. A second call goes on behind what raised."""
         self.unsettled.clear()
+        self.order.clear()
+        self.incoming.clear()
+        self._incoming_order.clear()
         self.backlog.clear()
         while self.links:
             handle = next(iter(self.links))

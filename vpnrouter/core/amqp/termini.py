@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from vpnrouter import limits
 from vpnrouter.core.conversion import QUEUE_SCHEME, TOPIC_SCHEME
 from vpnrouter.errors import ProtocolError, SelectorError
 from vpnrouter.selectors import parse_selector
@@ -93,6 +94,15 @@ def makes_topic(terminus: Source | Target) -> bool:
     return bool(wanted & _TOPICS)
 
 
+def work_of(source: Source) -> int:
+    """Return what it costs to read the filters of a source, in parts of a turn: half a microsecond a character."""
+    work = 0
+    for value in (source.filter or {}).values():
+        text = value.value if isinstance(value, Described) else value
+        work += len(text) >> 1 if isinstance(text, str) else 1
+    return work
+
+
 def wish_of(source: Source, link_name: str) -> Wish:
     """Return what a source asks for.
 
@@ -100,10 +110,15 @@ def wish_of(source: Source, link_name: str) -> Wish:
     """
     wanted = {str(one) for one in source.capabilities or ()}
     node = node_of(source.address, source.capabilities)
-    selector: Selector | None = None
+    text = ""
     no_local = False
     held: dict[object, object] = {}
-    for name, value in (source.filter or {}).items():
+    filters = source.filter or {}
+    if len(filters) > limits.AMQP_FILTERS:
+        raise ProtocolError(
+            INVALID_FIELD, f"3.5.3: a source has at most {limits.AMQP_FILTERS} filters"
+        )
+    for name, value in filters.items():
         inner = value
         descriptor: object = name
         if isinstance(value, Described):
@@ -112,7 +127,9 @@ def wish_of(source: Source, link_name: str) -> Wish:
         if descriptor in _SELECTORS or name == "jms-selector":
             if not isinstance(inner, str):
                 raise ProtocolError(INVALID_FIELD, "a selector is a string")
-            selector = _selector(inner)
+            if text:
+                raise ProtocolError(INVALID_FIELD, "3.5.3: a source has one selector")
+            text = inner
         elif descriptor in _NO_LOCALS or name == "no-local":
             no_local = True
         else:
@@ -129,7 +146,7 @@ def wish_of(source: Source, link_name: str) -> Wish:
             raise ProtocolError(INVALID_FIELD, "a durable or shared subscription has a name")
     return Wish(
         node,
-        selector,
+        _selector(text),
         no_local,
         held or None,
         node.kind == QUEUE and source.distribution_mode == COPY,

@@ -9,7 +9,7 @@ from vpnrouter.wire.amqp import performatives
 from vpnrouter.wire.amqp.conditions import FRAMING_ERROR
 
 if TYPE_CHECKING:
-    from vpnrouter.wire.amqp.types import Described
+    from vpnrouter.wire.amqp.types import Budget, Described
 
 HEADER_BYTES: Final = 8
 """Of a protocol header, and of the least head of a frame."""
@@ -58,8 +58,8 @@ def frame_at(buf: bytes, pos: int, end: int, max_frame: int) -> int:
     return 0 if size > end - pos else size
 
 
-def decode(buf: bytes, pos: int, size: int) -> Frame:
-    """Return the frame of `size` bytes at `pos`, which `frame_at` has found.
+def decode(buf: bytes, pos: int, size: int, budget: Budget | None = None) -> Frame:
+    """Return the frame of `size` bytes at `pos`, which `frame_at` has found, with values of the `budget`.
 
     Raises ProtocolError for another type of frame and what `performatives.read` refuses.
     """
@@ -71,7 +71,7 @@ def decode(buf: bytes, pos: int, size: int) -> Frame:
     body = pos + 4 * buf[pos + _DOFF_AT]
     if body == end:
         return Frame(kind, channel, None, b"")
-    performative, behind = performatives.read(buf, body, end)
+    performative, behind = performatives.read(buf, body, end, 0, budget)
     return Frame(kind, channel, performative, buf[behind:end])
 
 

@@ -19,6 +19,7 @@ from vpnrouter.wire.amqp.types import (
     BINARY,
     BOOLEAN,
     MAP,
+    RAW_MAP,
     STRING,
     SYMBOL,
     TIMESTAMP,
@@ -26,7 +27,9 @@ from vpnrouter.wire.amqp.types import (
     UINT,
     ULONG,
     USHORT,
+    Budget,
     Described,
+    RawMap,
     Symbol,
 )
 
@@ -76,7 +79,7 @@ class Begin(NamedTuple):
 
 
 class Attach(NamedTuple):
-    """Attaches a link. `role` is true where the sender of this frame receives."""
+    """Attaches a link. `role` is true where the sender of this frame receives. `unsettled` is read as a `RawMap`."""
 
     name: str
     handle: int
@@ -85,7 +88,7 @@ class Attach(NamedTuple):
     rcv_settle_mode: int = 0
     source: Any = None
     target: Any = None
-    unsettled: Map | None = None
+    unsettled: Map | RawMap | None = None
     incomplete_unsettled: bool = False
     initial_delivery_count: int | None = None
     max_message_size: int = 0
@@ -358,7 +361,7 @@ _ALL: Final = (
     _shape(0x11, "begin", Begin, USHORT, UINT, UINT, UINT, UINT, ARRAY, ARRAY, MAP),
     _shape(
         *(0x12, "attach", Attach, STRING, UINT, BOOLEAN, UBYTE, UBYTE, _COMPOSITE, _COMPOSITE),
-        *(MAP, BOOLEAN, UINT, ULONG, ARRAY, ARRAY, MAP),
+        *(RAW_MAP, BOOLEAN, UINT, ULONG, ARRAY, ARRAY, MAP),
     ),
     _shape(
         *(0x13, "flow", Flow, UINT, UINT, UINT, UINT, UINT, UINT, UINT, UINT),
@@ -416,7 +419,7 @@ def shape_at(buf: bytes, pos: int, end: int) -> tuple[Shape | None, int]:
         return SHAPES.get(buf[pos + 2]), pos + 3
     if pos >= end or buf[pos] != types.DESCRIBED:
         raise ProtocolError(DECODE_ERROR, "1.4: a composite value has no descriptor")
-    descriptor, behind = types.read(buf, pos + 1, end)
+    descriptor, behind = types.read(buf, types.descriptor_at(buf, pos, end), end)
     if isinstance(descriptor, Symbol):
         return _BY_SYMBOL.get(descriptor), behind
     if isinstance(descriptor, int):
@@ -424,31 +427,39 @@ def shape_at(buf: bytes, pos: int, end: int) -> tuple[Shape | None, int]:
     return None, behind
 
 
-def read(buf: bytes, pos: int, end: int, depth: int = 0) -> tuple[Any, int]:
+def read(
+    buf: bytes, pos: int, end: int, depth: int = 0, budget: Budget | None = None
+) -> tuple[Any, int]:
     """Return the composite value at `pos`, and the position behind it; one that is not in the table as `Described`.
 
-    Raises ProtocolError for what breaks the type system, fields of another type, more fields than there are, and
-    mandatory ones that are missing.
+    Raises ProtocolError for what breaks the type system, fields of another type, more fields than there are, more
+    values than the `budget` has (without one: limits.AMQP_VALUES), and mandatory ones that are missing.
     """
     shape, behind = shape_at(buf, pos, end)
     if shape is None:
-        return types.read(buf, pos, end, depth)
-    return read_fields(shape, buf, behind, end, depth)
+        return types.read(buf, pos, end, depth, budget)
+    return read_fields(shape, buf, behind, end, depth, budget)
 
 
-def read_fields(shape: Shape, buf: bytes, pos: int, end: int, depth: int = 0) -> tuple[Any, int]:
+def read_fields(
+    shape: Shape, buf: bytes, pos: int, end: int, depth: int = 0, budget: Budget | None = None
+) -> tuple[Any, int]:
     """Return the value of `shape`, whose list of fields is at `pos`, and the position behind it. Raises as `read`."""
+    if budget is None:
+        budget = Budget()
     count, at, behind = types.list_at(buf, pos, end, shape.symbol)
     if count > len(shape.names):
         raise ProtocolError(DECODE_ERROR, f"1.4: {shape.symbol} with {count} fields")
+    budget.spend(1)
     values = list(shape.defaults)
     for number in range(count):
         kind = shape.kinds[number]
         name = shape.names[number]
         if kind == _COMPOSITE:
-            value, at = _read_inner(buf, at, behind, depth + 1)
+            value, at = _read_inner(buf, at, behind, depth + 1, budget)
         else:
-            value, at = types.checked(buf, at, behind, kind, f"{shape.symbol} {name}", depth + 1)
+            what = f"{shape.symbol} {name}"
+            value, at = types.checked(buf, at, behind, kind, what, depth + 1, budget)
         if value is not None:
             values[number] = value
     if at != behind:
@@ -460,11 +471,11 @@ def read_fields(shape: Shape, buf: bytes, pos: int, end: int, depth: int = 0) ->
     return make(*values), behind
 
 
-def _read_inner(buf: bytes, pos: int, end: int, depth: int) -> tuple[Any, int]:
+def _read_inner(buf: bytes, pos: int, end: int, depth: int, budget: Budget) -> tuple[Any, int]:
     if pos < end and buf[pos] == types.NULL:
         return None, pos + 1
     types.check_depth(depth)
-    return read(buf, pos, end, depth)
+    return read(buf, pos, end, depth, budget)
 
 
 def write(value: tuple[Any, ...] | Described | None) -> bytes:

@@ -64,7 +64,7 @@ def sections(message: bytes) -> list[Section]:
         start = pos
         if message[pos] != types.DESCRIBED:
             raise malformed("3.2: a section has no descriptor")
-        descriptor, pos = types.read(message, pos + 1, end)
+        descriptor, pos = types.read(message, types.descriptor_at(message, pos, end), end)
         code = descriptor if isinstance(descriptor, int) else _SYMBOLS.get(str(descriptor), 0)
         if code < HEADER or code > FOOTER:
             raise malformed(f"3.2: {descriptor} is no section")

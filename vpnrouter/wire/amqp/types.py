@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
@@ -42,6 +42,7 @@ STRING: Final = "string"
 SYMBOL: Final = "symbol"
 LIST: Final = "list"
 MAP: Final = "map"
+RAW_MAP: Final = "raw map"
 ARRAY: Final = "array"
 
 KIND_OF: Final[dict[int, str]] = {
@@ -148,6 +149,22 @@ class Typed:
         return hash((self.kind, self.value))
 
 
+@final
+class RawMap:
+    """A map as it is written, of which nothing is read before somebody asks (`MapWalk`)."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RawMap) and self.data == other.data
+
+    def __hash__(self) -> int:
+        return hash(self.data)
+
+
 def malformed(what: str) -> ProtocolError:
     """Return the error for bytes that are no values of the type system."""
     return ProtocolError(DECODE_ERROR, what)
@@ -156,22 +173,60 @@ def malformed(what: str) -> ProtocolError:
 # -- reading -----------------------------------------------------------------------------------------
 
 
+@final
+class Budget:
+    """How many values may still be read out of one frame or section. `spent` counts those that were.
+
+    A value that is described counts twice: each is an object of its own.
+    """
+
+    __slots__ = ("left", "spent")
+
+    def __init__(self, most: int = limits.AMQP_VALUES) -> None:
+        self.left: i64 = most
+        self.spent: i64 = 0
+
+    def spend(self, count: int) -> None:
+        """Count values that are about to be read. Raises ProtocolError where they are too many."""
+        self.left -= count
+        self.spent += count
+        if self.left < 0:
+            raise malformed(f"1.1: more than {self.left + self.spent:,} values in one place")
+
+
 def after(buf: bytes, pos: int, end: int, depth: int = 0) -> int:
     """Return the position behind the value at `pos`, which ends by `end`. What compound values hold is not looked at.
 
     Raises ProtocolError where it is cut off, or begins with no format code, or has descriptors more than
     limits.AMQP_DEPTH deep.
     """
+    while pos < end and buf[pos] == DESCRIBED:
+        check_depth(depth)
+        depth += 1
+        pos = _behind(buf, descriptor_at(buf, pos, end), end)
+    return _behind(buf, pos, end)
+
+
+def _behind(buf: bytes, pos: int, end: int) -> int:
+    """Return the position behind the value at `pos`, which has no descriptor."""
     if pos >= end:
         raise malformed("1.2: a value is due where the data ends")
     code = buf[pos]
-    if code == DESCRIBED:
-        check_depth(depth)
-        return after(buf, after(buf, pos + 1, end, depth + 1), end, depth + 1)
     if code not in KIND_OF:
         raise malformed(f"1.6: {code:#04x} is no format code")
-    _, behind = _extent(buf, pos + 1, end, code)
-    return behind
+    return _extent(buf, pos + 1, end, code)[1]
+
+
+def descriptor_at(buf: bytes, pos: int, end: int) -> int:
+    """Return where the descriptor of the described value at `pos` begins.
+
+    Raises ProtocolError for one that is a compound or described value itself: 1.2.2 reserves all but symbols and
+    numbers, and a tree of them would cost more than it says.
+    """
+    at = pos + 1
+    if at < end and (buf[at] == DESCRIBED or buf[at] >= 0xC0):
+        raise malformed("1.2.2: a descriptor is a simple value")
+    return at
 
 
 def _extent(buf: bytes, pos: int, end: int, code: int) -> tuple[int, int]:
@@ -197,32 +252,40 @@ def _extent(buf: bytes, pos: int, end: int, code: int) -> tuple[int, int]:
     return start, behind
 
 
-def read(buf: bytes, pos: int, end: int, depth: int = 0) -> tuple[object, int]:
+def read(
+    buf: bytes, pos: int, end: int, depth: int = 0, budget: Budget | None = None
+) -> tuple[object, int]:
     """Return the value at `pos`, which ends by `end`, and the position behind it.
 
-    Raises ProtocolError for what breaks the type system, and what is nested more than limits.AMQP_DEPTH deep.
+    Raises ProtocolError for what breaks the type system, for more values than the `budget` has (without one:
+    limits.AMQP_VALUES), and for what is nested more than limits.AMQP_DEPTH deep.
     """
+    if budget is None:
+        budget = Budget()
     if pos >= end:
         raise malformed("1.2: a value is due where the data ends")
+    budget.spend(1)
     code = buf[pos]
     if code == DESCRIBED:
         check_depth(depth)
-        descriptor, pos = read(buf, pos + 1, end, depth + 1)
-        value, pos = read(buf, pos, end, depth + 1)
+        descriptor, pos = read(buf, descriptor_at(buf, pos, end), end, depth + 1, budget)
+        value, pos = read(buf, pos, end, depth + 1, budget)
         return Described(descriptor, value), pos
     if code not in KIND_OF:
         raise malformed(f"1.6: {code:#04x} is no format code")
-    return _read(buf, pos + 1, end, code, depth)
+    return _read(buf, pos + 1, end, code, depth, budget)
 
 
-def _read(buf: bytes, pos: int, end: int, code: int, depth: int) -> tuple[object, int]:
+def _read(
+    buf: bytes, pos: int, end: int, code: int, depth: int, budget: Budget
+) -> tuple[object, int]:
     """Return the value of a format code, with `pos` behind it, and the position behind the value."""
     start, behind = _extent(buf, pos, end, code)
     if code >= 0xC0:
         check_depth(depth)
         if code >= 0xE0:
-            return _array(buf, start, behind, code, depth + 1), behind
-        items = _items(buf, start, behind, code, depth + 1)
+            return _array(buf, start, behind, code, depth + 1, budget), behind
+        items = _items(buf, start, behind, code, depth + 1, budget)
         return (_mapped(items) if KIND_OF[code] == MAP else items), behind
     return _scalar(buf, start, behind, code), behind
 
@@ -275,13 +338,15 @@ def _count(buf: bytes, start: int, behind: int, code: int) -> tuple[int, int]:
     return int.from_bytes(buf[start : start + width], "big"), start + width
 
 
-def _items(buf: bytes, start: int, behind: int, code: int, depth: int) -> list[object]:
+def _items(
+    buf: bytes, start: int, behind: int, code: int, depth: int, budget: Budget
+) -> list[object]:
     count, pos = _count(buf, start, behind, code)
     if count > behind - pos:
         raise malformed(f"1.2.3: {count} values cannot stand in {behind - pos} bytes")
     items: list[object] = []
     for _ in range(count):
-        value, pos = read(buf, pos, behind, depth)
+        value, pos = read(buf, pos, behind, depth, budget)
         items.append(value)
     if pos != behind:
         raise malformed("1.2.3: values end before what holds them does")
@@ -300,12 +365,14 @@ def _mapped(items: list[object]) -> dict[object, object]:
     return found
 
 
-def _array(buf: bytes, start: int, behind: int, code: int, depth: int) -> list[object]:
+def _array(
+    buf: bytes, start: int, behind: int, code: int, depth: int, budget: Budget
+) -> list[object]:
     count, pos = _count(buf, start, behind, code)
     descriptors: list[object] = []
     while pos < behind and buf[pos] == DESCRIBED:
         check_depth(depth + len(descriptors))
-        descriptor, pos = read(buf, pos + 1, behind, depth + 1)
+        descriptor, pos = read(buf, descriptor_at(buf, pos, behind), behind, depth + 1, budget)
         descriptors.append(descriptor)
     if pos >= behind:
         raise malformed("1.6.24: an array without a format code")
@@ -316,15 +383,53 @@ def _array(buf: bytes, start: int, behind: int, code: int, depth: int) -> list[o
     # Values without bytes would make a list of four thousand million of them out of nothing.
     if count > behind - pos:
         raise malformed(f"1.6.24: {count} values cannot stand in {behind - pos} bytes")
+    # Each of them is an object with each of the descriptors.
+    budget.spend(count * (1 + len(descriptors)))
     items: list[object] = []
     for _ in range(count):
-        value, pos = _read(buf, pos, behind, item, depth + len(descriptors))
+        value, pos = _read(buf, pos, behind, item, depth + len(descriptors), budget)
         for descriptor in reversed(descriptors):
             value = Described(descriptor, value)
         items.append(value)
     if pos != behind:
         raise malformed("1.6.24: values end before the array does")
     return items
+
+
+@final
+class MapWalk:
+    """Goes over the entries of a map, one after the other.
+
+    The `key` of an entry is read, its value lies from `value` to `end` in `data`. `left` is how many are still to come.
+    """
+
+    __slots__ = ("_behind", "data", "end", "key", "left", "value")
+
+    def __init__(self, raw: RawMap) -> None:
+        """Raises ProtocolError for a map with a key without a value."""
+        self.data = raw.data
+        count, at, self._behind = compound_at(raw.data, 0, len(raw.data))
+        if count & 1:
+            raise malformed("1.6.23: a map has a key without a value")
+        self.left = count // 2
+        self.key: object = None
+        self.value = at
+        self.end = at
+
+    def next(self) -> bool:
+        """Go to the next entry; False where there is none. Raises ProtocolError for one that is none."""
+        if self.left == 0:
+            if self.end != self._behind:
+                raise malformed("1.2.3: values end before what holds them does")
+            return False
+        self.left -= 1
+        data = self.data
+        at = self.end
+        if at < self._behind and (data[at] == DESCRIBED or data[at] >= 0xC0):
+            raise malformed("1.6.23: a map has a compound key")
+        self.key, self.value = read(data, at, self._behind)
+        self.end = after(data, self.value, self._behind)
+        return True
 
 
 # -- writing -----------------------------------------------------------------------------------------
@@ -366,6 +471,8 @@ def write(value: object, kind: str = ANY) -> bytes:
         return write(value.value, value.kind)
     if isinstance(value, Described):
         return b"\x00" + write(value.descriptor) + write(value.value)
+    if isinstance(value, RawMap):
+        return value.data
     if kind == ANY:
         kind = _kind_of(value)
     if kind == BOOLEAN:
@@ -472,14 +579,24 @@ def compound_at(buf: bytes, pos: int, end: int) -> tuple[int, int, int]:
     return count, at, behind
 
 
+_NAMES: Final = frozenset({SYMBOL, ARRAY, LIST})
+"""Types that a field of several symbols may have."""
+
+
 def checked(
-    buf: bytes, pos: int, end: int, kind: str, what: str, depth: int = 0
+    buf: bytes,
+    pos: int,
+    end: int,
+    kind: str,
+    what: str,
+    depth: int = 0,
+    budget: Budget | None = None,
 ) -> tuple[object, int]:
     """Return the value at `pos`, of the type `kind` or null, and the position behind it; `what` is its name.
 
     A field of the kind ARRAY holds one symbol or an array of them (1.3, "multiple"), and comes as a list.
 
-    Raises ProtocolError where it is of another type.
+    Raises ProtocolError where it is of another type, before it is read.
     """
     if pos >= end:
         raise malformed(f"{what} is cut off")
@@ -487,14 +604,19 @@ def checked(
     if code == NULL:
         return None, pos + 1
     found = KIND_OF.get(code, "")
-    value, behind = read(buf, pos, end, depth)
-    if kind == ANY:
-        return value, behind
+    if kind == RAW_MAP and found == MAP:
+        behind = _behind(buf, pos, end)
+        return RawMap(buf[pos:behind]), behind
     if kind == ARRAY:
-        names = [value] if found == SYMBOL else value
-        if not isinstance(names, list) or not all(isinstance(one, Symbol) for one in names):
+        if found not in _NAMES:
             raise ProtocolError(INVALID_FIELD, f"{what} has to hold symbols")
-        return names, behind
-    if found != kind:
+    elif kind not in (found, ANY):
         raise ProtocolError(INVALID_FIELD, f"{what} has to be of the type {kind}")
+    value, behind = read(buf, pos, end, depth, budget)
+    if kind == ARRAY:
+        names = value if isinstance(value, list) else [value]
+        for one in names:
+            if not isinstance(one, Symbol):
+                raise ProtocolError(INVALID_FIELD, f"{what} has to hold symbols")
+        return names, behind
     return value.value if kind == TIMESTAMP and isinstance(value, Typed) else value, behind
