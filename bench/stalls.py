@@ -24,10 +24,12 @@ from typing import Any, Final
 
 import yaml
 
+from bench import stalls_amqp
 from bench.machine import cores, notes, raise_descriptor_limit
 from bench.ours import Vpnrouter, ready_addresses, ready_line
 from bench.processes import running
 from bench.products import Address, directory
+from bench.turns import Turns, between, read_turns
 from vpnrouter.wire.link import encode as flows
 from vpnrouter.wire.link import encode as link
 from vpnrouter.wire.link import frames
@@ -69,13 +71,14 @@ def configuration(folder: Path, hashed: str) -> dict[str, Any]:
                 for protocol, vpn in (("mqtt", "red"), ("mqtt", "blue"), ("mqtt", "green"))
             ),
             {"protocol": "ws", "bind": "127.0.0.1:0", "msg_vpn": "red"},
+            {"protocol": "amqp", "bind": "127.0.0.1:0", "msg_vpn": "red"},
             {"protocol": "link", "bind": "127.0.0.1:0"},
             {"protocol": "http", "bind": "127.0.0.1:0"},
         ],
         "msg_vpns": {
             "red": {
                 **open_to_all,
-                "queues": {"q": queue},
+                "queues": {"q": queue, "many": {**queue, "access_type": "non-exclusive"}},
                 "client_profiles": {"default": {"allow_bridge_connections_enabled": True}},
             },
             "blue": {"client_usernames": {"true": {"password": hashed}}},
@@ -93,6 +96,7 @@ class Target:
     ws: Address
     http: Address
     link: Address
+    amqp: Address
     seconds: float
     held: list[socket.socket] = field(default_factory=list)
 
@@ -441,6 +445,15 @@ def link_settlements(target: Target) -> None:
     converse(target, sock, bound + said * 1_000)
 
 
+def by_amqp(attack: Callable[[stalls_amqp.Attacker], None]) -> Callable[[Target], None]:
+    """An attack by clients of AMQP."""
+
+    def run(target: Target) -> None:
+        attack(stalls_amqp.Attacker(lambda: target.connect(target.amqp), target.seconds))
+
+    return run
+
+
 ATTACKS: Final[dict[str, Callable[[Target], None]]] = {
     attack.__name__.replace("_", "-"): attack
     for attack in (
@@ -469,7 +482,7 @@ ATTACKS: Final[dict[str, Callable[[Target], None]]] = {
         *(link_filters, link_positions, link_topics, link_settlements),
         *(expiry, documents, retained_bytes),
     )
-}
+} | {name: by_amqp(attack) for name, attack in stalls_amqp.ATTACKS.items()}
 
 
 # -- measuring -----------------------------------------------------------------------------------------
@@ -508,6 +521,23 @@ class Pinger:
             self._process.stdout.close()
 
 
+def turns(target: Target) -> Turns:
+    """The turns of the event loop since the start of the router, none where it does not answer."""
+    with contextlib.suppress(OSError):
+        return read_turns(target.http)
+    return {}
+
+
+def longest_ms(before: Turns, after: Turns) -> float:
+    """The longest turn of sockets and jobs in an interval took at most so many milliseconds."""
+    longest = 0.0
+    for counts in between(before, after).values():
+        for bound, count in counts.items():
+            if count:
+                longest = max(longest, bound * 1_000)
+    return longest
+
+
 def resident_mb(pid: int) -> float:
     """Megabytes of memory that a process has, 0 when it is gone."""
     with contextlib.suppress(OSError):
@@ -535,7 +565,9 @@ def attacked(command: list[str], core: int | None) -> Iterator[tuple[Target, Pin
                     word[5:].rpartition(":") for word in line.split() if word.startswith("mqtt=")
                 )
             ]
-            target = Target(mqtt[0], mqtt[1], first["ws"], first["http"], first["link"], 3.0)
+            target = Target(
+                mqtt[0], mqtt[1], first["ws"], first["http"], first["link"], first["amqp"], 3.0
+            )
             pinger = Pinger(mqtt[2])
             try:
                 yield target, pinger, process.pid
@@ -558,6 +590,7 @@ def run(command: list[str], names: list[str], seconds: float) -> list[dict[str, 
             while left:
                 name = left.pop(0)
                 before = resident_mb(pid)
+                earlier = turns(target)
                 pinger.interval()
                 with contextlib.suppress(OSError):
                     ATTACKS[name](target)
@@ -568,11 +601,13 @@ def run(command: list[str], names: list[str], seconds: float) -> list[dict[str, 
                 time.sleep(0.5)
                 alive = not found["dead"]
                 own = max(quiet["worst_ms"], found["echo_ms"])
+                longest = longest_ms(earlier, turns(target))
                 rows.append(
                     {
                         "attack": name,
                         "worst_ping_ms": round(found["worst_ms"], 1),
                         "own_worst_ms": round(own, 1),
+                        "longest_turn_ms": longest,
                         "memory_mb": round(grown, 1),
                         "alive": alive,
                         "good": alive and found["worst_ms"] <= own + GOAL_MS,
@@ -588,8 +623,8 @@ def show(row: dict[str, Any]) -> None:
     """One line of the table."""
     mark = "" if row["good"] else "  <-" if row["alive"] else "  <- the router is gone"
     print(
-        f"{row['attack']:16} {row['worst_ping_ms']:10.1f} {row['own_worst_ms']:10.1f}"
-        f" {row['memory_mb']:10.1f}{mark}",
+        f"{row['attack']:18} {row['worst_ping_ms']:10.1f} {row['own_worst_ms']:10.1f}"
+        f" {row['longest_turn_ms']:>12} {row['memory_mb']:10.1f}{mark}",
         flush=True,
     )
 
@@ -605,7 +640,8 @@ def main() -> None:
     command = Vpnrouter(options.router_command).command
     names = options.only.split(",") if options.only else list(ATTACKS)
     print(json.dumps(notes()))
-    print(f"{'attack':16} {'worst ping':>10} {'own worst':>10} {'memory':>10}   (ms, ms, MB)")
+    titles = f"{'worst ping':>10} {'own worst':>10} {'longest turn':>12} {'memory':>10}"
+    print(f"{'attack':18} {titles}   (ms, ms, ms at most, MB)")
     rows = run(command, names, options.seconds)
     if not all(row["good"] for row in rows):
         sys.exit(1)
