@@ -91,9 +91,7 @@ class ListenerPlaces:
 
     def __init__(self, most: int) -> None:
         self.open: set[HttpConnection] = set()
-        self.strangers = Places(
-            limits.MANAGEMENT_STRANGERS, limits.MANAGEMENT_STRANGERS_OF_ADDRESS
-        )
+        self.strangers = Places(limits.MANAGEMENT_STRANGERS, limits.MANAGEMENT_STRANGERS_OF_ADDRESS)
         self.requests = Places(min(most, limits.MANAGEMENT_CONNECTIONS))
         self.probes = Places(limits.MANAGEMENT_PROBES)
 
