@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS, QUEUE
+from vpnrouter.bridges.link_registry import LinkRegistry
+from vpnrouter.core.access import AclProfile, TopicRule
+from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS, QUEUE, SUBSCRIPTION
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.server.apply.changes import judge_all
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -90,6 +94,28 @@ class Stage:
         queue.take_settings(settings)
         self.watch()
 
+    def allow(
+        self,
+        subscribe: TopicRule | None = None,
+        publish: TopicRule | None = None,
+        share: TopicRule | None = None,
+        **profile: Any,
+    ) -> None:
+        """Give everybody another ACL profile and client profile, as a reload brings them."""
+        vpn = self.world.vpn()
+        acl = AclProfile("default", subscribe=subscribe, publish=publish, share_name=share)
+        vpn.acl_profiles = {"default": acl}
+        vpn.profiles = {"default": ClientProfile("default", **profile)}
+        self.judge()
+
+    def judge(self) -> None:
+        """Apply changed rights."""
+        judge_all(self.world.vpn(), LinkRegistry(self.world.router))
+
+    def names(self) -> list[str]:
+        """Names of the endpoints of subscriptions."""
+        return sorted(name for kind, name in self.world.vpn().endpoints if kind == SUBSCRIPTION)
+
     def close(self) -> None:
         """Close the store."""
         self.world.store.close()
@@ -98,13 +124,17 @@ class Stage:
 class Form:
     """What one client of `username` has. Acts return why they were refused, "" where they were done.
 
-    `ended`: the router has ended it.
+    `ended`: the router has ended it. `topic` is the filter that it attracts, where it attracts; `wide` is one with a
+    wildcard.
     """
+
+    wide = TOPIC
 
     def __init__(self, stage: Stage, username: str) -> None:
         self.stage = stage
         self.username = username
         self.ended = False
+        self.topic = TOPIC
 
     def make(self) -> str:
         """Make it, or have it again."""
@@ -132,6 +162,8 @@ class Form:
 
 class MqttForm(Form):
     """What a client of MQTT has."""
+
+    wide = "secret/#"
 
     def __init__(self, stage: Stage, username: str) -> None:
         super().__init__(stage, username)
@@ -196,7 +228,7 @@ class MqttSession(MqttForm):
         self._qos = qos
 
     def make(self) -> str:
-        return self.connect() or self.subscribe(TOPIC, self._qos)
+        return self.connect() or self.subscribe(self.topic, self._qos)
 
     def look_up(self) -> str:
         """Resume it without subscribing."""
@@ -267,11 +299,17 @@ def refusal(answers: list[Any]) -> str:
 
 
 class AmqpForm(Form):
-    """What a client of AMQP has: a connection of the container NAME, with a session."""
+    """What a client of AMQP has: a connection of the container NAME, with a session.
+
+    `credit` is what its links get at once.
+    """
+
+    wide = "secret/>"
 
     def __init__(self, stage: Stage, username: str) -> None:
         super().__init__(stage, username)
         self.peer: Any = None
+        self.credit = 100
         self.tags: list[bytes] = []
 
     def connect(self) -> None:
@@ -332,7 +370,7 @@ class AmqpSubscription(AmqpForm):
         self._plain = "|".join([first, *[part for part in rest if part == "global"]])
 
     def make(self) -> str:
-        return self._attach(TOPIC)
+        return self._attach(self.topic)
 
     def _attach(self, topic: str, unsettled: Any = None) -> str:
         self.connect()
@@ -349,7 +387,7 @@ class AmqpSubscription(AmqpForm):
         )
         why = refusal(answers)
         if not why:
-            self.peer.credit(1, 100)
+            self.peer.credit(1, self.credit)
         return why
 
     def look_up(self) -> str:
@@ -358,7 +396,7 @@ class AmqpSubscription(AmqpForm):
         answers = self.peer.attach(Attach(self._plain, 2, True, source=None, target=Target("here")))
         why = refusal(answers)
         if not why:
-            assert answers[0].source.address == f"topic://{TOPIC}"
+            assert answers[0].source.address == f"topic://{self.topic}"
         return why
 
     def replace(self) -> str:
@@ -375,7 +413,7 @@ class AmqpSubscription(AmqpForm):
 
     def settle(self, tags: list[bytes]) -> str:
         """Resume deliveries that its owner got, and accept them."""
-        return self._attach(TOPIC, {tag: described(Accepted()) for tag in tags})
+        return self._attach(self.topic, {tag: described(Accepted()) for tag in tags})
 
 
 class AmqpUnsettled(AmqpForm):

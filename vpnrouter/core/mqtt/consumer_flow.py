@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed import refusals
-from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
 from vpnrouter.core.tracing import leaving, trace_kept_lost
 from vpnrouter.errors import Refused
@@ -215,14 +215,16 @@ class MqttFlow(Flow):
         endpoint = self.endpoint
         retain = message.retain
         block = message.mqtt().block
-        if self.own:
+        delivery: DeliveryOptions | None = None
+        if self.own or endpoint.kind == TOPIC_ENDPOINT:
             delivery = self.outbound.delivery(message.topic)
-            if delivery.denied:
-                # It came into the endpoint while the client was still allowed to have it.
-                self._give_up(packet_id, held, message, SUBSCRIBE_TOPIC_ACL)
-                if dup and held.qos == 2:
-                    self.outbound.abandon(packet_id)
-                return
+        if delivery is not None and delivery.denied:
+            # It came into the endpoint while the client was still allowed to have it, or for somebody else.
+            self._give_up(packet_id, held, message, SUBSCRIBE_TOPIC_ACL)
+            if dup and held.qos == 2:
+                self.outbound.abandon(packet_id)
+            return
+        if delivery is not None and self.own:
             identifiers = delivery.identifiers
             retain = retain and (delivery.retain_as_published or message.snapshot)
         else:

@@ -142,7 +142,9 @@ def restore_wills(vpn: MessageVpn, store: Store) -> int:
         will, owner, due_ns = _read_will(value, context)
         will.message.source_name = client_id
         known = vpn.clients.get(client_id)
-        session = known if isinstance(known, MqttSession) else None
+        session: MqttSession | None = None
+        if isinstance(known, MqttSession) and known.owner in ("", owner):
+            session = known
         rights = rights_of(vpn, owner)
         if rights is None or not rights.username.enabled:
             spool.ledger.delete(key)

@@ -379,17 +379,17 @@ def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
             continue
         name = admission.username.name
         rights = rights_of(vpn, name)
-        if rights is not None and isinstance(connection, ClientConnection):
+        if rights is not None:
             # Before it may be disconnected: its will is judged by the new rights as well.
-            changed += connection.judge_again(rights, told=changed < CHANGES_TOLD)
+            admission.take(rights)
+            if isinstance(connection, ClientConnection):
+                changed += connection.judge_again(rights, told=changed < CHANGES_TOLD)
         if rights is None or not rights.username.enabled:
             _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
         elif not rights.acl.allows_connect(connection.peer):
             _disconnect(connection, f"403 Forbidden: ACL profile {rights.acl.name}")
-        else:
-            admission.take(rights)
-            if isinstance(connection, Link) and connection.peer_half is not None:
-                connection.peer_half.judge()
+        elif isinstance(connection, Link) and connection.peer_half is not None:
+            connection.peer_half.judge()
     for client in list(vpn.clients.values()):
         if not isinstance(client, MqttSession) or not client.owner:
             continue
