@@ -425,8 +425,13 @@ class MessageVpn:
         """The queue of this name."""
         return self.endpoints.get((0, name))
 
+    def forget_queue(self, name: str) -> None:
+        """Drop the cached route that names a queue, which has come or gone. Its subscriptions drop theirs."""
+        if self.cache.drop(QUEUE_PREFIX + name):
+            self.route_table.drop()
+
     def forget_all_routes(self) -> None:
-        """Drop all cached routes, after a change of queues or of clients' rights."""
+        """Drop all cached routes, after a change of the configuration or of clients' rights."""
         self.cache.clear()
         self.route_table.drop()
 

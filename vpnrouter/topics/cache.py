@@ -93,14 +93,10 @@ class RouteCache:
 
         Where that takes more than ROUTE_CACHE_INVALIDATION_STEPS, all keys are dropped.
         """
-        dropped = 0
         if filter_.literal:
-            key = filter_.text.encode("utf-8")
-            if key in self.entries:
-                del self.entries[key]
-                dropped = 1
-                self._unindex(key, filter_.text)
-        elif self.entries:
+            return self.drop(filter_.text)
+        dropped = 0
+        if self.entries:
             left = ROUTE_CACHE_INVALIDATION_STEPS
             for generation in self._generations:
                 walk = IndexWalk(generation, filter_)
@@ -117,6 +113,16 @@ class RouteCache:
                 dropped += len(keys)
         self.invalidated += dropped
         return dropped
+
+    def drop(self, text: str) -> int:
+        """Drop one topic; returns how many were there: 0 or 1."""
+        key = text.encode("utf-8")
+        if key not in self.entries:
+            return 0
+        del self.entries[key]
+        self._unindex(key, text)
+        self.invalidated += 1
+        return 1
 
     def clear(self) -> None:
         """Drop everything."""

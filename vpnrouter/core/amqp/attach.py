@@ -418,6 +418,6 @@ def _temporary(client: AmqpClient, terminus: Source | Target) -> tuple[str, Endp
     endpoint.takes_from_all = True
     vpn.endpoints[QUEUE, name] = endpoint
     vpn.count_endpoint(client.username, 1)
-    vpn.forget_all_routes()
+    vpn.forget_queue(name)
     client.connection.temporary[name] = None
     return termini.shown(termini.Node(termini.QUEUE, name)), endpoint

@@ -822,7 +822,7 @@ class Endpoint(EndpointSubscriber):
         if vpn.endpoints.get(place) is self:
             del vpn.endpoints[place]
         if self.kind == QUEUE:
-            vpn.forget_all_routes()
+            vpn.forget_queue(self.name)
         ledger = self.spool.ledger
         ledger.delete(keys.endpoint(self.number))
         ledger.delete(keys.mark(self.number))

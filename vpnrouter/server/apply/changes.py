@@ -19,6 +19,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import SUBSCRIPTION, endpoint_s
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, MqttSession
+from vpnrouter.core.timers import Job
 from vpnrouter.errors import OperationError, Refused
 from vpnrouter.events.table import PERMISSIONS, VPN_STATE
 from vpnrouter.server.apply.assemble import acl_of, bounds_of, credentials_of, profile_of
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from vpnrouter.config.listeners import Listener
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.config.router import RouterConfig
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.bridges.runner import BridgeRunner
     from vpnrouter.server.connectors.runner import ConnectorRunner
@@ -365,49 +368,101 @@ def _change_provider_clients(vpn: MessageVpn, after: MsgVpn) -> None:
 
 
 def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:
-    """Apply changed client usernames, profiles and ACL profiles to all clients and sessions (promise OWNER).
+    """Apply changed client usernames, profiles and ACL profiles to all clients and sessions (promise OWNER), in slices.
 
     Clients that may not be connected any more are disconnected, sessions of removed client usernames end, and all
     others get their new rights.
     """
-    changed = 0
-    for connection in _logged_in(vpn, book):
+    vpn.context.work = 0
+    job = RightsJob(vpn, book)
+    if not job.step():
+        vpn.context.jobs.add(job)
+
+
+CLIENT_WORK: Final = 8
+"""What it costs to judge a client or an endpoint, in parts of a turn (TurnContext.work)."""
+
+
+@final
+class RightsJob(Job):
+    """Gives all who are in a message VPN the rights of its new configuration: in slices, since they may be thousands.
+
+    Who logs in meanwhile has them already. Routes are forgotten in each slice: what they say of those that were judged
+    does not hold any more.
+    """
+
+    __slots__ = ("_changed", "_clients", "_connections", "_endpoints", "_vpn")
+
+    def __init__(self, vpn: MessageVpn, book: LinkRegistry) -> None:
+        super().__init__()
+        self._vpn = vpn
+        self._changed = 0
+        self._connections = _logged_in(vpn, book)[::-1]
+        self._clients = list(vpn.clients.values())[::-1]
+        self._endpoints = list(endpoints_of(vpn).values())[::-1]
+
+    def step(self) -> bool:
+        """Judge until this turn has done enough."""
+        vpn = self._vpn
+        context = vpn.context
+        try:
+            while not context.turn_spent:
+                context.work += CLIENT_WORK
+                if self._connections:
+                    self._judge_connection(self._connections.pop())
+                elif self._clients:
+                    self._judge_client(self._clients.pop())
+                elif self._endpoints:
+                    self._judge_endpoint(self._endpoints.pop())
+                else:
+                    self._tell()
+                    return True
+        finally:
+            vpn.forget_all_routes()
+        return False
+
+    def _judge_connection(self, connection: ClientConnection | Link) -> None:
         admission = connection.admission
-        if admission is None:
-            continue
+        if admission is None or connection.closing:
+            return
         if isinstance(connection, MqttConnection) and connection.dialled is not None:
-            continue
+            return
         name = admission.username.name
-        rights = rights_of(vpn, name)
+        rights = rights_of(self._vpn, name)
         if rights is not None:
             # Before it may be disconnected: its will is judged by the new rights as well.
             admission.take(rights)
             if isinstance(connection, ClientConnection):
-                changed += connection.judge_again(rights, told=changed < CHANGES_TOLD)
+                self._changed += connection.judge_again(rights, told=self._changed < CHANGES_TOLD)
         if rights is None or not rights.username.enabled:
             _disconnect(connection, f"403 Client Username Is Shutdown: {name}")
         elif not rights.acl.allows_connect(connection.peer):
             _disconnect(connection, f"403 Forbidden: ACL profile {rights.acl.name}")
         elif isinstance(connection, Link) and connection.peer_half is not None:
             connection.peer_half.judge()
-    for client in list(vpn.clients.values()):
-        if not isinstance(client, MqttSession) or not client.owner:
-            continue
-        rights = rights_of(vpn, client.owner)
+
+    def _judge_client(self, client: Subscriber) -> None:
+        if not isinstance(client, MqttSession) or not client.owner or client.gone:
+            return
+        rights = rights_of(self._vpn, client.owner)
         if rights is None:
             client.report_end(f"client username {client.owner} is gone")
             client.end()
-        elif client.judge_again(rights, told=changed < CHANGES_TOLD):
-            changed += 1
-    if changed > CHANGES_TOLD:
-        text = f"VPN {vpn.name}: {changed - CHANGES_TOLD:,} more clients may do something else from now on"
-        raise_event_in(vpn.context, PERMISSIONS, text, vpn.name)
-    for endpoint in list(endpoints_of(vpn).values()):
+        elif client.judge_again(rights, told=self._changed < CHANGES_TOLD):
+            self._changed += 1
+
+    def _judge_endpoint(self, endpoint: Endpoint) -> None:
         if endpoint.kind == SUBSCRIPTION:
             judge(endpoint)
         else:
             judge_endpoint(endpoint)
-    vpn.forget_all_routes()
+
+    def _tell(self) -> None:
+        vpn = self._vpn
+        if self._changed > CHANGES_TOLD:
+            more = self._changed - CHANGES_TOLD
+            text = f"VPN {vpn.name}: {more:,} more clients may do something else from now on"
+            raise_event_in(vpn.context, PERMISSIONS, text, vpn.name)
 
 
 def _asks_otherwise(before: MsgVpn, after: MsgVpn) -> bool:

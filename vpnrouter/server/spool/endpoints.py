@@ -229,7 +229,6 @@ class Endpoints:
         vpn.endpoints.pop((endpoint.kind, endpoint.name), None)
         self._known.pop((vpn.name, endpoint.kind, endpoint.name), None)
         self.by_number.pop(endpoint.number, None)
-        vpn.forget_all_routes()
 
     def forget(self, definition: EndpointDefinition) -> None:
         """Delete an endpoint that the store alone has; its messages are nobody's then."""
