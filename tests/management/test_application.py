@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from management_routers import serving
 
 from vpnrouter import __version__, limits
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.management.access import Access
 from vpnrouter.management.application import ROUTERS, build_app
 
@@ -157,7 +158,25 @@ async def test_ready(here: Any) -> None:
         assert (await client.get("/health/ready")).status_code == 200
         here.context.edge.stopping = True
         answer = await client.get("/health/ready")
-    assert (answer.status_code, answer.json()) == (503, {"status": "not ready"})
+    told = {"status": "not ready", "reason": "the router stops"}
+    assert (answer.status_code, answer.json()) == (503, told)
+
+
+async def test_not_ready_while_the_spool_fails(here: Any) -> None:
+    """Not ready, with the reason, from a commit that failed to one that succeeds; it lives all the time."""
+    spool = spool_of(here.context.router.context)
+    assert spool is not None
+    async with here.api({"ann": {"password": "pw"}}, auth=("ann", "pw")) as client:
+        spool.failed("/secret/place: no space")
+        answer = await client.get("/health/ready")
+        assert answer.status_code == 503
+        assert "spool cannot be written" in answer.json()["reason"]
+        assert "secret" not in answer.text
+        assert not (await client.get("/vpnrouter/v1/router")).json()["data"]["ready"]
+        assert 'vpnrouter_ready{router="here"} 0' in (await client.get("/metrics")).text
+        assert (await client.get("/health/live")).status_code == 200
+        spool.down = ""
+        assert (await client.get("/health/ready")).status_code == 200
 
 
 async def test_whoever_asks_learns_what_may_be_done(here: Any) -> None:

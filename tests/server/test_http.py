@@ -307,6 +307,7 @@ async def test_a_fault_in_a_request_does_not_end_the_router(
         if scope["path"] == "/slow":
             if begun:
                 await send({"type": "http.response.start", "status": 200, "headers": []})
+                await send({"type": "http.response.body", "body": b"x", "more_body": True})
             raise LookupError("inside")
         await plain(scope, receive, send)
 

@@ -45,6 +45,9 @@ _DESCRIBING: Final = trio.CapacityLimiter(1)
 """The description is made once, and reading the sources for it is nothing for several threads."""
 
 ROUTERS: Final = (
+    # What is asked for most often comes first: each request is compared with all that come before.
+    router.routes,
+    scrape.routes,
     msg_vpns.routes,
     bridges.routes,
     bridges.action_routes,
@@ -59,13 +62,11 @@ ROUTERS: Final = (
     queues.our_actions,
     spool.ours,
     router.ours,
-    scrape.routes,
     trace_tail.ours,
     events.ours,
     about.routes,
     config.routes,
     router_config.ours,
-    router.routes,
 )
 """Everything that has a path."""
 

@@ -14,11 +14,9 @@ from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access, Caller
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.errors import busy, invalid, too_slow
+from vpnrouter.management.health import HEALTH, probed
 from vpnrouter.management.places import Places
 from vpnrouter.management.responses import error_reply
-
-HEALTH: Final = "/health/"
-"""Paths below this one say nothing of the router but that it lives, and need no login."""
 
 _DENIED: Final = (401, 403, 429)
 """Answers to who gave a name and password and may not come in: the event log has them."""
@@ -55,6 +53,11 @@ class AuthMiddleware:
             refusal = invalid("both Content-Length and Transfer-Encoding")
             await error_reply(request, refusal, {"connection": "close"})(scope, receive, send)
             return
+        if scope["method"] in ("GET", "HEAD") and not exchange.coming:
+            probe = probed(cast(ApiContext, request.app.state.context), scope["path"])
+            if probe is not None:
+                await probe(scope, receive, send)
+                return
         if not scope["path"].startswith(HEALTH):
             authorization = headers.get("authorization", "")
             peer = "" if request.client is None else request.client.host

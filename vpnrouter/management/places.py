@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, final
 
+import trio
+
 from vpnrouter.core.pre_login_limits import PendingConnections
 
 if TYPE_CHECKING:
@@ -67,3 +69,51 @@ class Places:
         """Take the place back, if `holder` has one."""
         self.works(holder)
         self._holders.pop(holder, None)
+
+
+@final
+class Turns:
+    """Lets those that ask begin one at a time: addresses take turns, each with its newest.
+
+    Between two of them all other tasks run once, so a flood of requests delays its own requests alone. The oldest of an
+    address has probably given up when its turn comes.
+    """
+
+    __slots__ = ("_asked", "_of")
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[Channel, trio.Event]] = {}
+        self._asked = trio.Event()
+
+    async def wait(self, holder: Channel, origin: str) -> None:
+        """Return when it is the turn of `holder`, or when it has left."""
+        turn = trio.Event()
+        self._of.setdefault(origin, {})[holder] = turn
+        self._asked.set()
+        try:
+            await turn.wait()
+        finally:
+            self.leave(holder, origin)
+
+    def leave(self, holder: Channel, origin: str) -> None:
+        """Let `holder` wait no longer, if it does."""
+        own = self._of.get(origin)
+        turn = None if own is None else own.pop(holder, None)
+        if turn is not None:
+            turn.set()
+        if own is not None and not own:
+            del self._of[origin]
+
+    async def give(self) -> None:
+        """Give turns until cancelled."""
+        while True:
+            while self._of:
+                origin = next(iter(self._of))
+                own = self._of.pop(origin)
+                _, turn = own.popitem()
+                turn.set()
+                if own:
+                    self._of[origin] = own
+                await trio.lowlevel.checkpoint()
+            self._asked = trio.Event()
+            await self._asked.wait()

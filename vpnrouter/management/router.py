@@ -10,28 +10,27 @@ from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
 from vpnrouter.management.dependencies import CallerDep, ContextDep, answers
+from vpnrouter.management.health import HEALTH, LIVE, READY, live_reply, ready_reply
 from vpnrouter.management.responses import ObjectQueryDep, root_of, row_of
 
-routes: Final = APIRouter(prefix="/health", tags=["health"])
+routes: Final = APIRouter(prefix=HEALTH.removesuffix("/"), tags=["health"])
 
 
-@routes.get("/live", summary="Whether the process answers")
-async def live() -> dict[str, str]:
+@routes.get(LIVE, summary="Whether the process answers", response_model=None)
+async def live() -> JSONResponse:
     """Answer as long as the process can answer."""
-    return {"status": "live"}
+    return live_reply()
 
 
 @routes.get(
-    "/ready",
+    READY,
     summary="Whether the router serves",
     response_model=None,
-    responses={503: {"description": "It does not serve yet, or it stops"}},
+    responses={503: {"description": "It does not serve yet, it stops, or its spool fails"}},
 )
 async def ready(context: ContextDep) -> JSONResponse:
-    """Answer 200 from the moment all listeners are bound until the router stops, else 503."""
-    if context.edge.stopping:
-        return JSONResponse({"status": "not ready"}, 503)
-    return JSONResponse({"status": "ready"})
+    """Answer 200 from the moment all listeners are bound until the router stops, else 503 with the reason."""
+    return ready_reply(context)
 
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1/router", tags=["vpnrouter"])
@@ -65,7 +64,7 @@ async def router(
     status = RouterStatus(
         context.router.name,
         __version__,
-        not context.edge.stopping,
+        not context.edge.unready(context.router),
         caller.name,
         caller.role,
         caller.msg_vpns is None,

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.durations import Histogram
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.driver import BridgeDriver
     from vpnrouter.connectors.status import ConnectorStatus
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.durations import Durations
     from vpnrouter.management.metrics.families import ListenerFigures
@@ -71,3 +73,16 @@ class ServerHooks:
     turns: Callable[[], Mapping[str, Durations]] = dict
     """How long turns of the event loop took, by kind of work."""
     stopping: bool = False
+
+    def unready(self, router: Router) -> str:
+        """Return why the router does not serve, "" where it does.
+
+        A router whose spool cannot be written refuses each guaranteed message: whoever shares clients out should turn
+        to another one. The reason names no file, because whoever asks has not logged in.
+        """
+        if self.stopping:
+            return "the router stops"
+        spool = spool_of(router.context)
+        if spool is not None and spool.down:
+            return "the message spool cannot be written; guaranteed messages are refused"
+        return ""

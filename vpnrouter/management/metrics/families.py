@@ -141,7 +141,11 @@ class RouterFigures(NamedTuple):
         ),
     ]
     ready: Annotated[
-        int, _gauge("vpnrouter_ready", "1 from the moment that the router serves until it stops.")
+        int,
+        _gauge(
+            "vpnrouter_ready",
+            "1 while the router serves, 0 while it stops or its spool cannot be written.",
+        ),
     ]
     uptime: Annotated[
         float, _gauge("vpnrouter_uptime_seconds", "Time since the router was started.")

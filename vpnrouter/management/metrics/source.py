@@ -163,7 +163,7 @@ class Figures:
         }
         return RouterFigures(
             info,
-            int(not self._edge.stopping),
+            int(not self._edge.unready(router)),
             round(time.monotonic() - self._began_s, 3),
             sum(len(vpn.publishers) for vpn in router.vpns.values()),
             router.protocol_errors,

@@ -21,7 +21,8 @@ from vpnrouter import limits
 from vpnrouter.core.fault_barrier import REQUEST
 from vpnrouter.core.outbox import Channel
 from vpnrouter.core.pre_login_limits import origin_of
-from vpnrouter.management.places import Places
+from vpnrouter.management.places import Places, Turns
+from vpnrouter.server.net.descriptors import is_shortage
 
 if TYPE_CHECKING:
     import socket
@@ -43,10 +44,20 @@ HANDSHAKE_S: Final = 10.0
 REST_S: Final = 0.1
 """Pause of the accept loop when the system is out of descriptors."""
 
+_OF_BODIES: Final = frozenset({b"content-length", b"transfer-encoding"})
+"""Headers of requests that have a body, as h11 spells them."""
+
+ACCEPTS: Final = 8
+"""Connections that are taken in one go: with their first bytes they hold everybody up for some milliseconds."""
+
 READ_BYTES: Final = 65_536
 
-PROBES: Final = (b"/health/", b"/metrics")
-"""The paths below these have places of their own: whoever watches the router asks for them."""
+HEALTH: Final = b"/health/"
+"""What is below this path is answered in no time, so the first such request of a connection needs no turn."""
+
+PROBES: Final = (HEALTH, b"/metrics")
+"""Requests to read below these paths, without a body, have places of their own: whoever watches the router sends
+them."""
 
 REQUESTS: Final = "requests"
 """The name of the tasks that answer."""
@@ -62,23 +73,42 @@ async def serve_http(
     exceptions are given to the `barrier`.
     """
     places = ListenerPlaces(most)
-    listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-    async with listener, trio.open_nursery() as connections:
+    with sock:
+        async with trio.open_nursery() as connections:
+            for turns in (places.probe_turns, places.request_turns):
+                connections.start_soon(turns.give, name=REQUESTS)
+            try:
+                while True:
+                    await trio.lowlevel.wait_readable(sock)
+                    accepted, short = _accept(sock)
+                    for stream, peer in accepted:
+                        connection = HttpConnection(stream, peer, tls, app, barrier, places)
+                        connections.start_soon(_serve_one, connection, name=REQUESTS)
+                    if short:
+                        # Let connections end before trying again.
+                        await trio.sleep(REST_S)
+            finally:
+                for each in places.open:
+                    # Wakes writes that are shielded from cancellation.
+                    each.socket.close()
+
+
+def _accept(sock: socket.socket) -> tuple[list[tuple[trio.SocketStream, tuple[str, int]]], bool]:
+    """Accept some of the connections that wait, with their addresses; also whether the system has no room for more."""
+    found: list[tuple[trio.SocketStream, tuple[str, int]]] = []
+    for _ in range(ACCEPTS):
         try:
-            while True:
-                try:
-                    stream = await listener.accept()
-                except OSError:
-                    # Out of descriptors or buffers: let connections end before trying again.
-                    await trio.sleep(REST_S)
-                    continue
-                connection = HttpConnection(stream, tls, app, barrier, places)
-                places.open.add(connection)
-                connections.start_soon(_serve_one, connection, name=REQUESTS)
-        finally:
-            for each in places.open:
-                # Wakes writes that are shielded from cancellation.
-                each.socket.close()
+            accepted, address = sock.accept()
+        except BlockingIOError:
+            break
+        except OSError as error:
+            if is_shortage(error):
+                return found, True
+            # That one has gone already.
+            continue
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(accepted))
+        found.append((stream, (str(address[0]), int(address[1]))))
+    return found, False
 
 
 @final
@@ -86,18 +116,16 @@ class ListenerPlaces:
     """The places of the connections of one listener: without a request, with one, or with one of PROBES.
 
     So no connection without a request keeps a request out, and no request a probe. In each of the three the address
-    that has most makes room, and there the one that has waited longest for its peer.
+    that has most makes room, and there the one that has waited longest for its peer. Requests begin in turn.
     """
 
     def __init__(self, most: int) -> None:
         self.open: set[HttpConnection] = set()
         self.strangers = Places(limits.MANAGEMENT_STRANGERS, limits.MANAGEMENT_STRANGERS_OF_ADDRESS)
         self.requests = Places(min(most, limits.MANAGEMENT_CONNECTIONS))
+        self.request_turns = Turns()
         self.probes = Places(limits.MANAGEMENT_PROBES)
-
-    def of_request(self, target: bytes) -> Places:
-        """The places for a request of this path."""
-        return self.probes if target.startswith(PROBES) else self.requests
+        self.probe_turns = Turns()
 
 
 async def _serve_one(connection: HttpConnection) -> None:
@@ -122,18 +150,18 @@ class HttpConnection(Channel):
     def __init__(
         self,
         accepted: trio.SocketStream,
+        peer: tuple[str, int],
         tls: ServerTls | None,
         app: ASGIApp,
         barrier: FaultBarrier,
         places: ListenerPlaces,
     ) -> None:
         self.socket = accepted.socket
-        self._peer = ("", 0)
-        with suppress(OSError):
-            # One that has gone already has no address.
-            self._peer = self.socket.getpeername()[:2]
-        self._origin = origin_of(self._peer[0])
+        self._peer = peer
+        self._origin = origin_of(peer[0])
         self._places = places
+        places.open.add(self)
+        self._turns = places.request_turns
         self._place = places.strangers
         self._place.take(self, self._origin, waits=True)
         self._app = app
@@ -148,15 +176,39 @@ class HttpConnection(Channel):
         """Whether the application has had all of the request."""
         self._bodiless = False
         """Whether the answer has no body, whatever the application says."""
+        self._head: h11.Response | None = None
+        """The head of an answer whose body has not begun."""
+        self._answered = False
+        """Whether a request has begun here before."""
         self._gone = False
         """Whether the peer takes nothing more."""
 
     def cut(self, why: str) -> bool:
         """Close the socket, which ends whatever waits for the peer, and give the place back. Returns True."""
+        self._gone = True
         self._place.leave(self)
+        self._turns.leave(self, self._origin)
         self._places.open.discard(self)
         self.socket.close()
         return True
+
+    async def _begins(self, request: h11.Request) -> bool:
+        """Wait until a request has its turn. Returns whether it has a place, and the peer is there."""
+        places = self._places
+        is_probe = (
+            request.target.startswith(PROBES)
+            and request.method in (b"GET", b"HEAD")
+            and not any(name in _OF_BODIES for name, _ in request.headers)
+        )
+        self._turns = places.probe_turns if is_probe else places.request_turns
+        if not self._move(places.probes if is_probe else places.requests, waits=True):
+            await self._refuse(503)
+            return False
+        if self._answered or not is_probe or not request.target.startswith(HEALTH):
+            await self._turns.wait(self, self._origin)
+        self._answered = True
+        self._place.works(self)
+        return not self._gone
 
     def _move(self, places: Places, *, waits: bool) -> bool:
         """Change into other places; False where none is free."""
@@ -175,8 +227,7 @@ class HttpConnection(Channel):
                 await self._stream.do_handshake()
         scope = self._scope()
         while (request := await self._request()) is not None:
-            if not self._move(self._places.of_request(request.target), waits=False):
-                await self._refuse(503)
+            if not await self._begins(request):
                 break
             await self._answer(scope, request)
             self._drop_body()
@@ -264,6 +315,7 @@ class HttpConnection(Channel):
         path, _, query = request.target.partition(b"?")
         method = request.method.decode("ascii").upper()
         self._whole = False
+        self._head = None
         self._bodiless = method == "HEAD"
         scope = common | {
             "http_version": request.http_version.decode("ascii"),
@@ -285,30 +337,37 @@ class HttpConnection(Channel):
             await self._refuse(500)
 
     async def _say(self, message: Message) -> None:
-        """Send a part of the answer, as ASGI has it. What is for a peer that has gone is dropped."""
+        """Send a part of the answer, as ASGI has it. What is for a peer that has gone is dropped.
+
+        The head leaves with the first part of the body: a short answer is one write, and comes whole or not at all.
+        """
         if message["type"] == "http.response.start":
             status = int(message["status"])
             self._bodiless |= status in (204, 304)
             headers = [*message.get("headers", ()), *_date()]
-            await self._send(h11.Response(status_code=status, headers=headers))
+            self._head = h11.Response(status_code=status, headers=headers)
             return
+        events: list[h11.Event] = []
+        if self._head is not None:
+            events.append(self._head)
+            self._head = None
         body = message.get("body", b"")
         if body and not self._bodiless:
-            await self._send(h11.Data(data=body))
+            events.append(h11.Data(data=body))
         if not message.get("more_body", False):
-            await self._send(h11.EndOfMessage())
+            events.append(h11.EndOfMessage())
+        await self._send(*events)
 
     async def _refuse(self, status: int) -> None:
         """Answer with a status alone, and end the connection."""
         headers = [(b"content-length", b"0"), (b"connection", b"close"), *_date()]
-        await self._send(h11.Response(status_code=status, headers=headers))
-        await self._send(h11.EndOfMessage())
+        await self._send(h11.Response(status_code=status, headers=headers), h11.EndOfMessage())
 
-    async def _send(self, event: h11.Event) -> None:
+    async def _send(self, *events: h11.Event) -> None:
         if self._gone:
             await trio.lowlevel.checkpoint()
             return
-        data = self._http.send(event)
+        data = b"".join([self._http.send(event) or b"" for event in events])
         if not data:
             return
         self._place.waits(self)
