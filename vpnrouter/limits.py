@@ -25,15 +25,27 @@ MQTT_PACKET_BYTES: Final = 268_435_460
 MESSAGE_BYTES: Final = 10_000_000
 """Largest payload a VPN takes by default, the field's endpoint default. Beyond: refused, counted."""
 
-OUTBOX_BYTES: Final = 4_194_304
-"""Bytes waiting for one slow client. Beyond: Direct messages for it are discarded and counted."""
+OUTBOX_BYTES: Final = 33_554_432
+"""Bytes waiting for one client: what comes at a gigabyte a second in the 30 ms for which a busy machine may not let a
+receiver run. Beyond: Direct messages for it are discarded and counted."""
+
+CROWDED_BYTES: Final = 1_048_576
+"""Bytes waiting for one client, or a quarter of its outbox where that is less, from which on publishers of Direct
+messages for it are left unread. It is what a processor's cache holds. Beyond: see PUBLISHER_HELD_NS."""
 
 PUBLISHER_HELD_NS: Final = 10_000_000
-"""Nanoseconds for which a publisher of Direct messages is left unread at most, while a quarter of what may wait for one
-of its receivers does. Beyond: it is read again, and what has no room is discarded and counted."""
+"""Nanoseconds for which a publisher of Direct messages is left unread at most, while CROWDED_BYTES wait for one of its
+receivers. Beyond: it is read; it is left unread again at once where that receiver has taken PAUSE_AFTER_BYTES
+meanwhile, and what has no room is discarded and counted."""
 
 PAUSE_AFTER_BYTES: Final = 131_072
-"""Bytes that a receiver has to take before its publishers are left unread for it once more. Until then they are not."""
+"""Bytes that a receiver has to take before its publishers are left unread for it once more. Until then they are not.
+Twice as many each time that it took less while they were, up to half of its outbox: one that reads less than 13 MB/s
+holds nobody up for long."""
+
+PUBLISHER_SPARED_NS: Final = 30_000_000
+"""Nanoseconds for which a publisher that was left unread for nothing is not left unread again for receivers that were
+not tried before, so that many that do not read, one after the other, take at most a quarter of its time."""
 
 FAULT_PLACES: Final = 1_000
 """Places in the code whose contained faults are told apart, so that one that repeats does not hide the others.

@@ -144,10 +144,10 @@ def test_the_default_bound(world: MemoryRouter) -> None:
     client = world.connect("c")
     client.subscribe("a")
     publisher = world.connect("p")
-    frame = encode(Publish(b"a", b"x" * (limits.OUTBOX_BYTES // 4 - 8)), 5)
+    frame = encode(Publish(b"a", b"x" * (limits.OUTBOX_BYTES // 8 - 9)), 5)
     size = len(frame)
-    assert 4 * size <= limits.OUTBOX_BYTES < 4 * size + 8
-    publisher.raw(frame * 4)
+    assert 8 * size <= limits.OUTBOX_BYTES < 8 * size + 8
+    publisher.raw(frame * 8)
     assert client.connection.outbox.discarded == 0
     publisher.publish("a", b"12345678")
     assert client.connection.outbox.discarded == 1

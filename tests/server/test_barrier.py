@@ -159,6 +159,7 @@ async def test_a_held_publisher_that_raises(running: Any, client_of: Any) -> Non
         context = node.router.context
         first, bad, last = Bad(context, 0), BadHeld(context, 0), Bad(context, 0)
         for each in (first, bad, last):
+            context.backpressure.crowded.append(first.outbox)
             context.backpressure.hold(each, context.now_ns - limits.PUBLISHER_HELD_NS)
         flush_ready(context)
         assert [each.held for each in (first, last)] == [False, False]

@@ -1,13 +1,15 @@
 """Leaves publishers unread for a moment while a receiver of their Direct messages has little room left.
 
-A receiver that reads as fast as it can then loses nothing to a publisher that is faster. One that reads slowly, or not
-at all, must hold nobody up (promise DIRECT): an outbox stops its publishers for PUBLISHER_HELD_NS at most, and not
-again until its receiver has taken some more.
+A receiver that reads as fast as it can then loses nothing to a publisher that is faster, also where other processes
+keep it from the processor now and then: what comes meanwhile has room in its outbox. One that reads slowly, or not at
+all, must hold nobody up (promise DIRECT): an outbox stops its publishers for PUBLISHER_HELD_NS at most. Then each of
+them is read once, and they are stopped again at once only where the receiver has taken PAUSE_AFTER_BYTES meanwhile.
+Where it has not, it must take twice as many before the next time. Many receivers that were not tried before share a
+quarter of a publisher's time (PUBLISHER_SPARED_NS).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
 
 @final
 class _Hold:
-    __slots__ = ("connection", "outboxes", "until_ns")
+    __slots__ = ("connection", "outboxes", "since_ns")
 
-    def __init__(self, connection: Connection, outboxes: list[Outbox], until_ns: int) -> None:
+    def __init__(self, connection: Connection, outboxes: list[Outbox], since_ns: int) -> None:
         self.connection = connection
         self.outboxes = outboxes
-        self.until_ns = until_ns
+        self.since_ns = since_ns
 
 
 @final
@@ -42,7 +44,7 @@ class Backpressure:
         self.crowded: list[Outbox] = []
         self.holds = 0
         self.held_ns = 0
-        self._holds: deque[_Hold] = deque()
+        self._holds: list[_Hold] = []
 
     def outboxes(self) -> list[Outbox] | None:
         """Return the list for new outboxes, None where publishers are never held."""
@@ -50,39 +52,59 @@ class Backpressure:
 
     def hold(self, connection: Connection, now_ns: int) -> None:
         """Leave `connection`, which has published, unread until the outboxes of `crowded` have room."""
-        outboxes = self.crowded.copy()
+        spared = now_ns < connection.spared_ns
+        outboxes: list[Outbox] = []
+        for outbox in self.crowded:
+            outbox.listed = False
+            if outbox.tried or not spared:
+                outboxes.append(outbox)
         self.crowded.clear()
-        if connection.paused or connection.closing:
-            # It is not read in any case.
-            for outbox in outboxes:
-                outbox.pressed = False
+        if not outboxes or connection.paused or connection.closing:
+            # Where it is paused, it is not read in any case.
             return
+        for outbox in outboxes:
+            if not outbox.pressed:
+                outbox.press(now_ns + limits.PUBLISHER_HELD_NS)
         connection.hold()
         self.holds += 1
-        self._holds.append(_Hold(connection, outboxes, now_ns + limits.PUBLISHER_HELD_NS))
+        self._holds.append(_Hold(connection, outboxes, now_ns))
 
     def next_ns(self) -> int:
         """When the first hold ends at the latest, 0 where there is none."""
-        return self._holds[0].until_ns if self._holds else 0
+        first = 0
+        for hold in self._holds:
+            for outbox in hold.outboxes:
+                if outbox.pressed and (first == 0 or outbox.until_ns < first):
+                    first = outbox.until_ns
+        return first
 
     def step(self, now_ns: int) -> bool:
         """End the holds that are over; return whether there were any. Called when a round has sent what it could."""
         if not self._holds:
             return False
-        ended = False
-        for _ in range(len(self._holds)):
-            hold = self._holds.popleft()
-            waits = [outbox for outbox in hold.outboxes if outbox.pressed and not outbox.closed]
-            if waits and now_ns < hold.until_ns:
+        holds = self._holds
+        self._holds = []
+        over: list[_Hold] = []
+        for hold in holds:
+            waits = False
+            for outbox in hold.outboxes:
+                if outbox.holds_up(now_ns):
+                    waits = True
+            if waits:
                 self._holds.append(hold)
-                continue
-            for outbox in waits:
-                outbox.pressed = False
-            self.held_ns += now_ns - (hold.until_ns - limits.PUBLISHER_HELD_NS)
-            ended = True
-            connection = hold.connection
-            try:
-                connection.release()
-            except Exception as error:  # noqa: BLE001 - given to the barrier
-                connection.context.barrier.end(connection, error)
-        return ended
+            else:
+                over.append(hold)
+        for hold in over:
+            self._end(hold, now_ns)
+        return bool(over)
+
+    def _end(self, hold: _Hold, now_ns: int) -> None:
+        self.held_ns += now_ns - hold.since_ns
+        connection = hold.connection
+        for outbox in hold.outboxes:
+            if not outbox.reads:
+                connection.spared_ns = now_ns + limits.PUBLISHER_SPARED_NS
+        try:
+            connection.release()
+        except Exception as error:  # noqa: BLE001 - given to the barrier
+            connection.context.barrier.end(connection, error)

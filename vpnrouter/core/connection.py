@@ -38,7 +38,8 @@ class Connection(TimerTarget):
     transport came. The edge sets `certificate`, shown in the TLS handshake, and `binding`, known to the two ends of
     this TLS connection alone (b"" without TLS), before it feeds the first byte. `guaranteed`: its input is work for the
     spool, so that the edge can share its time. `login` is the verification that it waits for. `faulty`: it ends because
-    the router raised an exception.
+    the router raised an exception. `spared_ns`: until then it is not held for receivers that were not tried before
+    (backpressure.py).
     """
 
     __slots__ = (
@@ -66,6 +67,7 @@ class Connection(TimerTarget):
         "paused",
         "peer",
         "since_ns",
+        "spared_ns",
         "stuck",
     )
 
@@ -82,6 +84,7 @@ class Connection(TimerTarget):
         self.held = False
         self.heard_ns = context.now_ns
         self.since_ns = context.now_ns
+        self.spared_ns = 0
         self.origin = origin_of(peer)
         self.login: PendingLogin | None = None
         self._parts: list[bytes] = []

@@ -65,8 +65,10 @@ class Outbox:
 
     `ready` is the router's list of outboxes to flush at the end of the round. `messages` and `bytes_` count accepted
     Direct messages and bytes, `discarded` those without room, which `losses` reports in traces unless it is None.
-    `pressed`: publishers are left unread until no more than `high` bytes wait here (backpressure.py); the outbox put
-    itself on `crowded`, another list of the whole router, or None where nobody looks at it.
+    `parked` bytes wait elsewhere until the client asks for them (AMQP's credit). `pressed`: publishers are left unread
+    until no more than `high` bytes wait, or until `until_ns` (backpressure.py); the outbox put itself on `crowded`,
+    another list of the whole router, or None where nobody looks at it. `listed`: it is there. `reads`: publishers were
+    left unread for it last, and it took something; `tried`: they were before.
     `amqp`: the frames are those of AMQP, else of MQTT or of a link. With a `packer`, set once and never taken away,
     content is packed at the moment it is taken.
     """
@@ -75,6 +77,7 @@ class Outbox:
         "_backpressure",
         "_crowded",
         "_cut",
+        "_least",
         "_left",
         "_packed_sent",
         "_pause_after",
@@ -91,12 +94,17 @@ class Outbox:
         "discarded",
         "high",
         "limit",
+        "listed",
         "losses",
         "messages",
         "packer",
+        "parked",
         "pressed",
+        "reads",
         "ready",
         "size",
+        "tried",
+        "until_ns",
     )
 
     def __init__(
@@ -104,11 +112,18 @@ class Outbox:
     ) -> None:
         self.ready = ready
         self._crowded = crowded
+        self.listed = False
         self.pressed = False
+        self.until_ns = 0
+        self.reads = False
+        self.tried = False
+        self.parked = 0
         self.limit = 0
         self.high = 0
-        # Bytes that have left since publishers were last left unread, and how many must before they are again.
+        # Bytes that have left since publishers were last left unread, and how many must before they are again, at
+        # least and now.
         self._left = 0
+        self._least = 0
         self._pause_after = 0
         self.set_limit(limit)
         self.chunks: list[bytes] = []
@@ -134,17 +149,48 @@ class Outbox:
         self.channel: Channel | None = None
 
     def set_limit(self, limit: int) -> None:
-        """Bound what waits here to `limit` bytes; beyond a quarter of that publishers are left unread for a moment."""
+        """Bound what waits here to `limit` bytes; long before, publishers are left unread for a moment."""
         self.limit = limit
-        self.high = limit // 4
-        self._pause_after = min(limits.PAUSE_AFTER_BYTES, self.high)
-        self._left = self._pause_after
+        self.high = min(limit // 4, limits.CROWDED_BYTES)
+        self._least = min(limits.PAUSE_AFTER_BYTES, self.high)
+        self._pause_after = self._least
+        self._left = self._least
 
     def has_left(self, count: int) -> None:
         """Note that `count` bytes have left, and that there is room again where no more than `high` wait."""
         self._left += count
-        if self.pressed and self.size <= self.high:
-            self.pressed = False
+        if self.pressed and self.size + self.parked <= self.high:
+            self._relax(reads=True)
+
+    def crowd(self) -> None:
+        """Have the publisher of this moment left unread, because much waits here; not for one that does not read."""
+        if self.closed or self.listed or not (self.pressed or self._left >= self._pause_after):
+            return
+        crowded = self._crowded
+        if crowded is not None:
+            self.listed = True
+            crowded.append(self)
+
+    def press(self, until_ns: int) -> None:
+        """Publishers are left unread from now on, until `until_ns` at the latest."""
+        self.pressed = True
+        self.until_ns = until_ns
+        self._left = 0
+
+    def holds_up(self, now_ns: int) -> bool:
+        """Return whether publishers are still left unread; ends that when its time is over."""
+        if self.pressed and (self.closed or now_ns >= self.until_ns):
+            self._relax(reads=self._left >= self._least)
+        return self.pressed
+
+    def _relax(self, *, reads: bool) -> None:
+        self.pressed = False
+        self.tried = True
+        self.reads = reads
+        if reads:
+            self._pause_after = self._least
+        else:
+            self._pause_after = max(self._least, min(2 * self._pause_after, self.limit // 2))
 
     def offer(self, data: bytes, count: int) -> int:
         """Append `count` Direct frames of equal size, as many as fit; count the rest as discarded.
@@ -153,12 +199,7 @@ class Outbox:
         """
         length = len(data)
         if self.size + length > self.high or self.closed:
-            if self._left >= self._pause_after and not self.closed:
-                crowded = self._crowded
-                if crowded is not None:
-                    self._left = 0
-                    self.pressed = True
-                    crowded.append(self)
+            self.crowd()
             if self.size + length > self.limit or self.closed:
                 data, count = self._fitting(data, count)
                 if count == 0:
@@ -196,6 +237,7 @@ class Outbox:
             while (following := frame_end(data, at)) <= room:
                 taken += 1
                 at = following
+        self.crowd()
         self.discarded += count - taken
         losses = self.losses
         if losses is not None:

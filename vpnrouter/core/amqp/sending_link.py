@@ -556,7 +556,8 @@ class AmqpSubscription:
 class TopicSubscriber(Subscriber):
     """A subscription for Direct messages: what is sent counts as delivered.
 
-    What comes without credit or window waits here, as many bytes as an outbox may hold, and is discarded beyond that.
+    What comes without credit or window waits here, on all links of a connection as many bytes as an outbox may hold,
+    and is discarded beyond that.
     """
 
     __slots__ = ("_bytes", "_waiting", "link", "no_local")
@@ -586,12 +587,16 @@ class TopicSubscriber(Subscriber):
         if not waiting and self._has_room():
             self._send(message)
             return
-        if self._bytes + message.size > self.outbox.limit:
-            self.outbox.discarded += 1
+        outbox = self.outbox
+        if outbox.parked + message.size > outbox.high:
+            outbox.crowd()
+        if outbox.parked + message.size > outbox.limit:
+            outbox.discarded += 1
             if message.traced:
                 vpn.trace_outcome(self, message, 0)
             return
         self._bytes += message.size
+        outbox.parked += message.size
         if waiting is None:
             waiting = deque()
             self._waiting = waiting
@@ -634,6 +639,8 @@ class TopicSubscriber(Subscriber):
         frames = link.frames_of(message, 0, session.next_delivery)
         size = sum([len(frame) for frame in frames])
         taken = 0
+        if outbox.size + size > outbox.high:
+            outbox.crowd()
         if outbox.size + size <= outbox.limit:
             session.next_id()
             link.spend(frames)
@@ -656,9 +663,13 @@ class TopicSubscriber(Subscriber):
             if client.may_have(message.topic):
                 kept.append(message)
             else:
-                self._bytes -= message.size
+                self._unpark(message.size)
                 client.vpn.discard(message, SUBSCRIBE_TOPIC_ACL, self)
         self._waiting = kept
+
+    def _unpark(self, size: int) -> None:
+        self._bytes -= size
+        self.outbox.parked -= size
 
     def send_waiting(self) -> None:
         """Send what waits, as far as the client's credit goes."""
@@ -672,7 +683,7 @@ class TopicSubscriber(Subscriber):
                 return
             context.work += SEND_WORK
             message = waiting.popleft()
-            self._bytes -= message.size
+            self._unpark(message.size)
             if not message.expires_ns or message.expires_ns > now_ns:
                 self._send(message)
 
@@ -680,6 +691,7 @@ class TopicSubscriber(Subscriber):
         """Leave the message VPN; what waits is lost with the link."""
         vpn = self.link.client.vpn
         vpn.forget(self)
+        self._unpark(self._bytes)
         if self._waiting:
             vpn.discards.add(CLIENT_NOT_CONNECTED, len(self._waiting))
             self._waiting = None
