@@ -35,7 +35,7 @@ MOST_FRAME: Final = 17_039_360
 SALT: Final = b"0123456789abcdef"
 ROUNDS: Final = 4_096
 
-DIALLED_S: Final = 2.0
+DIALLED_S: Final = 3.0
 """Seconds in which a bridge of the router dials again."""
 
 
@@ -77,20 +77,22 @@ class LinkTalk(Talk):
 
     def accept(self, features: int) -> None:
         """Take the connection of one of the router's bridges, in place of this client's own."""
-        self.close()
-        self._forget()
         ends = time.monotonic() + DIALLED_S
-        while self.sock is None and time.monotonic() < ends:
+        while time.monotonic() < ends:
+            self.close()
+            self._forget()
+            self._accepted = True
+            self._features = features
+            # Connections that nobody took in time wait here, too, and are closed already.
             for door in self.doors:
                 with contextlib.suppress(BlockingIOError):
                     self.sock, _ = door.accept()
                     self.sock.setblocking(False)
-                    break
-            else:
-                time.sleep(0.02)
-        self._accepted = self.sock is not None
-        self._features = features
-        self.wait(ANSWER_S, lambda: self._up)
+                    self.wait(ANSWER_S, lambda: self._up)
+                    if self.sock is not None and self._up:
+                        return
+            time.sleep(0.02)
+        self._accepted = False
 
     def send(self, count: int, shape: str, size: int, flags: int) -> None:
         """Send guaranteed messages over the flows that the router's bridge has bound."""
@@ -214,7 +216,7 @@ class LinkTalk(Talk):
             case frames.Hello():
                 self._hello, self._asked = raw, frame
                 answer = self._challenge = encode.challenge(
-                    frames.Challenge(SALT * 2, SALT, ROUNDS)
+                    frames.Challenge(bytes(frames.NONCE_BYTES), SALT, ROUNDS)
                 )
                 if frame.scheme != frames.SCRAM:
                     answer = self._welcome(b"")
