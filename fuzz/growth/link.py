@@ -88,7 +88,7 @@ class LinkTalk(Talk):
                 with contextlib.suppress(BlockingIOError):
                     self.sock, _ = door.accept()
                     self.sock.setblocking(False)
-                    self.wait(ANSWER_S, lambda: self._up)
+                    self.wait(ANSWER_S, lambda: bool(self._flows))
                     if self.sock is not None and self._up:
                         return
             time.sleep(0.02)
