@@ -171,7 +171,7 @@ def test_detail_and_stats() -> None:
 
 
 CLIENT = ClientStatus("blue", "c[1]", "ann", platform="MQTT 5", uptime=61, tx_msg_count=1_234)
-SUBSCRIPTION = SubscriptionStatus("blue", "a/#", "mqtt", "client", "c[1]", 1, share_name="g")
+SUBSCRIPTION = SubscriptionStatus("blue", "a/#", "mqtt", "client", "c[1]", 1, "g", "", "ann")
 
 
 def lines(spec: Spec, row: Any, how: str = "overview", **given: Any) -> list[list[str]]:
@@ -204,7 +204,7 @@ def test_counts_of_a_client() -> None:
 def test_a_subscription() -> None:
     """Its topic and who holds it."""
     _, words = lines(SUBSCRIPTIONS, row_of(SUBSCRIPTION), wide=True)
-    assert words == ["a/#", "client", "c[1]", "blue", "1", "mqtt", "g", "-"]
+    assert words == ["a/#", "client", "c[1]", "blue", "1", "ann", "mqtt", "g", "-"]
 
 
 def test_a_msg_vpn(here: Any) -> None:

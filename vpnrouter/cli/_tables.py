@@ -78,7 +78,7 @@ SUBSCRIPTIONS: Final = Spec(
         f" in message VPN {row['msgVpnName']}"
     ),
     columns=chosen(SUBSCRIPTION, "subscriptionTopic", "holder", "name", "msgVpnName", "qos"),
-    wide=chosen(SUBSCRIPTION, "syntax", "shareName", "selector"),
+    wide=chosen(SUBSCRIPTION, "clientUsername", "syntax", "shareName", "selector"),
 )
 
 CONNECTORS: Final = Spec(

@@ -182,6 +182,7 @@ SUBSCRIPTION: Final = _named(
     name=Display("Name"),
     msgVpnName=Display("VPN"),
     qos=Display("QoS", Form.NUMBER),
+    clientUsername=Display("Username"),
     syntax=Display("Syntax"),
     shareName=Display("Share"),
     selector=Display("Selector"),

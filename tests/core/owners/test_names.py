@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, SUBSCRIPTION
+from vpnrouter.management.status.clients import matching, subscription_status
+from vpnrouter.management.status.queues import Queues
 from vpnrouter.spool import keys
 from vpnrouter.wire.amqp.performatives import Attach, Close, Open, Source, Target
 from vpnrouter.wire.amqp.types import Described, Symbol
@@ -216,3 +218,34 @@ def test_the_client_id_of_a_consumer_is_told(stage: Any, forms: ModuleType) -> N
     answer = here.world.hello("c", username="ann").received()[0]
     assert isinstance(answer, Connack)
     assert [flow.client_name for flow in queue.flows] == ["c:2"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "form", "holder", "queue"),
+    [
+        ("mqtt", "session, QoS 1", "client", "#mqtt/c"),
+        ("amqp", "durable", "subscription", "#amqp-durable/{0}/c/s"),
+        ("amqp", "shared, durable, global", "subscription", "#amqp-durable/{0}//s"),
+        ("amqp", "shared", "subscription", "#amqp-shared/{0}/c/s"),
+        ("amqp", "Direct link", "client", ""),
+    ],
+)
+def test_monitoring_tells_whose_it_is(
+    stage: Any, user: Any, protocol: str, form: str, holder: str, queue: str
+) -> None:
+    """Rows of subscriptions and queues have the client username; the names of AMQP's queues have it too."""
+    here = stage()
+    usernames = ["ann", "bob"] if protocol == "amqp" else ["ann"]
+    for username in usernames:
+        assert user(here, protocol, form, username).make() == ""
+    found = matching(here.world.vpn(), "secret/x")
+    rows = [subscription_status("blue", one) for one in found]
+    told = [row for row in rows if row.name not in ("watcher", "q")]
+    assert sorted((row.holder, row.client_username) for row in told) == [
+        (holder, username) for username in usernames
+    ]
+    queues = Queues(here.world.router, here.world.spool)
+    for username in usernames if queue else ():
+        status = queues.queue("blue", queue.format(username))
+        assert status is not None
+        assert status.owner == username

@@ -12,6 +12,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.link_client import LinkClient
 from vpnrouter.core.amqp.client import AmqpClient
+from vpnrouter.core.amqp.sending_link import TopicSubscriber
 from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.discard_reasons import (
     NO_SUBSCRIPTION_MATCH,
@@ -143,6 +144,8 @@ class SubscriptionStatus:
     qos: int = 0
     share_name: str = ""
     selector: str = ""
+    client_username: str = ""
+    """The client username that it belongs to, or that owns the queue; "" for none, and for bridges."""
     connected: bool = True
     """False for a session whose client is away: guaranteed messages are kept for it, Direct ones are not."""
 
@@ -365,6 +368,17 @@ def holder_of(subscriber: Subscriber) -> tuple[str, str]:
     return BRIDGE if subscriber.is_link else CLIENT, subscriber.client_name
 
 
+def _username_of(subscriber: Subscriber) -> str:
+    if subscriber.is_endpoint:
+        endpoint: Endpoint = subscriber  # type: ignore[assignment]
+        return endpoint.attracts_for[0] or endpoint.settings.owner
+    if isinstance(subscriber, MqttSession):
+        return subscriber.owner
+    if isinstance(subscriber, TopicSubscriber):
+        return subscriber.link.client.username
+    return subscriber.username if isinstance(subscriber, AmqpClient) else ""
+
+
 def subscription_status(msg_vpn: str, subscription: Subscription) -> SubscriptionStatus:
     """One subscription."""
     filter_ = subscription.filter
@@ -380,6 +394,7 @@ def subscription_status(msg_vpn: str, subscription: Subscription) -> Subscriptio
         qos=subscription.qos,
         share_name=filter_.share,
         selector="" if selector is None else selector.text,
+        client_username=_username_of(subscriber),
         connected=subscriber.connected,
     )
 

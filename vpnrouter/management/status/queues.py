@@ -135,7 +135,8 @@ class QueueStatus(EndpointStatus):
 
     queue_name: str
     endpoint_type: str = read(lambda one, _: KIND_NAMES[one.kind], "queue")
-    """`queue`, `topic-endpoint`, `session` (of an MQTT session) or `parking-lot` (of a bridge)."""
+    """`queue`, `topic-endpoint`, `session` (of an MQTT session), `subscription` (of an AMQP client) or `parking-lot`
+    (of a bridge). `owner` of the third and fourth is the client username that made it."""
     max_bind_count_exceeded_bind_failure_count: int = read(lambda _, counts: _too_many(counts))
     other_bind_failure_count: int = read(
         lambda _, counts: sum(counts.bind_failures.values()) - _too_many(counts)
