@@ -74,6 +74,22 @@ def test_what_waits_is_not_given_out_past_the_acl(
     assert [one.spooled_count for one in held] == [0] * len(held)
 
 
+@pytest.mark.parametrize("form", DURABLE)
+def test_a_drain_passes_over_what_is_denied(stage: Any, user: Any, form: str) -> None:
+    """More denied messages than a consumer has credit for do not end its drain before those that it may have."""
+    here = stage()
+    ann = user(here, "amqp", form, "ann")
+    ann.topic = ann.wide
+    ann.credit = 0
+    assert ann.make() == ""
+    for _ in range(5):
+        here.publish(b"denied", "secret/a")
+    here.publish(b"last", "secret/b")
+    here.allow(subscribe=deny("secret/a"))
+    ann.peer.credit(1, 2, drain=True)
+    assert ann.peer.bodies() == [b"last"]
+
+
 @pytest.mark.parametrize(
     "taken",
     [

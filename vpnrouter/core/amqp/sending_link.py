@@ -184,8 +184,11 @@ class SendingLink(Link):
         if flow is not None and not flow.browsing and self.credit:
             endpoint = flow.endpoint
             spool = endpoint.spool
+            flow.withheld = False
             endpoint.dispatch()
-            if self.credit and (endpoint in spool.later or endpoint.mark_requested > endpoint.mark):
+            if self.credit and (
+                flow.withheld or endpoint in spool.later or endpoint.mark_requested > endpoint.mark
+            ):
                 # Messages wait for the store, or have not all been looked at.
                 self._waits_for_drain = True
                 spool.when_synced(self, DRAIN)
@@ -374,10 +377,11 @@ class SendingLink(Link):
 class AmqpFlow(Flow):
     """The consumer that a link is. `browsing` only looks. `ends_with` decides what becomes of its endpoint at the end.
 
-    `numbers` are the ids of its deliveries that are not settled, by the spool's ids.
+    `numbers` are the ids of its deliveries that are not settled, by the spool's ids. `withheld`: a message was
+    discarded in the place of one to be sent.
     """
 
-    __slots__ = ("_looked_at", "browsing", "link", "numbers", "subscription")
+    __slots__ = ("_looked_at", "browsing", "link", "numbers", "subscription", "withheld")
 
     def __init__(
         self,
@@ -394,6 +398,7 @@ class AmqpFlow(Flow):
         self.browsing = browsing
         self.subscription = subscription
         self.numbers: dict[int, int] = {}
+        self.withheld = False
         # Of a browser: the last message that it has seen.
         self._looked_at = 0
 
@@ -443,6 +448,7 @@ class AmqpFlow(Flow):
             self.settle(message_id, ACCEPTED)
 
     def _withhold(self, message_id: int, message: Message) -> None:
+        self.withheld = True
         vpn = self.endpoint.vpn
         vpn.discards.add(SUBSCRIBE_TOPIC_ACL)
         name = self.endpoint.name
