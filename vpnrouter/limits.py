@@ -346,7 +346,11 @@ ConfigError."""
 CONFIG_DEPTH: Final = 32
 """Nested mappings and lists in a configuration; the deepest known key stands at 8. Beyond: ConfigError."""
 
-CONFIG_VALUES: Final = 1_000_000
+CONFIG_PROBLEMS: Final = 1_000
+"""Problems that are told of one configuration, errors first; nobody reads more, and finding the words for hundreds of
+thousands takes a minute. Beyond: the rest is counted, and a file that is no configuration is read no further."""
+
+CONFIG_VALUES: Final = 400_000
 """Values of one configuration with every alias written out, so that a few lines of aliases cannot
 ask for more memory than a large honest file. Beyond: ConfigError."""
 

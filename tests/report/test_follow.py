@@ -128,7 +128,7 @@ def test_only_rows_of_the_time_asked_for(
 def test_what_cannot_be_read_is_named(
     make: Callable[..., Made], tracefiles: ModuleType, tmp_path: Path
 ) -> None:
-    """A cut file, and one whose contents are damaged behind a sound footer; the rest counts."""
+    """A cut file, one with text for times, one with damaged contents behind a sound footer; the rest counts."""
     sound = written(tracefiles, tmp_path / "traces", range(1, 4))
     rows = [tracefiles.row("ingress", at, "v", topic=f"t{at}") for at in range(3_000)]
     worse = tracefiles.write(tmp_path / "traces", "odd name", rows)
@@ -138,10 +138,14 @@ def test_what_cannot_be_read_is_named(
     assert pq.read_metadata(worse).num_rows == 3_000
     cut = sound[0].parent / "part-00009.parquet"
     cut.write_bytes(b"PAR1")
+    foreign = cut.with_name("part-00010.parquet")
+    texts = pa.table({"ts_ns": ["soon"], "vpn": ["blue"], "event": ["ingress"]})
+    pq.write_table(texts, foreign)
     made = make()
-    made.rows(0, cut, worse, *sound)
+    made.rows(0, cut, foreign, worse, *sound)
     (heard,) = made.heard
-    assert [one.path for one in heard.set_aside] == [cut, worse]
+    assert [one.path for one in heard.set_aside] == [cut, foreign, worse]
+    assert "column ts_ns is text, expected a whole number" in heard.set_aside[1].reason
     assert [one.path for one in heard.files] == sorted(sound)
     assert made.counts("places", "ingress") == 3
     made.rows(1, cut)

@@ -19,7 +19,7 @@ from vpnrouter.report.inventory import (
     read_footers,
     take_inventory,
 )
-from vpnrouter.trace.schema import ALWAYS_KEY, VERSION
+from vpnrouter.trace.schema import ALWAYS_KEY, COLUMNS, VERSION
 
 
 def one(files: ModuleType, root: Path, router: str = "edge", **more: object) -> Path:
@@ -91,6 +91,66 @@ def test_what_cannot_be_read_is_named_with_its_reason(
     assert reasons["part-00007.parquet"] == "empty: no rows"
     assert reasons["other.parquet"] == "not a trace file: no column vpn"
     assert all("\n" not in reason for reason in reasons.values())
+
+
+WIDTHS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+"""Types of whole numbers that are as good as the one that a router writes."""
+
+UNLIKE = {
+    "text": (pa.array(["7"]), ("string",)),
+    "long text": (pa.array(["7"], pa.large_string()), ("string",)),
+    "words": (pa.array(["7"]).dictionary_encode(), ("string",)),
+    "bytes": (pa.array([b"7"]), ()),
+    "float": (pa.array([7.0], pa.float32()), ()),
+    "double": (pa.array([7.0]), ()),
+    "bool": (pa.array([True]), ()),
+    "date": (pa.array([7], pa.date32()), ()),
+    "time": (pa.array([7], pa.time64("us")), ()),
+    "timestamp": (pa.array([7], pa.timestamp("ns")), ()),
+    "decimal": (pa.array([7]).cast(pa.decimal128(20, 0)), ()),
+    "uint64": (pa.array([7], pa.uint64()), ()),
+    "null": (pa.nulls(1), ()),
+    "list": (pa.array([[7]]), ()),
+    "list of text": (pa.array([["7"]]), ()),
+    "struct": (pa.array([{"a": 7}]), ()),
+    **{width: (pa.array([7], width), ("int32", "int64")) for width in WIDTHS},
+}
+"""Columns of one row, each with the types of trace columns that it may stand for."""
+
+
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_a_column_of_another_type(tracefiles: ModuleType, tmp_path: Path, kind: str) -> None:
+    """Any column of any other type sets its file aside, by name, type found and type expected; widths do not count."""
+    found, fits = UNLIKE[kind]
+    rows = [tracefiles.row("ingress", 0, "blue", router="edge")]
+    whole = tracefiles.write(tmp_path, "edge", rows, router_inside=True)
+    table = pq.read_table(whole)
+    for column in COLUMNS:
+        path = whole.with_name(f"part-{column.name}.parquet")
+        at = table.schema.get_field_index(column.name)
+        pq.write_table(table.set_column(at, column.name, found), path)
+        inventory = read_footers([path, whole])
+        if column.type in fits:
+            assert [file.path for file in inventory.files] == [path, whole], column
+        else:
+            assert [file.path for file in inventory.files] == [whole], column
+            (aside,) = inventory.set_aside
+            assert aside.path == path
+            assert f"column {column.name} is " in aside.reason
+            assert f"expected {'text' if column.type == 'string' else 'a whole number'}" in (
+                aside.reason
+            )
+        inventory.times()
+
+
+@pytest.mark.parametrize("name", ["Topic", "topic"])
+def test_a_column_twice(tracefiles: ModuleType, tmp_path: Path, name: str) -> None:
+    """Nor is a file read whose columns of one name, however it is written, are two."""
+    whole = tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue")])
+    table = pq.read_table(whole)
+    pq.write_table(table.append_column(name, pa.array(["a"])), whole)
+    (aside,) = read_footers([whole]).set_aside
+    assert "column topic is there more than once or in other letters" in aside.reason
 
 
 def test_a_newer_format_is_refused(tracefiles: ModuleType, tmp_path: Path) -> None:

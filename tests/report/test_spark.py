@@ -279,6 +279,36 @@ def test_every_router_keeps_its_name(
     assert found == sorted([*NAMES, "free", "inside"])
 
 
+def test_integers_of_other_widths(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """They are read with those of a router, wider and narrower ones; one that does not fit is null."""
+    rows = [tracefiles.row("ingress", 0, "blue", hops=3, partition=2, size_bytes=7)]
+    whole = tracefiles.write(tmp_path, "edge", rows)
+    table = pq.read_table(whole, partitioning=None)
+    narrow, wide = pa.int8(), pa.int64()
+    for part, (size, hops, value) in enumerate(
+        [
+            (narrow, wide, 3),
+            (pa.uint8(), narrow, 3),
+            (pa.uint32(), pa.uint32(), 3),
+            (wide, wide, 1 << 40),
+        ],
+        1,
+    ):
+        for name, array in (("size_bytes", pa.array([7], size)), ("hops", pa.array([value], hops))):
+            table = table.set_column(table.schema.get_field_index(name), name, array)
+        pq.write_table(table, whole.with_name(f"part-{part:05d}.parquet"))
+    inventory = take_inventory([tmp_path])
+    assert len(inventory.files) == 5
+    frame = read_traces(spark, inventory)
+    assertSchemaEqual(frame.schema, TRACES)
+    read = frame.select("ts_ns", "size_bytes", "hops", "partition").collect()
+    assert sorted(map(tuple, read), key=str) == sorted(
+        [(tracefiles.START, 7, 3, 2)] * 4 + [(tracefiles.START, 7, None, 2)], key=str
+    )
+
+
 def test_columns_that_a_file_lacks_are_null(
     spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
 ) -> None:

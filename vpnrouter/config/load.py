@@ -3,7 +3,7 @@
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pydantic import ValidationError
 
@@ -13,7 +13,7 @@ from vpnrouter.config.checks.router import check_config
 from vpnrouter.config.locations import check_locations
 from vpnrouter.config.overlay import merge, overlay_of, refusals, way_out
 from vpnrouter.config.parse import Document, Plain, parse
-from vpnrouter.config.problem import Path, Position, Problem
+from vpnrouter.config.problem import Path, Position, Problem, Severity
 from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT
@@ -171,7 +171,11 @@ def _validated(
         if attempt == 0:
             from vpnrouter.config.error_messages import to_problem
 
-            problems.extend(to_problem(entry, document, RouterConfig) for entry in found)
+            told = found[: limits.CONFIG_PROBLEMS]
+            problems.extend(to_problem(entry, document, RouterConfig) for entry in told)
+            if len(told) < len(found):
+                problems.append(_more(document.file, "error", len(found) - len(told)))
+                return None
         dropped = list(_unsound(found))
         if () in dropped:
             break
@@ -204,4 +208,18 @@ def _unsound(errors: Iterable[Plain]) -> Iterable[Path]:
 
 
 def _ordered(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    return tuple(sorted(dict.fromkeys(problems), key=lambda found: (found.position, found.message)))
+    """Return problems in the files' order, each once; beyond CONFIG_PROBLEMS errors stay before warnings."""
+    found = sorted(dict.fromkeys(problems), key=lambda one: (one.position, one.message))
+    if len(found) <= limits.CONFIG_PROBLEMS + 1:
+        return tuple(found)
+    worst = sorted(found, key=lambda one: _SEVERITIES.index(one.severity))
+    left = worst[limits.CONFIG_PROBLEMS :]
+    kept = sorted(worst[: limits.CONFIG_PROBLEMS], key=lambda one: (one.position, one.message))
+    return (*kept, _more(kept[0].position.file, left[0].severity, len(left)))
+
+
+_SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+
+def _more(file: str, severity: Severity, count: int) -> Problem:
+    return Problem(Position(file, 1, 1), severity, f"and {count:,} more problems")

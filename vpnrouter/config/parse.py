@@ -8,6 +8,7 @@ the written-out size is bounded.
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -178,14 +179,20 @@ def parse(text: bytes, file: str, problems: list[Problem]) -> Document | None:
     None if it is refused: not UTF-8, not YAML, too large, too deep, a key twice, a tag, a second
     document. What is wrong is then appended to `problems`.
     """
+    builder = _Builder(file)
+    document: Document | None = None
+    collects = gc.isenabled()
+    # Nothing here is garbage before the end, and each collection would look at all of it again.
+    gc.disable()
     try:
         if len(text) > limits.CONFIG_BYTES:
             _refuse(file, 0, 0, f"larger than {limits.CONFIG_BYTES} bytes")
-        builder = _Builder(file)
         document = builder.build(_decode(text, file))
     except _Refused as refused:
-        problems.append(refused.problem)
-        return None
+        builder.problems.append(refused.problem)
+    finally:
+        if collects:
+            gc.enable()
     problems.extend(builder.problems)
     return None if builder.problems else document
 
@@ -388,6 +395,8 @@ class _Builder:
 
     def _report(self, node: Node, message: str) -> None:
         position = Position(self._file, node.line, node.column)
+        if len(self.problems) >= limits.CONFIG_PROBLEMS:
+            _refuse(self._file, node.line - 1, node.column - 1, "more problems; read no further")
         self.problems.append(Problem(position, "error", message))
 
     def _stop(self, mark: Plain, message: str) -> Never:

@@ -50,8 +50,15 @@ from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.flows.collect import width_for
 from vpnrouter.report.inventory import Inventory, Span, read_footers, take_inventory
 from vpnrouter.report.output import HTML, Summary, summary_of, write_report
-from vpnrouter.report.schema import EDGE, TRACE_FILE, Rows, conform
-from vpnrouter.report.spark import DamagedTraceFile, Progress, read_traces, read_until, spark_errors
+from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
+from vpnrouter.report.spark import (
+    DamagedTraceFile,
+    Progress,
+    narrowed,
+    read_traces,
+    read_until,
+    spark_errors,
+)
 
 WINDOW_S: Final = 5
 """Seconds of a window: what waits longest waits so much longer than it must."""
@@ -278,7 +285,7 @@ class DigestStore:
         self._manifest = manifest
 
 
-_INSIDE = StructType([field for field in TRACE_FILE.fields if field.name != "router"])
+_INSIDE = StructType([field for field in TRACE_READ.fields if field.name != "router"])
 
 # Spark's columns for files of any format. The contents are read only if selected.
 _FILES = StructType(
@@ -318,7 +325,7 @@ def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFra
         .withColumn("router", router_of(F.col("_metadata.file_path")))
         for root in roots
     ]
-    rows = _together(frames)
+    rows = narrowed(_together(frames))
     if span.since_ns is not None:
         rows = rows.where(F.col("ts_ns") >= span.since_ns)
     return rows

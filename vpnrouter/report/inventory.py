@@ -9,6 +9,7 @@ report. A file below two of the given paths is read once.
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 from vpnrouter.errors import OperationError
 from vpnrouter.trace.schema import (
     ALWAYS_KEY,
+    COLUMNS,
     HOST_KEY,
     ROUTER_KEY,
     SAMPLE_KEY,
@@ -288,6 +290,9 @@ def _read_footer(path: Path) -> TraceFile | SetAside:
         return SetAside(path=path, reason=reason)
     if footer.num_rows == 0:
         return SetAside(path=path, reason="empty: no rows")
+    unlike = _unlike(footer)
+    if unlike:
+        return SetAside(path=path, reason=f"not a trace file: {unlike}")
     sample = _number(metadata.get(_SAMPLE_KEY, b""))
     always = metadata.get(_ALWAYS_KEY, b"").decode(errors="replace")
     first_ns, last_ns = _times(footer)
@@ -307,6 +312,51 @@ def _read_footer(path: Path) -> TraceFile | SetAside:
         first_ns=first_ns,
         last_ns=last_ns,
     )
+
+
+_INTEGER: Final = "a whole number"
+_TEXT: Final = "text"
+_NOTHING: Final = "nothing but nulls"
+_KINDS: Final = {"int64": _INTEGER, "int32": _INTEGER, "string": _TEXT}
+_EXPECTED: Final = {column.name: column for column in COLUMNS}
+_LOGICAL: Final = {"INT": _INTEGER, "STRING": _TEXT, "ENUM": _TEXT, "NULL": _NOTHING}
+_PHYSICAL: Final = {"INT32": _INTEGER, "INT64": _INTEGER}
+
+
+def _unlike(footer: pq.FileMetaData) -> str:
+    """Return which column has another type than trace files have, the type found and the one expected; "" for none.
+
+    Integers may have any width that Spark reads as 64 bits, as other programs write them.
+    """
+    known: set[str] = set()
+    for at in range(footer.num_columns):
+        leaf = footer.schema.column(at)
+        name = leaf.path.split(".")[0]
+        column = _EXPECTED.get(name.lower())
+        if column is None:
+            continue
+        if name != column.name or name in known:
+            return f"column {column.name} is there more than once or in other letters: {name}"
+        known.add(name)
+        found = _kind_of(leaf)
+        expected = _KINDS[column.type]
+        if found != expected:
+            return f"column {name} is {found}, expected {expected} ({column.type})"
+    return ""
+
+
+def _kind_of(leaf: pq.ColumnSchema) -> str:
+    """Return what a column of a file holds: one of the kinds above, or a type by the name that Parquet gives it."""
+    if leaf.max_repetition_level or "." in leaf.path:
+        return "a list or a structure"
+    logical = leaf.logical_type.type
+    if logical == "NONE":
+        return _PHYSICAL.get(leaf.physical_type, leaf.physical_type)
+    if logical == "INT" and leaf.physical_type == "INT64":
+        described = json.loads(leaf.logical_type.to_json())
+        if not described.get("isSigned", True):
+            return "UINT64"
+    return _LOGICAL.get(logical, logical)
 
 
 def _times(footer: pq.FileMetaData) -> tuple[int | None, int | None]:

@@ -78,6 +78,14 @@ _TYPES: Final = {"int64": LongType(), "int32": IntegerType(), "string": StringTy
 TRACE_FILE: Final = struct(**{column.name: _TYPES[column.type] for column in COLUMNS})
 """A trace row as docs/traces.md has it; `router` comes from the file or from its directory."""
 
+TRACE_READ: Final = struct(
+    **{
+        field.name: LongType() if isinstance(field.dataType, IntegerType) else field.dataType
+        for field in TRACE_FILE.fields
+    }
+)
+"""As what a trace row is read: a file may hold wider integers, and Spark widens only."""
+
 TRACES: Final = StructType([*TRACE_FILE.fields, StructField("weight", DoubleType())])
 """What every job takes: a trace row and how many messages it stands for (null: not known)."""
 

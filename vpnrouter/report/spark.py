@@ -34,7 +34,7 @@ from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DRIVER_MEMORY, REPORT_EXECUTOR_MEMORY, REPORT_SHUFFLE_PARTITIONS
 from vpnrouter.report.inventory import Inventory, Span, TraceFile
-from vpnrouter.report.schema import TRACE_FILE, TRACES, conform
+from vpnrouter.report.schema import TRACE_FILE, TRACE_READ, TRACES, conform
 
 OLDEST_JAVA: Final = 17
 """Spark 4 is compiled for Java 17; an older runtime refuses its class files."""
@@ -532,7 +532,7 @@ def _source(file: TraceFile) -> tuple[str, str]:
 
 def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> DataFrame:
     how, detail = source
-    inside = [field for field in TRACE_FILE.fields if how != "metadata" or field.name != "router"]
+    inside = [field for field in TRACE_READ.fields if how != "metadata" or field.name != "router"]
     reader = spark.read.schema(StructType(inside))
     if how == "directory":
         # With a declared type the name stays text: a router may be called 2013 or 007.
@@ -543,7 +543,14 @@ def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> Da
     if how == "metadata":
         frame = frame.withColumn("router", F.lit(detail))
     # Without what else the directories name, such as `date`.
-    return frame.select(*TRACE_FILE.names)
+    return narrowed(frame)
+
+
+def narrowed(frame: DataFrame) -> DataFrame:
+    """Return the columns of TRACE_FILE from those of TRACE_READ; an integer that does not fit is null."""
+    return frame.select(
+        *(F.col(field.name).try_cast(field.dataType) for field in TRACE_FILE.fields)
+    )
 
 
 def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
