@@ -318,7 +318,7 @@ def amqp_transfer(address: str, *, settled: bool) -> Step:
     world.queue("q")
     peer = amqp_peer(world)
     peer.sender(address, 0)
-    peer.receiver(address, 1, 0)
+    peer.receiver(address, 1, 0, mode=int(settled))
     data = AMQP.message(b"x" * 50)
 
     def step(number: int) -> None:
@@ -431,9 +431,7 @@ KINDS: Final[dict[str, tuple[Callable[[], Step], int]]] = {
 """What is done, and by how much less often than the cheapest."""
 
 
-IDS: Final = dict.fromkeys(
-    ("mqtt QoS 1", "mqtt QoS 2", "amqp settled transfer", "amqp guaranteed transfer"), 4300
-)
+IDS: Final = dict.fromkeys(("mqtt QoS 1", "mqtt QoS 2", "amqp guaranteed transfer"), 4300)
 """Blocks of ids of messages that have gone, which the spool sweeps from time to time (MessageCache)."""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS
 from vpnrouter.wire.amqp.performatives import (
@@ -927,3 +928,52 @@ def test_too_many_links(router: SpooledWorld, join: Any) -> None:
     peer.connection.link_count = 4_096
     _, detached = peer.sender("topic://a")
     assert detached.error.condition == "amqp:resource-limit-exceeded"
+
+
+def test_a_publisher_waits_for_the_credit_of_a_receiver(
+    router: SpooledWorld, amqp: ModuleType
+) -> None:
+    """It is left unread while much waits for credit, and read again once that came and the messages have left."""
+    backpressure = router.router.context.backpressure
+    backpressure.active = True
+    peer: Peer = amqp.Peer(router)
+    peer.join()
+    peer.receiver("topic://t/a", 1, 0, mode=1)
+    publisher = router.connect("p")
+    sent = 0
+    while not publisher.connection.held:
+        publisher.publish("t/a", bytes(60_000))
+        sent += 60_000
+        assert sent < 2 * limits.CROWDED_BYTES
+    outbox = peer.connection.outbox
+    assert outbox.parked > limits.CROWDED_BYTES - 60_100
+    assert outbox.size == 0
+    backpressure.step(router.now_ns + 1)
+    assert publisher.connection.held
+    peer.credit(1, 100)
+    outbox.has_left(len(peer.drain()))
+    assert outbox.parked == 0
+    backpressure.step(router.now_ns + 2)
+    assert not publisher.connection.held
+    assert outbox.discarded == 0
+
+
+def test_all_links_of_a_connection_share_what_may_wait_for_credit(
+    router: SpooledWorld, amqp: ModuleType
+) -> None:
+    """Together they have as much as an outbox holds; a link that ends gives its part back."""
+    peer: Peer = amqp.Peer(router)
+    peer.join()
+    peer.connection.outbox.set_limit(100_000)
+    for number in range(4):
+        peer.receiver("topic://t/a", number, 0, mode=1)
+    publisher = router.connect("p")
+    for _ in range(10):
+        publisher.publish("t/a", bytes(10_000))
+    outbox = peer.connection.outbox
+    assert 80_000 < outbox.parked <= 100_000
+    assert outbox.discarded == 40 - outbox.parked // 10_000
+    for number in range(4):
+        peer.say(Detach(number, True))
+    peer.answers()
+    assert outbox.parked == 0
