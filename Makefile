@@ -134,8 +134,16 @@ mutants: $(TEST_NEEDS)
 .PHONY: fuzz
 SECONDS ?= 60
 fuzz: $(TEST_NEEDS)
-	for driver in mqtt link amqp topics sessions links; do \
+	for driver in mqtt link amqp topics sessions links amqp_links; do \
 		echo "== fuzz.$$driver"; $(PY) -m fuzz.$$driver --seconds $(SECONDS) || exit 1; done
+	$(MAKE) fuzz-growth
+
+# Growth is looked for in the compiled build where there is one: what it leaks is its own.
+.PHONY: fuzz-growth
+fuzz-growth: $(TEST_NEEDS) $(if $(COMPILER),$(INSTALLED) $(BESIDE))
+	for protocol in mqtt amqp link http websocket; do \
+		echo "== fuzz.growth, $$protocol"; \
+		$(if $(COMPILER),$(FROM_WHEEL)) $(PY) -m fuzz.growth --protocol $$protocol --seconds $(SECONDS) || exit 1; done
 
 # The releases that are tested together, with their hashes, for each Python that pyproject.toml allows: what builds
 # the package, what it and its extras need, and what only the tests need. The files name no package index. Look at

@@ -79,6 +79,7 @@ class WholeRouter:
         self._path = folder / "router.yaml"
         self._path.write_text(text, encoding="utf-8")
         self._process: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread | None = None
         self._said: list[str] = []
         self.ports: dict[str, list[int]] = {}
         self.steps: collections.deque[str] = collections.deque(maxlen=REMEMBERED)
@@ -88,9 +89,15 @@ class WholeRouter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+        process = self._process
+        if process is not None:
+            process.kill()
+            process.wait()
+            if self._listener is not None:
+                self._listener.join()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
 
     def start(self) -> None:
         """Start the router and wait until it is ready."""
@@ -112,7 +119,8 @@ class WholeRouter:
         )
         self._process = process
         self._said = []
-        threading.Thread(target=self._collect, args=(process,), daemon=True).start()
+        self._listener = threading.Thread(target=self._collect, args=(process,), daemon=True)
+        self._listener.start()
         line = process.stdout.readline() if process.stdout else ""
         if not line.startswith("ready "):
             process.wait(PATIENCE_S)

@@ -61,7 +61,7 @@ READ_BYTES: Final = 4 << 20
 class AmqpTalk(Talk):
     """One client of AMQP, with its sessions and links numbered from 0 as they were made."""
 
-    _last: dict[str, Value]
+    _last: dict[str, Value] | None = None
 
     def _forget(self) -> None:
         self._opened = False
@@ -100,6 +100,8 @@ class AmqpTalk(Talk):
             super().do(act, values)
             return
         if self.sock is None:
+            if self._last is None:
+                return
             super().do("connect", self._last)
         if act != "begin" and not self._sessions:
             self.begin(1, 5_000, 0)

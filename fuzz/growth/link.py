@@ -42,7 +42,7 @@ DIALLED_S: Final = 3.0
 class LinkTalk(Talk):
     """One bridge of a peer, or several bridges one after the other."""
 
-    _last: dict[str, Value]
+    _last: dict[str, Value] | None = None
     _hello: bytes
     _challenge: bytes
     _asked: frames.Hello
@@ -106,9 +106,11 @@ class LinkTalk(Talk):
 
     def do(self, act: str, values: dict[str, Value]) -> None:
         """Do one step; a peer whose connection was closed comes back first."""
-        if act in {"connect", "accept"}:
-            self._last = values if act == "connect" else self._last
+        if act == "connect":
+            self._last = values
         elif self.sock is None:
+            if self._last is None:
+                return
             super().do("connect", {**self._last, "bridges": 1})
         super().do(act, values)
 

@@ -51,6 +51,9 @@ PLAN_BYTES: Final = 400 * MIB
 PLAN_S: Final = 8.0
 """Seconds that they have."""
 
+RISES_S: Final = 3.0
+"""Seconds in which the memory goes up behind them."""
+
 SETTLES_S: Final = 6.0
 """Seconds in which the memory goes down after them."""
 
@@ -147,11 +150,19 @@ class Meter:
         self._ended.set()
         self._thread.join()
 
+    def rise(self) -> None:
+        """Wait until the memory grows no more, at most for a while: the router may be behind the clients."""
+        ends, most, since = time.monotonic() + RISES_S, self.most, time.monotonic()
+        while time.monotonic() < min(ends, since + 0.3):
+            time.sleep(0.02)
+            if self.most > most + 100_000:
+                most, since = self.most, time.monotonic()
+
     def settle(self, good: int) -> int:
         """Wait until the memory is at most `good`, or goes down no more; returns it."""
         least, since = resident(self._pid), time.monotonic()
         ends = since + SETTLES_S
-        while least > good and time.monotonic() < min(ends, since + 2.0):
+        while least > good and time.monotonic() < min(ends, since + 1.0):
             time.sleep(0.05)
             now = resident(self._pid)
             if now < least - 100_000:
@@ -240,13 +251,18 @@ class Victim:
 
 @final
 class Bench:
-    """Routers one after the other, in which plans are run. `talker` makes the client with this number."""
+    """Routers one after the other, in which plans are run. `talker` makes the client with this number.
+
+    `program` is what runs in the router's place, as for WholeRouter: no caches are filled then, and nobody else served.
+    """
 
     def __init__(
         self,
         folder: Path,
         talker: Callable[[Plan, Bench, WholeRouter, int, str, Callable[[int], None]], Talker],
+        program: str = "",
     ) -> None:
+        self._program = program
         self._folder = folder
         self._talker = talker
         self._stack = contextlib.ExitStack()
@@ -279,10 +295,15 @@ class Bench:
         self._stack.close()
         shutil.rmtree(self._folder / "data", ignore_errors=True)
         ports = [int(door.getsockname()[1]) for door in self._doors]
-        router = self._stack.enter_context(WholeRouter(self._folder, configuration(ports)))
+        text = configuration(ports)
+        router = WholeRouter(self._folder, text)
+        if self._program:
+            router = WholeRouter(self._folder, text, self._program)
+        self._stack.enter_context(router)
         self._runs, self._spoiled = 0, False
         self._router = router
-        warm_up(router)
+        if not self._program:
+            warm_up(router)
         return router
 
     def judge(self, plan: Plan) -> Verdict:
@@ -298,12 +319,13 @@ class Bench:
     def _run(self, router: WholeRouter, plan: Plan, base: int) -> Measured:
         bound = CLIENT_BYTES if plan.clients == 1 else VPN_BYTES
         meter = Meter(router.pid)
-        victim = Victim(router)
+        start = meter.base
+        victim = None if self._program else Victim(router)
         ends = time.monotonic() + PLAN_S
         sent_before: dict[int, int] = {}
 
         def watch(sent: int) -> None:
-            if time.monotonic() > ends or meter.most - base > bound or sent > PLAN_BYTES:
+            if time.monotonic() > ends or meter.most - start > bound or sent > PLAN_BYTES:
                 raise Enough
 
         talkers = {
@@ -317,17 +339,18 @@ class Bench:
                 sent_before[step.client] = talkers[step.client].sent
                 if sum(sent_before.values()) > PLAN_BYTES:
                     break
-            time.sleep(0.1)
+            meter.rise()
         except Enough:
             pass
         finally:
             for talker in talkers.values():
                 talker.close()
-        growth = meter.most - base
+        growth = meter.most - start
         left = meter.settle(base + LEFT_BYTES // 2) - base
         meter.end()
         router.examine()
-        self.worst = max(self.worst, victim.end())
+        if victim is not None:
+            self.worst = max(self.worst, victim.end())
         sent = sum(talker.sent for talker in talkers.values())
         self.sent += sent
         return Measured(sent, growth, max(left, 0))

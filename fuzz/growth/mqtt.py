@@ -47,7 +47,7 @@ class MqttTalk(Talk):
 
     level = 5
     connected = False
-    _last: dict[str, Value]
+    _last: dict[str, Value] | None = None
 
     def connect(
         self,
@@ -189,7 +189,8 @@ class MqttTalk(Talk):
     def again(self) -> None:
         """Log in anew with what was said last."""
         self.close()
-        self.connect(**self._last)  # type: ignore[arg-type] # the values were drawn for it
+        if self._last is not None:
+            super().do("connect", self._last)
 
     def do(self, act: str, values: dict[str, Value]) -> None:
         """Do one step; a client that was disconnected comes back first."""
@@ -197,7 +198,8 @@ class MqttTalk(Talk):
             self._last = {**values, "count": 1}
         elif self.sock is None:
             self.again()
-        super().do(act, values)
+        if self.sock is not None or act == "connect":
+            super().do(act, values)
 
     def acknowledge(self, kind: int, code: int, count: int) -> None:
         """Answer what came."""
