@@ -17,7 +17,19 @@ TOPIC_BYTES: Final = 65_535
 """Bytes of a topic or filter: what MQTT's length field can say. A VPN may set less. Beyond: TopicError."""
 
 ROUTE_CACHE_ENTRIES: Final = 65_536
-"""Cached routes per VPN; some 300 bytes each. Beyond: the oldest quarter is dropped."""
+"""Cached routes per VPN. Beyond: the oldest quarter is dropped."""
+
+ROUTE_CACHE_BYTES: Final = 50_331_648
+"""Memory of the cached routes of one VPN: ROUTE_CACHE_ENTRIES of ordinary ones with some 700 bytes each, and fewer with
+long topics or with many receivers, each of which takes 20 to 200 bytes. Beyond: the oldest quarter is dropped."""
+
+REMEMBERED_TOPIC_BYTES: Final = 524_288
+"""Memory of the topics for which one holder (a client, a link, a trace filter, a replay log) remembers an answer:
+some 4,000 of ordinary length. Beyond: all of them are forgotten, and asked again."""
+
+MAPPED_TOPIC_BYTES: Final = 4_194_304
+"""Memory of the topics whose new topic one topic mapping, or the links of one connector, remember: some 16,000 of
+ordinary length. Beyond: all of them are forgotten, and mapped again."""
 
 MQTT_PACKET_BYTES: Final = 268_435_460
 """Largest MQTT packet the length encoding can express (MQTT 5, 2.1.4), fixed header included."""
@@ -188,10 +200,6 @@ LINK_REJECTED_TOLD: Final = 1_024
 """Refused bridges of other routers whose last reason is remembered, so that it is told once. Beyond: the oldest is
 forgotten, and told again with its next try."""
 
-LINK_RENAMED_TOPICS: Final = 4_096
-"""Topics per link whose new names are remembered, where a mapping renames what leaves. Beyond: the memory
-starts anew."""
-
 CONNECT_BYTES: Final = 458_752
 """Largest packet taken before a client has logged in: a CONNECT whose client id, username, password, will
 topic and will payload have 64 KiB each, as MQTT allows, and 128 KiB of properties. Beyond: refused, closed."""
@@ -333,9 +341,6 @@ RETAINED_AHEAD: Final = 1_000
 """Messages waiting in a session's endpoint beyond which no more retained ones are put there: the rest follows as
 its client acknowledges. Beyond: they wait where they are."""
 
-PERMITTED_TOPICS: Final = 4_096
-"""Topics per client whose publish permission is remembered. Beyond: all of them are forgotten."""
-
 REMEMBERED_PASSWORDS: Final = 10_000
 """Client usernames per VPN whose last good password is remembered. Beyond: all of them are forgotten."""
 
@@ -450,9 +455,9 @@ TRACE_FILTER_NAME_LENGTH: Final = 127
 TRACE_CLIENT_NAME_LENGTH: Final = 65_535
 """Characters of a client name in a trace filter: what MQTT lets a client call itself. Beyond: refused."""
 
-TRACE_PICKED_TOPICS: Final = 1_024
-"""Topics for which the clients of one kind remember the trace filter that decides. Beyond: forgotten and
-looked at again."""
+TRACE_PICKINGS: Final = 1_024
+"""Combinations of trace filters whose clients share what they remember of topics. Beyond: clients that log in later
+remember anew."""
 
 TRACE_FILE_BYTES: Final = 134_217_728
 """Size at which a trace file is finished: what Spark gives one task by default. Beyond, by at most
@@ -640,10 +645,6 @@ SELECTOR_CACHED_LENGTH: Final = 256
 
 TOPIC_MAPPING_RULES: Final = 128
 """Rules of one topic mapping: a topic that is new costs a look at each. Beyond: TopicError."""
-
-TOPIC_MAPPING_CACHE_ENTRIES: Final = 16_384
-"""Topics per mapping whose new topic is remembered; some 300 bytes each, and 2 KiB at most. Beyond:
-the memory starts anew."""
 
 MESH_CHECK_STEPS: Final = 2_000_000
 """Comparisons of topic sets while `check` looks for loops, double delivery and exceeded hop limits, some

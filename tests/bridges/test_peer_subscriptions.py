@@ -119,10 +119,14 @@ def test_renamed_topics_are_remembered_up_to_a_bound(world: Any) -> None:
     """What is remembered of renamed topics is forgotten beyond the bound, and renamed anew."""
     link, publisher, subscriber = bridged(world, ">", out=[add_prefix("p")])
     client = link.accepted.client
-    client._renamed = {b"%d" % n: b"" for n in range(limits.LINK_RENAMED_TOPICS)}
-    publisher.publish("new")
-    assert topics(subscriber) == ["p/new"]
-    assert client._renamed == {b"new": b"p/new"}
+    known = client._renamed
+    for number in range(limits.REMEMBERED_TOPIC_BYTES // 1_070):
+        known.keep((b"%d/" % number).ljust(1_000, b"x"), b"")
+    before = len(known.answers)
+    publisher.publish("n" * 900)
+    assert topics(subscriber) == ["p/" + "n" * 900]
+    assert before > 400
+    assert list(known.answers) == [b"n" * 900]
 
 
 def test_topics_renamed_on_the_way_in(world: Any) -> None:
@@ -423,7 +427,7 @@ def test_long_topics_are_judged_and_not_remembered(world: Any) -> None:
     it.send(long, "no" + long)
     assert it.took() == [long]
     assert it.refused == 1
-    assert it.link.dialed.sink.permitted == {}
+    assert it.link.dialed.sink.permitted.answers == {}
 
 
 @pytest.mark.parametrize(

@@ -136,11 +136,13 @@ def test_clients_of_one_kind_share_what_is_known(kit: ModuleType) -> None:
     clients = [world.connect(f"s{number}") for number in range(5)]
     pickings = {id(client.connection.publisher.picking) for client in clients}
     assert len(pickings) == 1
-    for number in range(limits.TRACE_PICKED_TOPICS + 10):
-        clients[0].raw(encode_publish(b"a/%d" % number, b"x", 5))
+    count = limits.REMEMBERED_TOPIC_BYTES // 1_000 + 10
+    for number in range(count):
+        topic = (b"a/%d/" % number).ljust(1_000, b"x")
+        clients[0].raw(encode_publish(topic, b"x", 5))
     (picking,) = world.router.context.pickings.values()
-    assert 0 < len(picking._chosen) <= limits.TRACE_PICKED_TOPICS
-    assert len(traced(world)) == limits.TRACE_PICKED_TOPICS + 10
+    assert 0 < len(picking._chosen.answers) <= limits.REMEMBERED_TOPIC_BYTES // 1_000
+    assert len(traced(world)) == count
 
 
 def test_a_share(kit: ModuleType) -> None:

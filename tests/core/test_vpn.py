@@ -89,19 +89,21 @@ def test_the_route_cache_is_bounded(world: MemoryRouter) -> None:
 
 
 def test_the_memory_of_permissions_is_bounded(world: MemoryRouter) -> None:
-    """PERMITTED_TOPICS topics are remembered, with one more the memory starts anew; answers stay right."""
+    """REMEMBERED_TOPIC_BYTES of topics are remembered, with one more the memory starts anew; answers stay right."""
     rule = TopicRule(True, [("no/#", MQTT)])
     vpn = world.add_vpn("blue", acl=AclProfile("default", publish=rule))
     publisher = world.connect("p").connection.publisher
     assert publisher is not None
-    for number in range(limits.PERMITTED_TOPICS + 1):
-        assert len(publisher.permitted) == number
-        assert publisher.allowed(vpn.route(b"yes/%d" % number))
-        if number + 1 == limits.PERMITTED_TOPICS:
-            break
-    assert not publisher.allowed(vpn.route(b"no/x"))
-    assert len(publisher.permitted) == 1
-    assert not publisher.allowed(vpn.route(b"no/x"))
+    known = publisher.permitted.answers
+    most = limits.REMEMBERED_TOPIC_BYTES // (limits.ROUTE_CACHE_TOPIC_BYTES + 70)
+    for number in range(most):
+        topic = (b"yes/%d/" % number).ljust(limits.ROUTE_CACHE_TOPIC_BYTES, b"x")
+        assert publisher.allowed(vpn.route(topic))
+        assert len(known) == number + 1
+    refused = b"no/".ljust(limits.ROUTE_CACHE_TOPIC_BYTES, b"x")
+    assert not publisher.allowed(vpn.route(refused))
+    assert len(known) == 1
+    assert not publisher.allowed(vpn.route(refused))
 
 
 batches = st.lists(
@@ -189,3 +191,17 @@ def test_every_message_is_accounted_for(
             if client is not None and not client.closed:
                 client.lose()
     assert vpn.publishers == {}
+
+
+def test_routes_with_many_subscriptions_share_the_memory_of_the_cache(world: MemoryRouter) -> None:
+    """Where each topic matches hundreds of filters of one client, fewer topics stay cached."""
+    vpn = world.vpn()
+    client = world.connect("s")
+    filters = ["/".join("a+"[number >> level & 1] for level in range(9)) for number in range(512)]
+    for text in filters:
+        client.subscribe("+/" + text, identifier=7)
+    for number in range(20_000):
+        vpn.route(b"%d/" % number + b"/".join([b"a"] * 9))
+    assert len(vpn.route(b"0/" + b"/".join([b"a"] * 9)).special[0].subscriptions) == 512
+    assert len(vpn.cache) * 8 * 512 <= limits.ROUTE_CACHE_BYTES
+    assert vpn.cache.evicted > 0

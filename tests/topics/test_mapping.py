@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import (
+    MAPPED_TOPIC_BYTES,
     ROUTE_CACHE_TOPIC_BYTES,
     TOPIC_BYTES,
     TOPIC_LEVELS,
-    TOPIC_MAPPING_CACHE_ENTRIES,
     TOPIC_MAPPING_RULES,
 )
 from vpnrouter.topics.algebra import covers, matches
@@ -102,13 +102,16 @@ def test_failure_is_not_remembered_as_a_result() -> None:
 
 
 def test_memory_of_topics_is_bounded() -> None:
-    """TOPIC_MAPPING_CACHE_ENTRIES topics are remembered, with one more the memory starts anew."""
+    """MAPPED_TOPIC_BYTES of topics are remembered, with one more the memory starts anew."""
     prefixed = TopicMapping([add_prefix("x")])
-    for number in range(TOPIC_MAPPING_CACHE_ENTRIES):
-        prefixed.apply_bytes(b"%d" % number)
-    assert len(prefixed._known) == TOPIC_MAPPING_CACHE_ENTRIES
-    assert prefixed.apply_bytes(b"one more") == b"x/one more"
-    assert prefixed._known == {b"one more": b"x/one more"}
+    length = 1_000
+    most = MAPPED_TOPIC_BYTES // (2 * length + 2 + 70)
+    for number in range(most):
+        prefixed.apply_bytes((b"%d/" % number).ljust(length, b"y"))
+        assert len(prefixed._known.answers) == number + 1
+    long = b"one more/".ljust(length, b"y")
+    assert prefixed.apply_bytes(long) == b"x/" + long
+    assert prefixed._known.answers == {long: b"x/" + long}
     assert prefixed.apply_bytes(b"0") == b"x/0"
 
 
@@ -119,8 +122,8 @@ def test_long_topics_are_not_remembered() -> None:
     for topic in (fits, long):
         assert prefixed.apply_bytes(topic) == b"x/" + topic
         assert stripped.apply_bytes(b"x/" + topic) == topic
-    assert list(prefixed._known) == [fits]
-    assert list(stripped._known) == [b"x/" + fits]
+    assert list(prefixed._known.answers) == [fits]
+    assert list(stripped._known.answers) == [b"x/" + fits]
 
 
 def test_rules_are_bounded() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.limits import (
+    ROUTE_CACHE_BYTES,
     ROUTE_CACHE_ENTRIES,
     ROUTE_CACHE_INDEX_LEVELS,
     ROUTE_CACHE_TOPIC_BYTES,
@@ -482,6 +483,20 @@ def test_default_capacity() -> None:
         cache.put(b"%d" % number, str(number), number)
     assert cache.evicted == ROUTE_CACHE_ENTRIES // 4
     assert len(cache) == ROUTE_CACHE_ENTRIES - cache.evicted + 1
+
+
+def test_the_memory_of_routes_is_bounded() -> None:
+    """Large routes take the place of many small ones: beyond ROUTE_CACHE_BYTES a quarter of that goes."""
+    cache = RouteCache()
+    size = 10_000
+    for number in range(ROUTE_CACHE_BYTES // size):
+        cache.put(b"%d" % number, str(number), number, size)
+    assert cache.evicted == 0
+    for number in range(10):
+        cache.put(b"more/%d" % number, f"more/{number}", number, size)
+    assert cache.evicted == pytest.approx(ROUTE_CACHE_BYTES // size // 4, abs=2)
+    assert cache.get(b"more/9") == 9
+    assert cache.get(b"0") is None
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 3, 4, 5, 7, 64])

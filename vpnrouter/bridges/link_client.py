@@ -28,6 +28,7 @@ from vpnrouter.core.message import AMQP
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.trace.events import BRIDGE_RECEIVE, BRIDGE_SEND, DIRECT, NON_PERSISTENT, PERSISTENT
 from vpnrouter.trace.recorder import Context
 from vpnrouter.units import MILLISECOND_NS
@@ -206,7 +207,7 @@ class LinkClient(Subscriber):
         self.discarded = DiscardCounts()
         self._mapping: TopicMapping | None = None
         self._asked: dict[str, Filter] = {}
-        self._renamed: dict[bytes, bytes] = {}
+        self._renamed: RememberedTopics[bytes] = RememberedTopics()
         self._rule: BoundRule | None = None
         self._sent: Context | None = None
 
@@ -304,7 +305,7 @@ class LinkClient(Subscriber):
     def _renamed_topic(self, message: Message) -> bytes:
         """Return the topic as the peer sees it, b"" where none of its subscriptions match it."""
         topic = message.topic
-        known = self._renamed.get(topic)
+        known = self._renamed.answers.get(topic)
         if known is not None:
             return known
         renamed = b""
@@ -319,9 +320,7 @@ class LinkClient(Subscriber):
                 return b""
         if not self._asked_for(renamed.decode()):
             renamed = b""
-        if len(self._renamed) >= limits.LINK_RENAMED_TOPICS:
-            self._renamed.clear()
-        self._renamed[topic] = renamed
+        self._renamed.keep(topic, renamed, len(renamed))
         return renamed
 
     def _asked_for(self, text: str) -> bool:

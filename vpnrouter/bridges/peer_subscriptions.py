@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast, final
 
-from vpnrouter import limits
 from vpnrouter.bridges.link_client import may_enter
 from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
@@ -94,13 +93,10 @@ def subscribed_to(sink: Publisher, topic: bytes) -> bool:
     rule = sink.rule
     if rule is None:
         return True
-    known = sink.permitted.get(topic)
+    known = sink.permitted.answers.get(topic)
     if known is None:
         known = rule.allows_topic(topic.decode())
-        if len(topic) <= limits.ROUTE_CACHE_TOPIC_BYTES:
-            if len(sink.permitted) >= limits.PERMITTED_TOPICS:
-                sink.permitted.clear()
-            sink.permitted[topic] = known
+        sink.permitted.keep(topic, known)
     return known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.grammar import QUEUE_PREFIX, match_levels
 
 if TYPE_CHECKING:
@@ -95,20 +96,19 @@ class LinkTopics:
 
     def __init__(self, links: Iterable[Link]) -> None:
         self.links = list(links)
-        self._known: dict[bytes, tuple[bytes, Link | None]] = {}
+        self._known: RememberedTopics[tuple[bytes, Link | None]] = RememberedTopics(
+            limits.MAPPED_TOPIC_BYTES
+        )
 
     def of(self, topic: bytes) -> tuple[bytes, Link | None]:
         """Return the new topic of a message, and the link that gives it; None where no link takes it.
 
         `topic` is a valid one, in UTF-8. Raises TopicError where it would become none.
         """
-        found = self._known.get(topic)
+        found = self._known.answers.get(topic)
         if found is None:
             found = self._look_up(topic)
-            if len(self._known) >= limits.TOPIC_MAPPING_CACHE_ENTRIES:
-                self._known.clear()
-            if len(topic) <= limits.ROUTE_CACHE_TOPIC_BYTES:
-                self._known[topic] = found
+            self._known.keep(topic, found, len(found[0]))
         return found
 
     def _look_up(self, topic: bytes) -> tuple[bytes, Link | None]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter import limits
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.refusals import may_learn
 from vpnrouter.events import table
+from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.trace.events import DIRECT, DISCARD, INGRESS, PERSISTENT, REJECT
 from vpnrouter.trace.recorder import Context
 
@@ -93,7 +93,7 @@ class Publisher:
         self.vpn = vpn
         self.subscriber = subscriber
         self.rule = rule
-        self.permitted: dict[bytes, bool] = {}
+        self.permitted: RememberedTopics[bool] = RememberedTopics()
         self.username: ClientUsername | None = None
         self.elsewhere: list[Filter] = []
         self.extra = extra
@@ -229,13 +229,10 @@ class Publisher:
         rule = self.rule
         if rule is None or route.allowed_by is rule:
             return True
-        known = self.permitted.get(route.raw)
+        known = self.permitted.answers.get(route.raw)
         if known is None:
-            if len(self.permitted) >= limits.PERMITTED_TOPICS:
-                self.permitted.clear()
             known = rule.allows_topic(route.topic)
-            if len(route.raw) <= limits.ROUTE_CACHE_TOPIC_BYTES:
-                self.permitted[route.raw] = known
+            self.permitted.keep(route.raw, known)
         if known:
             route.allowed_by = rule
         return known

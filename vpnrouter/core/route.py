@@ -155,6 +155,11 @@ class Target:
         return found
 
 
+POINTER_BYTES: Final = 8
+TARGET_POINTERS: Final = 20
+ROUTE_BYTES: Final = 600
+"""Memory of a pointer, of a Target in pointers, and of a Route with its place in the cache and without its topic."""
+
 _NO_TARGETS: Final[list[Target]] = []
 
 _T = TypeVar("_T")
@@ -373,6 +378,17 @@ class Route:
         for target in self.special:
             if target.subscriber not in keeping:
                 self.demoted_special = _with(self.demoted_special, target)
+
+    def size(self) -> int:
+        """Bytes of memory that the route takes in the cache, about."""
+        pointers = 2 * (len(self.plain4) + len(self.plain5)) + len(self.demoted)
+        pointers += len(self.groups) + len(self.queues) + len(self.destinations)
+        pointers += 4 * len(self.excluded)
+        for targets in (self.links, self.special, self.endpoints, self.sessions):
+            pointers += TARGET_POINTERS * len(targets)
+            for target in targets:
+                pointers += len(target.subscriptions)
+        return ROUTE_BYTES + 2 * len(self.raw) + POINTER_BYTES * pointers
 
     def targets(self) -> list[Subscriber]:
         """Everybody named in the route, shared groups left out (they choose per message)."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.discard_reasons import TRANSMIT_CONGESTION
 from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.trace.events import DELIVER, DIRECT, DISCARD, EVENT_NAMES, NON_PERSISTENT, PERSISTENT
 from vpnrouter.trace.recorder import Context
@@ -242,20 +243,18 @@ class TopicSamplers:
     def __init__(self, filters: list[TraceFilter], default: Sampler) -> None:
         self._filters = filters
         self._default = default
-        self._chosen: dict[bytes, Sampler] = {}
+        self._chosen: RememberedTopics[Sampler] = RememberedTopics()
 
     def choose(self, route: Route) -> Sampler:
         """The sampler for messages of this route; the route remembers it."""
-        known = self._chosen.get(route.raw)
+        known = self._chosen.answers.get(route.raw)
         if known is None:
             known = self._default
             for one in self._filters:
                 if one.fits_topic(route.topic):
                     known = one.sampler
                     break
-            if len(self._chosen) >= limits.TRACE_PICKED_TOPICS:
-                self._chosen.clear()
-            self._chosen[route.raw] = known
+            self._chosen.keep(route.raw, known)
         route.picking = self
         route.sampler = known
         return known
@@ -281,7 +280,7 @@ def assign(router_context: RouterContext, publisher: Publisher, username: str) -
         return
     picking = router_context.pickings.get(key)
     if picking is None:
-        if len(router_context.pickings) >= limits.TRACE_PICKED_TOPICS:
+        if len(router_context.pickings) >= limits.TRACE_PICKINGS:
             router_context.pickings.clear()
         picking = TopicSamplers(found, router_context.sampler)
         router_context.pickings[key] = picking

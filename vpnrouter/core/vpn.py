@@ -354,7 +354,7 @@ class MessageVpn:
         self.context.work += ROUTE_WORK
         evicted = self.cache.evicted
         try:
-            self.cache.put(topic, text, route)
+            self.cache.put(topic, text, route, route.size())
         except Exception:
             self._forget_all_routes()
             raise

@@ -11,9 +11,11 @@ index by level, so that a wildcard filter visits only possible matches and the o
 from __future__ import annotations
 
 from itertools import islice
-from typing import Final, final
+from typing import Final, Generic, TypeVar, final
 
 from vpnrouter.limits import (
+    REMEMBERED_TOPIC_BYTES,
+    ROUTE_CACHE_BYTES,
     ROUTE_CACHE_ENTRIES,
     ROUTE_CACHE_INVALIDATION_STEPS,
     ROUTE_CACHE_TOPIC_BYTES,
@@ -26,10 +28,13 @@ _GENERATIONS: Final = 4
 _FREED: Final = 8
 """Dropped routes that are freed for each new one."""
 
+_ANSWER_BYTES: Final = 70
+"""Memory of one remembered topic beside its bytes."""
+
 
 @final
 class RouteCache:
-    """At most `capacity` routes by topic; beyond, the oldest quarter goes in one go.
+    """At most `capacity` routes by topic, and `most_bytes` bytes of them; beyond, the oldest quarter goes in one go.
 
     `entries` is public for the message path: it is always the same dict, and only this class
     changes it. `evicted` and `invalidated` count keys since the beginning, `steps` counts comparisons with filters.
@@ -40,7 +45,9 @@ class RouteCache:
         "_old_indexes",
         "_old_values",
         "_quarter",
+        "_quarter_bytes",
         "_room",
+        "_sizes",
         "capacity",
         "entries",
         "evicted",
@@ -48,7 +55,9 @@ class RouteCache:
         "steps",
     )
 
-    def __init__(self, capacity: int = ROUTE_CACHE_ENTRIES) -> None:
+    def __init__(
+        self, capacity: int = ROUTE_CACHE_ENTRIES, most_bytes: int = ROUTE_CACHE_BYTES
+    ) -> None:
         self.capacity = max(1, capacity)
         self.entries: dict[bytes, object] = {}
         self.evicted = 0
@@ -58,7 +67,10 @@ class RouteCache:
         self._old_indexes: list[TopicIndex] = []
         self._room = min(_GENERATIONS, self.capacity)
         self._quarter = self.capacity // self._room
+        self._quarter_bytes = most_bytes // self._room
         self._generations = [TopicIndex()]
+        # Bytes that were added to each generation: what is invalidated counts until its generation goes.
+        self._sizes = [0]
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -67,8 +79,8 @@ class RouteCache:
         """The cached value for a topic's bytes, None when there is none."""
         return self.entries.get(topic)
 
-    def put(self, topic: bytes, text: str, value: object) -> None:
-        """Cache `value` for a topic; `text` is what `parse_topic` made of `topic`.
+    def put(self, topic: bytes, text: str, value: object, size: int = 0) -> None:
+        """Cache `value` of `size` bytes for a topic; `text` is what `parse_topic` made of `topic`.
 
         A topic longer than ROUTE_CACHE_TOPIC_BYTES is not cached.
         """
@@ -80,11 +92,13 @@ class RouteCache:
             self.entries[topic] = value
             return
         generation = self._generations[-1]
-        if generation.size >= self._quarter:
+        if generation.size >= self._quarter or self._sizes[-1] >= self._quarter_bytes:
             if len(self._generations) == self._room:
                 self._drop_oldest()
             generation = TopicIndex()
             self._generations.append(generation)
+            self._sizes.append(0)
+        self._sizes[-1] += size
         generation.add(topic, text)
         self.entries[topic] = value
 
@@ -131,6 +145,7 @@ class RouteCache:
         self._old_indexes.extend(self._generations)
         self.entries.clear()
         self._generations = [TopicIndex()]
+        self._sizes = [0]
 
     def _give_back(self) -> None:
         """Free some dropped routes, more than are cached meanwhile."""
@@ -148,8 +163,45 @@ class RouteCache:
     def _drop_oldest(self) -> None:
         # A dict keeps the order of insertion, so the oldest generation's keys are the first ones.
         oldest = self._generations.pop(0)
+        del self._sizes[0]
         self._old_indexes.append(oldest)
         keys = list(islice(self.entries, oldest.size))
         for key in keys:
             self._old_values.append(self.entries.pop(key))
         self.evicted += len(keys)
+
+
+_T = TypeVar("_T")
+
+
+@final
+class RememberedTopics(Generic[_T]):
+    """Answers by topic, of one holder: at most `most` bytes of them, and none for a long topic.
+
+    `answers` is public for the message path, which looks topics up and does nothing else.
+    """
+
+    __slots__ = ("_most", "_size", "answers")
+
+    def __init__(self, most: int = REMEMBERED_TOPIC_BYTES) -> None:
+        self._most = most
+        self.answers: dict[bytes, _T] = {}
+        self._size = 0
+
+    def keep(self, topic: bytes, answer: _T, size: int = 0) -> None:
+        """Remember `answer`, which takes `size` bytes of its own, for a topic that has none.
+
+        A topic longer than ROUTE_CACHE_TOPIC_BYTES is not remembered. Where there is no room, all others are forgotten.
+        """
+        if len(topic) > ROUTE_CACHE_TOPIC_BYTES or size > ROUTE_CACHE_TOPIC_BYTES:
+            return
+        size += len(topic) + _ANSWER_BYTES
+        if self._size + size > self._most:
+            self.clear()
+        self._size += size
+        self.answers[topic] = answer
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.answers.clear()
+        self._size = 0

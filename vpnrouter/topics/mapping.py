@@ -13,13 +13,13 @@ from typing import Final, final
 
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import (
-    ROUTE_CACHE_TOPIC_BYTES,
+    MAPPED_TOPIC_BYTES,
     TOPIC_BYTES,
     TOPIC_LEVELS,
-    TOPIC_MAPPING_CACHE_ENTRIES,
     TOPIC_MAPPING_RULES,
 )
 from vpnrouter.topics.algebra import covers, witness
+from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.grammar import (
     ALL,
     LITERAL,
@@ -401,7 +401,7 @@ class TopicMapping:
                 f"a topic mapping has at most {TOPIC_MAPPING_RULES} rules, this one {len(rules)}"
             )
         self.rules = rules
-        self._known: dict[bytes, bytes] = {}
+        self._known: RememberedTopics[bytes] = RememberedTopics(MAPPED_TOPIC_BYTES)
 
     def apply(self, topic: str) -> str:
         """The new topic of a valid `topic` (text from `parse_topic`).
@@ -420,14 +420,11 @@ class TopicMapping:
 
         Raises TopicError, also when `topic` is not valid.
         """
-        known = self._known.get(topic)
+        known = self._known.answers.get(topic)
         if known is not None:
             return known
         image = self.apply(parse_topic(topic, mqtt=False)).encode("utf-8")
-        if len(topic) <= ROUTE_CACHE_TOPIC_BYTES and len(image) <= ROUTE_CACHE_TOPIC_BYTES:
-            if len(self._known) >= TOPIC_MAPPING_CACHE_ENTRIES:
-                self._known.clear()
-            self._known[topic] = image
+        self._known.keep(topic, image, len(image))
         return image
 
     def inverse(self) -> TopicMapping:

@@ -26,6 +26,7 @@ from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import Refused, SpoolError, TopicError
 from vpnrouter.spool import keys
 from vpnrouter.text import printable
+from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.trie import SubscriptionTrie
 
 if TYPE_CHECKING:
@@ -357,7 +358,7 @@ class ReplayLog:
     def __init__(self, endpoint: Endpoint, filters: list[Filter] | None = None) -> None:
         self.endpoint = endpoint
         self.replays = 0
-        self._known: dict[bytes, bool] = {}
+        self._known: RememberedTopics[bool] = RememberedTopics()
         self._trie: SubscriptionTrie | None = None
         self._ids: array[int] = array("Q")
         self._sizes: array[int] = array("I")
@@ -366,7 +367,7 @@ class ReplayLog:
 
     def take_filters(self, filters: list[Filter]) -> None:
         """Log from now on what matches one of `filters` and no exception among them; everything without filters."""
-        self._known = {}
+        self._known.clear()
         self._trie = None
         if filters:
             trie = SubscriptionTrie()
@@ -395,12 +396,10 @@ class ReplayLog:
         return True
 
     def _wants(self, topic: bytes) -> bool:
-        known = self._known.get(topic)
+        known = self._known.answers.get(topic)
         if known is None:
-            if len(self._known) >= limits.PERMITTED_TOPICS:
-                self._known.clear()
             known = self._matches(topic.decode())
-            self._known[topic] = known
+            self._known.keep(topic, known)
         return known
 
     def _matches(self, topic: str) -> bool:
