@@ -13,6 +13,7 @@ from fuzz.growth.talking import (
     Talk,
     draw_count,
     draw_size,
+    filter_of,
     selector_of,
     text_of,
 )
@@ -151,6 +152,8 @@ class AmqpTalk(Talk):
             channel = handle % self._sessions
             dynamic = place.startswith("dynamic")
             address = None if dynamic else _address(place, number)
+            if place == "one" and not sends:
+                address = "topic://" + filter_of("same", number).replace("+", "*")
             if dynamic:
                 capabilities = [
                     Symbol("temporary-topic" if "topic" in place else "temporary-queue")
@@ -407,7 +410,7 @@ def _address(place: str, number: int) -> str | None:
             return None
         case "many" | "large" | "topics" | "nothing":
             return f"queue://{place}"
-        case "same":
+        case "one":
             return "topic://t/0"
         case "all":
             return "topic://t/>"
@@ -418,7 +421,7 @@ def _address(place: str, number: int) -> str | None:
 
 
 PLACES: Final = (
-    *("many", "large", "large", "topics", "nothing", "same", "all", "spooled", ""),
+    *("many", "large", "large", "topics", "nothing", "one", "all", "spooled", ""),
     *("dynamic-queue", "dynamic-topic", *SHAPES),
 )
 

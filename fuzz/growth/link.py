@@ -15,6 +15,7 @@ from fuzz.growth.talking import (
     Talk,
     draw_count,
     draw_size,
+    filter_of,
     selector_of,
     text_of,
 )
@@ -118,7 +119,7 @@ class LinkTalk(Talk):
         """Subscribe to many filters."""
         filters: list[tuple[int, str]] = []
         for number in range(count):
-            filters.append((1, text_of(shape, number) + end))
+            filters.append((1, filter_of(shape, number).replace("+", "*") + end))
             if len(filters) == together or number + 1 == count:
                 selectors = {text: selector_of(selector, number) for _, text in filters if selector}
                 self.say(encode.subscribe(frames.Subscribe(number, filters, selectors)))
@@ -127,7 +128,11 @@ class LinkTalk(Talk):
     def unsubscribe(self, count: int, shape: str, end: str) -> None:
         """Unsubscribe from them again."""
         for number in range(count):
-            self.say(encode.unsubscribe(frames.Unsubscribe(number, [text_of(shape, number) + end])))
+            self.say(
+                encode.unsubscribe(
+                    frames.Unsubscribe(number, [filter_of(shape, number).replace("+", "*") + end])
+                )
+            )
 
     def bind(self, queue: str, count: int, window: int, ranges: int, selector: str) -> None:
         """Bind flows to a queue."""

@@ -13,6 +13,7 @@ from fuzz.growth.talking import (
     Talk,
     draw_count,
     draw_size,
+    filter_of,
     selector_of,
     text_of,
 )
@@ -118,7 +119,7 @@ class MqttTalk(Talk):
             terms = Properties(subscription_identifiers=[identifier])
         requests: list[SubscriptionRequest] = []
         for number in range(count):
-            text = text_of(shape, number) + end
+            text = filter_of(shape, number) + end
             if share == "one":
                 text = f"$share/g/{text}"
             elif share == "many":
@@ -131,7 +132,7 @@ class MqttTalk(Talk):
     def unsubscribe(self, count: int, shape: str, end: str) -> None:
         """Unsubscribe from them again."""
         for number in range(count):
-            self._packet(Unsubscribe(1, [text_of(shape, number) + end]))
+            self._packet(Unsubscribe(1, [filter_of(shape, number) + end]))
 
     def bind(self, place: str, count: int, selector: str) -> None:
         """Bind to a queue, again and again."""

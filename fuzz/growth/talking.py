@@ -147,12 +147,17 @@ def draw_count(draw: random.Random) -> int:
     return draw.choice((1, 2, 10, 100, 1_000, 4_000, 20_000))
 
 
-SHAPES: Final = ("short", "long", "deep", "wide")
+SHAPES: Final = ("short", "long", "deep", "wide", "same")
+
+LEVELS: Final = 13
+"""Levels of the topics of shape `same`, each of which matches 8,192 filters of that shape."""
 
 
 def text_of(shape: str, number: int) -> str:
     """A topic without wildcards: `long` and `deep` have as many bytes and levels as is allowed."""
     match shape:
+        case "same":
+            return f"{number}" + "/a" * LEVELS
         case "long":
             return f"t/{number}/" + "x" * 60_000
         case "cached":
@@ -163,6 +168,13 @@ def text_of(shape: str, number: int) -> str:
             return "/".join(f"{number}{level}" for level in range(120))
         case _:
             return f"t/{number}"
+
+
+def filter_of(shape: str, number: int) -> str:
+    """A filter that matches the topic of this shape and number; those of `same` match all topics of it."""
+    if shape == "same":
+        return "+/" + "/".join("a+"[number >> level & 1] for level in range(LEVELS))
+    return text_of(shape, number)
 
 
 SELECTORS: Final = ("", "", "", "", "text", "terms")
