@@ -559,6 +559,10 @@ AMQP_VALUES: Final = 2_048
 clients need some fifty. Each costs a quarter of a microsecond, and an object. The entries of `unsettled` do not count:
 they are read one by one, in slices. Beyond: `amqp:decode-error`, closed; a section goes on as it came."""
 
+AMQP_SECTIONS: Final = 4_096
+"""Sections of one message of AMQP: one of each kind, and data in as many parts as a client has streamed. Beyond:
+`amqp:decode-error`, the link ends."""
+
 AMQP_LOGIN_VALUES: Final = 256
 """The same in one frame before the login. Clients need some forty for the properties in `open`. Beyond:
 `amqp:decode-error`, closed."""
@@ -803,8 +807,8 @@ told a second later; the management API has them all."""
 EVENTS_TO_PUBLISH: Final = 10_000
 """Events that wait to be published in their message VPNs. Beyond: not published, and counted."""
 
-EVENT_CHUNK: Final = 200
-"""Endpoints that are looked at for thresholds before other tasks have their turn: some 1.5 ms."""
+EVENT_CHUNK: Final = 32
+"""Endpoints that are looked at for thresholds before other tasks have their turn: less than half a millisecond."""
 
 
 EXPLAIN_CONFIGS: Final = 1_000

@@ -193,6 +193,7 @@ class Message:
         properties = self._properties
         if properties is None:
             properties = selector_properties(self.topic, self.block)
+            conversion.MEASURE.add(2 * len(properties))
             if self.encoding == AMQP:
                 properties = {**properties, **conversion.properties_of(self.topic, self.payload)}
             self._properties = properties

@@ -348,10 +348,12 @@ class MessageVpn:
         if text.startswith(QUEUE_PREFIX):
             route = point_to_point(text, topic, self.queue(text[len(QUEUE_PREFIX) :]))
         else:
+            steps = self.trie.steps
             matched = self.trie.match(text)
             route = build(text, topic, matched, self.groups)
-            self.context.work += len(matched) >> 2
-        self.context.work += ROUTE_WORK
+            self.context.work += (len(matched) + self.trie.steps - steps) >> 2
+        # A KB of a topic is a microsecond to check.
+        self.context.work += ROUTE_WORK + (len(topic) >> 8)
         evicted = self.cache.evicted
         try:
             self.cache.put(topic, text, route, route.size())

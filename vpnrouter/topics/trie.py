@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+from mypy_extensions import i64
+
 from vpnrouter.topics.grammar import ALL, LITERAL, ONE, PREFIX, REST, Filter, hidden
 
 if TYPE_CHECKING:
@@ -341,18 +343,19 @@ def pattern_text(pattern: tuple[str, ...]) -> str:
 
 @final
 class SubscriptionTrie:
-    """A multimap from filters to entries that is asked by topic.
+    """A multimap from filters to entries that is asked by topic. `steps` counts the nodes that were looked at.
 
     Filters count as equal here when they match the same topics level by level; share name,
     #noexport and exception mark do not matter: the caller puts what it needs into the entry.
     """
 
-    __slots__ = ("_count", "_literals", "_root")
+    __slots__ = ("_count", "_literals", "_root", "steps")
 
     def __init__(self) -> None:
         self._literals: dict[str, object] = {}
         self._root = Node()
         self._count = 0
+        self.steps: i64 = 0
 
     def __len__(self) -> int:
         return self._count
@@ -478,6 +481,7 @@ class SubscriptionTrie:
         # Branches still to walk. The literal branch is walked at once: most walks never push.
         later: list[tuple[Node, int]] | None = None
         while True:
+            self.steps += 1
             if not guarded:
                 if node.all is not None:
                     gather(found, node.all)

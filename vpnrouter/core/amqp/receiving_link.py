@@ -9,6 +9,7 @@ from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.conversion import (
     DELIVERY_TIME,
+    MEASURE,
     MessageHead,
     read_head,
     topic_of_address,
@@ -236,6 +237,7 @@ class ReceivingLink(Link):
         self._used()
         if self.unsettled is None or not self._resumed(self.unsettled, delivery):
             self._take(delivery.number, payload, delivery.settled, delivery.state)
+            self.client.vpn.context.work += MEASURE.work()
 
     def take_whole(self, number: int, payload: bytes, length: int, *, settled: bool) -> None:
         """Take a message that came in one frame of `length` bytes."""
@@ -247,6 +249,7 @@ class ReceivingLink(Link):
             publisher.bytes_ += length
         self._used()
         self._take(number, payload, settled, None)
+        self.client.vpn.context.work += MEASURE.work()
 
     def _resumed(self, unsettled: UnsettledDeliveries, delivery: Delivery) -> bool:
         """Note a delivery that the client will settle; return whether it is one that came before, over another link."""

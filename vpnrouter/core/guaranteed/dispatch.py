@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.guaranteed.flow import Partitions, lane_of
 from vpnrouter.core.guaranteed.waiting_list import WaitingList
 
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
 
 LOOKED_AT: Final = 1_000
 """Messages that a selector looks at, or that turn out to have expired, in one go; the rest in the next round."""
+
+DELIVERY_WORK: Final = 1
+LOOK_WORK: Final = 2
+"""What it costs to hand a message to a flow, and what its selector costs without the properties that it reads, in parts
+of a turn (TurnContext.work). When a round has done enough (limits.TURN_WORK), the rest waits for the next."""
 
 PRIORITIES: Final = 10
 
@@ -76,6 +83,8 @@ class DispatchOrder:
         for flow in flows:
             if flow.selector is None:
                 plain.append(flow)
+            elif self._spent():
+                return
             else:
                 self._selected(waiting, flow)
         if plain:
@@ -97,6 +106,8 @@ class DispatchOrder:
         while waiting.count:
             if room <= 0:
                 flow.window_closed += 1
+                return
+            if self._spent():
                 return
             message_id = waiting.first()
             if message_id > endpoint.mark and not self._may_deliver(message_id):
@@ -122,7 +133,7 @@ class DispatchOrder:
         count = len(flows)
         turn = self._turn % count
         lost = 0
-        while waiting.count and left:
+        while waiting.count and left and not self._spent():
             if rooms[turn] == 0:
                 turn = (turn + 1) % count
                 continue
@@ -150,6 +161,8 @@ class DispatchOrder:
         room = self._room(flow)
         back = flow.came_back
         while back is not None and len(back) and room > 0:
+            if self._spent():
+                return
             message_id = back.first()
             if not waiting.has(message_id):
                 # Somebody else has it.
@@ -169,6 +182,8 @@ class DispatchOrder:
                 if room <= 0:
                     flow.window_closed += 1
                     return
+                if self._spent():
+                    return
                 if message_id > endpoint.mark and not self._may_deliver(message_id):
                     return
                 flow.cursors[priority] = message_id
@@ -176,32 +191,47 @@ class DispatchOrder:
         if left <= 0:
             endpoint.spool.later.append(endpoint)
 
+    def _spent(self) -> bool:
+        """Return whether this round has done enough; the endpoint is looked at again in the next one then."""
+        endpoint = self._endpoint
+        if endpoint.vpn.context.work <= limits.TURN_WORK:
+            return False
+        endpoint.spool.later.append(endpoint)
+        return True
+
     def _look(self, waiting: WaitingList, flow: Flow, message_id: int) -> int:
         """Deliver the message if the selector matches it; returns the window that this took."""
         selector = flow.selector
+        context = self._endpoint.vpn.context
+        context.work += LOOK_WORK
         message = self._endpoint.readable(message_id)
         if message is None:
             waiting.remove(message_id)
             return 0
         if selector is not None and not selector.matches(message.properties()):
+            context.work += MEASURE.work()
             return 0
         return 1 if self._pop(waiting, flow, message_id) else 0
 
     def _pop(self, waiting: WaitingList, flow: Flow, message_id: int) -> bool:
         """Deliver a message that waits. If this raises, the flow has the message, or it waits again."""
         endpoint = self._endpoint
+        context = endpoint.vpn.context
+        context.work += DELIVERY_WORK
         try:
             if waiting.first() == message_id:
                 waiting.pop()
             else:
                 waiting.remove(message_id)
-            return self._deliver(flow, message_id)
+            taken = self._deliver(flow, message_id)
         except Exception:
             spool = endpoint.spool
             spool.failing = flow
             if message_id not in flow.unacked:
                 endpoint.mend(message_id, spool.message(message_id))
             raise
+        context.work += MEASURE.work()
+        return taken
 
     def _may_deliver(self, message_id: int) -> bool:
         """Return whether the spool has noted that the message may be delivered; a temporary endpoint needs no note."""

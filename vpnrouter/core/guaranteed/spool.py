@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from vpnrouter.spool.store import Batch
 
 
+DISPATCH_WORK: Final = 2
+"""What a look at an endpoint costs, in parts of a turn (TurnContext.work)."""
+
 _PASSES: Final = frozenset({refusals.SPOOL_OVER_QUOTA, refusals.MAX_MESSAGE_USAGE})
 """Reasons for which a message has no room now and may have some later."""
 
@@ -700,8 +703,12 @@ class Spool(SpoolPort):
         return batch
 
     def _deliver(self) -> None:
-        while self.dirty:
+        """Deliver until this round has done enough; the rest in the next one."""
+        context = self.context
+        context.work = 0
+        while self.dirty and context.work <= limits.TURN_WORK:
             endpoint = self.dirty.pop(0)
+            context.work += DISPATCH_WORK
             try:
                 endpoint.dispatch()
             except Exception as error:  # noqa: BLE001 - given to the barrier

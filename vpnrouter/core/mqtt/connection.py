@@ -16,6 +16,7 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.core.access import covered
 from vpnrouter.core.client_connection import ClientConnection
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY, TOPIC_PARSE_ERROR
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
@@ -102,6 +103,9 @@ KEEP_ALIVE: Final = 1
 
 PACKET_WORK: Final = 5
 """What a packet costs that is handled alone, in parts of a turn (TurnContext.work)."""
+
+BLOCK_SHIFT: Final = 4
+"""What properties and filters cost, by their bytes: so many bits are shifted out of the number."""
 
 ACK_BYTES: Final = 512
 ACK_WORK: Final = 60
@@ -218,6 +222,7 @@ class MqttConnection(ClientConnection):
         if action == "publish":
             self._publish(data, pos, length)
             return
+        self.context.work += length >> BLOCK_SHIFT
         packet = decode(data, pos, length, self.level)
         if action == "acknowledge":
             self._acknowledge(cast(Ack, packet))
@@ -468,6 +473,8 @@ class MqttConnection(ClientConnection):
             ingress.publish(message, packet_id)
         else:
             publisher.publish(message)
+        if block:
+            vpn.context.work += MEASURE.work() + (len(block) >> BLOCK_SHIFT)
 
     def _pass_over(self, topic: bytes, qos: int, packet_id: int, why: str) -> None:
         """Acknowledge a message and count it as discarded: who sent it would send it again."""

@@ -10,6 +10,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
+from vpnrouter import limits
 from vpnrouter.wire.amqp.sections import (
     APPLICATION_PROPERTIES,
     DATA,
@@ -86,8 +87,10 @@ def is_plain(buf: bytes, pos: i64, end: i64) -> bool:
     """Return whether `buf[pos:end]` is a sound message without delivery annotations, written in the usual way."""
     before: i64 = 0
     body: i64 = 0
+    left: i64 = limits.AMQP_SECTIONS
     while pos < end:
-        if end - pos < 4 or buf[pos] != 0 or buf[pos + 1] != _SMALL_ULONG:
+        left -= 1
+        if left < 0 or end - pos < 4 or buf[pos] != 0 or buf[pos + 1] != _SMALL_ULONG:
             return False
         code: i64 = buf[pos + 2]
         if code < HEADER or code > FOOTER or code == DELIVERY_ANNOTATIONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from vpnrouter import limits
 from vpnrouter.wire.amqp import types
 from vpnrouter.wire.amqp.types import KIND_OF, LIST, MAP, malformed
 
@@ -66,6 +67,8 @@ def sections(message: bytes) -> list[Section]:
             raise malformed("3.2: a section has no descriptor")
         descriptor, pos = types.read(message, types.descriptor_at(message, pos, end), end)
         code = descriptor if isinstance(descriptor, int) else _SYMBOLS.get(str(descriptor), 0)
+        if len(found) == limits.AMQP_SECTIONS:
+            raise malformed(f"3.2: more than {limits.AMQP_SECTIONS:,} sections")
         if code < HEADER or code > FOOTER:
             raise malformed(f"3.2: {descriptor} is no section")
         _check_order(before, code)
