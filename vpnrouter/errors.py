@@ -100,7 +100,8 @@ class SpoolError(VpnrouterError):
     """The store of guaranteed messages cannot do what was asked; nothing was lost silently.
 
     `reason` is one word for machines: "full" (no space, or a quota), "locked" (another process has it),
-    "denied" (permissions), "corrupt" (what was stored reads back wrong), "version" (another format),
+    "denied" (permissions), "corrupt" (what was stored reads back wrong), "gone" (a file that was there while the
+    store was open is not), "version" (another format),
     "missing" (a store that should be there is not), "closed", or "broken" for anything else. "full" and
     "broken" may pass: the same commit may be tried again.
     """

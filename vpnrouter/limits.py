@@ -654,9 +654,9 @@ MESH_CHECK_STEPS: Final = 2_000_000
 """Comparisons of topic sets while `check` looks for loops, double delivery and exceeded hop limits, some
 five seconds; each message VPN has its share. Beyond: the search there ends, and a note says where."""
 
-SPOOL_SEGMENT_BYTES: Final = 1_048_576
-"""Bytes of messages in one segment, after which the next begins: what one read brings into memory. A
-larger message is a segment by itself."""
+SPOOL_SEGMENT_BYTES: Final = 65_536
+"""Bytes of messages in one segment, after which the next begins: what one read brings into memory, and what one
+damaged place on the disk costs at most. A larger message is a segment by itself."""
 
 SPOOL_SEGMENT_MESSAGES: Final = 4_096
 """Messages in one segment. Beyond: the next segment begins."""
@@ -697,6 +697,18 @@ SPOOL_CUT_BYTES: Final = 32_768
 
 SPOOL_OPEN_FILES: Final = 256
 """Files that RocksDB keeps open. Beyond: the least recently used is closed."""
+
+SPOOL_UNMERGED_FILES: Final = 1_000_000
+"""Sorted files of the spool that wait to be merged. Merging keeps them at a few; where it fails for damage, each
+write buffer adds one, and reading gets slower. Beyond: writes wait."""
+
+SPOOL_COLLECT_AGAIN_S: Final = 600.0
+"""Seconds for which files of large values are not collected after that failed for damage. Beyond: it is tried again,
+which costs one failed merge."""
+
+SPOOL_PUT_ASIDE: Final = 1_000
+"""Damaged units of the spool of which a copy is kept beside it, some 64 KiB each. Beyond: they are counted and not
+copied."""
 
 SPOOL_FINDINGS: Final = 1_000
 """Findings of one check of a spool. Beyond: the last line says that there are more."""

@@ -445,14 +445,9 @@ class FlowSender(Flow):
 def _settle(endpoint: Endpoint, position: int) -> None:
     """Settle a message that the bridge took over an earlier flow."""
     if endpoint.waits(position):
-        try:
-            endpoint.take_out(position)
-            if endpoint.watched is not None:
-                endpoint.watched.accepted(position)
-            endpoint.lose(position, ACKED)
-        except Exception:
-            endpoint.mend(position, endpoint.spool.message(position))
-            raise
+        if endpoint.watched is not None:
+            endpoint.watched.accepted(position)
+        endpoint.lose(position, ACKED)
         return
     for flow in endpoint.flows:
         if endpoint.settle(flow, position, ACCEPTED):

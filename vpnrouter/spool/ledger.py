@@ -480,14 +480,25 @@ class Ledger:
             first += 1
         return records
 
-    def size(self, number: int) -> int:
-        """Return the size of a committed message without reading its record. Raises SpoolError if the index of its
-        segment is gone or cannot be read.
+    def sizes(self, number: int) -> tuple[int, array[int]]:
+        """Return the first id of the segment that has a committed message, and the sizes of all its messages.
+
+        Their records are not read. Raises SpoolError if the index of the segment is gone or cannot be read.
         """
         data = self._store.get(keys.index(self._table.first)) if self._table.seek(number) else None
         if data is None:
             raise SpoolError(f"the spool has lost message {number}", "corrupt")
-        return decode_index(data).sizes[number - self._table.first]
+        return self._table.first, decode_index(data).sizes
+
+    def size(self, number: int) -> int:
+        """Return the size of a committed message, as `sizes` does."""
+        first, sizes = self.sizes(number)
+        return sizes[number - first]
+
+    def put_aside(self, number: int) -> None:
+        """Have the store keep what is left of the segment that has this message, and is damaged."""
+        if self._table.seek(number):
+            self._store.put_aside(keys.bodies(self._table.first))
 
     def _unadd(self, endpoint: int, number: int) -> None:
         """Settle a message that was added in the unit being built."""

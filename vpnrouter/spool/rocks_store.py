@@ -2,12 +2,18 @@
 
 Errors of RocksDB become SpoolError with a reason; after one that a commit met, the next commit closes the
 database and opens it again, since RocksDB refuses writes until then. Its options bound memory and threads.
+
+A start checks that nothing is missing of what can be known without reading everything (`open_read_only`), and is
+refused otherwise. Damage that is found later stays with the value that has it: RocksDB, which stops all writing when
+it meets damage while it merges files, is opened anew so that it does not (`_loosen`), and a file of large values whose
+head or foot is damaged gets these again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from threading import RLock
@@ -33,8 +39,19 @@ from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, CutBatch, Pieces, value_of
 from vpnrouter.spool.store import FORMAT, READABLE, STORE_ID_BYTES, Batch, Store
+from vpnrouter.spool.store_files import (
+    COPY_MARK,
+    check_files,
+    check_names,
+    damaged,
+    has_store,
+    listed_files,
+    mend_frame,
+)
 from vpnrouter.spool.write_ahead_log import (
+    DAMAGED_MARK,
     MARK,
+    NO_MARK,
     SyncMark,
     mark_in,
     mark_of,
@@ -57,10 +74,19 @@ _INFO_LOG_BYTES: Final = 1_048_576
 _INFO_LOGS: Final = 2
 
 
-def options() -> Options:
-    """Return options for opening a store, whose write-ahead log is read up to what is unreadable."""
+def options(strict: bool = True) -> Options:
+    """Return options for opening a store, whose write-ahead log is read up to what is unreadable.
+
+    If not `strict`, RocksDB opens a store with missing files, goes on writing when merging its files fails, and does
+    not collect large values, which reads all of them. It is no way to open a store for good: a full disk makes it wait.
+    """
     result = Options(raw_mode=True)
     result.create_if_missing(True)
+    result.set_paranoid_checks(strict)
+    if not strict:
+        # Files that cannot be merged must not stop the writing.
+        result.set_level_zero_slowdown_writes_trigger(limits.SPOOL_UNMERGED_FILES)
+        result.set_level_zero_stop_writes_trigger(limits.SPOOL_UNMERGED_FILES)
     # The mode that goes together with writing over old logs: see write_ahead_log.py.
     result.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     result.set_recycle_log_file_num(limits.SPOOL_OLD_LOGS)
@@ -83,7 +109,7 @@ def options() -> Options:
     result.set_enable_blob_files(True)
     result.set_min_blob_size(BLOB_BYTES)
     result.set_blob_file_size(_BLOB_FILE_BYTES)
-    result.set_enable_blob_gc(True)
+    result.set_enable_blob_gc(strict)
     result.set_max_manifest_file_size(_MANIFEST_BYTES)
     result.set_keep_log_file_num(_INFO_LOGS)
     result.set_max_log_file_size(_INFO_LOG_BYTES)
@@ -102,19 +128,53 @@ def prefix_only(prefix: bytes) -> ReadOptions:
     return result
 
 
-def open_read_only(directory: Path) -> Rdict:
-    """Open the files of a store without a change to them.
+def open_read_only(directory: Path, whole: bool = True) -> Rdict:
+    """Open the files of a store without a change to them, once it is certain that none is missing or cut off.
 
-    Raises SpoolError "corrupt" if they lack a commit that was synced, and whatever RocksDB raises.
+    If not `whole`, only commits may not be missing.
+
+    Whoever wants to know whether a store is whole comes here: the router that starts, and the commands. Raises
+    SpoolError "corrupt" for missing, cut and irregular files, and for a log that lacks a commit that was synced; else
+    whatever RocksDB raises.
     """
+    check_names(directory)
     files = [path for path in directory.glob("*.log") if path.stem.isdigit()]
     logs = {int(path.stem): path.read_bytes() for path in files}
-    database = Rdict(str(directory), options(), access_type=AccessType.read_only())
-    lost = _lost(logs, mark_in(directory), database.latest_sequence_number())
-    if lost:
+    try:
+        database = Rdict(str(directory), options(strict=whole), access_type=AccessType.read_only())
+    except Exception as error:
+        if _reason(error) in {"corrupt", "gone"}:
+            raise damaged(directory, _missing(directory) or [str(error)]) from error
+        raise
+    try:
+        listed = listed_files(database.property_value(VERSION) or "") if whole else []
+        found = check_files(directory, listed)
+        mark = mark_in(directory)
+        if mark == DAMAGED_MARK:
+            found.append(f"{MARK}, which tells what was synced, cannot be read")
+        elif mark == NO_MARK and database.get(MARKED) is not None:
+            found.append(f"{MARK}, which tells what was synced, is missing")
+        lost = _lost(logs, mark, database.latest_sequence_number())
+        if lost:
+            found.append(lost)
+        if found:
+            raise damaged(directory, found)
+    except BaseException:
         database.close()
-        raise SpoolError(f"spool {directory}: {_TEXTS['corrupt']} ({lost})", "corrupt")
+        raise
     return database
+
+
+def _missing(directory: Path) -> list[str]:
+    """Return what is wrong with the files of a store that cannot be opened, as far as it can be known."""
+    try:
+        database = Rdict(str(directory), options(strict=False), access_type=AccessType.read_only())
+    except Exception:  # noqa: BLE001 - what the first attempt met is told
+        return []
+    try:
+        return check_files(directory, listed_files(database.property_value(VERSION) or ""))
+    finally:
+        database.close()
 
 
 def _lost(logs: dict[int, bytes], synced: int, sequence: int) -> str:
@@ -122,18 +182,26 @@ def _lost(logs: dict[int, bytes], synced: int, sequence: int) -> str:
     if sequence < synced:
         return f"the write-ahead log can be read up to change {sequence}, but {synced} was synced"
     for number, log in sorted(logs.items()):
-        place = unread_commit(log, number, synced != -1, sequence)
+        place = unread_commit(log, number, synced != NO_MARK, sequence)
         if place != -1:
             return f"write-ahead log {number} is damaged before byte {place}"
     return ""
 
 
-COPY_MARK: Final = "VPNROUTER-COPY"
-"""A file in a backup. A store opened with it gets an id of its own: from here on, its spool ids mean other
-messages than those of the original."""
+MARKED: Final = b"\xf3"
+"""A key that a store has since it has the file `SYNCED` for certain."""
 
-PRESENT: Final = "CURRENT"
-"""A file that each store has."""
+VERSION: Final = "rocksdb.sstables"
+_MERGE_ERRORS: Final = "rocksdb.background-errors"
+_COLLECT: Final = "enable_blob_garbage_collection"
+_MERGE_ERROR: Final = re.compile(r"(?:Compaction|Flush) error: (.*)")
+_LOG_END_BYTES: Final = 65_536
+
+_LOOK_S: Final = 1.0
+"""Seconds between two looks at whether merging files fails."""
+
+_TRIES_S: Final = 60.0
+"""Seconds for which large values are collected again, to see whether that succeeds."""
 
 _CLOSE_ATTEMPTS: Final = 5_000
 _CLOSE_PAUSE_S: Final = 0.001
@@ -153,6 +221,7 @@ _REASONS: Final = (
     ("permission denied", "denied"),
     ("read-only file system", "denied"),
     ("operation not permitted", "denied"),
+    ("no such file", "gone"),
     ("corruption", "corrupt"),
 )
 
@@ -161,6 +230,7 @@ _TEXTS: Final = {
     "locked": "another process, or another part of this one, has it open",
     "denied": "its files may not be read and written",
     "corrupt": "its files are damaged",
+    "gone": "a file of it is missing",
     "closed": "it is closed",
     "broken": "it does not work",
 }
@@ -183,13 +253,23 @@ class RocksStore(Store):
         # The reason of the last commit's failure.
         self._failure = ""
         self._closed = False
-        if not create and not (directory / PRESENT).exists():
+        # Damage has stopped writing once: what is known of the merging of files since then.
+        self._loose = False
+        self._merge_errors = 0
+        self._look_s = 0.0
+        self._collects = False
+        self._collect_s = 0.0
+        self._stuck = False
+        fresh = not has_store(directory)
+        if not create and fresh:
             raise SpoolError(f"{directory}: there is no spool", "missing")
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _spool_error(directory, error) from error
-        fresh = not (directory / PRESENT).exists()
+        if not fresh:
+            # Not even the lock is taken of something that is no file.
+            check_names(directory)
         try:
             self._mark = SyncMark(directory)
         except OSError as error:
@@ -205,6 +285,10 @@ class RocksStore(Store):
                 _sync_directory(directory.parent)
             self._pieces = self._find_pieces()
             self._identify()
+            if self._db.get(MARKED) is None:
+                batch = Batch()
+                batch.put(MARKED, b"\1")
+                self.commit(batch)
         except BaseException:
             self.close()
             raise
@@ -214,17 +298,71 @@ class RocksStore(Store):
         if self._failure and not self._closed:
             self._mend(batch.size)
         try:
-            if self._pieces.needed(batch):
-                self._commit_cut(self._pieces.cut(batch))
-            else:
-                self._write(batch.puts, batch.deletes)
-            # A write that syncs by itself keeps the interpreter from everybody else while the disk works.
-            self._db.flush_wal(True)
-            self._mark.note(self._db.latest_sequence_number())
+            try:
+                self._commit(batch)
+            except Exception as error:
+                if self._loose or _reason(error) not in {"corrupt", "gone"}:
+                    raise
+                self._loosen(error)
+                self._commit(batch)
+            if self._loose and time.monotonic() >= self._look_s:
+                self._look()
         except Exception as error:
             raised = self._error(error)
             self._failure = raised.reason
             raise raised from error
+
+    def _commit(self, batch: Batch) -> None:
+        if self._pieces.needed(batch):
+            self._commit_cut(self._pieces.cut(batch))
+        else:
+            self._write(batch.puts, batch.deletes)
+        # A write that syncs by itself keeps the interpreter from everybody else while the disk works.
+        self._db.flush_wal(True)
+        self._mark.note(self._db.latest_sequence_number())
+
+    def _loosen(self, error: Exception) -> None:
+        """Open the database so that damage, which has stopped all writing, does not do so again.
+
+        RocksDB stops when it meets damage while it merges files. From now on it tries again every second, and the
+        large values of a file with damage stay where they are.
+        """
+        self._loose = True
+        self._mend(0)
+        self._collect_s = time.monotonic() + limits.SPOOL_COLLECT_AGAIN_S
+        self._warn(str(error), "some space stays taken until they are read or purged")
+
+    def _look(self) -> None:
+        """Find out whether files can be merged without collecting large values, and collect them again after a while.
+
+        Merging then meets damage in tables only.
+        """
+        now = time.monotonic()
+        self._look_s = now + _LOOK_S
+        errors = self._db.property_int_value(_MERGE_ERRORS) or 0
+        failed = errors > self._merge_errors
+        self._merge_errors = errors
+        if now >= self._collect_s:
+            self._collects = not self._collects
+            self._db.set_options({_COLLECT: "true" if self._collects else "false"})
+            self._collect_s = now + (_TRIES_S if self._collects else limits.SPOOL_COLLECT_AGAIN_S)
+        elif failed and self._collects:
+            self._collect_s = now
+        elif failed and not self._stuck:
+            self._stuck = True
+            effect = "the space of consumed messages stays taken until `vpnrouter spool repair` is run on the stopped router"
+            self._warn("", effect)
+
+    def _warn(self, why: str, effect: str) -> None:
+        """Have the operator told that files cannot be merged."""
+        log = self.directory / "LOG"
+        with contextlib.suppress(OSError), log.open("rb") as opened:
+            opened.seek(max(0, log.stat().st_size - _LOG_END_BYTES))
+            found = _MERGE_ERROR.findall(opened.read().decode(errors="replace"))
+            why = why or (found[-1].strip() if found else "")
+        self.warnings.append(
+            f"files of the message spool cannot be merged, since one is damaged ({why}): {effect}"
+        )
 
     def _commit_cut(self, cut: CutBatch) -> None:
         for rows in cut.ahead:
@@ -264,7 +402,9 @@ class RocksStore(Store):
             value: bytes | None = db.get(key)
         except Exception as error:
             if not isinstance(error, DbClosedError) and not _borrowed(error):
-                raise self._error(error) from error
+                if not self._mend_frames(error):
+                    raise self._unread(error) from error
+                return self._get(key)
             # It is being exchanged, or is gone for good.
             with self._exchange:
                 try:
@@ -272,6 +412,40 @@ class RocksStore(Store):
                 except Exception as other:
                     raise self._error(other) from other
         return value
+
+    def _unread(self, error: Exception) -> SpoolError:
+        """Return the error of a value that cannot be read: "gone" where it may be sound, and where it is, is lost."""
+        raised = self._error(error)
+        if raised.reason == "corrupt" and ".sst" in str(error):
+            return SpoolError(str(raised), "gone")
+        return raised
+
+    def _mend_frames(self, error: Exception) -> bool:
+        """Give files of large values their heads and feet again where that is what `error` misses; return whether.
+
+        Without these no value of the file can be read, although all of them may be sound.
+        """
+        if "blob" not in str(error).lower() or "CRC mismatch" in str(error).partition("footer")[0]:
+            return False
+        try:
+            files = listed_files(self._db.property_value(VERSION) or "")
+            mended = [file.name for file in files if mend_frame(self.directory / file.name, file)]
+        except Exception:  # noqa: BLE001 - the error at hand is told
+            return False
+        for name in mended:
+            self.warnings.append(f"head or foot of {name} in the message spool was damaged, and is mended")
+        return bool(mended)
+
+    def put_aside(self, key: bytes) -> None:
+        """Copy a value that is damaged, as it stands, into a directory beside the store's."""
+        with contextlib.suppress(Exception):
+            unverified = ReadOptions()
+            unverified.set_verify_checksums(False)
+            value: bytes | None = self._db.get(key, read_opt=unverified)
+            folder = self.directory.with_name(f"{self.directory.name}.damaged")
+            folder.mkdir(exist_ok=True)
+            if value and sum(1 for _ in folder.iterdir()) < limits.SPOOL_PUT_ASIDE:
+                (folder / f"unit-{keys.number_of(key)}").write_bytes(value)
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Return the keys that begin with `prefix`, ascending, with their present values."""
@@ -337,9 +511,10 @@ class RocksStore(Store):
     def _open(self) -> Rdict:
         """Open the database, once it is certain that nothing acknowledged is lost with that."""
         try:
-            if (self.directory / PRESENT).exists():
-                open_read_only(self.directory).close()
-            database = Rdict(str(self.directory), options(), access_type=AccessType.read_write())
+            if has_store(self.directory):
+                open_read_only(self.directory, whole=not self._loose).close()
+            how = options(strict=not self._loose)
+            database = Rdict(str(self.directory), how, access_type=AccessType.read_write())
             try:
                 self._mark.begin(database.latest_sequence_number())
             except OSError:
@@ -349,6 +524,7 @@ class RocksStore(Store):
             raise
         except Exception as error:
             raise _spool_error(self.directory, error) from error
+        self._merge_errors = 0
         return database
 
     def _mend(self, size: int) -> None:
@@ -419,6 +595,7 @@ class RocksStore(Store):
         self.store_id = os.urandom(STORE_ID_BYTES)
         batch = Batch()
         batch.put(keys.STORE, self.store_id + FORMAT.to_bytes(2, "big"))
+        batch.put(MARKED, b"\1")
         self.commit(batch)
 
 

@@ -62,12 +62,13 @@ class Batch:
 class Store:
     """Base of the stores. One thread commits; `get` and `scan` may be called in another one meanwhile.
 
-    `store_id` is drawn when the store is made, and stays: 16 bytes. Every method raises SpoolError when
-    the store cannot do it.
+    `store_id` is drawn when the store is made, and stays: 16 bytes. `warnings` are lines for the operator, which
+    any thread may append to. Every method raises SpoolError when the store cannot do it.
     """
 
     def __init__(self, store_id: bytes = b"") -> None:
         self.store_id = store_id
+        self.warnings: list[str] = []
 
     def commit(self, batch: Batch) -> None:
         """Make the changes, all or none, and return when they survive a power cut.
@@ -84,6 +85,9 @@ class Store:
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Return the keys that begin with `prefix`, ascending, with their values, as of the first one."""
         raise AssertionError(prefix)
+
+    def put_aside(self, key: bytes) -> None:
+        """Keep what is left of a damaged value, where the store has a place for that. Never raises."""
 
     def backup(self, directory: Path) -> None:
         """Write a copy of one moment into a new directory; the store is in use meanwhile."""

@@ -98,14 +98,23 @@ def mark_of(sequence: int) -> bytes:
     return data + zlib.crc32(data).to_bytes(4, "little")
 
 
+NO_MARK: Final = -1
+DAMAGED_MARK: Final = -2
+
+
 def mark_in(directory: Path) -> int:
-    """Return the sequence number that the store's mark has, or -1 if there is none that can be read."""
+    """Return the sequence number that the store's mark has, NO_MARK if it has none, or DAMAGED_MARK.
+
+    A file without content is none: the store was opened for the first time, and that was cut off. Raises OSError.
+    """
     try:
         data = (directory / MARK).read_bytes()
-    except OSError:
-        return -1
+    except FileNotFoundError:
+        return NO_MARK
     sequence = int.from_bytes(data[:_SEQUENCE_BYTES], "little")
-    return sequence if data == mark_of(sequence) else -1
+    if data == mark_of(sequence):
+        return sequence
+    return DAMAGED_MARK if data else NO_MARK
 
 
 def unread_commit(data: bytes, number: int, marked: bool, sequence: int) -> int:
@@ -154,7 +163,7 @@ class _Log:
         if not self._has_head(at):
             return _UNREADABLE
         stored = int.from_bytes(self._data[at : at + 4], "little")
-        held = _checksum(self._data[at + _KIND_AT : self._end(at)]) == stored
+        held = checksum(self._data[at + _KIND_AT : self._end(at)]) == stored
         return self._data[at + _KIND_AT] - self._above if held else _UNREADABLE
 
     def _end_of_recovery(self, sequence: int) -> int:
@@ -229,6 +238,26 @@ class _Log:
         return end + left if left < self._head else end
 
 
+def write_record(size: int, data: bytes) -> bytes:
+    """Return the bytes that add a record to RocksDB's list of files, a log without numbers, which has this size."""
+    out = bytearray()
+    kind = _FIRST
+    while True:
+        left = _BLOCK - (size + len(out)) % _BLOCK
+        if left <= _KIND_AT:
+            out += bytes(left)
+            continue
+        part = data[: left - _KIND_AT - 1]
+        data = data[len(part) :]
+        if not data:
+            kind = _FULL if kind == _FIRST else _LAST
+        body = bytes([kind]) + part
+        out += checksum(body).to_bytes(4, "little") + len(part).to_bytes(2, "little") + body
+        if not data:
+            return bytes(out)
+        kind = _MIDDLE
+
+
 def _table() -> list[int]:
     table = []
     for number in range(256):
@@ -242,8 +271,8 @@ def _table() -> list[int]:
 _TABLE: Final = _table()
 
 
-def _checksum(data: bytes) -> int:
-    """Return RocksDB's masked CRC-32C."""
+def checksum(data: bytes) -> int:
+    """Return RocksDB's masked CRC-32C, the checksum of all its files."""
     crc = _U32
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 255] ^ crc >> 8

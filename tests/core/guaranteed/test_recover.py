@@ -104,7 +104,7 @@ def _message(world: SpoolWorld, life_s: int = 0) -> Message:
 
 @pytest.mark.parametrize("selector", ["", "nothing IS NULL"])
 def test_the_next_one_has_its_turn(world: SpoolWorld, selector: str) -> None:
-    """What cannot be read is told and passed over; it still counts as there."""
+    """What is damaged is told and passed over, and counts as lost."""
     queue = world.endpoint("q", "a/#", exclusive=False)
     other = world.endpoint("other", "b")
     first = world.spool.ledger.next_id
@@ -116,23 +116,27 @@ def test_the_next_one_has_its_turn(world: SpoolWorld, selector: str) -> None:
     beside = world.bind(other)
     world.commit()
     assert (flow.payloads(), beside.payloads()) == ([b"next"], [b"other"])
-    assert len(world.context.operator_warnings) == 1
-    assert "a message of q in message VPN" in world.context.operator_warnings[0]
-    assert queue.spooled_count == 2
+    (told,) = world.context.operator_warnings
+    assert told.startswith("1 messages of q in message VPN")
+    assert "are damaged and lost" in told
+    assert (queue.spooled_count, queue.counters.discarded.counts) == (1, {DAMAGED: 1})
+    assert queue.counters.imbalance(queue.spooled_count) == 0
+    assert world.spool.damaged == 1
 
 
 @pytest.mark.parametrize("max_ttl", [0, 5])
 def test_life_times(world: SpoolWorld, max_ttl: int) -> None:
-    """Messages whose time is over and that cannot be read are told and stay; the others expire."""
+    """Messages whose time is over and that are damaged are told and lost; the others expire."""
     lost = [_message(world, 0 if max_ttl else 5) for _ in range(2)]
     queue = _with_lost(world, lost, respect_ttl_enabled=True, max_ttl=max_ttl)
     world.advance(20)
     world.commit()
-    assert world.spool.store_failures == 2
-    assert all("a message of q in message VPN" in line for line in world.context.operator_warnings)
-    assert queue.spooled_count == (2 if max_ttl else 3)
+    assert world.spool.damaged == 2
+    assert all("messages of q in message VPN" in line for line in world.context.operator_warnings)
+    assert queue.spooled_count == (0 if max_ttl else 1)
+    told = world.spool.store_failures
     world.advance(20)
-    assert world.spool.store_failures == 2
+    assert world.spool.store_failures == told
 
 
 def test_delivery_delay(world: SpoolWorld) -> None:
@@ -142,7 +146,8 @@ def test_delivery_delay(world: SpoolWorld) -> None:
     world.advance(10)
     world.commit()
     assert flow.payloads() == [b"whole"]
-    assert (world.spool.store_failures, queue.spooled_count) == (1, 2)
+    assert (world.spool.store_failures, queue.spooled_count) == (1, 1)
+    assert queue.counters.discarded.counts == {DAMAGED: 1}
 
 
 def test_other_priorities(world: SpoolWorld) -> None:
@@ -152,7 +157,8 @@ def test_other_priorities(world: SpoolWorld) -> None:
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"whole"]
-    assert (world.spool.store_failures, queue.spooled_count) == (1, 2)
+    assert (world.spool.store_failures, queue.spooled_count) == (1, 1)
+    assert queue.counters.discarded.counts == {DAMAGED: 1}
 
 
 def test_a_last_value_queue(world: SpoolWorld) -> None:
@@ -168,7 +174,7 @@ def test_a_last_value_queue(world: SpoolWorld) -> None:
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"whole"]
-    assert (world.spool.store_failures, queue.spooled_count) == (1, 1)
+    assert queue.spooled_count == 1
 
 
 def test_an_operator_deletes_it(world: SpoolWorld) -> None:
@@ -181,7 +187,7 @@ def test_an_operator_deletes_it(world: SpoolWorld) -> None:
     assert queue.spooled_bytes == before - message.size
     assert (queue.spooled_count, queue.counters.deleted) == (1, 1)
     world.commit()
-    assert world.spool.store_failures == 1
+    assert world.spool.store_failures == 0
 
 
 @pytest.mark.parametrize("restarted", [False, True])

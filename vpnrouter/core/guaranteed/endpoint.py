@@ -73,6 +73,9 @@ if TYPE_CHECKING:
 LOW_PRIORITY: Final = 3
 """The highest priority that `reject_low_priority_msg` looks at: below the default of 4."""
 
+DAMAGED: Final = "damaged"
+"""Why a message is lost that the store has, but not as it was written."""
+
 LAST_VALUE: Final = "last-value"
 """Why a message leaves a last value queue: a newer one came."""
 
@@ -221,9 +224,9 @@ class Endpoint(EndpointSubscriber):
         settings = self.settings
         newest = self.newest
         self.newest = message_id
-        if settings.last_value and newest and self.take_out(newest):
+        if settings.last_value and newest and self.waits(newest):
             self.lose(newest, DISCARDED, LAST_VALUE)
-            self._trace_replaced(LAST_VALUE, 1)
+            self._trace_discarded(LAST_VALUE, 1)
         if settings.delivery_delay:
             self.schedule.hold(message_id, message)
         elif message.due_ns:
@@ -318,6 +321,12 @@ class Endpoint(EndpointSubscriber):
             return True
         return any(message_id in flow.unacked for flow in self.flows)
 
+    def first_held(self) -> int:
+        """The lowest id that waits here or that a flow holds, 0 when there is none. Nothing is read."""
+        found = [min(pool.oldest()) for pool in self.pools() if pool.count]
+        found += [min(flow.unacked) for flow in self.flows if flow.unacked]
+        return min([*found, *self.schedule.delayed.ids()], default=0)
+
     def last_waiting(self) -> int:
         """The highest id that waits here, whatever it waits for; 0 when none does."""
         highest = max((pool.last() for pool in self.pools()), default=0)
@@ -333,31 +342,82 @@ class Endpoint(EndpointSubscriber):
     def readable(self, message_id: int) -> Message | None:
         """Return a message that no longer waits or is about to; None when it cannot be read.
 
-        An unreadable one stays in the store, counts as there, and is tried again after the next start; the operator
-        gets a line in `context.operator_warnings`.
+        An unreadable one waits until the end of the round. If it is damaged it is set aside then; else it counts as
+        there, and is tried again after the next start.
         """
         try:
             return self.spool.message(message_id)
         except SpoolError as error:
-            self.report_unreadable(error)
             self.schedule.delayed.add(message_id, self.vpn.context.now_ns + 100 * YEAR_NS)
+            self.report_unreadable(message_id, error)
             return None
 
     def size_in_store(self, message_id: int) -> int:
-        """The bytes that a message counts for, even if it cannot be read; 0 where its size is lost as well."""
-        try:
-            return self.spool.message(message_id).size
-        except SpoolError as error:
-            self.report_unreadable(error)
+        """The bytes that a message counts for, without reading it; 0 where its size is lost."""
+        message = self.spool.bodies.kept.get(message_id)
+        if message is not None:
+            return message.size
         try:
             return self.spool.ledger.size(message_id)
         except SpoolError:
             return 0
 
-    def report_unreadable(self, error: SpoolError) -> None:
-        """Count a message of the endpoint that cannot be read, and warn the operator."""
-        text = f"a message of {self.name} in message VPN {self.vpn.name} cannot be read: {error}"
-        self.spool.trouble(text)
+    def report_unreadable(self, message_id: int, error: SpoolError) -> None:
+        """Have a message that cannot be read looked at again, and the operator warned; 0 is for the endpoint itself."""
+        self.spool.unreadable(self, message_id, str(error))
+
+    def set_aside(self, ids: list[int]) -> int:
+        """Take out what is damaged of the segments of these messages, which could not be read; returns how many.
+
+        The store keeps a copy of each segment. What can be read now is delivered, and what cannot be read for another
+        reason stays.
+        """
+        spool = self.spool
+        lost = 0
+        looked_at: set[int] = set()
+        for message_id in ids:
+            if not self.waits(message_id):
+                continue
+            try:
+                self._readable_again(message_id, spool.message(message_id))
+                continue
+            except SpoolError as error:
+                if error.reason != "corrupt":
+                    continue
+            try:
+                first, sizes = spool.ledger.sizes(message_id)
+            except SpoolError:
+                lost += self._lose_damaged(message_id, 0)
+                continue
+            lost += self._lose_damaged(message_id, sizes[message_id - first])
+            if first in looked_at:
+                continue
+            looked_at.add(first)
+            try:
+                spool.ledger.read(message_id)
+            except SpoolError:
+                # No message of the segment can be read, but for those in memory.
+                spool.ledger.put_aside(message_id)
+                for place, size in enumerate(sizes):
+                    if first + place not in spool.bodies.kept and self.waits(first + place):
+                        lost += self._lose_damaged(first + place, size)
+        if lost:
+            self._trace_discarded(DAMAGED, lost)
+            self.wake()
+        return lost
+
+    def count_unreadable(self, ids: list[int]) -> int:
+        """Return how many of these messages, which could not be read, are still here."""
+        return len([message_id for message_id in ids if not message_id or self.waits(message_id)])
+
+    def _readable_again(self, message_id: int, message: Message) -> None:
+        if self.schedule.delayed.remove(message_id):
+            self.ready(message_id, message)
+
+    def _lose_damaged(self, message_id: int, size: int) -> int:
+        self.take_out(message_id)
+        self.forget(message_id, size, DISCARDED, DAMAGED)
+        return 1
 
     # -- flows ----------------------------------------------------------------------------------------
 
@@ -540,8 +600,14 @@ class Endpoint(EndpointSubscriber):
         self.spool.settle(self, message_id, size, cause, reason)
 
     def lose(self, message_id: int, cause: int, reason: str = "") -> None:
-        """Take out a message that waited, even one that cannot be read."""
-        self.forget(message_id, self.size_in_store(message_id), cause, reason)
+        """Take out a message that waits, even one that cannot be read. If this raises, it waits again."""
+        size = self.size_in_store(message_id)
+        self.take_out(message_id)
+        try:
+            self.forget(message_id, size, cause, reason)
+        except Exception:
+            self.mend(message_id, self.spool.message(message_id))
+            raise
 
     def expire(self, message_id: int, message: Message) -> None:
         """Treat a message as expired: it goes to the dead message queue or is discarded."""
@@ -596,7 +662,7 @@ class Endpoint(EndpointSubscriber):
         """Deliver the message once more, after a delay."""
         if message_id < self.newest and self.settings.last_value:
             self.forget(message_id, message.size, DISCARDED, LAST_VALUE)
-            self._trace_replaced(LAST_VALUE, 1)
+            self._trace_discarded(LAST_VALUE, 1)
             return
         if message_id not in self.redeliveries:
             self.redeliveries[message_id] = UNCOUNTED
@@ -612,23 +678,32 @@ class Endpoint(EndpointSubscriber):
     def browse(self, after_id: int, count: int) -> list[EndpointMessage]:
         """At most `count` messages beyond `after_id`, by id: those that wait and those that consumers have.
 
-        Nothing changes. Raises SpoolError when the store cannot be read.
+        Nothing changes. Those that cannot be read are left out.
         """
         in_hand: dict[int, Message] = {}
         for flow in self.flows:
             in_hand.update(flow.unacked)
-        ids = [number for number in in_hand if number > after_id]
-        ids += [number for number in self.schedule.delayed.ids() if number > after_id]
-        for pool in self.pools():
-            ids += pool.after(after_id, count)
-        ids.sort()
         rows: list[EndpointMessage] = []
-        for number in ids[:count]:
-            message = in_hand.get(number)
-            held = message is not None
-            if message is None:
-                message = self.spool.message(number)
-            rows.append(EndpointMessage(self, number, message, held))
+        while not rows:
+            ids = [number for number in in_hand if number > after_id]
+            ids += [number for number in self.schedule.delayed.ids() if number > after_id]
+            for pool in self.pools():
+                ids += pool.after(after_id, count)
+            ids.sort()
+            del ids[count:]
+            if not ids:
+                break
+            after_id = ids[-1]
+            for number in ids:
+                message = in_hand.get(number)
+                held = message is not None
+                if message is None:
+                    try:
+                        message = self.spool.message(number)
+                    except SpoolError as error:
+                        self.report_unreadable(number, error)
+                        continue
+                rows.append(EndpointMessage(self, number, message, held))
         return rows
 
     def find(self, message_id: int) -> Message | None:
@@ -654,11 +729,16 @@ class Endpoint(EndpointSubscriber):
         if not self.waits(message_id):
             return MESSAGE_NOT_FOUND if self.find(message_id) is None else IN_HAND
         message = self.spool.message(message_id)
+        spool = self.spool
+        before = spool.unit.mark()
         reason = target._place_copy(message)
         if reason:
             return reason
-        self.take_out(message_id)
-        self.forget(message_id, message.size, MOVED)
+        try:
+            self.lose(message_id, MOVED)
+        except Exception:
+            spool.take_back(before)
+            raise
         self.wake()
         return ""
 
@@ -680,7 +760,7 @@ class Endpoint(EndpointSubscriber):
 
     def delete_message(self, message_id: int) -> str:
         """Delete one message; "" or why that cannot be. Not one that a consumer has."""
-        if not self.take_out(message_id):
+        if not self.waits(message_id):
             return MESSAGE_NOT_FOUND if self.find(message_id) is None else IN_HAND
         self.lose(message_id, DELETED)
         self.wake()
@@ -795,7 +875,7 @@ class Endpoint(EndpointSubscriber):
         count = self.purge()
         self.counters.deleted -= count
         self.counters.discarded.add(LAST_VALUE, count)
-        self._trace_replaced(LAST_VALUE, count)
+        self._trace_discarded(LAST_VALUE, count)
         self.spooled_count += 1
         self.spooled_bytes += size
         self.newest = newest
@@ -887,8 +967,8 @@ class Endpoint(EndpointSubscriber):
         partition = self.partition_of(spool_id, message)
         trace_kept_lost(self.vpn, event, message, self.name, reason, client, partition)
 
-    def _trace_replaced(self, reason: str, count: int) -> None:
-        """Add up messages that newer ones replaced."""
+    def _trace_discarded(self, reason: str, count: int) -> None:
+        """Add up messages that left without being read."""
         losses = self.vpn.context.discard_rows
         if losses is not None and count:
             name = self.vpn.name

@@ -230,7 +230,13 @@ class MessageCache:
         for other, data in records:
             if other < spool_id or other in self.kept:
                 continue
-            message = from_record(data, context.now_ns, context.steady_ns)
+            try:
+                message = from_record(data, context.now_ns, context.steady_ns)
+            except SpoolError:
+                if other == spool_id:
+                    raise
+                # It is told when its own turn comes.
+                continue
             if other == spool_id:
                 found = message
             elif self.size > limits.SPOOL_BODY_BYTES:

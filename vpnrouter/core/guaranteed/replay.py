@@ -128,7 +128,7 @@ class Replay(TimerTarget):
                 self._find_begin()
             except SpoolError as error:
                 # It begins by the time of each message, so it has to read the time of each.
-                self._log.endpoint.report_unreadable(error)
+                self._log.endpoint.report_unreadable(0, error)
                 self.fail(refusals.REPLAY_MESSAGE)
                 return
         elif self.state == ACTIVE:
@@ -191,7 +191,7 @@ class Replay(TimerTarget):
             try:
                 message = spool.message(message_id)
             except SpoolError as error:
-                self._log.endpoint.report_unreadable(error)
+                self._log.endpoint.report_unreadable(message_id, error)
                 self._cursor = message_id
                 continue
             if self._wanted(message) and not self._bring_one(message_id, message):

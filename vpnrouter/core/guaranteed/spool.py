@@ -172,7 +172,8 @@ class Spool(SpoolPort):
 
     `max_usage` bounds the bytes of all endpoints and retained messages together (0: none). `dirty` are endpoints
     that may have something to deliver. `down` says why nothing is taken now, "" normally. `store_failures` counts
-    single messages that the store could not read, or not note as settled.
+    what was told of messages that the store could not read, or not note as settled; `damaged` counts messages that
+    were lost in endpoints, since the store had them damaged.
     """
 
     __slots__ = (
@@ -182,8 +183,10 @@ class Spool(SpoolPort):
         "_purging",
         "_refused",
         "_rests_ns",
+        "_unread",
         "bodies",
         "context",
+        "damaged",
         "dirty",
         "down",
         "failing",
@@ -207,6 +210,9 @@ class Spool(SpoolPort):
         self.max_usage = max_usage
         self.usage = 0
         self.store_failures = 0
+        self.damaged = 0
+        # Messages that endpoints could not read in this round, and why the last one could not be.
+        self._unread: dict[Endpoint, tuple[list[int], str]] = {}
         self.down = ""
         self.unit, self._refused = UnitOfWork(), UnitOfWork()
         self.syncing: UnitOfWork | None = None
@@ -246,7 +252,7 @@ class Spool(SpoolPort):
         try:
             return self._publish(vpn, message, callback, token)
         except Exception:
-            self._take_back(messages, callbacks)
+            self.take_back((messages, callbacks))
             raise
 
     def publish_together(self, vpn: MessageVpn, messages: list[Message]) -> tuple[str, list[int]]:
@@ -263,13 +269,13 @@ class Spool(SpoolPort):
                 route = vpn.route(message.topic)
                 reason, where, matched = self._keep(vpn, route, message)
                 if reason:
-                    self._take_back(before, callbacks)
+                    self.take_back((before, callbacks))
                     vpn.rejected += 1
                     trace_kept_lost(vpn, REJECT, message, where, reason)
                     return reason, []
                 kept.append(matched)
         except Exception:
-            self._take_back(before, callbacks)
+            self.take_back((before, callbacks))
             raise
         outcomes: list[int] = []
         for index, message in enumerate(messages):
@@ -450,7 +456,7 @@ class Spool(SpoolPort):
                     ledger.settle(number, spool_id)
             raise
         message.holders = len(destinations)
-        # Nothing below can raise: `_take_back` undoes all of it or nothing.
+        # Nothing below can raise: `take_back` undoes all of it or nothing.
         for endpoint in destinations:
             endpoint.pending += 1
             endpoint.spooled_count += 1
@@ -470,9 +476,10 @@ class Spool(SpoolPort):
         messages = self.unit.messages
         return bool(messages) and messages[-1] is message
 
-    def _take_back(self, messages: int, callbacks: int) -> None:
-        """Undo a publish that raised half-way, in the unit and in the endpoints."""
+    def take_back(self, before: tuple[int, int]) -> None:
+        """Undo what raised half-way, in the unit, which `before` is a `mark` of, and in the endpoints."""
         unit = self.unit
+        messages, callbacks = before
         for index in range(messages, len(unit.ids)):
             spool_id = unit.ids[index]
             size = unit.messages[index].size
@@ -562,6 +569,30 @@ class Spool(SpoolPort):
         if len(told) < limits.TROUBLES:
             told.append(text)
 
+    def unreadable(self, endpoint: Endpoint, spool_id: int, why: str) -> None:
+        """A message of an endpoint cannot be read: it is looked at again in the next round, and told then."""
+        ids = self._unread.setdefault(endpoint, ([], why))[0]
+        ids.append(spool_id)
+
+    def _set_aside(self) -> None:
+        """Set aside what is damaged of the messages that could not be read, and tell the operator how many these are."""
+        unread, self._unread = self._unread, {}
+        for endpoint, (ids, why) in unread.items():
+            where = f"of {endpoint.name} in message VPN {endpoint.vpn.name}"
+            try:
+                lost = endpoint.set_aside(ids)
+            except Exception as error:  # noqa: BLE001 - given to the barrier: the others are looked at as well
+                self.context.barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
+                continue
+            self.damaged += lost
+            if lost:
+                self.trouble(f"{lost:,} messages {where} are damaged and lost: {why}")
+            left = endpoint.count_unreadable(ids)
+            if left:
+                self.trouble(
+                    f"{left:,} messages {where} cannot be read, and are tried again with the next start: {why}"
+                )
+
     def release(self, vpn: MessageVpn, size: int) -> None:
         """Give back `size` bytes that endpoints of `vpn` no longer use."""
         vpn.spooled_bytes -= size
@@ -631,6 +662,8 @@ class Spool(SpoolPort):
         while self.later:
             self.later.pop().wake()
         self._deliver()
+        if self._unread:
+            self._set_aside()
         if self._purging.busy:
             try:
                 why = self._purging.run(self.ledger, self.bodies, self.unit)
@@ -812,7 +845,13 @@ class Spool(SpoolPort):
         """Return whether the next round has work even without new input."""
         if self.syncing is None and (self.ledger.pending or not self.unit.empty):
             return True
-        work = self.dirty or self.later or self._purging.busy or self._refused.callbacks
+        work = (
+            self.dirty
+            or self.later
+            or self._purging.busy
+            or self._refused.callbacks
+            or self._unread
+        )
         return bool(work or (self._freed and self._hungry))
 
 

@@ -130,6 +130,10 @@ class UnitOfWork:
         self.outcomes[told:told] = other.outcomes[left:]
         self.reasons[told:told] = other.reasons[left:]
 
+    def mark(self) -> tuple[int, int]:
+        """Return how many messages and callbacks it has, for `Spool.take_back`."""
+        return len(self.ids), len(self.callbacks)
+
     def cut(self, messages: int, callbacks: int) -> None:
         """Keep the first `messages` and `callbacks`, and forget the rest."""
         del self.ids[messages:]

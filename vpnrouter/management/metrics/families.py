@@ -315,6 +315,13 @@ class SpoolFigures(NamedTuple):
             "Times that the store could not give a message back, or not note that one has gone.",
         ),
     ]
+    damaged: Annotated[
+        int,
+        _counter(
+            "vpnrouter_spool_damaged_messages_total",
+            "Messages that endpoints lost, since the store had them damaged.",
+        ),
+    ]
 
 
 class TraceFigures(NamedTuple):

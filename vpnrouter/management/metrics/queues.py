@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.discard_reasons import REASONS
 from vpnrouter.core.guaranteed import dead_letters, refusals, replay
-from vpnrouter.core.guaranteed.endpoint import LAST_VALUE
+from vpnrouter.core.guaranteed.endpoint import DAMAGED, LAST_VALUE
 from vpnrouter.core.guaranteed.endpoint_settings import (
     CONNECTOR_LINK,
     PARKING,
@@ -82,7 +82,7 @@ KNOWN: Final = (
     | frozenset(refusals.DISCARD_NAMES.values())
     | {
         *(dead_letters.CONSUMER, dead_letters.EXPIRED, dead_letters.REDELIVERED),
-        *(LAST_VALUE, replay.TRIMMED, PROMOTION_CONGESTION),
+        *(DAMAGED, LAST_VALUE, replay.TRIMMED, PROMOTION_CONGESTION),
     }
 )
 """Reasons that become labels."""

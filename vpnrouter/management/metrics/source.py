@@ -203,6 +203,7 @@ class Figures:
             commits,
             failed,
             spool.store_failures,
+            spool.damaged,
         )
 
     def traces(self) -> TraceFigures | None:

@@ -97,7 +97,7 @@ class EndpointStatus:
     tx_unacked_msg_count: int = read(lambda one, _: sum(len(flow.unacked) for flow in one.flows))
     oldest_msg_age_ms: int = read(_oldest_age_ms, -1)
     """How long the oldest message has been waiting, -1 for none."""
-    lowest_msg_id: int = read(lambda one, _: next((row.msg_id for row in one.browse(0, 1)), 0))
+    lowest_msg_id: int = read(lambda one, _: one.first_held())
     highest_msg_id: int = read(lambda one, _: one.last_held())
     """Spool ids of the oldest and newest message in the queue, 0 for none."""
     last_spooled_msg_id: int = read(lambda one, _: one.newest)

@@ -103,6 +103,8 @@ class Committer(CommitPort):
         while self._faults:
             cost = "the commit is tried again"
             self._spool.context.barrier.caught(self._faults.pop(0), THREAD, "spool", "", cost)
+        while self._store.warnings:
+            self._spool.trouble(self._store.warnings.pop(0))
         while self._done:
             reason = self._done.pop(0)
             if reason:

@@ -46,11 +46,12 @@ def open_store(config: RouterConfig) -> Store | None:
     """
     if not config.guaranteed_msging.enabled:
         return None
-    from vpnrouter.spool.rocks_store import PRESENT, RocksStore
+    from vpnrouter.spool.rocks_store import RocksStore
+    from vpnrouter.spool.store_files import has_store
 
     spool = Path(config.router.data_dir) / SPOOL_FOLDER
     old = spool.with_name("spool.old")
-    if old.exists() and not (spool / PRESENT).exists():
+    if old.exists() and not has_store(spool):
         # Beginning with an empty spool would lose all that was acknowledged.
         raise OperationError(
             f"{spool} is not there, but {old} is: a restore was cut off; rename {old.name} to {spool.name} for"

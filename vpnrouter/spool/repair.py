@@ -1,0 +1,485 @@
+"""Takes what can be read of a damaged store into a new one, and says what is lost: for `vpnrouter spool repair`.
+
+The damaged files stay as they are. A work directory gets links to them, in which what hinders RocksDB is put right:
+its list of files is found or made again, files of large values get their head and foot, tables that cannot be read at
+all are taken off the list. Then all rows that can be read are copied. What they leave without the other half, an index
+without its messages for example, is deleted and counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from typing import TYPE_CHECKING, Final, final
+
+from rocksdict import AccessType, DBRecoveryMode, Rdict, WriteBatch, WriteOptions
+
+from vpnrouter.errors import SpoolError
+from vpnrouter.spool import keys
+from vpnrouter.spool.pieces import PIECE
+from vpnrouter.spool.rocks_store import MARKED, VERSION, RocksStore, options
+from vpnrouter.spool.segments import Columns, bits_set, decode_index, decode_segment
+from vpnrouter.spool.store import FORMAT, STORE_ID_BYTES, Batch
+from vpnrouter.spool.store_files import (
+    PRESENT,
+    Listed,
+    check_file,
+    listed_files,
+    make_frame,
+    mend_frame,
+    places_in,
+    store_files,
+    value_at,
+    values_in,
+)
+from vpnrouter.spool.write_ahead_log import mark_in, write_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_UNKNOWN: Final = -1
+"""Stands for the endpoint of messages whose index is lost."""
+
+_COPIED: Final = (".sst", ".blob")
+_ROWS_BYTES: Final = 2_097_152
+_SKIPPED_IDS: Final = 1 << 32
+"""Ids that are never given out after a repair: some may have been, in commits that are lost."""
+
+_NEXT_FILE: Final = b"\x03"
+_DELETED_TABLE: Final = b"\x06"
+_ADDED_VALUES: Final = b"\x90\x03"
+
+_FINE: Final = 64
+_STEPS: Final = 4_096
+
+_KINDS: Final = {
+    keys.ENDPOINT: "definitions of endpoints",
+    keys.MARK: "marks of what may have been delivered",
+    keys.SETTLED: "acknowledgements: their messages may come again",
+    keys.REDELIVERIES: "counts of redeliveries",
+    keys.OUTBOUND: "packet identifiers of MQTT sessions",
+    keys.INBOUND: "packet identifiers of MQTT sessions",
+    keys.SESSION: "MQTT sessions",
+    keys.RETAINED: "retained messages",
+    keys.BRIDGE: "positions of bridges: messages may cross again",
+    keys.WILL: "wills of MQTT clients",
+    keys.SHEET: "counts of endpoints and bridges",
+    keys.GONE: "positions of deleted bridges",
+}
+
+
+@final
+class Losses:
+    """What a repair found: `lines` for people, and lost messages by the number of their endpoint (-1: unknown)."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.messages: dict[int, int] = {}
+
+    def add(self, endpoint: int, count: int) -> None:
+        """Count lost messages of an endpoint."""
+        if count:
+            self.messages[endpoint] = self.messages.get(endpoint, 0) + count
+
+
+def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
+    """Make a store of what can be read of the one in `spool`, in the new directory `fresh`; `work` is removed again.
+
+    Nobody may have the store open. Raises SpoolError if nothing can be made of it, and OSError.
+    """
+    losses = Losses()
+    for directory in (work, fresh):
+        shutil.rmtree(directory, ignore_errors=True)
+    try:
+        _link(spool, work)
+        try:
+            database = _readable(work, losses)
+        except Exception as error:
+            raise SpoolError(f"spool {spool}: nothing of it can be read ({error})", "corrupt") from error
+        try:
+            _tell_log(spool, database, losses)
+            rows = _Rows(database)
+            bodies = _copy(rows, fresh)
+        finally:
+            database.close()
+        losses.lines += rows.told()
+        _clean(fresh, bodies, _Kept(work), losses)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return losses
+
+
+def _link(spool: Path, work: Path) -> None:
+    work.mkdir(parents=True)
+    for name in store_files(spool):
+        path = spool / name
+        if not path.is_file() or path.is_symlink() or name == "LOCK":
+            continue
+        if name.endswith(_COPIED):
+            os.link(path, work / name)
+        else:
+            shutil.copyfile(path, work / name)
+
+
+# -- what hinders RocksDB ------------------------------------------------------------------------------
+
+
+def _readable(work: Path, losses: Losses) -> Rdict:
+    """Open the files in the work directory, after everything is put right that keeps RocksDB from reading others."""
+    database = None
+    if _name_list(work, losses):
+        with contextlib.suppress(Exception):
+            database = _open(work)
+    if database is None:
+        losses.lines.append("the list of files is lost, and is made again from the files there")
+        _make_list(work)
+        database = _open(work)
+    files = listed_files(database.property_value(VERSION) or "")
+    for file in files:
+        if file.values >= 0:
+            _mend(work, file, losses)
+    bad = _unreadable_tables(work, database, files)
+    if not bad:
+        return database
+    database.close()
+    losses.lines += [f"{name} cannot be read" for name, _ in bad]
+    edit = b"".join(_DELETED_TABLE + _varint(level) + _varint(int(name[:-4])) for name, level in bad)
+    _append(work, edit)
+    return _open(work)
+
+
+def _open(work: Path) -> Rdict:
+    how = options(strict=False)
+    how.set_wal_recovery_mode(DBRecoveryMode.skip_any_corrupted_record())
+    how.set_recycle_log_file_num(0)
+    return Rdict(str(work), how, access_type=AccessType.read_only())
+
+
+def _name_list(work: Path, losses: Losses) -> bool:
+    """Let CURRENT name a list of files; return whether there is one."""
+    lists = sorted(work.glob("MANIFEST-*"), key=lambda path: int(path.name[9:]))
+    named = (work / PRESENT).read_bytes() if (work / PRESENT).exists() else b""
+    if lists and named != lists[-1].name.encode() + b"\n":
+        losses.lines.append(f"{PRESENT} {'is damaged' if named else 'is missing'}")
+        (work / PRESENT).write_text(f"{lists[-1].name}\n", encoding="ascii")
+    return bool(lists)
+
+
+def _make_list(work: Path) -> None:
+    """Make the list of files from those there. RocksDB does so for tables; those of large values are added."""
+    values = sorted(work.glob("*.blob"))
+    for path in [*work.glob("MANIFEST-*"), work / PRESENT]:
+        path.unlink(missing_ok=True)
+    for path in values:
+        # What is on no list is removed by whoever opens the store.
+        path.rename(path.with_suffix(".kept"))
+    how = options(strict=False)
+    how.set_recycle_log_file_num(0)
+    Rdict.repair(str(work), how)
+    edit = b""
+    last = 0
+    for path in values:
+        path.with_suffix(".kept").rename(path)
+        last = max(last, int(path.stem))
+        count, size = values_in(path)
+        if count:
+            edit += _ADDED_VALUES + b"".join(_varint(each) for each in (int(path.stem), count, size, 0, 0, 0))
+    _append(work, _NEXT_FILE + _varint(last + 1_000) + edit)
+
+
+def _append(work: Path, edit: bytes) -> None:
+    """Add changes to the list of files that CURRENT names."""
+    path = work / (work / PRESENT).read_text(encoding="ascii").strip()
+    with path.open("ab") as file:
+        file.write(write_record(path.stat().st_size, edit))
+
+
+def _mend(work: Path, file: Listed, losses: Losses) -> None:
+    """Let the values of a file be read one by one."""
+    path = work / file.name
+    if not path.exists():
+        losses.lines.append(f"{file.name} is missing, with {file.values:,} values")
+        make_frame(path, file)
+        return
+    wrong = check_file(work, file)
+    if wrong:
+        losses.lines.append(wrong)
+        # The name stands for the original, which must not change.
+        copy = path.with_suffix(".copy")
+        shutil.copyfile(path, copy)
+        copy.replace(path)
+        mend_frame(path, file)
+
+
+def _unreadable_tables(work: Path, database: Rdict, files: list[Listed]) -> list[tuple[str, int]]:
+    """Return names and levels of tables that are missing, have another size, or of which no end can be read."""
+    bad = []
+    sizes = {file.name: file.size for file in files}
+    for table in database.live_files():
+        name = str(table["name"]).lstrip("/")
+        path = work / name
+        whole = path.exists() and path.stat().st_size == sizes.get(name, -1)
+        ends = (table["start_key"], table["end_key"])
+        if not whole or all(name in _why(database, bytes(key)) for key in ends):
+            bad.append((name, int(table["level"])))
+    return bad
+
+
+def _why(database: Rdict, key: bytes) -> str:
+    """Return why nothing can be read from `key` on, or ""."""
+    rows = database.iter()
+    try:
+        rows.seek(key)
+        rows.status()
+    except Exception as error:  # noqa: BLE001 - it is what is asked for
+        return str(error) or "unknown"
+    return ""
+
+
+def _tell_log(spool: Path, database: Rdict, losses: Losses) -> None:
+    synced = mark_in(spool)
+    sequence = database.latest_sequence_number()
+    if 0 <= sequence < synced:
+        losses.lines.append(f"the write-ahead log ends at change {sequence:,}, but {synced:,} was synced")
+    elif synced < 0:
+        losses.lines.append("it cannot be told whether the end of the write-ahead log is lost")
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+# -- rows ----------------------------------------------------------------------------------------------
+
+
+@final
+class _Rows:
+    """All rows of a database that can be read. What cannot be read is passed over, and told by its kind."""
+
+    def __init__(self, database: Rdict) -> None:
+        self._database = database
+        self._gaps: dict[bytes, int] = {}
+        self._why: str = ""
+
+    def told(self) -> list[str]:
+        """Return a line for each kind of rows that could not be read."""
+        lines = []
+        for kind, count in sorted(self._gaps.items()):
+            if kind in _KINDS:
+                lines.append(f"{count:,} places with {_KINDS[kind]} cannot be read")
+        if self._why:
+            lines.append(f"the last of them: {self._why}")
+        return lines
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        at = b""
+        while True:
+            rows = self._database.iter()
+            rows.seek(at)
+            while rows.valid():
+                key = bytes(rows.key())
+                yield key, bytes(rows.value())
+                at = key + b"\0"
+                rows.next()
+            try:
+                rows.status()
+            except Exception as error:  # noqa: BLE001 - damage is what it looks for
+                self._why = str(error)
+            else:
+                return
+            behind = self._behind(at)
+            if not behind:
+                return
+            at = behind
+
+    def _behind(self, at: bytes) -> bytes:
+        """Return where rows can be read again behind `at`, or b"" if nowhere."""
+        kind = at[:1] or b"\0"
+        self._gaps[kind] = self._gaps.get(kind, 0) + 1
+        width = _WIDTHS.get(kind, 9)
+        begin = int.from_bytes(at[:width].ljust(width, b"\0"), "big")
+        end = kind[0] + 1 << 8 * (width - 1)
+        failed = begin
+        step = 0
+        distance = 0
+        while True:
+            step += 1
+            distance = distance + 1 if step <= _FINE else distance + _FINE if step <= _STEPS else distance * 2
+            tried = begin + distance
+            if tried >= end:
+                break
+            if not _why(self._database, tried.to_bytes(width, "big")):
+                return self._first_readable(failed, tried, width)
+            failed = tried
+        following = bytes([kind[0] + 1])
+        if kind[0] >= PIECE[0] + 3 or not _why(self._database, following):
+            return following if kind[0] < PIECE[0] + 3 else b""
+        return following
+
+    def _first_readable(self, failed: int, readable: int, width: int) -> bytes:
+        while readable - failed > 1:
+            middle = (failed + readable) // 2
+            if _why(self._database, middle.to_bytes(width, "big")):
+                failed = middle
+            else:
+                readable = middle
+        return readable.to_bytes(width, "big")
+
+
+_WIDTHS: Final = {keys.ENDPOINT: 5, keys.MARK: 5, keys.REDELIVERIES: 13, keys.OUTBOUND: 7, keys.INBOUND: 7}
+"""Bytes of a key within which the next row is looked for."""
+
+
+def _copy(rows: _Rows, fresh: Path) -> dict[int, int]:
+    """Write rows into a new database; return how many messages there are by the first id of their segment."""
+    fresh.mkdir(parents=True)
+    bodies: dict[int, int] = {}
+    unlogged = WriteOptions()
+    unlogged.disable_wal = True
+    named = False
+    how = options()
+    # What is not logged allows no old logs.
+    how.set_recycle_log_file_num(0)
+    database = Rdict(str(fresh), how)
+    try:
+        database.set_write_options(unlogged)
+        batch = WriteBatch(raw_mode=True)
+        size = 0
+        for key, value in rows:
+            if key == MARKED:
+                # The new store has no such file yet.
+                continue
+            named = named or key == keys.STORE
+            if key[:1] == keys.BODIES:
+                bodies[keys.number_of(key)] = int.from_bytes(value[:2], "little")
+            batch.put(key, value)
+            size += len(key) + len(value)
+            if size > _ROWS_BYTES:
+                database.write(batch, unlogged)
+                batch = WriteBatch(raw_mode=True)
+                size = 0
+        if not named:
+            batch.put(keys.STORE, os.urandom(STORE_ID_BYTES) + FORMAT.to_bytes(2, "big"))
+        database.write(batch, unlogged)
+        database.flush()
+    finally:
+        database.close()
+    return bodies
+
+
+# -- halves --------------------------------------------------------------------------------------------
+
+
+@final
+class _Kept:
+    """Bodies in files of large values, of which the table that said where they are is lost. Read when first asked."""
+
+    def __init__(self, work: Path) -> None:
+        self._work = work
+        self._places: dict[bytes, tuple[Path, int, int]] | None = None
+
+    def find(self, key: bytes) -> bytes | None:
+        """Return the sound value that was stored last under `key`, or None."""
+        if self._places is None:
+            self._places = {}
+            for path in sorted(self._work.glob("*.blob"), key=lambda each: int(each.stem)):
+                for found, at, size in places_in(path):
+                    if found[:1] == keys.BODIES:
+                        self._places[found] = (path, at, size)
+        place = self._places.get(key)
+        return None if place is None else value_at(place[0], place[1], key, place[2])
+
+
+def _clean(fresh: Path, bodies: dict[int, int], kept: _Kept, losses: Losses) -> None:
+    """Delete from the new store what has lost its other half, and count the messages that are lost with it."""
+    store = RocksStore(fresh, create=False)
+    try:
+        batch = Batch()
+        settled: dict[int, list[tuple[bytes, bytes]]] = {}
+        for key, value in store.scan(keys.SETTLED):
+            settled.setdefault(keys.number_of(key), []).append((key, value))
+        end = 1
+        for key, value in store.scan(keys.INDEX):
+            first = keys.number_of(key)
+            columns = _columns(value)
+            bitmaps = settled.pop(first, [])
+            if columns is not None:
+                for each, bits in bitmaps:
+                    if len(bits) != columns.count + 7 >> 3:
+                        batch.delete(each)
+                bitmaps = [row for row in bitmaps if len(row[1]) == columns.count + 7 >> 3]
+            if columns is not None and first >= end and _left(columns, bitmaps):
+                end = first + columns.count
+                value = _bodies(store, first, columns, kept)
+                if value is not None:
+                    if first not in bodies:
+                        found = Batch()
+                        found.put(keys.bodies(first), value)
+                        store.commit(found)
+                    bodies.pop(first, None)
+                    continue
+                for endpoint, count in _waiting(columns, bitmaps).items():
+                    losses.add(endpoint, count)
+                bodies.pop(first, None)
+            batch.delete(key)
+            batch.delete(keys.bodies(first))
+            for each, _ in bitmaps:
+                batch.delete(each)
+        for first, count in bodies.items():
+            losses.add(_UNKNOWN, count)
+            end = max(end, first + count)
+            batch.delete(keys.bodies(first))
+        for rows in settled.values():
+            for each, _ in rows:
+                batch.delete(each)
+        known = store.get(keys.NEXT_ID) or b""
+        following = max(end, keys.unpack_id(known) if len(known) == 8 else 1)
+        batch.put(keys.NEXT_ID, keys.pack_id(following + _SKIPPED_IDS))
+        batch.deletes = list(dict.fromkeys(batch.deletes))
+        store.commit(batch)
+    finally:
+        store.close()
+
+
+def _columns(value: bytes) -> Columns | None:
+    try:
+        return decode_index(value)
+    except SpoolError:
+        return None
+
+
+def _bodies(store: RocksStore, first: int, columns: Columns, kept: _Kept) -> bytes | None:
+    """Return the bodies of a segment, None where they are lost."""
+    try:
+        value = store.get(keys.bodies(first))
+        if value is None:
+            value = kept.find(keys.bodies(first))
+        if value is not None and len(decode_segment(value)) == columns.count:
+            return value
+    except SpoolError:
+        pass
+    return None
+
+
+def _waiting(columns: Columns, bitmaps: list[tuple[bytes, bytes]]) -> dict[int, int]:
+    """Return how many messages of a segment each of its endpoints has not settled."""
+    counts: dict[int, int] = {}
+    for place in range(columns.count):
+        for endpoint in columns.sets[columns.which[place] if columns.which else 0]:
+            counts[endpoint] = counts.get(endpoint, 0) + 1
+    for key, value in bitmaps:
+        endpoint = keys.endpoint_of(key)
+        counts[endpoint] = counts.get(endpoint, 0) - bits_set(value)
+    return counts
+
+
+def _left(columns: Columns, bitmaps: list[tuple[bytes, bytes]]) -> bool:
+    """Return whether anything of the segment is not settled."""
+    return sum(_waiting(columns, bitmaps).values()) > 0
