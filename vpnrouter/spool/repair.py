@@ -97,7 +97,9 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
         try:
             database = _readable(work, losses)
         except Exception as error:
-            raise SpoolError(f"spool {spool}: nothing of it can be read ({error})", "corrupt") from error
+            raise SpoolError(
+                f"spool {spool}: nothing of it can be read ({error})", "corrupt"
+            ) from error
         try:
             _tell_log(spool, database, losses)
             rows = _Rows(database)
@@ -145,7 +147,9 @@ def _readable(work: Path, losses: Losses) -> Rdict:
         return database
     database.close()
     losses.lines += [f"{name} cannot be read" for name, _ in bad]
-    edit = b"".join(_DELETED_TABLE + _varint(level) + _varint(int(name[:-4])) for name, level in bad)
+    edit = b"".join(
+        _DELETED_TABLE + _varint(level) + _varint(int(name[:-4])) for name, level in bad
+    )
     _append(work, edit)
     return _open(work)
 
@@ -185,7 +189,9 @@ def _make_list(work: Path) -> None:
         last = max(last, int(path.stem))
         count, size = values_in(path)
         if count:
-            edit += _ADDED_VALUES + b"".join(_varint(each) for each in (int(path.stem), count, size, 0, 0, 0))
+            edit += _ADDED_VALUES + b"".join(
+                _varint(each) for each in (int(path.stem), count, size, 0, 0, 0)
+            )
     _append(work, _NEXT_FILE + _varint(last + 1_000) + edit)
 
 
@@ -242,7 +248,9 @@ def _tell_log(spool: Path, database: Rdict, losses: Losses) -> None:
     synced = mark_in(spool)
     sequence = database.latest_sequence_number()
     if 0 <= sequence < synced:
-        losses.lines.append(f"the write-ahead log ends at change {sequence:,}, but {synced:,} was synced")
+        losses.lines.append(
+            f"the write-ahead log ends at change {sequence:,}, but {synced:,} was synced"
+        )
     elif synced < 0:
         losses.lines.append("it cannot be told whether the end of the write-ahead log is lost")
 
@@ -311,7 +319,13 @@ class _Rows:
         distance = 0
         while True:
             step += 1
-            distance = distance + 1 if step <= _FINE else distance + _FINE if step <= _STEPS else distance * 2
+            distance = (
+                distance + 1
+                if step <= _FINE
+                else distance + _FINE
+                if step <= _STEPS
+                else distance * 2
+            )
             tried = begin + distance
             if tried >= end:
                 break
@@ -333,7 +347,13 @@ class _Rows:
         return readable.to_bytes(width, "big")
 
 
-_WIDTHS: Final = {keys.ENDPOINT: 5, keys.MARK: 5, keys.REDELIVERIES: 13, keys.OUTBOUND: 7, keys.INBOUND: 7}
+_WIDTHS: Final = {
+    keys.ENDPOINT: 5,
+    keys.MARK: 5,
+    keys.REDELIVERIES: 13,
+    keys.OUTBOUND: 7,
+    keys.INBOUND: 7,
+}
 """Bytes of a key within which the next row is looked for."""
 
 

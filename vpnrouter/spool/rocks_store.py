@@ -433,7 +433,9 @@ class RocksStore(Store):
         except Exception:  # noqa: BLE001 - the error at hand is told
             return False
         for name in mended:
-            self.warnings.append(f"head or foot of {name} in the message spool was damaged, and is mended")
+            self.warnings.append(
+                f"head or foot of {name} in the message spool was damaged, and is mended"
+            )
         return bool(mended)
 
     def put_aside(self, key: bytes) -> None:

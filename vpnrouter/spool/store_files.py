@@ -57,7 +57,9 @@ class Listed(NamedTuple):
 
 def listed_files(text: str) -> list[Listed]:
     """Return the files in RocksDB's description of a store's version (the property `rocksdb.sstables`)."""
-    tables = [Listed(f"{int(number):06}.sst", int(size), -1) for number, size in _TABLE.findall(text)]
+    tables = [
+        Listed(f"{int(number):06}.sst", int(size), -1) for number, size in _TABLE.findall(text)
+    ]
     values = [
         Listed(f"{int(number):06}.blob", len(_HEAD) + int(size) + _FOOT_BYTES, int(count))
         for number, count, size in _VALUES.findall(text)

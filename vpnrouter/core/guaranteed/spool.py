@@ -582,7 +582,9 @@ class Spool(SpoolPort):
             try:
                 lost = endpoint.set_aside(ids)
             except Exception as error:  # noqa: BLE001 - given to the barrier: the others are looked at as well
-                self.context.barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
+                self.context.barrier.caught(
+                    error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on"
+                )
                 continue
             self.damaged += lost
             if lost:
