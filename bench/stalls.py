@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import yaml
 
-from bench import stalls_amqp
+from bench import stalls_amqp, stalls_random
 from bench.machine import cores, notes, raise_descriptor_limit
 from bench.ours import Vpnrouter, ready_addresses, ready_line
 from bench.processes import running
@@ -254,6 +254,25 @@ def branching(target: Target) -> None:
     converse(target, target.client("a7-source"), many(*topics))
 
 
+def near_misses(target: Target) -> None:
+    """8,192 filters of which none matches, but only in the last level, and messages on topics that nobody has seen."""
+    sock = target.client("a23")
+    names = [
+        "/".join(["a" if number >> bit & 1 else "+" for bit in range(13)]) + "/none"
+        for number in range(8_192)
+    ]
+    converse(target, sock, subscribe(names[:4_096]) + subscribe(names[4_096:], number=2))
+    topics = [Publish(b"a/" * 13 + b"%d" % number, b"") for number in range(3_000)]
+    converse(target, target.client("a23-source"), many(*topics))
+
+
+def long_acks(target: Target) -> None:
+    """Acknowledgements of nothing, each with as many user properties as may be."""
+    pairs = b"\x26\0\1a\0\1b" * 1_000
+    block = varint(len(pairs)) + pairs
+    converse(target, target.client("a24"), packet(0x40, b"\0\1\0" + block) * 5_000)
+
+
 def leaving(target: Target) -> None:
     """Clients with 8,000 subscriptions that go, one after the other."""
     until = time.monotonic() + target.seconds
@@ -445,6 +464,23 @@ def link_settlements(target: Target) -> None:
     converse(target, sock, bound + said * 1_000)
 
 
+def random_amqp(target: Target) -> None:
+    """Random sessions of AMQP, one after the other; what the router refuses ends a session."""
+    attacker = stalls_amqp.Attacker(lambda: target.connect(target.amqp), target.seconds)
+    for seed, data in enumerate(stalls_random.sessions(stalls_random.amqp_session)):
+        with contextlib.suppress(OSError):
+            attacker.say(attacker.session(f"random-{seed}"), data)
+
+
+def random_mqtt(target: Target) -> None:
+    """Random sessions of MQTT 5, one after the other, a reader beside them."""
+    reader = target.client("random-reader")
+    reader.sendall(subscribe(["a/#", "f/#"]))
+    for seed, data in enumerate(stalls_random.sessions(stalls_random.mqtt_session)):
+        with contextlib.suppress(OSError):
+            converse(target, target.client(f"random-{seed}"), b"".join(data))
+
+
 def by_amqp(attack: Callable[[stalls_amqp.Attacker], None]) -> Callable[[Target], None]:
     """An attack by clients of AMQP."""
 
@@ -481,6 +517,7 @@ ATTACKS: Final[dict[str, Callable[[Target], None]]] = {
         ),
         *(link_filters, link_positions, link_topics, link_settlements),
         *(expiry, documents, retained_bytes),
+        *(near_misses, long_acks, random_mqtt, random_amqp),
     )
 } | {name: by_amqp(attack) for name, attack in stalls_amqp.ATTACKS.items()}
 
