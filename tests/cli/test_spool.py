@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from vpnrouter.cli import app
-from vpnrouter.cli.spool import ReadOnlyStore, findings, held, is_running
+from vpnrouter.cli.spool import findings, held, is_running
 from vpnrouter.errors import OperationError
 from vpnrouter.spool import keys
+from vpnrouter.spool.read_only_store import ReadOnlyStore
 from vpnrouter.spool.rocks_store import COPY_MARK, RocksStore
 from vpnrouter.spool.store import Batch
 from vpnrouter.spool.write_ahead_log import MARK
@@ -215,7 +216,7 @@ def test_no_room(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copytree", full)
+    monkeypatch.setattr(shutil, "copyfileobj", full)
     assert restore(stopped, copy, "--force") == 1
     assert "No space left on device" in capsys.readouterr().err
     assert stopped.endpoint() == NEW
@@ -276,7 +277,7 @@ def test_what_cannot_be_read(stopped: Any) -> None:
     """A database that cannot be opened is one finding."""
     (stopped.spool / "CURRENT").write_text("MANIFEST-999999\n", encoding="utf-8")
     (only,) = findings(stopped.spool)
-    assert only.startswith(f"{stopped.spool}: ")
+    assert only.startswith(f"spool {stopped.spool}: its files are damaged")
 
 
 def test_the_end_that_a_power_cut_tore(stopped: Any, tmp_path: Path) -> None:

@@ -1,29 +1,33 @@
-"""`vpnrouter spool backup|restore|verify`: the message spool as files, of a running router or a stopped one."""
+"""`vpnrouter spool backup|restore|verify|repair`: the message spool as files, of a running router or a stopped one."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import stat
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import typer
 
 from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
-from vpnrouter.errors import OperationError, SpoolError
-from vpnrouter.spool.rocks_store import open_read_only, prefix_only
-from vpnrouter.spool.store import Store
-from vpnrouter.spool.verify import verify
+from vpnrouter.errors import OperationError
+from vpnrouter.spool.read_only_store import findings
+from vpnrouter.spool.repair import Losses, salvage
+from vpnrouter.spool.rocks_store import RocksStore
+from vpnrouter.spool.store_files import COPY_MARK, has_store, irregular, store_files
+from vpnrouter.spool.write_ahead_log import MARK
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
 
 
-PRESENT: Final = "CURRENT"
-"""A file that each spool has."""
+_OPENED: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 Config = Annotated[Path, typer.Argument(help="The router's YAML file.", show_default=False)]
 
@@ -52,92 +56,56 @@ def spool_of(config: RouterConfig) -> Path:
 def held(spool: Path) -> Iterator[None]:
     """Keep routers from opening the spool. Raises OperationError when one has it open.
 
-    This is the lock that RocksDB takes: it goes with the process that holds it.
+    These are the locks that RocksDB and the router take: they go with the process that holds them.
     """
-    import fcntl
+    refuse_irregular(spool)
+    with ExitStack() as stack:
+        try:
+            lock = os.open(spool / "LOCK", _OPENED | os.O_CREAT, 0o666)
+            stack.callback(os.close, lock)
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if (spool / MARK).exists():
+                mark = os.open(spool / MARK, _OPENED)
+                stack.callback(os.close, mark)
+                fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OperationError(
+                f"{spool}: a running router has it open; stop that router first"
+            ) from None
+        except OSError as error:
+            raise OperationError(f"{spool}: {error.strerror or error}") from error
+        yield
 
+
+def refuse_irregular(directory: Path) -> None:
+    """Raise OperationError if a name of a store's file stands for something else, such as a link or a pipe."""
     try:
-        with (spool / "LOCK").open("ab") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OperationError(
-                    f"{spool}: a running router has it open; stop that router first"
-                ) from None
-            yield
+        found = irregular(directory)
     except OSError as error:
-        raise OperationError(f"{spool}: {error.strerror or error}") from error
+        raise OperationError(f"{directory}: {error.strerror or error}") from error
+    if found:
+        raise OperationError(f"{directory}: {found[0]}")
 
 
 def is_running(spool: Path) -> bool:
     """Whether a running router has the spool open."""
-    import fcntl
-
+    if spool.is_dir() or spool.exists():
+        refuse_irregular(spool)
     try:
-        with (spool / "LOCK").open("ab") as file:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        lock = os.open(spool / "LOCK", _OPENED)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise OperationError(f"{spool}: {error.strerror or error}") from error
-    return False
-
-
-def findings(directory: Path) -> list[str]:
-    """A line for each finding, none if the spool is sound; what cannot be read at all is a finding too."""
     try:
-        store = ReadOnlyStore(directory)
-    except SpoolError as error:
-        return [str(error)]
-    try:
-        return verify(store)
-    except SpoolError as error:
-        return [str(error)]
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        raise OperationError(f"{spool}: {error.strerror or error}") from error
     finally:
-        store.close()
-
-
-@final
-class ReadOnlyStore(Store):
-    """The files of a store that no router has open. A backup that is only read stays one."""
-
-    def __init__(self, directory: Path) -> None:
-        super().__init__()
-        try:
-            self._db = open_read_only(directory)
-        except SpoolError:
-            raise
-        except Exception as error:
-            raise SpoolError(f"{directory}: {error}", "corrupt") from error
-
-    def get(self, key: bytes) -> bytes | None:
-        """Give the value of `key`, or None. Raises SpoolError where it cannot be read."""
-        try:
-            value: bytes | None = self._db.get(key)
-        except Exception as error:
-            raise SpoolError(str(error), "corrupt") from error
-        return value
-
-    def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Give the keys that begin with `prefix`, ascending, with their values.
-
-        Raises SpoolError where they cannot be read.
-        """
-        try:
-            rows = self._db.iter(prefix_only(prefix))
-            rows.seek(prefix)
-            while rows.valid():
-                yield rows.key(), rows.value()
-                rows.next()
-            rows.status()
-        except Exception as error:
-            raise SpoolError(str(error), "corrupt") from error
-
-    def close(self) -> None:
-        """Close the files."""
-        self._db.close()
+        os.close(lock)
+    return False
 
 
 def backup(
@@ -173,8 +141,6 @@ def backup(
         with connect(url or _listener(config_read), user, password_file, ca_file) as client:
             client.back_up(str(target))
     else:
-        from vpnrouter.spool.rocks_store import RocksStore
-
         store = RocksStore(spool, create=False)
         try:
             store.backup(target)
@@ -217,17 +183,16 @@ def restore(
     """
     config_read = config_of(config)
     spool = spool_of(config_read)
-    if not (directory / PRESENT).is_file():
+    if not has_store(directory):
         raise OperationError(f"{directory}: there is no backup of a spool")
+    refuse_irregular(directory)
     if spool.exists() and spool.samefile(directory):
         raise OperationError(f"{directory} is the router's spool and no backup")
     with ExitStack() as stack:
         if spool.is_dir():
             stack.enter_context(held(spool))
-            if (spool / PRESENT).exists() and not force:
+            if has_store(spool) and not force:
                 raise OperationError(f"{spool}: there is a spool already; --force replaces it")
-        from vpnrouter.cli.spool import findings
-
         problems = findings(directory)
         if problems:
             print_notes(*problems)
@@ -250,14 +215,14 @@ def put(backup: Path, spool: Path, mask: int) -> None:
     The copy gets no permissions that are in `mask`. The old spool stays in place until the copy is complete and
     synced. Then it is moved aside for the exchange, and removed afterwards.
     """
-    from vpnrouter.spool.rocks_store import COPY_MARK
-
     fresh, old = spool.with_name(f"{spool.name}.new"), spool.with_name(f"{spool.name}.old")
     if old.exists():
         raise OSError(f"{old} is there, from an attempt that was cut off; look at it first")
     spool.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(fresh, ignore_errors=True)
-    shutil.copytree(backup, fresh)
+    fresh.mkdir()
+    for name in store_files(backup):
+        copy_regular(backup / name, fresh / name)
     # What is restored begins a life of its own: its message ids mean other messages than the original's.
     (fresh / COPY_MARK).touch()
     fresh.chmod(0o777 & ~mask)
@@ -270,6 +235,18 @@ def put(backup: Path, spool: Path, mask: int) -> None:
     fresh.rename(spool)
     _sync(spool.parent)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def copy_regular(source: Path, target: Path) -> None:
+    """Copy a regular file, and nothing else, whatever has taken its name meanwhile. Raises OSError."""
+    opened = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(opened, "rb") as file, target.open("wb") as copy:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise OSError(f"{source} is not a regular file")
+        shutil.copyfileobj(file, copy, _PORTION_BYTES)
+
+
+_PORTION_BYTES: Final = 1_048_576
 
 
 def _sync(path: Path) -> None:
@@ -296,13 +273,9 @@ def verify_spool(
     The router must be stopped; a running one is backed up, and the backup verified. Exit code 0
     when the spool is sound, 1 when not, or when there is none.
     """
-    from vpnrouter.errors import OperationError
-
     spool = place if place.is_dir() else spool_of(config_of(place))
-    if not (spool / PRESENT).is_file():
+    if not has_store(spool):
         raise OperationError(f"{spool}: there is no spool")
-    from vpnrouter.cli.spool import findings
-
     with held(spool):
         problems = findings(spool)
     if as_json:
@@ -314,6 +287,110 @@ def verify_spool(
         raise typer.Exit(1)
 
 
+def repair(
+    config: Config,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what is lost. Nothing changes.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Let the router that CONFIG describes go on with what can be read of a damaged spool.
+
+    The router must be stopped. What can be read is copied into a new spool, which takes the place of the damaged one;
+    that is kept beside it. There must be room for the copy. What is lost is told, by message VPN and queue where that
+    is known. Exit code 0 when the spool is sound, or is now; 1 when nothing can be done.
+    """
+    config_read = config_of(config)
+    spool = spool_of(config_read)
+    if not has_store(spool):
+        raise OperationError(f"{spool}: there is no spool")
+    fresh = spool.with_name(f"{spool.name}.new")
+    with held(spool):
+        problems = findings(spool)
+        lost: list[LostMessages] = []
+        aside = None
+        if problems:
+            try:
+                losses = salvage(spool, spool.with_name(f"{spool.name}.repair"), fresh)
+                lost = _lost(losses, fresh)
+                problems += losses.lines
+                if dry_run:
+                    shutil.rmtree(fresh)
+                else:
+                    aside = _exchange(spool, fresh, config_read.router.file_mask)
+            except (OSError, shutil.Error) as error:
+                raise OperationError(f"cannot repair {spool}: {error}") from error
+    if as_json:
+        rows = [row._asdict() for row in lost]
+        print_json(
+            {"spool": str(spool), "problems": problems, "lost": rows, "aside": str(aside or "")}
+        )
+        return
+    print_notes(*problems)
+    for row in lost:
+        print_lines(row.text())
+    if not problems:
+        print_lines(f"{spool}: sound, nothing to repair")
+    elif aside is None:
+        print_lines(f"{spool}: nothing was changed")
+    else:
+        print_lines(f"{spool}: repaired; the damaged spool is kept in {aside}")
+
+
+class LostMessages(NamedTuple):
+    """Messages that a repair cannot get back. Names are empty where they are not known."""
+
+    msg_vpn: str
+    endpoint: str
+    messages: int
+
+    def text(self) -> str:
+        """Return a line for people."""
+        if not self.msg_vpn:
+            return f"lost: {self.endpoint}: {self.messages:,} messages"
+        return f"lost: {self.endpoint} in message VPN {self.msg_vpn}: {self.messages:,} messages"
+
+
+def _lost(losses: Losses, fresh: Path) -> list[LostMessages]:
+    """Name the endpoints that have lost messages, by their definitions in the repaired spool."""
+    from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
+
+    store = RocksStore(fresh, create=False)
+    try:
+        known = {one.number: one for one in read_definitions(store)[0]}
+    finally:
+        store.close()
+    rows = []
+    for number, count in sorted(losses.messages.items()):
+        one = known.get(number)
+        if one is not None:
+            rows.append(LostMessages(one.vpn, one.name, count))
+        elif number > 0:
+            rows.append(LostMessages("", f"endpoint {number}, whose definition is lost", count))
+        else:
+            rows.append(LostMessages("", "endpoints that are not known", count))
+    if losses.unclaimed:
+        text = "endpoints that are not known, at most, as consumed messages count"
+        rows.append(LostMessages("", text, losses.unclaimed))
+    return rows
+
+
+def _exchange(spool: Path, fresh: Path, mask: int) -> Path:
+    """Let a repaired spool take the place of the damaged one; return where that is now. Raises OSError."""
+    aside = spool.with_name(
+        f"{spool.name}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    )
+    fresh.chmod(0o777 & ~mask)
+    for path in fresh.iterdir():
+        path.chmod(0o666 & ~mask)
+        _sync(path)
+    _sync(fresh)
+    spool.rename(aside)
+    fresh.rename(spool)
+    _sync(spool.parent)
+    return aside
+
+
 group = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -322,3 +399,4 @@ group = typer.Typer(
 group.command("backup")(backup)
 group.command("restore")(restore)
 group.command("verify")(verify_spool)
+group.command("repair")(repair)

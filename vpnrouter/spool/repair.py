@@ -17,7 +17,6 @@ from rocksdict import AccessType, DBRecoveryMode, Rdict, WriteBatch, WriteOption
 
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.pieces import PIECE
 from vpnrouter.spool.rocks_store import MARKED, VERSION, RocksStore, options
 from vpnrouter.spool.segments import Columns, bits_set, decode_index, decode_segment
 from vpnrouter.spool.store import FORMAT, STORE_ID_BYTES, Batch
@@ -28,6 +27,7 @@ from vpnrouter.spool.store_files import (
     listed_files,
     make_frame,
     mend_frame,
+    mend_table,
     places_in,
     store_files,
     value_at,
@@ -52,7 +52,6 @@ _DELETED_TABLE: Final = b"\x06"
 _ADDED_VALUES: Final = b"\x90\x03"
 
 _FINE: Final = 64
-_STEPS: Final = 4_096
 
 _KINDS: Final = {
     keys.ENDPOINT: "definitions of endpoints",
@@ -63,6 +62,7 @@ _KINDS: Final = {
     keys.INBOUND: "packet identifiers of MQTT sessions",
     keys.SESSION: "MQTT sessions",
     keys.RETAINED: "retained messages",
+    keys.INDEX: "indexes of messages",
     keys.BRIDGE: "positions of bridges: messages may cross again",
     keys.WILL: "wills of MQTT clients",
     keys.SHEET: "counts of endpoints and bridges",
@@ -72,10 +72,17 @@ _KINDS: Final = {
 
 @final
 class Losses:
-    """What a repair found: `lines` for people, and lost messages by the number of their endpoint (-1: unknown)."""
+    """What a repair found: `lines` for people, and lost messages by the number of their endpoint (-1: unknown).
+
+    `tables` counts those that cannot be read at all, `index_lost` says that segments are missing, and `unclaimed`
+    counts messages that may be theirs, at most.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.tables = 0
+        self.index_lost = False
+        self.unclaimed = 0
         self.messages: dict[int, int] = {}
 
     def add(self, endpoint: int, count: int) -> None:
@@ -107,6 +114,7 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
         finally:
             database.close()
         losses.lines += rows.told()
+        losses.index_lost = rows.lack(keys.INDEX)
         _clean(fresh, bodies, _Kept(work), losses)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -142,10 +150,17 @@ def _readable(work: Path, losses: Losses) -> Rdict:
     for file in files:
         if file.values >= 0:
             _mend(work, file, losses)
+    mended = [
+        _mend_table(work, name, files) for name, _ in _unreadable_tables(work, database, files)
+    ]
+    if any(mended):
+        database.close()
+        database = _open(work)
     bad = _unreadable_tables(work, database, files)
     if not bad:
         return database
     database.close()
+    losses.tables += len(bad)
     losses.lines += [f"{name} cannot be read" for name, _ in bad]
     edit = b"".join(
         _DELETED_TABLE + _varint(level) + _varint(int(name[:-4])) for name, level in bad
@@ -219,6 +234,16 @@ def _mend(work: Path, file: Listed, losses: Losses) -> None:
         mend_frame(path, file)
 
 
+def _mend_table(work: Path, name: str, files: list[Listed]) -> bool:
+    path = work / name
+    if not path.exists():
+        return False
+    copy = path.with_suffix(".copy")
+    shutil.copyfile(path, copy)
+    copy.replace(path)
+    return mend_table(path, next(file for file in files if file.name == name))
+
+
 def _unreadable_tables(work: Path, database: Rdict, files: list[Listed]) -> list[tuple[str, int]]:
     """Return names and levels of tables that are missing, have another size, or of which no end can be read."""
     bad = []
@@ -276,6 +301,10 @@ class _Rows:
         self._gaps: dict[bytes, int] = {}
         self._why: str = ""
 
+    def lack(self, kind: bytes) -> bool:
+        """Return whether rows of a kind could not be read."""
+        return kind in self._gaps
+
     def told(self) -> list[str]:
         """Return a line for each kind of rows that could not be read."""
         lines = []
@@ -319,13 +348,7 @@ class _Rows:
         distance = 0
         while True:
             step += 1
-            distance = (
-                distance + 1
-                if step <= _FINE
-                else distance + _FINE
-                if step <= _STEPS
-                else distance * 2
-            )
+            distance = distance + 1 if step <= _FINE else distance * 2
             tried = begin + distance
             if tried >= end:
                 break
@@ -333,9 +356,7 @@ class _Rows:
                 return self._first_readable(failed, tried, width)
             failed = tried
         following = bytes([kind[0] + 1])
-        if kind[0] >= PIECE[0] + 3 or not _why(self._database, following):
-            return following if kind[0] < PIECE[0] + 3 else b""
-        return following
+        return following if kind[0] <= MARKED[0] else b""
 
     def _first_readable(self, failed: int, readable: int, width: int) -> bytes:
         while readable - failed > 1:
@@ -362,7 +383,8 @@ def _copy(rows: _Rows, fresh: Path) -> dict[int, int]:
     fresh.mkdir(parents=True)
     bodies: dict[int, int] = {}
     unlogged = WriteOptions()
-    unlogged.disable_wal = True
+    # The stubs call this attribute a method.
+    unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
     named = False
     how = options()
     # What is not logged allows no old logs.
@@ -405,16 +427,28 @@ class _Kept:
         self._work = work
         self._places: dict[bytes, tuple[Path, int, int]] | None = None
 
+    def unclaimed(self, known: set[int]) -> int:
+        """Return how many messages are stored in segments that are not `known`. They may have been consumed."""
+        count = 0
+        for key, (path, at, size) in self._read().items():
+            if keys.number_of(key) not in known:
+                value = value_at(path, at, key, size) or b""
+                count += int.from_bytes(value[:2], "little")
+        return count
+
     def find(self, key: bytes) -> bytes | None:
         """Return the sound value that was stored last under `key`, or None."""
+        place = self._read().get(key)
+        return None if place is None else value_at(place[0], place[1], key, place[2])
+
+    def _read(self) -> dict[bytes, tuple[Path, int, int]]:
         if self._places is None:
             self._places = {}
             for path in sorted(self._work.glob("*.blob"), key=lambda each: int(each.stem)):
                 for found, at, size in places_in(path):
                     if found[:1] == keys.BODIES:
                         self._places[found] = (path, at, size)
-        place = self._places.get(key)
-        return None if place is None else value_at(place[0], place[1], key, place[2])
+        return self._places
 
 
 def _clean(fresh: Path, bodies: dict[int, int], kept: _Kept, losses: Losses) -> None:
@@ -426,8 +460,10 @@ def _clean(fresh: Path, bodies: dict[int, int], kept: _Kept, losses: Losses) -> 
         for key, value in store.scan(keys.SETTLED):
             settled.setdefault(keys.number_of(key), []).append((key, value))
         end = 1
+        indexed: set[int] = set()
         for key, value in store.scan(keys.INDEX):
             first = keys.number_of(key)
+            indexed.add(first)
             columns = _columns(value)
             bitmaps = settled.pop(first, [])
             if columns is not None:
@@ -437,11 +473,11 @@ def _clean(fresh: Path, bodies: dict[int, int], kept: _Kept, losses: Losses) -> 
                 bitmaps = [row for row in bitmaps if len(row[1]) == columns.count + 7 >> 3]
             if columns is not None and first >= end and _left(columns, bitmaps):
                 end = first + columns.count
-                value = _bodies(store, first, columns, kept)
-                if value is not None:
+                whole = _bodies(store, first, columns, kept)
+                if whole is not None:
                     if first not in bodies:
                         found = Batch()
-                        found.put(keys.bodies(first), value)
+                        found.put(keys.bodies(first), whole)
                         store.commit(found)
                     bodies.pop(first, None)
                     continue
@@ -452,6 +488,8 @@ def _clean(fresh: Path, bodies: dict[int, int], kept: _Kept, losses: Losses) -> 
             batch.delete(keys.bodies(first))
             for each, _ in bitmaps:
                 batch.delete(each)
+        if losses.tables or losses.index_lost:
+            losses.unclaimed = kept.unclaimed(indexed | bodies.keys())
         for first, count in bodies.items():
             losses.add(_UNKNOWN, count)
             end = max(end, first + count)

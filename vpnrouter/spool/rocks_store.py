@@ -157,11 +157,12 @@ def open_read_only(directory: Path, whole: bool = True) -> Rdict:
         lost = _lost(logs, mark, database.latest_sequence_number())
         if lost:
             found.append(lost)
-        if found:
-            raise damaged(directory, found)
     except BaseException:
         database.close()
         raise
+    if found:
+        database.close()
+        raise damaged(directory, found)
     return database
 
 
@@ -350,8 +351,9 @@ class RocksStore(Store):
             self._collect_s = now
         elif failed and not self._stuck:
             self._stuck = True
-            effect = "the space of consumed messages stays taken until `vpnrouter spool repair` is run on the stopped router"
-            self._warn("", effect)
+            self._warn(
+                "", "the space of consumed messages stays taken until `vpnrouter spool repair`"
+            )
 
     def _warn(self, why: str, effect: str) -> None:
         """Have the operator told that files cannot be merged."""
@@ -403,7 +405,7 @@ class RocksStore(Store):
         except Exception as error:
             if not isinstance(error, DbClosedError) and not _borrowed(error):
                 if not self._mend_frames(error):
-                    raise self._unread(error) from error
+                    raise self._unread(key, error) from error
                 return self._get(key)
             # It is being exchanged, or is gone for good.
             with self._exchange:
@@ -413,10 +415,10 @@ class RocksStore(Store):
                     raise self._error(other) from other
         return value
 
-    def _unread(self, error: Exception) -> SpoolError:
-        """Return the error of a value that cannot be read: "gone" where it may be sound, and where it is, is lost."""
+    def _unread(self, key: bytes, error: Exception) -> SpoolError:
+        """Return the error of a value that cannot be read: "gone" for bodies of which only the place is lost."""
         raised = self._error(error)
-        if raised.reason == "corrupt" and ".sst" in str(error):
+        if raised.reason == "corrupt" and ".sst" in str(error) and key[:1] == keys.BODIES:
             return SpoolError(str(raised), "gone")
         return raised
 
@@ -467,25 +469,11 @@ class RocksStore(Store):
     ) -> Iterator[tuple[bytes, bytes]]:
         # The bound of `rows` lives in `within`, which has to live as long as it does.
         try:
-            while rows.valid():
-                key, value = rows.key(), rows.value()
-                if prefix < PIECE <= key:
-                    # The store's own keys are the last ones.
-                    break
-                yield key, value or self._whole(key, pieces)
-                rows.next()
-            rows.status()
-        except SpoolError:
-            raise
+            yield from shown(prefix, rows, pieces)
+        except SpoolError as error:
+            raise SpoolError(f"spool {self.directory}: {error}", error.reason) from error
         except Exception as error:
             raise self._error(error) from error
-
-    def _whole(self, key: bytes, pieces: RdictIter) -> bytes:
-        """Return the value of `key`, whose row is empty."""
-        value = value_of(key, pieces)
-        if value is None:
-            raise SpoolError(f"spool {self.directory}: {_TEXTS['corrupt']} ({key!r})", "corrupt")
-        return value
 
     def backup(self, directory: Path) -> None:
         """Write a copy of one moment into a new directory; the store is in use meanwhile."""
@@ -599,6 +587,24 @@ class RocksStore(Store):
         batch.put(keys.STORE, self.store_id + FORMAT.to_bytes(2, "big"))
         batch.put(MARKED, b"\1")
         self.commit(batch)
+
+
+def shown(prefix: bytes, rows: RdictIter, pieces: RdictIter) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the rows of a database from where `rows` is, without the store's own, which are the last ones.
+
+    Values in pieces are put together; `pieces` goes through all rows. Raises SpoolError if a piece is missing, and
+    whatever RocksDB raises.
+    """
+    while rows.valid():
+        key, value = rows.key(), rows.value()
+        if prefix < PIECE <= key:
+            break
+        whole = value or value_of(key, pieces)
+        if whole is None:
+            raise SpoolError(f"{_TEXTS['corrupt']} ({key!r})", "corrupt")
+        yield key, whole
+        rows.next()
+    rows.status()
 
 
 def _spool_error(directory: Path, error: Exception) -> SpoolError:

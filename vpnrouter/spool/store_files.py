@@ -38,6 +38,9 @@ _NAMES: Final = re.compile(
 
 _HEAD: Final = bytes.fromhex("378f240001000000") + bytes(22)
 _FOOT_BEGIN: Final = bytes.fromhex("378f2400")
+_TABLE_END: Final = bytes.fromhex("05000000f7cff485b741e288")
+"""Version and magic number of tables (`set_format_version`)."""
+
 _FOOT_BYTES: Final = 32
 _VALUE_HEAD: Final = 32
 
@@ -74,7 +77,7 @@ def has_name(name: str) -> bool:
 
 def store_files(directory: Path) -> list[str]:
     """Return the names of a store's files in `directory`. Raises OSError."""
-    return sorted(name for name in os.listdir(directory) if has_name(name))
+    return sorted(path.name for path in directory.iterdir() if has_name(path.name))
 
 
 def irregular(directory: Path) -> list[str]:
@@ -176,6 +179,23 @@ def make_frame(path: Path, file: Listed) -> None:
     """Make a file of large values without any of them, in the place of one that is missing. Raises OSError."""
     with path.open("wb") as opened:
         _write_frame(opened, file)
+
+
+def mend_table(path: Path, file: Listed) -> bool:
+    """Give a table that has grown its size, and its last bytes, which are the same in all; return whether it differs.
+
+    Raises OSError.
+    """
+    if path.stat().st_size < file.size:
+        return False
+    with path.open("r+b") as opened:
+        grown = os.fstat(opened.fileno()).st_size > file.size
+        opened.truncate(file.size)
+        opened.seek(file.size - len(_TABLE_END))
+        differs = opened.read() != _TABLE_END
+        opened.seek(file.size - len(_TABLE_END))
+        opened.write(_TABLE_END)
+    return grown or differs
 
 
 def _write_frame(opened: BinaryIO, file: Listed) -> None:

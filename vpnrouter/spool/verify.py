@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
+from vpnrouter.spool.pieces import PIECE
 from vpnrouter.spool.record import decode_record
 from vpnrouter.spool.segments import (
     Columns,
@@ -77,9 +78,9 @@ class _StoreCheck:
             self._problems.append("there are more findings")
 
     def _segments(self) -> None:
-        indexes = _Rows(self._store.scan(keys.INDEX))
-        bodies = _Rows(self._store.scan(keys.BODIES))
-        bitmaps = _Rows(self._store.scan(keys.SETTLED))
+        indexes = _Rows(self._store, keys.INDEX)
+        bodies = _Rows(self._store, keys.BODIES)
+        bitmaps = _Rows(self._store, keys.SETTLED)
         end = 0
         while indexes.first != -1 or bodies.first != -1 or bitmaps.first != -1:
             first = min(rows.first for rows in (indexes, bodies, bitmaps) if rows.first != -1)
@@ -103,11 +104,30 @@ class _StoreCheck:
             settled = self._bitmaps(first, columns, bits)
             if body:
                 self._bodies(first, columns, body[0][1], settled)
-            else:
+            elif not bodies.broken:
                 self._say(f"segment {first}: an index without bodies")
+            else:
+                self._one_by_one(first, columns, settled)
         known = self._store.get(keys.NEXT_ID)
         if end and (known is None or int.from_bytes(known, "big") < end):
             self._say("the next id lies below the end of the last segment")
+
+    def _one_by_one(self, first: int, columns: Columns, settled: dict[int, int]) -> None:
+        """Check a segment behind one whose bodies cannot be read, or that one itself."""
+        try:
+            value = self._store.get(keys.bodies(first))
+        except SpoolError as error:
+            waiting = sum(
+                not settled.get(endpoint, 0) >> place & 1
+                for place in range(columns.count)
+                for endpoint in _members(columns, place)
+            )
+            self._say(f"segment {first}: {waiting} messages cannot be read: {error}")
+            return
+        if value is None:
+            self._say(f"segment {first}: an index without bodies")
+        else:
+            self._bodies(first, columns, value, settled)
 
     def _bodies(self, first: int, columns: Columns, value: bytes, settled: dict[int, int]) -> None:
         try:
@@ -160,35 +180,47 @@ class _StoreCheck:
         return settled
 
     def _others(self) -> None:
-        for key, value in self._store.scan(b""):
-            kind = key[:1]
-            if kind in _SEGMENT_KEYS:
-                if len(key) != (13 if kind == keys.SETTLED else 9):
-                    self._say(f"key {key.hex()}: wrong length")
-            elif kind in _TEXT_KEYS:
-                if b"\0" not in key:
-                    self._say(f"key {key.hex()}: no message VPN")
-                elif kind == keys.RETAINED:
-                    self._record(f"retained message {key[1:]!r}", value)
-            elif kind == keys.SHEET:
-                if key[:2] not in {keys.SHEET_ENDPOINT, keys.SHEET_BRIDGE}:
-                    self._say(f"key {key.hex()}: counts of no known kind")
-            elif kind not in _KEY_LENGTHS:
-                self._say(f"key {key.hex()}: of no known kind")
-            elif len(key) != _KEY_LENGTHS[kind]:
+        for first in range(PIECE[0]):
+            kind = bytes([first])
+            # Bodies are checked already, and some may be unreadable.
+            if kind != keys.BODIES:
+                for key, value in self._store.scan(kind):
+                    self._other(key, value)
+
+    def _other(self, key: bytes, value: bytes) -> None:
+        kind = key[:1]
+        if kind in _SEGMENT_KEYS:
+            if len(key) != (13 if kind == keys.SETTLED else 9):
                 self._say(f"key {key.hex()}: wrong length")
-            elif len(value) not in _VALUE_LENGTHS.get(kind, (len(value),)):
-                self._say(f"key {key.hex()}: its value has {len(value)} bytes")
+        elif kind in _TEXT_KEYS:
+            if b"\0" not in key:
+                self._say(f"key {key.hex()}: no message VPN")
+            elif kind == keys.RETAINED:
+                self._record(f"retained message {key[1:]!r}", value)
+        elif kind == keys.SHEET:
+            if key[:2] not in {keys.SHEET_ENDPOINT, keys.SHEET_BRIDGE}:
+                self._say(f"key {key.hex()}: counts of no known kind")
+        elif kind not in _KEY_LENGTHS:
+            self._say(f"key {key.hex()}: of no known kind")
+        elif len(key) != _KEY_LENGTHS[kind]:
+            self._say(f"key {key.hex()}: wrong length")
+        elif len(value) not in _VALUE_LENGTHS.get(kind, (len(value),)):
+            self._say(f"key {key.hex()}: its value has {len(value)} bytes")
 
 
 @final
 class _Rows:
-    """Rows of one kind, taken by segment. `first` is the segment of the next one, -1 at the end."""
+    """Rows of one kind, taken by segment. `first` is the segment of the next one, -1 at the end.
 
-    def __init__(self, rows: Iterator[tuple[bytes, bytes]]) -> None:
-        self._rows = rows
+    `broken`: what follows cannot be read in order.
+    """
+
+    def __init__(self, store: Store, of: bytes) -> None:
+        self._of = of
+        self._rows: Iterator[tuple[bytes, bytes]] = store.scan(of)
         self._next: tuple[bytes, bytes] | None = None
         self.first = -1
+        self.broken = False
         self._advance()
 
     def take(self, first: int) -> list[tuple[bytes, bytes]]:
@@ -200,7 +232,13 @@ class _Rows:
         return rows
 
     def _advance(self) -> None:
-        self._next = next(self._rows, None)
+        try:
+            self._next = next(self._rows, None)
+        except SpoolError:
+            if self._of != keys.BODIES:
+                raise
+            self._next = None
+            self.broken = True
         self.first = -1 if self._next is None else keys.number_of(self._next[0])
 
 

@@ -575,7 +575,7 @@ class Spool(SpoolPort):
         ids.append(spool_id)
 
     def _set_aside(self) -> None:
-        """Set aside what is damaged of the messages that could not be read, and tell the operator how many these are."""
+        """Set aside what is damaged of the messages that could not be read, and tell the operator how many."""
         unread, self._unread = self._unread, {}
         for endpoint, (ids, why) in unread.items():
             where = f"of {endpoint.name} in message VPN {endpoint.vpn.name}"
