@@ -67,8 +67,8 @@ FAULT_TEXT_CHARS: Final = 200
 """Characters of what an unexpected error says that an event repeats. Beyond: cut."""
 
 ALLOWED_ORIGINS: Final = 1_000
-"""Origins of web pages that one listener names; each handshake of a browser is compared with all of them.
-Beyond: the configuration is refused."""
+"""Origins of web pages that one listener names, and names of its host; each handshake of a browser is compared with
+all of them. Beyond: the configuration is refused."""
 
 MESSAGE_EXPIRY_S: Final = 4_294_967_295
 """Longest life time of a message in seconds: what MQTT's field can say (3.3.2.3.3), 136 years. Beyond, as a

@@ -1,6 +1,7 @@
 """Documents: YAML parsed, plain data copied, compared and masked."""
 
 import copy
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from vpnrouter import limits
 from vpnrouter.config.document_values import compact, copy_plain, digest_of, mask, same, unmask
+from vpnrouter.config.load import read
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import keys_of, kind_of
 from vpnrouter.config.parse import Document, parse
@@ -367,3 +369,41 @@ def test_no_secret_goes_to_another_name() -> None:
     assert unmask(users, {"management": {"users": {"ann": {"password": "x"}}}}) == [
         ("management", "users", "bob", "password")
     ]
+
+
+def many(line: str, head: str = "router: {name: edge}\n") -> str:
+    """A file with far more lines of a kind than problems are told; `%d` counts them."""
+    return head + "".join(line.replace("%d", str(number)) for number in range(5_000))
+
+
+VPNS = "router: {name: edge}\nmsg_vpns:\n"
+QUEUES = VPNS + "  blue:\n    queues:\n"
+
+MANY = {
+    "keys that stand twice": many("same: x\n"),
+    "keys that are no text": many("%d: x\n"),
+    "unknown keys": many("key%d: x\n"),
+    "unknown keys with anchors": many("key%d: &a%d x\n"),
+    "long unknown keys": many("key%d" + "x" * 500 + ": x\n"),
+    "unknown keys of objects": many("  v%d: {bogus: 1, other: 2}\n", VPNS),
+    "wrong values": many("      q%d: {access_type: x}\n", QUEUES),
+    "empty objects of a kind": many("  v%d: 1\n", VPNS),
+    "names that lead nowhere": many(
+        "      u%d: {password: x, client_profile: no}\n",
+        VPNS + "  blue:\n    client_usernames:\n",
+    ),
+}
+"""Files with more problems than anybody reads."""
+
+
+@pytest.mark.parametrize("text", MANY.values(), ids=MANY)
+def test_more_problems_than_anybody_reads(tmp_path: Path, text: str) -> None:
+    """So many of them are told, all errors, and the last one says that there are more; it takes a moment."""
+    file = tmp_path / "many.yaml"
+    file.write_text(text, encoding="utf-8")
+    began = time.process_time()
+    reading = read(file, {})
+    assert time.process_time() - began < 10
+    assert reading.loaded is None
+    assert limits.CONFIG_PROBLEMS <= len(reading.problems) <= limits.CONFIG_PROBLEMS + 2
+    assert sum("more problems" in problem.message for problem in reading.problems) == 1

@@ -24,6 +24,7 @@ from wsproto.events import (
 )
 
 from vpnrouter.config.secrets import hash_password
+from vpnrouter.server.net.layers import origin_allowed
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connect, Publish
 
@@ -327,6 +328,55 @@ async def test_origins(running: Any, port: Any, allowed: str, origin: str, statu
             assert isinstance(answer, RejectConnection)
             assert answer.status_code == status
         await sock.aclose()
+
+
+@pytest.mark.parametrize(
+    ("host", "taken"),
+    [
+        ("localhost", True),
+        ("app.localhost", True),
+        ("127.0.0.1", True),
+        ("[::1]", True),
+        ("192.0.2.7", True),
+        ("router.example", True),
+        ("ROUTER.example", True),
+        ("rebound.example", False),
+        ("router.example.rebound.example", False),
+        ("rebound.example.", False),
+        ("127.0.0.1.rebound.example", False),
+        ("localhost.rebound.example", False),
+        ("localhost@rebound.example", False),
+    ],
+)
+@pytest.mark.parametrize("port", ["", ":8083"])
+def test_the_same_host_is_one_that_the_listener_has(host: str, taken: bool, port: str) -> None:
+    """A page of the request's own host connects where that is an address, localhost, or named; TLS proves any."""
+    origin = f"http://{host}:80"
+    own = frozenset({"router.example"})
+    assert origin_allowed(origin, f"{host}{port}", ["same-host"], own) is taken
+    assert origin_allowed(origin, f"{host}{port}", ["same-host"], None)
+    assert not origin_allowed(origin, f"other.example{port}", ["same-host"], own)
+    assert not origin_allowed(origin, f"{host}{port}", [], own)
+    assert origin_allowed(origin, f"{host}{port}", [origin], own)
+
+
+@pytest.mark.parametrize(
+    ("host", "status"), [("router.example", b"101"), ("rebound.example", b"403")]
+)
+async def test_hosts_of_a_listener(running: Any, port: Any, host: str, status: bytes) -> None:
+    """The names that a listener without TLS has are those that are configured."""
+    listener = '{protocol: ws, bind: "127.0.0.1:0", hosts: [Router.example], msg_vpn: blue}'
+    async with running(f"listeners: [{listener}]\n{OPEN}") as node:
+        stream = await trio.open_tcp_stream("127.0.0.1", port(node, "ws"))
+        await stream.send_all(
+            f"GET / HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nUpgrade: websocket\r\n"
+            "Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n".encode()
+        )
+        with trio.fail_after(10):
+            answer = bytes(await stream.receive_some())
+        assert answer.split()[1] == status
+        await trio.aclose_forcefully(stream)
 
 
 LAYERED = """

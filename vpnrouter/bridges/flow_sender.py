@@ -563,7 +563,7 @@ class FlowSenders(FlowCallbacks):
         profile = self._admission.profile
         most = profile.max_egress_flow_count
         count = len(self._flows)
-        if count >= limits.LINK_FLOWS or (most and count >= most):
+        if count >= min(limits.LINK_FLOWS, most):
             raise Refused(refusals.TOO_MANY_FLOWS, codes.QUOTA_EXCEEDED)
         if not profile.allow_guaranteed_msg_receive_enabled:
             raise Refused(refusals.PERMISSION_DENIED, codes.NOT_AUTHORIZED)

@@ -172,7 +172,7 @@ TABLE: Final[dict[Pattern, Row]] = {
     ),
     **_rows(_LISTENER, Effect.NEXT_LOGIN, "msg_vpn"),
     **_rows(_LISTENER, Effect.REBIND, "enabled tls"),
-    **_rows(_LISTENER, Effect.IN_PLACE, "max_connection_count allowed_origins failover_servers"),
+    **_rows(_LISTENER, Effect.IN_PLACE, "max_connection_count allowed_origins hosts failover_servers"),
     # A handshake that is over is not looked at again.
     **_rows(
         _LISTENER,

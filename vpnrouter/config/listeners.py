@@ -68,6 +68,16 @@ def _origin(text: str) -> str:
 Origin = Annotated[str, AfterValidator(_origin)]
 
 
+def _host_name(text: str) -> str:
+    if not _HOST_NAME.fullmatch(text):
+        raise ValueError(f"{text[:80]} is no host name; write it without scheme and port")
+    return text
+
+
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
+HostName = Annotated[str, AfterValidator(_host_name)]
+
+
 _STAND_BY: Final = re.compile(
     r"(amqps?|amqpwss?)://([^/:@\s]{1,255}|\[[0-9a-fA-F:.]+\])(?::([0-9]{1,5}))?"
 )
@@ -151,6 +161,13 @@ class Listener(Model):
     """Whose web pages may connect over WebSocket: origins as browsers send them
     (https://app.example.org), same-host (pages of this host, whatever their port), or * for all.
     A client that sends no Origin is no browser, and is not held up."""
+
+    hosts: Annotated[
+        Many[HostName],
+        Field(max_length=limits.ALLOWED_ORIGINS, examples=[["broker.example.org"]]),
+    ] = ()
+    """Names of this host that same-host allows on listeners without TLS, besides addresses, localhost, a
+    name in bind and the machine's own name: any other name may belong to somebody who makes it lead here."""
 
     failover_servers: Annotated[
         Many[StandBy],

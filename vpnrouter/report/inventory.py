@@ -349,9 +349,9 @@ def _kind_of(leaf: pq.ColumnSchema) -> str:
     """Return what a column of a file holds: one of the kinds above, or a type by the name that Parquet gives it."""
     if leaf.max_repetition_level or "." in leaf.path:
         return "a list or a structure"
-    logical = leaf.logical_type.type
+    logical = str(leaf.logical_type.type)
     if logical == "NONE":
-        return _PHYSICAL.get(leaf.physical_type, leaf.physical_type)
+        return _PHYSICAL.get(leaf.physical_type, str(leaf.physical_type))
     if logical == "INT" and leaf.physical_type == "INT64":
         described = json.loads(leaf.logical_type.to_json())
         if not described.get("isSigned", True):

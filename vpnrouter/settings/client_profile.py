@@ -86,7 +86,7 @@ class ClientProfile(Settings, effect=Effect.NEXT_LOGIN):
         most=200_000,
         effect=Effect.IN_PLACE,
     )
-    """Flows that deliver guaranteed messages to one client. Beyond: refused."""
+    """Flows that deliver guaranteed messages to one client; with 0 it binds to nothing. Beyond: refused."""
 
     max_endpoint_count_per_client_username: int = attribute(
         1000, least=0, most=200_000, effect=Effect.IN_PLACE

@@ -343,7 +343,7 @@ class _Sending:
 
     def _have_flow(self) -> None:
         most = self._client.profile.max_egress_flow_count
-        if most and self._client.egress_flows >= most:
+        if self._client.egress_flows >= most:
             raise Refused(refusals.TOO_MANY_FLOWS, QUOTA_EXCEEDED)
 
     def _look_up(self) -> None:

@@ -456,7 +456,7 @@ class Endpoint(EndpointSubscriber):
             self._refuse(refusals.INVALID_SELECTOR, NOT_AUTHORIZED)
         if self.kind in (QUEUE, TOPIC_ENDPOINT):
             most = vpn.limits.max_egress_flow_count
-            if most and vpn.egress_flows >= most:
+            if vpn.egress_flows >= most:
                 self._refuse(refusals.TOO_MANY_FLOWS, QUOTA_EXCEEDED)
             vpn.egress_flows += 1
         counters.bind_success_count += 1

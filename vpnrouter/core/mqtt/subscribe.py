@@ -516,7 +516,7 @@ class SubscribeJob(_FilterJob):
             return
         most = admission.profile.max_egress_flow_count
         count = len(outbound.flows) + (0 if outbound.own is None else 1)
-        if most and count >= most:
+        if count >= most:
             raise Refused(refusals.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
 
     def _let_attract(self, endpoint: Endpoint, text: str, permission: int) -> None:

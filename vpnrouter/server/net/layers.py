@@ -14,6 +14,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, Request
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
+from vpnrouter.core.pre_login_limits import address_of
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.tls import tls_reason
 from vpnrouter.wire.websocket import BINARY, NORMAL, WebSocketDecoder, close_frame, frame_head
@@ -226,17 +227,25 @@ SAME_HOST: Final = "same-host"
 """Words that a listener's `allowed_origins` may have besides origins."""
 
 
-def origin_allowed(origin: str, host: str, allowed: Sequence[str]) -> bool:
+def origin_allowed(
+    origin: str, host: str, allowed: Sequence[str], hosts: frozenset[str] | None
+) -> bool:
     """True when a page of `origin` may open a WebSocket to `host` (RFC 6455, 4.2.2; RFC 6454, 7).
 
-    `host` is the request's Host, with or without a port.
+    `host` is the request's Host, with or without a port. SAME_HOST allows it only under an address, as localhost, or
+    under one of the names `hosts`: the owner of any other name can make it lead here, after its page was loaded from
+    elsewhere. With None, TLS has shown the browser that the name is right.
     """
     if ANY_ORIGIN in allowed or origin.lower() in [each.lower() for each in allowed]:
         return True
     if SAME_HOST not in allowed or "://" not in origin:
         return False
     name = _name(origin)
-    return name is not None and name == _name(f"//{host}")
+    if name is None or name != _name(f"//{host}"):
+        return False
+    if hosts is None or name in hosts or name == "localhost" or name.endswith(".localhost"):
+        return True
+    return address_of(name) is not None
 
 
 def _name(url: str) -> str | None:
@@ -249,18 +258,22 @@ def _name(url: str) -> str | None:
 
 @final
 class WebSocketLayer(Layer):
-    """The bytes inside the binary frames of one WebSocket, for pages of `allowed_origins`.
+    """The bytes inside the binary frames of one WebSocket, for pages of `allowed_origins` (`origin_allowed`).
 
     The upgrade is refused when it is no WebSocket request, lacks the subprotocol of the listener, has an `Origin` that
     is not allowed, or cannot be read by the library.
     """
 
     def __init__(
-        self, allowed_origins: Sequence[str] = (ANY_ORIGIN,), subprotocol: str = SUBPROTOCOL
+        self,
+        allowed_origins: Sequence[str] = (ANY_ORIGIN,),
+        subprotocol: str = SUBPROTOCOL,
+        hosts: frozenset[str] | None = None,
     ) -> None:
         super().__init__()
         self._subprotocol = subprotocol
         self._allowed = allowed_origins
+        self._hosts = hosts
         self._decoder = WebSocketDecoder()
         self._upgrade: WSConnection | None = WSConnection(ConnectionType.SERVER)
         self._head = b""
@@ -313,7 +326,8 @@ class WebSocketLayer(Layer):
             return
         origins = [value for name, value in request.extra_headers if name.lower() == b"origin"]
         for origin in origins:
-            if not origin_allowed(origin.decode("latin-1"), request.host, self._allowed):
+            text = origin.decode("latin-1")
+            if not origin_allowed(text, request.host, self._allowed, self._hosts):
                 self._say(upgrade, RejectConnection(status_code=FORBIDDEN))
                 self._refuse("a page of its origin is not allowed")
                 return

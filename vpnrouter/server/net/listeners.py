@@ -75,7 +75,8 @@ class ListenerLayers:
         secured = None if tls is None else TlsLayer(tls.context, tls.peer)
         if origins is None:
             return secured
-        websocket = WebSocketLayer(origins.allowed, self._subprotocol)
+        hosts = origins.hosts if tls is None else None
+        websocket = WebSocketLayer(origins.allowed, self._subprotocol, hosts)
         return websocket if secured is None else StackedLayer(websocket, secured)
 
     def failed(self, peer: str, why: str) -> None:
@@ -171,10 +172,16 @@ ClientAcceptor = MqttAcceptor | AmqpAcceptor | LinkAcceptor
 
 @final
 class Origins:
-    """The web origins that may open a WebSocket on a listener; `allowed` may change while it serves."""
+    """The web origins that may open a WebSocket on a listener, and the names of its host; both may change."""
 
-    def __init__(self, allowed: Sequence[str]) -> None:
-        self.allowed = allowed
+    def __init__(self, listener: Listener) -> None:
+        self.use(listener)
+
+    def use(self, listener: Listener) -> None:
+        """Let those in that the configuration names from now on."""
+        self.allowed = listener.allowed_origins
+        names = (*listener.hosts, listener.address.host, socket.gethostname())
+        self.hosts = frozenset(name.lower() for name in names)
 
 
 class BoundListener(NamedTuple):
@@ -279,7 +286,7 @@ class OpenListener:
         self.scope = trio.CancelScope()
         self.places = trio.CapacityLimiter(bound.configured.max_connection_count)
         websocket = bound.configured.protocol in WEBSOCKET_PROTOCOLS
-        self.origins = Origins(bound.configured.allowed_origins) if websocket else None
+        self.origins = Origins(bound.configured) if websocket else None
         self.acceptor: ClientAcceptor | None = None
         self.access: Access | None = None
 
@@ -379,7 +386,7 @@ class ListenerSet:
         most = bound.configured.max_connection_count
         answer.places.total_tokens = most
         if answer.origins is not None:
-            answer.origins.allowed = bound.configured.allowed_origins
+            answer.origins.use(bound.configured)
         if isinstance(answer.acceptor, MqttAcceptor):
             answer.acceptor.msg_vpn = bound.configured.msg_vpn or ""
         if isinstance(answer.acceptor, AmqpAcceptor):
