@@ -361,9 +361,10 @@ class Route:
                     self.endpoints_fixed = False
             self.queues = _with(self.queues, cast("EndpointSubscriber", target.subscriber))
         self.destinations = self.queues.copy()
-        keeping: list[Subscriber] = []
+        # A set: of thousands of sessions, each is looked for.
+        keeping: set[Subscriber] = set()
         for target in self.sessions:
-            keeping.append(target.subscriber)
+            keeping.add(target.subscriber)
             if target.subscriber.endpoint is not None:
                 self.destinations.append(target.subscriber.endpoint)
             for subscription in target.subscriptions:
@@ -410,6 +411,8 @@ def build(
     """
     route = Route(topic, raw)
     by_subscriber: dict[Subscriber, Target] = {}
+    # In the order of the matches, each group once.
+    sharing: dict[ShareGroup, None] = {}
     for item in matched:
         subscription = cast(Subscription, item)
         if subscription.subscriber.gone:
@@ -418,9 +421,7 @@ def build(
             route.exclude(subscription.subscriber)
             continue
         if subscription.filter.share:
-            group = groups[subscription.filter]
-            if group not in route.groups:
-                route.groups = _with(route.groups, group)
+            sharing[groups[subscription.filter]] = None
             continue
         subscriber = subscription.subscriber
         if not subscriber.connected and subscription.qos == 0:
@@ -430,6 +431,8 @@ def build(
             by_subscriber[subscriber] = Target(subscriber, subscription)
         else:
             target.subscriptions.append(subscription)
+    if sharing:
+        route.groups = list(sharing)
     route.leave_out(by_subscriber)
     for target in by_subscriber.values():
         if target.subscriber not in route.excluded:
