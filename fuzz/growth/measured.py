@@ -45,7 +45,7 @@ FACTOR: Final = 50
 FACTOR_FROM: Final = 16 * MIB
 """Growth from which the factor counts."""
 
-PLAN_BYTES: Final = 400 * MIB
+PLAN_BYTES: Final = 200 * MIB
 """Bytes that the clients of one plan send at most."""
 
 PLAN_S: Final = 8.0
@@ -172,17 +172,21 @@ class Meter:
 
 
 class Measured(NamedTuple):
-    """Bytes that one run of a plan sent, by how many the memory grew meanwhile, and what was left of that."""
+    """Bytes that one run of a plan sent, by how many the memory grew meanwhile, and what was left of that.
+
+    `waited` are the seconds that the client of another message VPN waited at worst.
+    """
 
     sent: int
     growth: int
     left: int
+    waited: float = 0.0
 
     def text(self) -> str:
         """For people."""
         return (
             f"{self.sent / MIB:.1f} MiB sent, {self.growth / MIB:.0f} MiB held, "
-            f"{self.left / MIB:.0f} MiB left"
+            f"{self.left / MIB:.0f} MiB left, another waited {self.waited:.2f} s"
         )
 
 
@@ -349,11 +353,11 @@ class Bench:
         left = meter.settle(base + LEFT_BYTES // 2) - base
         meter.end()
         router.examine()
-        if victim is not None:
-            self.worst = max(self.worst, victim.end())
+        waited = 0.0 if victim is None else victim.end()
+        self.worst = max(self.worst, waited)
         sent = sum(talker.sent for talker in talkers.values())
         self.sent += sent
-        return Measured(sent, growth, max(left, 0))
+        return Measured(sent, growth, max(left, 0), waited)
 
 
 def warm_up(router: WholeRouter) -> None:
