@@ -183,7 +183,7 @@ class Template:
         self._settled = settled
         self._body = body
         self._head = transfers.TransferHead(0, 0)
-        one = transfers.transfer(0, b"\x43", 0, True, body, MOST)[0]
+        one = transfers.cut_transfer(0, b"\x43", 0, True, b"", body, MOST).next()
         self._pattern = one * CHUNK
         self._burst = transfers.Burst()
         self._burst.scan(self._pattern, 0, len(self._pattern), 0, 0, MOST, MOST, CHUNK)
@@ -193,7 +193,7 @@ class Template:
         if self._settled:
             return self._burst.frames(self._pattern, count, self._head, first, MOST)
         made = [
-            transfers.transfer(0, b"\x43", first + index, False, self._body, MOST)[0]
+            transfers.cut_transfer(0, b"\x43", first + index, False, b"", self._body, MOST).next()
             for index in range(count)
         ]
         return b"".join(made)

@@ -251,15 +251,33 @@ STRANGER_BYTES: Final = 6_291_456
 """Bytes received and kept of all that have not logged in: unfinished packets, and those that wait for the verdict
 on a password. Beyond: the largest one of the address that holds most is closed."""
 
-PARTIAL_BYTES: Final = 134_217_728
-"""Bytes of unfinished packets in one message VPN. Beyond: the largest one of the address that holds most of them
-is disconnected, with 0x97."""
+CLIENT_MEMORY: Final = 67_108_864
+"""Bytes that the router keeps in memory for one client by default, whatever they are: unfinished messages, what waits
+to be sent, what is sent and not settled, transactions, links, topic aliases, long topic filters. Room for some of the
+largest messages. Beyond: what was asked for is refused, what can wait waits; else the client is disconnected, with 0x97
+or `amqp:resource-limit-exceeded`."""
 
-PARTIAL_BYTES_ALL: Final = 268_435_456
-"""Bytes of unfinished packets in all message VPNs together. Beyond: as for PARTIAL_BYTES."""
+USERNAME_MEMORY: Final = 201_326_592
+"""Those of all clients of one client username by default: three quarters of a message VPN's, so that none takes it all.
+Beyond: of the address whose clients hold most, the one that holds most is disconnected."""
 
-PARTIAL_SPARE_BYTES: Final = 16_384
-"""Bytes of one unfinished packet that PARTIAL_BYTES does not count, so that small ones cost nothing."""
+MSG_VPN_MEMORY: Final = 268_435_456
+"""Those of all clients and bridges of one message VPN by default. Beyond: as for USERNAME_MEMORY, of the client
+username whose clients hold most."""
+
+MSG_VPN_MEMORY_MOST: Final = 1_099_511_627_776
+"""The most that a message VPN or a client profile may set for these: a terabyte."""
+
+MEMORY: Final = 1_073_741_824
+"""Those of all message VPNs together. Beyond: the same, of the message VPN whose clients hold most."""
+
+SPARE_BYTES: Final = 16_384
+"""Bytes of one unfinished packet, of one outbox or one consumer, from which on they count for these: small ones cost
+nothing."""
+
+FILTER_SPARE_BYTES: Final = 2_048
+"""Memory of one topic filter, with its selector, that does not count for these: VPN_SUBSCRIPTIONS bounds it. One of 100
+bytes and four levels takes less. Beyond: the rest counts, and may be half of each bound."""
 
 LOGINS_WAITING: Final = 1_024
 """Logins whose password hash waits to be verified. Beyond: of the address with most of them the one that has
@@ -309,12 +327,12 @@ UNREAD_S: Final = 30
 """Seconds in which a peer whose answers fill its outbox takes not one byte. Beyond: disconnected; while its outbox is
 beyond its bound it is read no further."""
 
-UNREAD_BYTES: Final = 536_870_912
-"""Bytes that wait for peers whose connections take no more, of all message VPNs. Beyond: of the address that has
-most of them the one with the largest outbox is disconnected."""
-
 TOPIC_ALIASES: Final = 256
-"""Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed."""
+"""Topic aliases a client may set on its connection; one topic is kept for each. Beyond: 0x94, closed. The router sets
+as many."""
+
+ALIASED_TOPIC_BYTES: Final = 1_024
+"""Longest topic that the router sets an alias for. Beyond: it is sent in full."""
 
 USER_PROPERTIES: Final = 1_024
 """User properties of one MQTT packet; each use of the properties looks at them one by one. Beyond:
@@ -605,8 +623,11 @@ AMQP_UNSETTLED: Final = 10_000
 `amqp:resource-limit-exceeded`, the link ends."""
 
 AMQP_DELIVERIES_AWAY: Final = 100_000
-"""Deliveries whose outcome is kept for AMQP clients that come back to settle them, in one message VPN. Beyond: the
-oldest are forgotten, and sent again by their clients."""
+"""Deliveries whose outcome is kept for AMQP clients that come back to settle them, in one message VPN; a link counts as
+ten of them. Beyond: the oldest of the client username that has most are forgotten, and sent again by its clients."""
+
+AMQP_DELIVERIES_AWAY_OF_USERNAME: Final = 50_000
+"""Those of one client username. Beyond: its oldest are forgotten."""
 
 AMQP_AWAY_S: Final = 300
 """Seconds that the outcome of deliveries is kept at least for an AMQP client that may come back. Beyond: they are
@@ -728,6 +749,14 @@ VPN_SPOOL_BYTES: Final = 5_000_000_000
 """Bytes of guaranteed messages in the endpoints of one message VPN by default, as the field's queues have.
 Beyond: refused "503 Spool Over Quota"."""
 
+UNSETTLED_BYTES: Final = 16_777_216
+"""Bytes of messages that one consumer has been sent and has not settled; they stay in memory until then. Beyond: the
+next ones wait in the spool. One message is sent, whatever its size."""
+
+BROWSED_BYTES: Final = 4_194_304
+"""Bytes of messages that are read for a look at a queue in one go. Beyond: the rest comes with the next one. One
+message is read, whatever its size."""
+
 RECEIVE_MAXIMUM: Final = 2_000
 """QoS 1 and 2 messages of one client that are not yet answered, as CONNACK says. Beyond: an MQTT 5 client is
 disconnected with 0x93, one of 3.1.1 is read no further until half of them are answered."""
@@ -743,6 +772,9 @@ Beyond: they wait in the spool."""
 DELIVERY_TOPICS: Final = 1_000
 """Topics for which a session remembers what its subscriptions say of a delivery, and an AMQP client whether it may be
 sent them. Beyond: all are forgotten, and looked up again."""
+
+DELIVERY_TOPIC_BYTES: Final = 1_024
+"""Longest of these topics. Beyond: looked up for each message."""
 
 REPLAYS: Final = 32
 """Replays that run at a time from one replay log. Beyond: refused "503 Out of Replay Resources"."""

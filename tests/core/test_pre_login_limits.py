@@ -259,23 +259,24 @@ def test_unknown_names_beyond_the_bound_cost_nothing(world: MemoryRouter) -> Non
 
 
 def test_unfinished_packets_of_clients(world: MemoryRouter) -> None:
-    """Thirty unfinished messages of 10 MB stay within PARTIAL_BYTES; the connections that hold most are closed."""
+    """Thirty unfinished messages of 10 MB stay within USERNAME_MEMORY; the connections that hold most are closed."""
     honest = world.connect("honest", peer="198.51.100.7")
     honest.raw(b"\x30\xff\xff\xff\x03" + bytes(1_000_000))
     clients = [world.connect(f"c{number}") for number in range(30)]
     frame = b"\x30\xff\xac\xe2\x04" + bytes(9_900_000)
     for client in clients:
         client.raw(frame)
-    partials = world.vpn().partials
-    assert partials.total <= limits.PARTIAL_BYTES
-    assert sum(client.closed for client in clients) >= 30 - limits.PARTIAL_BYTES // len(frame)
+        world.router.context.jobs.finish()
+    memory = world.vpn().memory
+    assert memory.held <= limits.USERNAME_MEMORY
+    assert sum(client.closed for client in clients) == 30 - limits.USERNAME_MEMORY // len(frame)
     assert not honest.closed
-    assert clients[0].reason() == 0x97
+    assert next(client for client in clients if client.closed).reason() == 0x97
     for client in clients:
         client.lose()
-    assert partials.total == 1_000_005
+    assert memory.held == 1_000_005
     honest.lose()
-    assert partials.total == world.router.context.partials.total == 0
+    assert memory.held == world.router.context.memory.held == 0
 
 
 def test_a_connect_as_large_as_mqtt_allows(world: MemoryRouter) -> None:
@@ -397,13 +398,14 @@ def test_a_client_that_reads_again(world: MemoryRouter) -> None:
 
 def test_outboxes_of_all_who_do_not_read(world: MemoryRouter) -> None:
     """Beyond the bound of all together the largest outbox of the address with most goes, with its client."""
-    outboxes = world.router.context.outboxes
-    outboxes.most = 1_000_000
+    memory = world.router.context.memory
+    memory.most = 1_000_000
     clients = [world.connect(f"c{number}", peer=f"192.0.2.{number // 3}") for number in range(4)]
     for client, size in zip(clients, (300_000, 400_000, 100_000, 250_000), strict=True):
         client.connection.stuck_with(size)
+    world.router.context.jobs.finish()
     assert [client.closed for client in clients] == [False, True, False, False]
-    assert outboxes.total == 650_000
+    assert memory.held == 650_000
 
 
 MOST = 10

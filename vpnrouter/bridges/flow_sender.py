@@ -289,9 +289,12 @@ class FlowSender(Flow):
         if not self._open:
             return 0
         out = len(self.unacked)
-        if out and self._owner.full():
+        connection = self._owner.owning_connection()
+        has_budget = connection is None or self.has_budget(connection, connection.outbox)
+        if out and (self._owner.full() or not has_budget):
             # An acknowledgement comes, and looks again.
             return 0
+        self.budget = max(1, self.budget)
         self._portion = PORTION if self._last_bytes < LARGE else 1
         most = min(self.window, self.endpoint.settings.max_delivered_unacked_msgs_per_flow)
         return min(min(most, limits.LINK_FLOW_POSITIONS - self._forgotten) - out, self._portion)

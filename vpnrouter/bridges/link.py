@@ -22,6 +22,7 @@ from vpnrouter.bridges.remote_settings import BridgeEnds
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import scan
+from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
 from vpnrouter.core.pre_login_limits import NO_MEMORY
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.timers import TimerTarget
@@ -236,7 +237,7 @@ class Link(LinkEnd):
         self.bond = b""
         self._clock = LinkClock(self)
         if not self.dialed:
-            self.hold_in(book.router.pre_login_limits.held, 0)
+            self.hold_in(book.router.pre_login_limits.held)
 
     # -- what it is doing ------------------------------------------------------------------------
 
@@ -430,11 +431,19 @@ class Link(LinkEnd):
         if self.peer_half is not None and not self.ended:
             self.peer_half.login_refused(code, text)
 
+    def open_account(self) -> MemoryAccount | None:
+        """Make the account of the link, in that of its client."""
+        client = self.client
+        if client is None or self.ended:
+            return None
+        home = client.vpn.memory.of(client.client_name)
+        return MemoryAccount(client.client_name, limits.CLIENT_MEMORY, home, self)
+
     def crowded_out(self) -> None:
-        """Close the link: its peer holds too much in unfinished frames."""
+        """Close the link: its peer holds too much."""
         if not self.doing & UP:
             self.book.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)
-        self.goodbye(codes.QUOTA_EXCEEDED, "400 Too Many Unfinished Frames")
+        self.goodbye(codes.QUOTA_EXCEEDED, f"503 {OUTGROWN}")
         self.release_resources()
 
     # -- the way up ------------------------------------------------------------------------------
@@ -474,8 +483,7 @@ class Link(LinkEnd):
         self.now_does(UP)
         self._clock.stop()
         self.leave_strangers()
-        if self.vpn is not None:
-            self.hold_in(self.vpn.partials, limits.PARTIAL_SPARE_BYTES)
+        self.hold_in_account()
 
     def agree(self, features: int, heartbeat_ms: int) -> None:
         """Apply what the first half agreed on; it holds for the second one as well."""

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, final
 
+from typing_extensions import override
+
 from vpnrouter import limits
 from vpnrouter.core.discard_reasons import (
     LOOP_DETECTED,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.remote_settings import RemoteSettings
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.login import Admission
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.vpn import MessageVpn
@@ -210,6 +213,10 @@ class LinkClient(Subscriber):
         self._renamed: RememberedTopics[bytes] = RememberedTopics()
         self._rule: BoundRule | None = None
         self._sent: Context | None = None
+
+    @override
+    def memory(self) -> MemoryAccount | None:
+        return self.vpn.memory.of(self.client_name)
 
     def bound_frames(self, max_frame: int) -> None:
         """Send frames of at most `max_frame` bytes, as the peer takes no longer ones (LINK-15).

@@ -46,7 +46,7 @@ from vpnrouter.wire.amqp.performatives import (
     Target,
     Transfer,
 )
-from vpnrouter.wire.amqp.transfers import handle_bytes, transfer
+from vpnrouter.wire.amqp.transfers import cut_transfer, handle_bytes
 from vpnrouter.wire.amqp.types import Described, Symbol
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.fields import frame_at
@@ -250,9 +250,12 @@ class AmqpLink:
             ttl = -1 if expiry_s is None else min(expiry_s * 1_000, 0xFFFF_FFFF)
             block = message_block(packet.properties)
             content = from_mqtt(packet.topic, packet.payload, block)
-            message = header(not settled, 4, ttl, 0, True) + content
-            sent = transfer(0, handle_bytes(_OUT), number, settled, message, self._most_frame)
-            self._socket.send(b"".join(sent))
+            head = header(not settled, 4, ttl, 0, True)
+            outgoing = cut_transfer(
+                0, handle_bytes(_OUT), number, settled, head, content, self._most_frame
+            )
+            while outgoing.size:
+                self._socket.send(outgoing.next())
 
     def _subscribe(self, number: int, request: SubscriptionRequest) -> None:
         """Attach a link for each address that a filter means: `a/#` is `a` and `a/>`."""

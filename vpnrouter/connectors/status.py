@@ -51,4 +51,7 @@ class ConnectorStatus:
     """Messages that went out over it."""
     waiting_msg_count: int
     """Guaranteed messages that wait for its links, or are on their way and not acknowledged."""
+    memory_bytes: int
+    """Bytes that the router keeps in memory for it: unfinished messages, what waits to be sent, what is not
+    acknowledged."""
     links: list[ConnectorLinkStatus] = field(default_factory=list)

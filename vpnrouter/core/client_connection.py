@@ -30,7 +30,7 @@ class ClientConnection(Connection):
         self.listener_vpn = listener_vpn
         self.admission: Admission | None = None
         self.publisher: Publisher | None = None
-        self.hold_in(router.pre_login_limits.held, 0)
+        self.hold_in(router.pre_login_limits.held)
 
     @property
     def platform(self) -> str:

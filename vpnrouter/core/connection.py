@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
+from vpnrouter.core.memory_account import Eviction
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.core.timers import Job, TimerTarget
@@ -18,6 +19,7 @@ from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import PeerCertificate
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.outbox import Channel
     from vpnrouter.core.pre_login_limits import BufferedBytes, PendingConnections, PendingLogin
     from vpnrouter.core.timers import Timer
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 APART_BYTES: Final = 4_096
 """Bytes behind the rest of an incomplete frame from which on they are not copied to stand behind it."""
+
+
+LARGE_OUTBOX: Final = 1_048_576
+"""Bytes of an outbox from which on it takes no more when memory is short for others."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -38,11 +44,12 @@ class Connection(TimerTarget):
     transport came. The edge sets `certificate`, shown in the TLS handshake, and `binding`, known to the two ends of
     this TLS connection alone (b"" without TLS), before it feeds the first byte. `guaranteed`: its input is work for the
     spool, so that the edge can share its time. `login` is the verification that it waits for. `faulty`: it ends because
-    the router raised an exception. `spared_ns`: until then it is not held for receivers that were not tried before
-    (backpressure.py).
+    the router raised an exception, or because it holds too much. `spared_ns`: until then it is not held for receivers
+    that were not tried before (backpressure.py).
     """
 
     __slots__ = (
+        "_account",
         "_counted",
         "_have",
         "_holdings",
@@ -52,6 +59,7 @@ class Connection(TimerTarget):
         "_stall",
         "_strangers",
         "_ticket",
+        "_unread",
         "binding",
         "certificate",
         "choked",
@@ -89,12 +97,17 @@ class Connection(TimerTarget):
         self.login: PendingLogin | None = None
         self._parts: list[bytes] = []
         self._have = 0
-        # Bytes of packets that are not complete or not admitted yet: `_holdings` counts them where there are more
-        # than `_spare`. It knows of `_counted`; `_kept` are those of a packet that waits for its verdict.
+        # Bytes of packets that are not complete, or not handled yet, where there are more than `_spare`: `_counted` of
+        # them count in `_holdings` before the login, and in the account of the connection later. `_kept` are those of a
+        # packet that is being handled, or waits for its verdict.
         self._holdings: BufferedBytes | None = None
         self._spare = 0
         self._counted = 0
         self._kept = 0
+        # Made with the first bytes that count: most connections hold next to nothing.
+        self._account: MemoryAccount | None = None
+        # Bytes of the outbox that count.
+        self._unread = 0
         # `choked`: nothing is read because the peer does not read, which `_stall` watches. `stuck`: the kernel
         # takes no more of what waits.
         self.choked = False
@@ -105,12 +118,16 @@ class Connection(TimerTarget):
 
     # -- before and after login ------------------------------------------------------------------
 
-    def hold_in(self, holdings: BufferedBytes, spare: int) -> None:
-        """From now on count in `holdings` the bytes held here, where they are more than `spare`."""
+    def hold_in(self, holdings: BufferedBytes) -> None:
+        """Count in `holdings` the bytes held here, until the login."""
+        self._holdings = holdings
+
+    def hold_in_account(self) -> None:
+        """From now on count in the account of the connection what is held here: it is logged in."""
         self._release()
         self._kept = 0
-        self._holdings = holdings
-        self._spare = spare
+        self._holdings = None
+        self._spare = limits.SPARE_BYTES
         self._count()
 
     def placed(self, strangers: PendingConnections, ticket: Channel) -> None:
@@ -139,26 +156,93 @@ class Connection(TimerTarget):
         self._kept = 0
         self._release()
         self._holdings = None
+        if not self._unread:
+            self._close_account()
         login = self.login
         if login is not None:
             self.login = None
             login.leave(self)
 
     def _count(self) -> None:
-        holdings = self._holdings
         size = self._kept
         if self._parts:
             size += self._have
-        if holdings is not None and (size > self._spare or self._counted):
+        if size <= self._spare:
+            size = 0
+        change = size - self._counted
+        holdings = self._holdings
+        if change == 0:
+            return
+        if holdings is not None:
             self._counted = size
             holdings.hold(self, size)
+        elif change < 0:
+            self._counted = size
+            self.give_back(-change)
+        elif self.take(change):
+            self._counted = size
+        else:
+            self.crowded_out()
 
     def _release(self) -> None:
-        if self._counted:
+        counted = self._counted
+        if counted:
             self._counted = 0
             holdings = self._holdings
             if holdings is not None:
                 holdings.hold(self, 0)
+            else:
+                self.give_back(counted)
+
+    # -- what it holds ---------------------------------------------------------------------------
+
+    def open_account(self) -> MemoryAccount | None:
+        """Make the account of the connection; None before the login, and after its end."""
+        return None
+
+    @property
+    def account(self) -> MemoryAccount | None:
+        """What counts the memory that the connection holds, None where that is nothing."""
+        return self._account
+
+    def take(self, size: int) -> bool:
+        """Count `size` bytes that the router holds for the peer; False where they are too many, and do not count."""
+        account = self._account
+        if account is None:
+            account = self.open_account()
+            if account is None:
+                return True
+            self._account = account
+        return account.take(size)
+
+    def give_back(self, size: int) -> None:
+        """Count `size` bytes less."""
+        account = self._account
+        if account is not None:
+            account.give_back(size)
+
+    def crowded(self) -> bool:
+        """Return whether it should be given nothing that can wait: little is left of what it may hold."""
+        account = self._account
+        return account is not None and account.crowded()
+
+    def _close_account(self) -> None:
+        account = self._account
+        if account is not None:
+            account.close()
+
+    def grows_out(self) -> None:
+        """End the connection soon: it was to take what it has no room for."""
+        if not self.faulty:
+            self.faulty = True
+            self.context.jobs.add(Eviction(self))
+
+    def outgrown(self, why: str) -> None:
+        """End the connection, which holds most where others need room."""
+        if self.stuck or self.closing:
+            self.cut_off(why)
+        else:
+            self.crowded_out()
 
     def cut_off(self, why: str) -> None:
         """End the connection at once: its peer takes nothing, or too much waits for it."""
@@ -167,7 +251,7 @@ class Connection(TimerTarget):
             self.context.barrier.lose(self, why)
 
     def crowded_out(self) -> None:
-        """Close with a reason: unfinished packets hold too much, and this connection holds most of it."""
+        """Close with a reason: the connection holds too much, and most of it."""
         raise AssertionError(self)
 
     def login_refused(self, code: int, text: str) -> None:
@@ -261,7 +345,26 @@ class Connection(TimerTarget):
     def stuck_with(self, size: int) -> None:
         """Note that the kernel takes no more and `size` bytes wait, 0 when they wait no more."""
         self.stuck = size > 0
-        self.context.outboxes.hold(self, size)
+        if size <= limits.SPARE_BYTES:
+            size = 0
+        change = size - self._unread
+        if change < 0:
+            self._unread = size
+            self.give_back(-change)
+            if self.outbox.narrowed and not self.crowded():
+                self.outbox.widen()
+            if size == 0 and self.closing:
+                self._close_account()
+        elif change > 0:
+            if self.take(change):
+                self._unread = size
+                account = self._account
+                if account is not None and (
+                    account.crowded() or (size > LARGE_OUTBOX and account.crowded_around())
+                ):
+                    self.outbox.narrow()
+            else:
+                self.cut_off("too many bytes wait for clients that read too slowly")
 
     def hold(self) -> None:
         """Handle no further input until `release`: the work on earlier input is not done."""

@@ -69,8 +69,8 @@ class Outbox:
     until no more than `high` bytes wait, or until `until_ns` (backpressure.py); the outbox put itself on `crowded`,
     another list of the whole router, or None where nobody looks at it. `listed`: it is there. `reads`: publishers were
     left unread for it last, and it took something; `tried`: they were before.
-    `amqp`: the frames are those of AMQP, else of MQTT or of a link. With a `packer`, set once and never taken away,
-    content is packed at the moment it is taken.
+    `narrowed`: see `narrow`. `amqp`: the frames are those of AMQP, else of MQTT or of a link. With a `packer`, set once
+    and never taken away, content is packed at the moment it is taken.
     """
 
     __slots__ = (
@@ -97,6 +97,7 @@ class Outbox:
         "listed",
         "losses",
         "messages",
+        "narrowed",
         "packer",
         "parked",
         "pressed",
@@ -119,6 +120,8 @@ class Outbox:
         self.tried = False
         self.parked = 0
         self.limit = 0
+        # The limit that holds again when there is memory, while it is `narrow`; else 0.
+        self.narrowed = 0
         self.high = 0
         # Bytes that have left since publishers were last left unread, and how many must before they are again, at
         # least and now.
@@ -155,6 +158,17 @@ class Outbox:
         self._least = min(limits.PAUSE_AFTER_BYTES, self.high)
         self._pause_after = self._least
         self._left = self._least
+
+    def narrow(self) -> None:
+        """Take no more Direct messages than wait here now: memory is short."""
+        if not self.narrowed:
+            self.narrowed = self.limit
+        self.limit = min(self.limit, max(self.size, limits.OUTBOX_BYTES_LEAST))
+
+    def widen(self) -> None:
+        """End `narrow`."""
+        self.limit = self.narrowed
+        self.narrowed = 0
 
     def has_left(self, count: int) -> None:
         """Note that `count` bytes have left, and that there is room again where no more than `high` wait."""

@@ -286,18 +286,13 @@ class PendingConnections:
 class BufferedBytes:
     """Bytes that connections hold for now, bounded by `most` together; beyond, the largest one is closed.
 
-    That is the largest one of the address that holds most. `within` counts the same bytes for a larger whole. With
-    `unread` the bytes wait to be sent, and the largest one is cut off at once.
+    That is the largest one of the address that holds most.
     """
 
-    __slots__ = ("_held", "_of", "_unread", "most", "total", "within")
+    __slots__ = ("_held", "_of", "most", "total")
 
-    def __init__(
-        self, most: int, within: BufferedBytes | None = None, *, unread: bool = False
-    ) -> None:
+    def __init__(self, most: int) -> None:
         self.most = most
-        self._unread = unread
-        self.within = within
         self.total = 0
         self._held: dict[Connection, int] = {}
         self._of: dict[str, int] = {}
@@ -317,17 +312,11 @@ class BufferedBytes:
             self._of[origin] = of_origin
         else:
             self._of.pop(origin, None)
-        within = self.within
-        if within is not None:
-            within.hold(connection, size)
         while self.total > self.most:
             largest = self._largest()
             if largest is None:
                 break
-            if self._unread:
-                largest.cut_off("too many bytes wait for clients that read too slowly")
-            else:
-                largest.crowded_out()
+            largest.crowded_out()
             if largest in held:
                 self.hold(largest, 0)
 

@@ -40,6 +40,8 @@ class ClientProfile:
     max_endpoint_count_per_client_username: int
     max_ingress_flow_count: int
     max_keepalive_timeout: int
+    max_memory_bytes: int
+    max_memory_bytes_per_client_username: int
     max_mqtt_session_count_per_client_username: int
     max_mqtt_session_expiry_interval: int
     max_outbox_bytes: int

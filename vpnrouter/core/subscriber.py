@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.selectors import Selector
@@ -87,6 +88,10 @@ class Subscriber(Source):
         """Leave the name to an MQTT client, whose client id it is; False where the name stays."""
         return False
 
+    def memory(self) -> MemoryAccount | None:
+        """The account of the one who subscribes, None where nothing is counted for it."""
+        return None
+
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         """Encode and queue one message that matched `subscriptions` (at least one)."""
         raise AssertionError(self.client_name)
@@ -115,13 +120,16 @@ class Subscription:
     `exception` (a filter that begins with `!`) takes topics away from the subscriber's others. `selector`, unless None,
     lets only messages through whose properties it matches. `granted` is the QoS in the SUBACK; `qos` is 0 while the
     right to receive guaranteed messages is taken away. `suspended`: it is in no route (MessageVpn.suspend).
-    `configured`: it comes from the configuration, and counts towards no bound of clients. `deliver_always`: it gets a
+    `configured`: it comes from the configuration, and counts towards no bound of clients. `counted` bytes of its filter
+    count in the `account` of its subscriber. `deliver_always`: it gets a
     copy of each deliver-to-one message; so does a link whose `dto_priority` is 0. Links with 1 to 4 are offered the
     message in that order.
     """
 
     __slots__ = (
+        "account",
         "configured",
+        "counted",
         "deliver_always",
         "dto_priority",
         "exception",
@@ -162,6 +170,8 @@ class Subscription:
         self.selector = selector
         self.suspended = False
         self.configured = False
+        self.counted = 0
+        self.account: MemoryAccount | None = None
 
     @property
     def key(self) -> str:

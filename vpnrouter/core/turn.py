@@ -10,7 +10,7 @@ from mypy_extensions import i64, mypyc_attr
 from vpnrouter import limits
 from vpnrouter.core.backpressure import Backpressure
 from vpnrouter.core.fault_barrier import FaultBarrier
-from vpnrouter.core.pre_login_limits import BufferedBytes
+from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.timers import Jobs, Timers
 from vpnrouter.ids import IdSource
 
@@ -43,8 +43,7 @@ class TurnContext:
     `streams` counts connections that are served by tasks of their own. `seed` is 64 random bits.
     The edge logs the lines of `operator_warnings` and removes them. `events` is the event log or None.
     `work` counts the work of this turn in units of about a microsecond; beyond `allowance` it is left to `jobs`.
-    `barrier` gets unexpected exceptions. `partials` counts bytes of unfinished packets, `outboxes` bytes that wait
-    for peers that do not read, each over all message VPNs.
+    `barrier` gets unexpected exceptions. `memory` counts what clients of all message VPNs hold.
     """
 
     __slots__ = (
@@ -57,10 +56,9 @@ class TurnContext:
         "ids",
         "jobs",
         "large",
+        "memory",
         "now_ns",
         "operator_warnings",
-        "outboxes",
-        "partials",
         "ready",
         "recorder",
         "router_name",
@@ -82,8 +80,7 @@ class TurnContext:
         self.work: i64 = 0
         self.allowance: i64 = limits.TURN_WORK
         self.jobs = Jobs(self)
-        self.partials = BufferedBytes(limits.PARTIAL_BYTES_ALL)
-        self.outboxes = BufferedBytes(limits.UNREAD_BYTES, unread=True)
+        self.memory = MemoryAccount("", limits.MEMORY)
         self.ready: list[Outbox] = []
         self.backpressure = Backpressure()
         # Outboxes that hold much; the edge flushes them last.

@@ -6,7 +6,7 @@ again. What is known is not sent, and not published, a second time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.units import SECOND_NS
@@ -73,31 +73,52 @@ class UnsettledDeliveries:
             self.settle(tag)
 
 
+LINK_WEIGHT: Final = 10
+"""Deliveries that a link counts for, with its names."""
+
+
 @final
 class LinksAway:
-    """What is known of links of one message VPN that are not attached: of the newest, AMQP_DELIVERIES_AWAY at most."""
+    """What is known of links of one message VPN that are not attached: of each client username the newest."""
 
-    __slots__ = ("_count", "_links")
+    __slots__ = ("_count", "_counts", "_links")
 
     def __init__(self) -> None:
-        self._links: dict[LinkKey, UnsettledDeliveries] = {}
+        self._links: dict[str, dict[LinkKey, UnsettledDeliveries]] = {}
+        self._counts: dict[str, int] = {}
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._links)
+        return sum([len(links) for links in self._links.values()])
 
     def keep(self, key: LinkKey, deliveries: UnsettledDeliveries) -> None:
         """Remember a link that has gone."""
         self._take(key)
-        self._links[key] = deliveries
-        self._count += len(deliveries.outcomes)
+        username = key[0]
+        self._links.setdefault(username, {})[key] = deliveries
+        self._add(username, LINK_WEIGHT + len(deliveries.outcomes))
+        while self._counts.get(username, 0) > limits.AMQP_DELIVERIES_AWAY_OF_USERNAME:
+            self._take(next(iter(self._links[username])))
         while self._count > limits.AMQP_DELIVERIES_AWAY:
-            self._take(next(iter(self._links)))
+            most = ""
+            for name, count in self._counts.items():
+                if not most or count > self._counts[most]:
+                    most = name
+            self._take(next(iter(self._links[most])))
+
+    def _add(self, username: str, count: int) -> None:
+        self._count += count
+        self._counts[username] = self._counts.get(username, 0) + count
 
     def _take(self, key: LinkKey) -> UnsettledDeliveries | None:
-        found = self._links.pop(key, None)
+        username = key[0]
+        links = self._links.get(username)
+        found = None if links is None else links.pop(key, None)
         if found is not None:
-            self._count -= len(found.outcomes)
+            self._add(username, -LINK_WEIGHT - len(found.outcomes))
+            if not links:
+                del self._links[username]
+                del self._counts[username]
         return found
 
     def take(self, key: LinkKey, now_ns: int) -> UnsettledDeliveries | None:

@@ -32,7 +32,8 @@ from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.core.forward import RouteTable
 from vpnrouter.core.guaranteed.endpoint_settings import default_session_settings
 from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
-from vpnrouter.core.pre_login_limits import BufferedBytes, UsernameQuota
+from vpnrouter.core.memory_account import MemoryAccount
+from vpnrouter.core.pre_login_limits import UsernameQuota
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import Route, ShareGroup, build, point_to_point
 from vpnrouter.core.timers import Job
@@ -79,6 +80,7 @@ class VpnLimits:
     max_egress_flow_count: int
     max_endpoint_count: int
     max_ingress_flow_count: int
+    max_memory_bytes: int
     max_mqtt_session_count: int
     max_msg_size: int
     max_msg_spool_usage: int
@@ -189,6 +191,14 @@ ROUTE_WORK: Final = 15
 SUBSCRIPTION_WORK: Final = 5
 """What a new or removed subscription costs, without the routes that it changes."""
 
+LEVEL_COST: Final = 400
+"""Bytes that one level of a filter takes in the trie, if no other filter has it."""
+
+SELECTOR_COST: Final = 8
+"""Bytes that a character of a selector takes, parsed."""
+
+TOO_LONG: Final = "400 Max Num Subscriptions Exceeded: their topic filters are too long"
+
 AT_ONCE: Final = 64
 """So many subscriptions of a subscriber that is gone are removed at once; more of them in slices."""
 
@@ -215,10 +225,10 @@ class MessageVpn:
         "lasting",
         "limits",
         "links_away",
+        "memory",
         "nack_disconnects",
         "name",
         "on_subscription",
-        "partials",
         "profiles",
         "provider_clients",
         "publishers",
@@ -277,8 +287,8 @@ class MessageVpn:
         self.provider_clients: dict[str, ProviderClient] = {}
         self.session_terms = default_session_settings()
         self.links_away = LinksAway()
-        # Bytes of packets of clients and links that are not complete yet.
-        self.partials = BufferedBytes(limits.PARTIAL_BYTES, context.partials)
+        # What its clients and links hold.
+        self.memory = MemoryAccount(name, self.limits.max_memory_bytes, context.memory)
         # Sessions that outlive their connection, and bytes of wills, by client username.
         self.lasting = UsernameQuota(self.limits.max_mqtt_session_count)
         self.wills = UsernameQuota(limits.WILL_BYTES, context.wills)
@@ -312,6 +322,7 @@ class MessageVpn:
         else:
             self.retained.keep_nowhere()
         self.lasting.most = bounds.max_mqtt_session_count
+        self.memory.most = bounds.max_memory_bytes
         if (
             bounds.max_topic_bytes < before.max_topic_bytes
             or bounds.max_topic_levels < before.max_topic_levels
@@ -539,6 +550,7 @@ class MessageVpn:
             text = f"max_subscription_count {most:,} reached; subscriptions are refused"
             self.report_once(table.SUBSCRIPTIONS_EXCEEDED, text)
             raise Refused("400 Max Num Subscriptions Exceeded", 0x97)
+        self._count_filter(subscription, bounded)
         # The subscriber has it first: if the code below raises, it goes when the subscriber ends.
         subscriber.subscriptions[key] = subscription
         if not subscription.configured:
@@ -582,7 +594,30 @@ class MessageVpn:
         self.trie.insert(filter_, subscription)
         self._invalidate(filter_)
 
+    def _count_filter(self, subscription: Subscription, bounded: bool) -> None:
+        """Count the memory of a long filter for its subscriber. Raises Refused where that is too much."""
+        filter_ = subscription.filter
+        size = 3 * len(filter_.original) + LEVEL_COST * len(filter_.levels)
+        selector = subscription.selector
+        if selector is not None:
+            size += SELECTOR_COST * len(selector.text)
+        size -= limits.FILTER_SPARE_BYTES
+        if size <= 0 or subscription.configured:
+            return
+        account = subscription.subscriber.memory()
+        if account is None:
+            return
+        if account.keep(size):
+            subscription.account = account
+            subscription.counted = size
+        elif bounded:
+            raise Refused(TOO_LONG, 0x97)
+
     def _remove(self, subscription: Subscription) -> None:
+        account = subscription.account
+        subscription.account = None
+        if account is not None:
+            account.forget(subscription.counted)
         if not subscription.suspended:
             self._leave(subscription)
         if not subscription.configured:

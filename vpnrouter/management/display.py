@@ -174,6 +174,7 @@ CLIENT: Final = _named(
         make=lambda received, sent: received + sent,
     ),
     outboxBytes=Display("Waiting bytes", Form.NUMBER),
+    memoryBytes=Display("Memory bytes", Form.NUMBER),
 )
 
 SUBSCRIPTION: Final = _named(
@@ -242,6 +243,7 @@ CONNECTOR: Final = _named(
     rxMsgCount=Display("Rx messages", Form.NUMBER),
     txMsgCount=Display("Tx messages", Form.NUMBER),
     waitingMsgCount=Display("Waiting", Form.LOSS, narrow="Wait"),
+    memoryBytes=Display("Memory bytes", Form.NUMBER),
     linkCount=Display("Links", Form.NUMBER, of=("links",), make=len),
     refused=Display(
         "Refused links",

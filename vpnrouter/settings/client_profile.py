@@ -103,6 +103,24 @@ class ClientProfile(Settings, effect=Effect.NEXT_LOGIN):
     """Longest keep-alive in seconds; a client that asks for more, or for none, gets this one. 0:
     as it asks."""
 
+    max_memory_bytes: int = attribute(
+        limits.CLIENT_MEMORY,
+        least=limits.OUTBOX_BYTES_LEAST,
+        most=limits.MSG_VPN_MEMORY_MOST,
+        ours=True,
+    )
+    """Bytes that the router keeps in memory for one client, of any kind. Beyond: refused, or
+    disconnected."""
+
+    max_memory_bytes_per_client_username: int = attribute(
+        limits.USERNAME_MEMORY,
+        least=limits.OUTBOX_BYTES_LEAST,
+        most=limits.MSG_VPN_MEMORY_MOST,
+        ours=True,
+    )
+    """Those of all clients of one client username. Beyond: the client that holds most is
+    disconnected."""
+
     max_mqtt_session_count_per_client_username: int = attribute(
         limits.MQTT_SESSIONS_OF_USERNAME, least=0, most=10_000_000, ours=True
     )

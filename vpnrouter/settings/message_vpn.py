@@ -121,6 +121,15 @@ class MsgVpn(Settings, effect=Effect.IN_PLACE):
     """Flows that take guaranteed messages. Beyond: refused."""
 
     # A client and a link were told at their login how large a message may be.
+    max_memory_bytes: int = attribute(
+        limits.MSG_VPN_MEMORY,
+        least=limits.OUTBOX_BYTES_LEAST,
+        most=limits.MSG_VPN_MEMORY_MOST,
+        ours=True,
+    )
+    """Bytes that the router keeps in memory for all clients together, of any kind. Beyond: the
+    client that holds most is disconnected."""
+
     max_msg_size: int = attribute(
         limits.MESSAGE_BYTES,
         least=1,

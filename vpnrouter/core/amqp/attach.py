@@ -8,7 +8,7 @@ from vpnrouter import limits
 from vpnrouter.core.amqp import termini
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.jobs import Resumption
-from vpnrouter.core.amqp.link import Link
+from vpnrouter.core.amqp.link import LINK_COST, REFUSED_COST, Link
 from vpnrouter.core.amqp.receiving_link import SECOND, ReceivingLink
 from vpnrouter.core.amqp.sending_link import AmqpFlow, SendingLink, TopicSubscriber
 from vpnrouter.core.amqp.subscriptions import (
@@ -29,6 +29,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     EndpointSettings,
 )
 from vpnrouter.core.guaranteed.refusals import not_there
+from vpnrouter.core.memory_account import OUTGROWN
 from vpnrouter.core.publisher import BIND_FAILED
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.unsettled_deliveries import UnsettledDeliveries
@@ -63,6 +64,11 @@ def attach(session: AmqpSession, packet: Attach) -> None:
     client = session.connection.client
     if client is None:
         return
+    connection = session.connection
+    if connection.crowded() or not connection.take(LINK_COST - REFUSED_COST):
+        refused = RefusedLink(session, client, packet)
+        _refuse(session, refused, packet, conditions.RESOURCE_LIMIT_EXCEEDED, OUTGROWN)
+        return
     try:
         _check(session, packet)
         session.connection.context.work += WORK
@@ -71,7 +77,8 @@ def attach(session: AmqpSession, packet: Attach) -> None:
         else:
             _receive(session, client, packet)
     except ProtocolError as problem:
-        _refuse(session, client, packet, problem.reason_code, str(problem))
+        link = _ended(session, client, packet)
+        _refuse(session, link, packet, problem.reason_code, str(problem))
     except Refused as refusal:
         publisher = session.connection.publisher
         if (
@@ -81,7 +88,7 @@ def attach(session: AmqpSession, packet: Attach) -> None:
         ):
             publisher.report_once(BIND_FAILED, f"{refusal.why}: link {packet.name}")
         code = condition_of(refusal.reason, refusal.reason_code)
-        _refuse(session, client, packet, code, refusal.reason)
+        _refuse(session, _ended(session, client, packet), packet, code, refusal.reason)
 
 
 def _check(session: AmqpSession, packet: Attach) -> None:
@@ -105,7 +112,10 @@ class RefusedLink(Link):
     __slots__ = ()
 
     def __init__(self, session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
-        super().__init__(session, client, packet.name, packet.handle, detached=True)
+        # Its name may be a long one, and is of no use.
+        super().__init__(session, client, "", packet.handle, detached=True)
+        self.cost = REFUSED_COST
+        session.add(self)
 
     def flow(self, packet: Flow) -> None:
         """Nothing flows."""
@@ -114,16 +124,18 @@ class RefusedLink(Link):
         """Nothing is held."""
 
 
-def _refuse(
-    session: AmqpSession, client: AmqpClient, packet: Attach, condition: int, text: str
-) -> None:
-    """Answer with a link that has no terminus, and end it (2.6.3)."""
+def _ended(session: AmqpSession, client: AmqpClient, packet: Attach) -> Link:
+    """Return the link that was made and could not be bound, or one that stands for it."""
     link = session.links.get(packet.handle)
-    if link is not None:
-        # It was made, and binding it failed.
-        link.detached = True
-    else:
-        session.add(RefusedLink(session, client, packet))
+    if link is None:
+        session.connection.give_back(LINK_COST - REFUSED_COST)
+        link = RefusedLink(session, client, packet)
+    return link
+
+
+def _refuse(session: AmqpSession, link: Link, packet: Attach, condition: int, text: str) -> None:
+    """Answer with a link that has no terminus, and end it (2.6.3)."""
+    link.detached = True
     count = 0 if packet.role else None
     session.say(Attach(packet.name, packet.handle, not packet.role, initial_delivery_count=count))
     session.say(Detach(packet.handle, True, error(condition, text)))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.login import Admission
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.core.vpn import MessageVpn
@@ -103,6 +104,11 @@ class AmqpClient(Subscriber):
     def spool(self) -> Spool | None:
         """The message spool, None where guaranteed messaging is off."""
         return spool_of(self.vpn.context)
+
+    def username_memory(self) -> MemoryAccount:
+        """The account of the client username."""
+        most = self.profile.max_memory_bytes_per_client_username
+        return self.vpn.memory.of(self.username, most)
 
     def publish(self, admission: Admission) -> Publisher:
         """Make the publisher of the connection, as the present rights allow, and count the connection."""

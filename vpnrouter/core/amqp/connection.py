@@ -21,6 +21,7 @@ from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.session import AmqpSession
 from vpnrouter.core.amqp.transactions import Transactions
 from vpnrouter.core.fault_barrier import CONNECTION
+from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
 from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.events import table
@@ -441,10 +442,10 @@ class AmqpConnection(SaslConnection):
         self.state = OPENED
         self._cancel_timer()
         self.leave_strangers()
-        self.hold_in(vpn.partials, limits.PARTIAL_SPARE_BYTES)
         self.outbox.set_limit(admission.profile.max_outbox_bytes)
         client = AmqpClient(self, admission, packet.container_id or name, SOLE in desired)
         self.client = client
+        self.hold_in_account()
         self.publisher = client.publish(admission)
         admission.password = b""
         self._say(self._answer(None))
@@ -505,6 +506,15 @@ class AmqpConnection(SaslConnection):
         if client is not None:
             return f"{client.client_name} at {self.peer}", client.vpn.name
         return self.peer if packet is None else f"{packet.container_id} at {self.peer}", ""
+
+    @override
+    def open_account(self) -> MemoryAccount | None:
+        client = self.client
+        if client is None or self.state == ENDED:
+            return None
+        profile = client.profile
+        home = client.username_memory()
+        return MemoryAccount(client.client_name, profile.max_memory_bytes, home, self)
 
     # -- sessions --------------------------------------------------------------------------------
 
@@ -627,7 +637,7 @@ class AmqpConnection(SaslConnection):
     def crowded_out(self) -> None:
         text = REASON_TEXTS[NO_MEMORY]
         if self.client is not None:
-            text = "too many bytes of unfinished messages in the message VPN"
+            text = OUTGROWN
             self.report_protocol_error(text)
         else:
             self.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.wire.amqp.types import MapWalk
 
+LINK_COST: Final = 4_096
+"""Bytes that a link takes, with its name."""
+
+REFUSED_COST: Final = 256
+"""Bytes that one takes that was refused and is not detached."""
+
 LINK_GONE: Final = "503 Queue Shutdown: the link that made it has ended"
 
 
@@ -24,10 +30,10 @@ LINK_GONE: Final = "503 Queue Shutdown: the link that made it has ended"
 class Link(EndToEndCallback):
     """One link of a session, under `handle` in both directions. `detached`: it is over, and its handle is still taken.
 
-    `temporary` is the queue that was made for it, and ends with it.
+    It counts for `cost` bytes. `temporary` is the queue that was made for it, and ends with it.
     """
 
-    __slots__ = ("client", "detached", "handle", "name", "session", "temporary")
+    __slots__ = ("client", "cost", "detached", "handle", "name", "session", "temporary")
 
     def __init__(
         self,
@@ -43,6 +49,7 @@ class Link(EndToEndCallback):
         self.name = name
         self.handle = handle
         self.detached = detached
+        self.cost = LINK_COST
         self.temporary: Endpoint | None = None
 
     def flow(self, packet: Flow) -> None:

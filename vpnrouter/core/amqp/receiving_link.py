@@ -60,6 +60,9 @@ NULL_STATE: Final = b"\x40"
 ACCEPTED_STATE: Final = write(Accepted())
 """States as they are written: none yet, and accepted."""
 
+TAG_COST: Final = 400
+"""Bytes that a delivery takes that the client has not settled, with its tag."""
+
 BAD_TOPIC: Final = "400 Topic Parse Error"
 
 
@@ -67,6 +70,10 @@ def rejected(reason: str) -> Rejected:
     """Return the outcome of a message that was refused."""
     condition = conditions.INVALID_FIELD if reason == BAD_TOPIC else condition_of(reason)
     return Rejected(error(condition, reason))
+
+
+TXN_ID_BYTES: Final = 32
+"""Bytes of the id of a transaction that are looked at; ours are shorter."""
 
 
 class Delivery:
@@ -79,7 +86,11 @@ class Delivery:
         self.tag = packet.delivery_tag or b""
         self.resumes = packet.resume
         self.settled = packet.settled is True
-        self.state: object = packet.state
+        # Nothing else of it matters, and it may be large.
+        state = packet.state
+        self.state: object = None
+        if isinstance(state, TransactionalState):
+            self.state = TransactionalState(state.txn_id[:TXN_ID_BYTES])
         # One piece: a list of parts of one byte each would be many times as large as what came.
         self.data = bytearray()
 
@@ -99,6 +110,7 @@ class ReceivingLink(Link):
         "_end_to_end",
         "_kept",
         "_key",
+        "_tag_bytes",
         "_tags",
         "controls",
         "count",
@@ -141,6 +153,7 @@ class ReceivingLink(Link):
         self._kept: set[bytes] = set()
         # By id of the delivery, of those that are not settled.
         self._tags: dict[int, bytes] = {}
+        self._tag_bytes = 0
         bridge = client.profile.end_to_end_bridge
         spool = client.spool
         self._end_to_end = (
@@ -266,6 +279,12 @@ class ReceivingLink(Link):
             text = f"a link has at most {limits.AMQP_UNSETTLED:,} deliveries that are not settled"
             self.detach(conditions.RESOURCE_LIMIT_EXCEEDED, text)
             return True
+        if number not in self._tags:
+            if not self.session.connection.take(TAG_COST):
+                text = "the client has too many deliveries that are not settled"
+                self.detach(conditions.RESOURCE_LIMIT_EXCEEDED, text)
+                return True
+            self._tag_bytes += TAG_COST
         self._tags[number] = tag
         self.session.await_settlement(number, self)
         if known:
@@ -278,7 +297,12 @@ class ReceivingLink(Link):
     def settled_by_client(self, number: int) -> None:
         """Forget a delivery, which the client has settled."""
         tag = self._tags.pop(number, None)
-        if self.unsettled is not None and tag is not None:
+        if tag is None:
+            return
+        if self._tag_bytes:
+            self._tag_bytes -= TAG_COST
+            self.session.connection.give_back(TAG_COST)
+        if self.unsettled is not None:
             self.unsettled.settle(tag)
 
     @property
@@ -510,6 +534,8 @@ class ReceivingLink(Link):
         incoming = self.session.incoming
         for number in self._tags:
             incoming.pop(number, None)
+        self.session.connection.give_back(self._tag_bytes)
+        self._tag_bytes = 0
         if self.unsettled is not None and self.unsettled.outcomes and not closed:
             vpn = self.client.vpn
             self.unsettled.keep(vpn.context.now_ns, self.lasts_s)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
+from typing_extensions import override
+
+from vpnrouter import limits
 from vpnrouter.core.amqp.errors import condition_of
 from vpnrouter.core.amqp.jobs import TellResumed
 from vpnrouter.core.amqp.link import Link
@@ -32,9 +35,10 @@ from vpnrouter.wire.amqp.performatives import (
 )
 from vpnrouter.wire.amqp.transfers import (
     UNSETTLED_HEAD_BYTES,
+    OutgoingTransfer,
     TransferHead,
+    cut_transfer,
     handle_bytes,
-    transfer,
 )
 from vpnrouter.wire.amqp.types import DESCRIBED
 
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.selectors import Selector
@@ -95,8 +100,8 @@ class SendingLink(Link):
 
     `consumer` consumes from an endpoint, `subscriber` takes Direct messages; one of them is there, or `looked_up`, a
     durable subscription that the client wants to see or to end. `presettled`: what is sent counts as accepted.
-    `outcome` is the client's default. `drain`: it wants its credit used up. `attached`: the client knows of it;
-    `announce` is what it is told when that is synced. `head` is what its frames begin with.
+    `outcome` is what becomes of a message for the client's default. `drain`: it wants its credit used up. `attached`:
+    the client knows of it; `announce` is what it is told when that is synced. `head` is what its frames begin with.
     """
 
     __slots__ = (
@@ -127,7 +132,8 @@ class SendingLink(Link):
     ) -> None:
         super().__init__(session, client, name, handle)
         self.presettled = presettled
-        self.outcome = outcome
+        # Not the state itself, which may be large.
+        self.outcome = outcome_of(outcome)
         self.consumer: AmqpFlow | None = None
         self.subscriber: TopicSubscriber | None = None
         self.count = 0
@@ -218,10 +224,10 @@ class SendingLink(Link):
 
     # -- messages --------------------------------------------------------------------------------
 
-    def frames_of(
+    def outgoing(
         self, message: Message, count: int, number: int, message_id: int = 0
-    ) -> list[bytes]:
-        """Return the frames of a message, delivered `count` times before, as the delivery `number`.
+    ) -> OutgoingTransfer:
+        """Return a message to be sent, delivered `count` times before, as the delivery `number`.
 
         `message_id` is the spool's id of a message that the client has to settle.
         """
@@ -231,10 +237,10 @@ class SendingLink(Link):
         most = session.connection.max_frame
         settled = self.presettled
         if UNSETTLED_HEAD_BYTES + len(header) + len(content) <= most:
-            return [self.head.whole(number, settled, header, content, message_id)]
+            return OutgoingTransfer(self.head.whole(number, settled, header, content, message_id))
         handle = handle_bytes(self.handle)
         tag = b"" if settled else tag_of(message_id)
-        return transfer(session.channel, handle, number, settled, header + content, most, tag)
+        return cut_transfer(session.channel, handle, number, settled, header, content, most, tag)
 
     def _header(self, message: Message, count: int) -> bytes:
         ttl = -1
@@ -260,14 +266,11 @@ class SendingLink(Link):
         other.block = block
         return other.amqp()
 
-    def spend(self, frames: list[bytes]) -> None:
+    def spend(self) -> None:
         """Count a message that is being sent."""
         self.count = (self.count + 1) & SERIAL
         self.credit -= 1
-        outbox = self.session.connection.outbox
-        outbox.messages += 1
-        for frame in frames:
-            outbox.bytes_ += len(frame)
+        self.session.connection.outbox.messages += 1
 
     def is_outcome(self, state: object) -> bool:
         """Return whether a state ends a delivery (3.4); others say how far it has come."""
@@ -275,9 +278,17 @@ class SendingLink(Link):
 
     def settle(self, message_id: int, state: object) -> None:
         """The client has settled a delivery, with this outcome or its default one."""
+        self.settle_as(message_id, self.outcome_of(state))
+
+    def outcome_of(self, state: object) -> int:
+        """Return what becomes of a message for an outcome of AMQP; the client's default one for none."""
+        return self.outcome if state is None else outcome_of(state)
+
+    def settle_as(self, message_id: int, outcome: int) -> None:
+        """Settle a delivery with what becomes of the message."""
         flow = self.consumer
         if flow is not None:
-            flow.settle(message_id, outcome_of(self.outcome if state is None else state))
+            flow.settle(message_id, outcome)
 
     # -- deliveries of an earlier link -----------------------------------------------------------
 
@@ -317,7 +328,7 @@ class SendingLink(Link):
         number = session.next_id()
         self.count = (self.count + 1) & SERIAL
         told = performatives.Transfer(self.handle, number, tag, 0, True, state=state, resume=True)
-        session.transmit([encode(told, session.channel)])
+        session.transmit(OutgoingTransfer(encode(told, session.channel)))
 
     def resumed(self) -> None:
         """Deliver from now on: the client knows of all that it has taken up."""
@@ -419,7 +430,10 @@ class AmqpFlow(Flow):
         if outbox.size * 2 > outbox.limit:
             connection.drain_later()
             return 0
-        return min(link.credit, self.window - len(self.unacked))
+        if not self.has_budget(connection, outbox):
+            connection.drain_later()
+            return 0
+        return min(link.credit, self.window - len(self.unacked), session.window)
 
     def send(self, message_id: int, message: Message, count: int) -> None:
         """Send one message, which is in `unacked` already; discard it where the client may not have it any more."""
@@ -431,13 +445,14 @@ class AmqpFlow(Flow):
         session = link.session
         endpoint = self.endpoint
         number = session.next_id()
-        frames = link.frames_of(message, count, number, message_id)
+        outgoing = link.outgoing(message, count, number, message_id)
         if not link.presettled:
             session.unsettled[number] = (link, message_id)
             session.order.add(number, session.unsettled)
             self.numbers[message_id] = number
-        link.spend(frames)
-        session.transmit(frames)
+        link.spend()
+        if not session.transmit(outgoing):
+            self.budget = 0
         fault = endpoint.spool.fault
         if fault is not None:
             fault("deliver-before-flush")
@@ -459,7 +474,7 @@ class AmqpFlow(Flow):
         """Settle a message that the client has, or count it as looked at."""
         self.numbers.pop(message_id, None)
         if self.browsing:
-            self.unacked.pop(message_id, None)
+            self.settles(message_id)
             self.link.session.connection.drain_later()
         else:
             self.endpoint.settle(self, message_id, outcome)
@@ -474,7 +489,7 @@ class AmqpFlow(Flow):
         message = endpoint.readable(message_id)
         if message is None or not endpoint.take_out(message_id):
             return False
-        self.unacked[message_id] = message
+        self.delivers(message_id, message)
         return endpoint.settle(self, message_id, outcome)
 
     def wake(self) -> None:
@@ -496,16 +511,18 @@ class AmqpFlow(Flow):
             if context.turn_spent:
                 self.link.session.connection.wake_later(self.link)
                 return
-            rows = endpoint.browse(self._looked_at, left)
+            rows = endpoint.browse(self._looked_at, left, limits.BROWSED_BYTES)
+            if not rows:
+                break
             for row in rows:
+                if self.budget <= 0:
+                    break
                 context.work += SEND_WORK
                 self._looked_at = row.msg_id
                 if selector is None or selector.matches(row.message.properties()):
-                    self.unacked[row.msg_id] = row.message
+                    self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)
-            if len(rows) < left:
-                break
         if self.link.credit:
             self.link.session.connection.drain_later()
 
@@ -525,6 +542,8 @@ class AmqpFlow(Flow):
 
     def letting_go(self) -> None:
         """Forget its deliveries: what the client says of them from now on comes too late."""
+        if self.browsing:
+            self.forget_all()
         unsettled = self.link.session.unsettled
         for number in self.numbers.values():
             unsettled.pop(number, None)
@@ -566,7 +585,7 @@ class TopicSubscriber(Subscriber):
     and is discarded beyond that.
     """
 
-    __slots__ = ("_bytes", "_waiting", "link", "no_local")
+    __slots__ = ("_waiting", "link", "no_local")
 
     def __init__(self, link: SendingLink, *, no_local: bool) -> None:
         client = link.client
@@ -576,11 +595,14 @@ class TopicSubscriber(Subscriber):
         self.no_local = no_local
         # Made when the first message has to wait: most never do.
         self._waiting: deque[Message] | None = None
-        self._bytes = 0
 
     def owning_connection(self) -> Connection | None:
         """The client's connection."""
         return self.link.session.connection
+
+    @override
+    def memory(self) -> MemoryAccount | None:
+        return self.link.client.username_memory()
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         """Send one message, or have it wait for credit."""
@@ -594,15 +616,17 @@ class TopicSubscriber(Subscriber):
             self._send(message)
             return
         outbox = self.outbox
-        if outbox.parked + message.size > outbox.high:
+        # The message is shared, but who knows how long the others have it.
+        size = message.size + limits.SPOOL_BODY_COST
+        if outbox.parked + size > outbox.high:
             outbox.crowd()
-        if outbox.parked + message.size > outbox.limit:
+        connection = link.client.connection
+        if outbox.parked + size > outbox.limit or connection.crowded() or not connection.take(size):
             outbox.discarded += 1
             if message.traced:
                 vpn.trace_outcome(self, message, 0)
             return
-        self._bytes += message.size
-        outbox.parked += message.size
+        outbox.parked += size
         if waiting is None:
             waiting = deque()
             self._waiting = waiting
@@ -642,15 +666,14 @@ class TopicSubscriber(Subscriber):
         link = self.link
         session = link.session
         outbox = self.outbox
-        frames = link.frames_of(message, 0, session.next_delivery)
-        size = sum([len(frame) for frame in frames])
+        outgoing = link.outgoing(message, 0, session.next_delivery)
         taken = 0
-        if outbox.size + size > outbox.high:
+        if outbox.size + outgoing.size > outbox.high:
             outbox.crowd()
-        if outbox.size + size <= outbox.limit:
+        if outbox.size + outgoing.size <= outbox.limit:
             session.next_id()
-            link.spend(frames)
-            session.transmit(frames)
+            link.spend()
+            session.transmit(outgoing)
             taken = 1
         else:
             outbox.discarded += 1
@@ -669,13 +692,15 @@ class TopicSubscriber(Subscriber):
             if client.may_have(message.topic):
                 kept.append(message)
             else:
-                self._unpark(message.size)
+                self._unpark(message)
                 client.vpn.discard(message, SUBSCRIBE_TOPIC_ACL, self)
         self._waiting = kept
 
-    def _unpark(self, size: int) -> None:
-        self._bytes -= size
+    def _unpark(self, message: Message) -> None:
+        """Count a message less that waits."""
+        size = message.size + limits.SPOOL_BODY_COST
         self.outbox.parked -= size
+        self.link.client.connection.give_back(size)
 
     def send_waiting(self) -> None:
         """Send what waits, as far as the client's credit goes."""
@@ -689,7 +714,7 @@ class TopicSubscriber(Subscriber):
                 return
             context.work += SEND_WORK
             message = waiting.popleft()
-            self._unpark(message.size)
+            self._unpark(message)
             if not message.expires_ns or message.expires_ns > now_ns:
                 self._send(message)
 
@@ -697,7 +722,9 @@ class TopicSubscriber(Subscriber):
         """Leave the message VPN; what waits is lost with the link."""
         vpn = self.link.client.vpn
         vpn.forget(self)
-        self._unpark(self._bytes)
-        if self._waiting:
-            vpn.discards.add(CLIENT_NOT_CONNECTED, len(self._waiting))
-            self._waiting = None
+        waiting = self._waiting
+        self._waiting = None
+        if waiting:
+            vpn.discards.add(CLIENT_NOT_CONNECTED, len(waiting))
+            for message in waiting:
+                self._unpark(message)

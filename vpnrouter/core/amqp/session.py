@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.amqp.attach import attach
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.amqp.jobs import WAKE_WORK, Outcomes
+from vpnrouter.core.amqp.link import REFUSED_COST
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.sending_link import SendingLink
 from vpnrouter.core.amqp.serials import HALF, SERIAL, SerialOrder
@@ -26,7 +28,7 @@ from vpnrouter.wire.amqp.performatives import (
     TransactionalState,
     Transfer,
 )
-from vpnrouter.wire.amqp.transfers import disposition
+from vpnrouter.wire.amqp.transfers import OutgoingTransfer, disposition
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.connection import AmqpConnection
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 
 AT_ONCE: Final = 256
 """Deliveries whose acceptance is taken at once; the outcomes of more of them in slices."""
+
+OUTGOING_COST: Final = 256
+"""Bytes that a message takes that waits for the client's window, besides its content."""
 
 
 @final
@@ -98,7 +103,7 @@ class AmqpSession:
         self.order = SerialOrder()
         self.incoming: dict[int, ReceivingLink] = {}
         self._incoming_order = SerialOrder()
-        self.backlog: list[bytes] = []
+        self.backlog: deque[OutgoingTransfer] = deque()
         self.window = packet.incoming_window
         self.next_delivery = 0
         self.over = False
@@ -145,14 +150,18 @@ class AmqpSession:
         if packet.handle in self.links:
             self.fail(conditions.HANDLE_IN_USE, f"2.6.2: handle {packet.handle} is attached")
             return
-        attach(self, packet)
+        connection = self.connection
+        if connection.take(REFUSED_COST):
+            attach(self, packet)
+        else:
+            connection.crowded_out()
 
     def _detach(self, packet: Detach) -> None:
         link = self.links.pop(packet.handle, None)
         if link is None:
             self.fail(conditions.UNATTACHED_HANDLE, f"2.6.2: handle {packet.handle}")
             return
-        self.connection.link_count -= 1
+        self._count_less(link)
         if not link.detached:
             link.let_go(closed=packet.closed)
             self.say(Detach(packet.handle, packet.closed))
@@ -217,13 +226,14 @@ class AmqpSession:
             self.wake()
 
     def _send_backlog(self) -> None:
-        backlog = self.backlog
-        if not backlog or not self.window:
-            return
-        count = min(len(backlog), self.window)
-        for frame in backlog[:count]:
-            self._send(frame)
-        del backlog[:count]
+        while self.backlog and self.window:
+            outgoing = self.backlog[0]
+            before = outgoing.size
+            done = self._send(outgoing)
+            self.connection.give_back(before - outgoing.size)
+            if done:
+                self.backlog.popleft()
+                self.connection.give_back(OUTGOING_COST)
 
     def await_settlement(self, number: int, link: ReceivingLink) -> None:
         """Note a delivery that the client is to settle (2.6.12)."""
@@ -301,18 +311,34 @@ class AmqpSession:
 
     # -- what the client is sent -----------------------------------------------------------------
 
-    def transmit(self, frames: list[bytes]) -> None:
-        """Send the frames of one message, or keep those beyond the client's window."""
-        for frame in frames:
-            if self.window and not self.backlog:
-                self._send(frame)
+    def transmit(self, outgoing: OutgoingTransfer) -> bool:
+        """Send one message, and keep what is beyond the client's window, not cut yet; False where nothing more goes."""
+        if self.backlog or not self._send(outgoing):
+            connection = self.connection
+            if connection.take(outgoing.size + OUTGOING_COST):
+                self.backlog.append(outgoing)
             else:
-                self.backlog.append(frame)
+                connection.grows_out()
+            return False
+        return self.window > 0
 
-    def _send(self, frame: bytes) -> None:
-        self.window -= 1
-        self._next_outgoing = (self._next_outgoing + 1) & SERIAL
-        self.connection.outbox.control(frame)
+    def _send(self, outgoing: OutgoingTransfer) -> bool:
+        """Send frames as far as the client's window goes; True when all have gone."""
+        outbox = self.connection.outbox
+        while self.window:
+            frame = outgoing.next()
+            self.window -= 1
+            self._next_outgoing = (self._next_outgoing + 1) & SERIAL
+            outbox.control(frame)
+            outbox.bytes_ += len(frame)
+            if outgoing.size == 0:
+                return True
+        return False
+
+    def _drop_backlog(self) -> None:
+        while self.backlog:
+            outgoing = self.backlog.popleft()
+            self.connection.give_back(outgoing.size + OUTGOING_COST)
 
     def next_id(self) -> int:
         """Return the id of the next delivery to the client."""
@@ -393,10 +419,15 @@ class AmqpSession:
         self.order.clear()
         self.incoming.clear()
         self._incoming_order.clear()
-        self.backlog.clear()
+        self._drop_backlog()
         while self.links:
             handle = next(iter(self.links))
             link = self.links[handle]
             link.let_go(closed=False)
             del self.links[handle]
-            self.connection.link_count -= 1
+            self._count_less(link)
+
+    def _count_less(self, link: Link) -> None:
+        """Count a link less, which the client has detached."""
+        self.connection.link_count -= 1
+        self.connection.give_back(link.cost)

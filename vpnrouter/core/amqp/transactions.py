@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import error
+from vpnrouter.core.guaranteed.flow import FAILED
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.amqp import conditions, performatives
@@ -19,7 +20,6 @@ from vpnrouter.wire.amqp.performatives import (
     Declared,
     Discharge,
     Disposition,
-    Modified,
     Rejected,
     TransactionalState,
 )
@@ -41,26 +41,40 @@ MESSAGE_COST: Final = 256
 class Transaction:
     """What was sent and settled in one transaction. `trouble` says why it can only be rolled back, "" normally."""
 
-    __slots__ = ("count", "links", "messages", "outcomes", "size", "trouble")
+    __slots__ = ("_connection", "count", "links", "messages", "outcomes", "size", "trouble")
 
-    def __init__(self) -> None:
+    def __init__(self, connection: AmqpConnection) -> None:
+        self._connection = connection
         self.messages: list[Message] = []
         self.links: list[ReceivingLink] = []
-        self.outcomes: list[tuple[SendingLink, int, object, bool]] = []
+        # By link and message: what is said of a delivery last holds.
+        self.outcomes: dict[tuple[SendingLink, int], tuple[int, bool]] = {}
         self.size = 0
         self.count = 0
         self.trouble = ""
 
     def has_room(self, size: int) -> bool:
-        """Count one more message or outcome; False where the transaction becomes too large."""
-        self.size += size + MESSAGE_COST
-        self.count += 1
+        """Count one more message or outcome; False where the transaction, or all of the client's, become too large."""
+        size += MESSAGE_COST
         if (
-            self.size > limits.AMQP_TRANSACTION_BYTES
-            or self.count > limits.AMQP_TRANSACTION_MESSAGES
+            self.size + size > limits.AMQP_TRANSACTION_BYTES
+            or self.count >= limits.AMQP_TRANSACTION_MESSAGES
         ):
             self.trouble = self.trouble or "the transaction is too large"
-        return not self.trouble
+        if not self.trouble and not self._connection.take(size):
+            self.trouble = "the transactions of the client are too large"
+        if self.trouble:
+            return False
+        self.size += size
+        self.count += 1
+        return True
+
+    def end(self) -> None:
+        """Give back what it holds."""
+        self._connection.give_back(self.size)
+        self.size = 0
+        self.messages = []
+        self.outcomes = {}
 
 
 @final
@@ -107,7 +121,7 @@ class Transactions(CompletionCallback):
             return
         txn_id = self._next.to_bytes(8, "big")
         self._next += 1
-        self._open[txn_id] = Transaction()
+        self._open[txn_id] = Transaction(self._connection)
         link.tell(number, Declared(txn_id))
 
     def _discharge(self, link: ReceivingLink, number: int, request: Discharge) -> None:
@@ -123,6 +137,8 @@ class Transactions(CompletionCallback):
         if trouble:
             self._roll_back(transaction)
             link.tell(number, Rejected(error(conditions.TRANSACTION_ROLLBACK, trouble)))
+        else:
+            transaction.end()
 
     def _commit(self, transaction: Transaction, link: ReceivingLink, number: int) -> str:
         """Put a transaction into the unit that is being built; "" or why that cannot be, and then nothing of it is."""
@@ -131,7 +147,7 @@ class Transactions(CompletionCallback):
         spool = None if client is None else client.spool
         if client is None or publisher is None or spool is None:
             return "the connection has ended"
-        for sending, message_id, _, _ in transaction.outcomes:
+        for sending, message_id in transaction.outcomes:
             flow = sending.consumer
             if flow is None or message_id not in flow.unacked:
                 return "a message of the transaction has gone back to its queue"
@@ -143,8 +159,8 @@ class Transactions(CompletionCallback):
             transaction.links[index].counted(publisher, outcome)
         if spool.fault is not None:
             spool.fault("transaction-half")
-        for sending, message_id, state, _ in transaction.outcomes:
-            sending.settle(message_id, state)
+        for (sending, message_id), (outcome, _) in transaction.outcomes.items():
+            sending.settle_as(message_id, outcome)
         token = self._next
         self._next += 1
         self._discharges[token] = (link, number)
@@ -160,9 +176,10 @@ class Transactions(CompletionCallback):
 
     def _roll_back(self, transaction: Transaction) -> None:
         """Give back what was settled in the transaction; what was not settled the client still has."""
-        for link, message_id, _, settled in transaction.outcomes:
+        for (link, message_id), (_, settled) in transaction.outcomes.items():
             if settled:
-                link.settle(message_id, Modified(True))
+                link.settle_as(message_id, FAILED)
+        transaction.end()
 
     def judge(self) -> None:
         """Let those fail that hold a message which the client may not publish any more."""
@@ -184,6 +201,8 @@ class Transactions(CompletionCallback):
 
     def roll_back_all(self) -> None:
         """Forget all transactions: the connection has ended, and what its links hold goes back to the queues."""
+        for transaction in self._open.values():
+            transaction.end()
         self._open.clear()
         self._discharges.clear()
 
@@ -237,8 +256,12 @@ class Transactions(CompletionCallback):
             link, message_id = session.unsettled[number]
             if settled:
                 del session.unsettled[number]
-            transaction.has_room(0)
-            transaction.outcomes.append((link, message_id, state.outcome, settled))
+            taken = (link, message_id)
+            if taken in transaction.outcomes or transaction.has_room(0):
+                transaction.outcomes[taken] = (link.outcome_of(state.outcome), settled)
+            elif settled:
+                # The transaction can only be rolled back, which gives the message back.
+                link.settle_as(message_id, FAILED)
             if not settled:
                 session.say(Disposition(False, number, number, False, state))
 

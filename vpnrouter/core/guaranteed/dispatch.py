@@ -104,7 +104,7 @@ class DispatchOrder:
         room = self._room(flow)
         lost = 0
         while waiting.count:
-            if room <= 0:
+            if room <= 0 or flow.budget <= 0:
                 flow.window_closed += 1
                 return
             if self._spent():
@@ -143,6 +143,9 @@ class DispatchOrder:
             if self._pop(waiting, flows[turn], message_id):
                 rooms[turn] -= 1
                 left -= 1
+                if flows[turn].budget <= 0:
+                    left -= rooms[turn]
+                    rooms[turn] = 0
                 turn = (turn + 1) % count
             else:
                 lost += 1
@@ -160,7 +163,7 @@ class DispatchOrder:
         endpoint = self._endpoint
         room = self._room(flow)
         back = flow.came_back
-        while back is not None and len(back) and room > 0:
+        while back is not None and len(back) and room > 0 and flow.budget > 0:
             if self._spent():
                 return
             message_id = back.first()
@@ -179,7 +182,7 @@ class DispatchOrder:
             ids = waiting.of_priority(priority, flow.cursors[priority], left)
             left -= len(ids)
             for message_id in ids:
-                if room <= 0:
+                if room <= 0 or flow.budget <= 0:
                     flow.window_closed += 1
                     return
                 if self._spent():
@@ -262,7 +265,7 @@ class DispatchOrder:
             endpoint.counters.redelivered += 1
         endpoint.counters.delivered += 1
         flow.delivered += 1
-        flow.unacked[message_id] = message
+        flow.delivers(message_id, message)
         flow.send(message_id, message, count)
         return True
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final, cast, final
 
+from typing_extensions import override
+
 from vpnrouter import limits
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.fault_barrier import SPOOL
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
     from vpnrouter.core.guaranteed.replay import Replay
     from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.vpn import MessageVpn
@@ -177,6 +180,11 @@ class Endpoint(EndpointSubscriber):
         self.bridges: list[str] = []
         self.lent: dict[str, set[int]] = {}
         self.watched: SettlementWatchers | None = None
+
+    @override
+    def memory(self) -> MemoryAccount | None:
+        owner = self.attracts_for[0]
+        return self.vpn.memory.of(owner) if owner else None
 
     # -- what comes in --------------------------------------------------------------------------------
 
@@ -558,7 +566,7 @@ class Endpoint(EndpointSubscriber):
 
     def settle(self, flow: Flow, message_id: int, outcome: int) -> bool:
         """A consumer's word on a message that it holds; False when it holds no such message."""
-        message = flow.unacked.pop(message_id, None)
+        message = flow.settles(message_id)
         if message is None:
             return False
         try:
@@ -675,15 +683,17 @@ class Endpoint(EndpointSubscriber):
 
     # -- what management does -------------------------------------------------------------------------
 
-    def browse(self, after_id: int, count: int) -> list[EndpointMessage]:
+    def browse(self, after_id: int, count: int, most_bytes: int = 0) -> list[EndpointMessage]:
         """At most `count` messages beyond `after_id`, by id: those that wait and those that consumers have.
 
-        Nothing changes. Those that cannot be read are left out.
+        With `most_bytes` no more than so many bytes, but one message. Nothing changes. Those that cannot be read are
+        left out.
         """
         in_hand: dict[int, Message] = {}
         for flow in self.flows:
             in_hand.update(flow.unacked)
         rows: list[EndpointMessage] = []
+        size = 0
         while not rows:
             ids = [number for number in in_hand if number > after_id]
             ids += [number for number in self.schedule.delayed.ids() if number > after_id]
@@ -703,6 +713,9 @@ class Endpoint(EndpointSubscriber):
                     except SpoolError as error:
                         self.report_unreadable(number, error)
                         continue
+                size += message.size
+                if most_bytes and size > most_bytes and rows:
+                    break
                 rows.append(EndpointMessage(self, number, message, held))
         return rows
 

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter import limits
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.core.timers import TimerTarget
 from vpnrouter.spool.ledger import IdQueue
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
+    from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.timers import Timer
     from vpnrouter.selectors import Selector
 
@@ -39,6 +42,10 @@ RELEASED: Final = 3
 PRIORITIES: Final = 10
 """0 to 9."""
 
+UNBOUNDED: Final = 1 << 61
+HALF_BOUNDED: Final = 1 << 60
+"""The budget of a flow whose bytes are bounded elsewhere; one below the second is a client's."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Flow(CompletionCallback):
@@ -46,18 +53,24 @@ class Flow(CompletionCallback):
 
     `window` bounds `unacked`, its unacknowledged messages by id in the order of delivery. `selector` lets only matching
     messages through. `active` is False for a standby at an exclusive queue. `client_name` is for display. The flow is
-    the callback of its requests to the spool; `owning_connection` is closed when a delivery raises. Counters:
+    the callback of its requests to the spool; `owning_connection` is closed when a delivery raises. `bytes_out` are
+    those of `unacked`, of which `counted` are in the account of the connection `payer`; `budget` says how many more it
+    may be sent in one go. Counters:
     `delivered`, `acked`, `window_closed` (times that a message waited for the window).
     """
 
     __slots__ = (
         "acked",
         "active",
+        "budget",
+        "bytes_out",
         "came_back",
         "client_name",
+        "counted",
         "cursors",
         "delivered",
         "endpoint",
+        "payer",
         "selector",
         "unacked",
         "window",
@@ -72,6 +85,10 @@ class Flow(CompletionCallback):
         self.window = window
         self.selector = selector
         self.unacked: dict[int, Message] = {}
+        self.bytes_out = 0
+        self.counted = 0
+        self.payer: Connection | None = None
+        self.budget = UNBOUNDED
         self.active = False
         # With a selector: up to where the endpoint's messages have been looked at, by priority, and what
         # came back behind that.
@@ -91,6 +108,61 @@ class Flow(CompletionCallback):
     def room(self) -> int:
         """How many messages it can be sent now."""
         raise AssertionError(self.client_name)
+
+    def has_budget(self, connection: Connection, outbox: Outbox) -> bool:
+        """Set what the client may be sent in one go; False where it holds, or does not take, too much already."""
+        if self.bytes_out - self.counted > limits.SPARE_BYTES:
+            self.count(connection)
+            if self.bytes_out != self.counted:
+                return False
+        left = limits.UNSETTLED_BYTES - self.bytes_out
+        if connection.crowded() or left <= 0:
+            return False
+        self.budget = max(1, min(outbox.limit - outbox.size, left))
+        return True
+
+    def count(self, connection: Connection | None) -> None:
+        """Have what is delivered and not settled counted for the connection that it is delivered over."""
+        change = self.bytes_out - self.counted
+        payer = self.payer
+        if payer is None:
+            payer = connection
+            self.payer = payer
+        if payer is None:
+            return
+        if change < 0:
+            payer.give_back(-change)
+        elif not payer.take(change):
+            self.budget = 0
+            return
+        self.counted = self.bytes_out
+        if self.counted == 0:
+            self.payer = None
+
+    def delivers(self, message_id: int, message: Message) -> None:
+        """Have one more message that is not settled."""
+        self.unacked[message_id] = message
+        size = message.size + limits.SPOOL_BODY_COST
+        self.bytes_out += size
+        self.budget -= size
+        if self.bytes_out - self.counted > limits.SPARE_BYTES and self.budget < HALF_BOUNDED:
+            self.count(self.owning_connection())
+
+    def forget_all(self) -> None:
+        """Forget what a browser has been sent."""
+        for message_id in list(self.unacked):
+            self.settles(message_id)
+
+    def settles(self, message_id: int) -> Message | None:
+        """Take out a message that is settled, None where it is not there."""
+        message = self.unacked.pop(message_id, None)
+        if message is not None:
+            self.bytes_out -= message.size + limits.SPOOL_BODY_COST
+            if not self.unacked:
+                self.bytes_out = 0
+            if self.counted and (self.bytes_out * 2 <= self.counted or not self.unacked):
+                self.count(None)
+        return message
 
     def send(self, message_id: int, message: Message, count: int) -> None:
         """Send one message, which is in `unacked` already. `count` says how often it was delivered before.

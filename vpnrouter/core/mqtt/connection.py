@@ -20,6 +20,7 @@ from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY, TOPIC_PARSE_ERROR
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
+from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.connect import ConnectHandler
 from vpnrouter.core.mqtt.session import MqttSession
@@ -100,6 +101,9 @@ ANSWERED_UNREAD: Final = (
 
 CONNECT_TIMEOUT: Final = 0
 KEEP_ALIVE: Final = 1
+
+PACKET_COPIES: Final = 3
+"""Bytes that a packet takes while it is handled in slices, for each of its own."""
 
 PACKET_WORK: Final = 5
 """What a packet costs that is handled alone, in parts of a turn (TurnContext.work)."""
@@ -231,10 +235,10 @@ class MqttConnection(ClientConnection):
                 self.dialled.answer(packet)
         elif action == "subscribe":
             if self.session is not None:
-                self._begin(SubscribeJob(self, self.session, cast(Subscribe, packet)))
+                self._begin(SubscribeJob(self, self.session, cast(Subscribe, packet)), length)
         elif action == "unsubscribe":
             if self.session is not None:
-                self._begin(UnsubscribeJob(self, self.session, cast(Unsubscribe, packet)))
+                self._begin(UnsubscribeJob(self, self.session, cast(Unsubscribe, packet)), length)
         elif action == "disconnect":
             self._disconnect(cast(Disconnect, packet))
         elif action == "auth":
@@ -244,11 +248,12 @@ class MqttConnection(ClientConnection):
         else:
             ConnectHandler(self, cast(Connect, packet)).begin(length)
 
-    def _begin(self, job: Job) -> None:
+    def _begin(self, job: Job, length: int) -> None:
         """Run the job in this turn if it is short; otherwise the client's next packets wait for it (MQTT-4.6.0-1)."""
         if not job.step():
             self.hold()
             self.context.jobs.add(job)
+            self.keep_packet(PACKET_COPIES * length)
 
     # -- acknowledgements ------------------------------------------------------------------------
 
@@ -501,6 +506,12 @@ class MqttConnection(ClientConnection):
                 reason.TOPIC_ALIAS_INVALID, f"topic alias {alias} beyond the maximum (MQTT-3.3.2-9)"
             )
         if topic:
+            before = self._alias_topics.get(alias, b"")
+            more = len(topic) - len(before)
+            if more < 0:
+                self.give_back(-more)
+            elif more and not self.take(more):
+                raise ProtocolError(reason.QUOTA_EXCEEDED, "too many bytes of topics with an alias")
             self._alias_topics[alias] = topic
             return topic
         known = self._alias_topics.get(alias)
@@ -516,6 +527,11 @@ class MqttConnection(ClientConnection):
     def stranger(self) -> bool:
         """True before the login."""
         return self.admission is None
+
+    @override
+    def open_account(self) -> MemoryAccount | None:
+        session = self.session
+        return None if session is None else MemoryAccount(self.peer, 0, session.memory(), self)
 
     def log_identity(self) -> tuple[str, str]:
         """The client id, with the address, and the message VPN that the client is logged in to."""
@@ -545,8 +561,7 @@ class MqttConnection(ClientConnection):
         self.state = READY if self.dialled is None else JOINED
         self._cancel_timer()
         self.leave_strangers()
-        if self.session is not None:
-            self.hold_in(self.session.vpn.partials, limits.PARTIAL_SPARE_BYTES)
+        self.hold_in_account()
         self._forget_opening()
         if keep_alive_s:
             # One and a half times the interval, MQTT 5, 3.1.2.10.
@@ -614,9 +629,9 @@ class MqttConnection(ClientConnection):
         return frame
 
     def crowded_out(self) -> None:
-        """Close the connection: its client holds too much in unfinished packets."""
-        if self.state == READY:
-            text = "too many bytes of unfinished packets in the message VPN"
+        """Close the connection: its client holds too much."""
+        if self.state in (READY, JOINED):
+            text = OUTGROWN
             self.report_protocol_error(text)
         else:
             text = REASON_TEXTS[NO_MEMORY]
@@ -709,6 +724,8 @@ class MqttConnection(ClientConnection):
         if step == 0:
             self._cancel_timer()
         elif step == 5:
+            self.give_back(sum([len(topic) for topic in self._alias_topics.values()]))
+            self._alias_topics.clear()
             self.release_resources()
             self._forget_opening()
         elif step == 1:

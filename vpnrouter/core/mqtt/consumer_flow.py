@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed import refusals
@@ -61,6 +62,7 @@ class MqttFlow(Flow):
 
     __slots__ = (
         "_promised",
+        "_stayed",
         "_unsent",
         "browsing",
         "closed",
@@ -99,10 +101,36 @@ class MqttFlow(Flow):
         # QoS 2 deliveries whose identifiers are being written down, unit by unit.
         self._unsent: list[list[int]] = []
         self._promised: UnitOfWork | None = None
+        # Bytes that count for the session, while its client is away.
+        self._stayed = 0
 
     def owning_connection(self) -> Connection | None:
         """The client's connection, None while it is away."""
         return self.outbound.session.connection
+
+    def stay(self) -> bool:
+        """Hold the messages while the client is away; False where they are too many bytes for that."""
+        payer = self.payer
+        if payer is not None:
+            payer.give_back(self.counted)
+            self.payer = None
+        self.counted = 0
+        self._stayed = self.bytes_out
+        if self.outbound.session.memory().keep(self._stayed):
+            return True
+        self._stayed = 0
+        return False
+
+    def come_back(self) -> None:
+        """Have the messages counted for the client again: it is back, or they go to their endpoint."""
+        stayed = self._stayed
+        if stayed:
+            self._stayed = 0
+            self.outbound.session.memory().forget(stayed)
+
+    def letting_go(self) -> None:
+        """Note that the messages go back."""
+        self.come_back()
 
     def room(self) -> int:
         """Return how many messages it can be sent now: the rest of its window and of the client's.
@@ -117,6 +145,9 @@ class MqttFlow(Flow):
             return 0
         outbox = session.outbox
         if outbox.size * 2 > outbox.limit:
+            outbound.drain_later()
+            return 0
+        if not self.has_budget(connection, outbox):
             outbound.drain_later()
             return 0
         left = self.window - len(self.unacked)
@@ -290,7 +321,7 @@ class MqttFlow(Flow):
         if message is None:
             return
         if self.browsing:
-            del self.unacked[message_id]
+            self.settles(message_id)
             self.outbound.drain_later()
             return
         endpoint.settle(self, message_id, outcome)
@@ -311,10 +342,12 @@ class MqttFlow(Flow):
             return
         left = min(self.room(), BROWSED)
         if left > 0 and not endpoint.deleted:
-            for row in endpoint.browse(self.looked_at, left):
+            for row in endpoint.browse(self.looked_at, left, limits.BROWSED_BYTES):
+                if self.budget <= 0:
+                    break
                 self.looked_at = row.msg_id
                 if selector is None or selector.matches(row.message.properties()):
-                    self.unacked[row.msg_id] = row.message
+                    self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)
         self.outbound.drain_later()

@@ -200,7 +200,7 @@ class QosReceiver(EndToEndCallback):
     def _remember(self, packet_id: int) -> None:
         """Remember a QoS 2 message until PUBREL, so that it is not taken twice."""
         session = self.session
-        session.inbound.add(packet_id)
+        session.begin_inbound(packet_id)
         value = b"\x01"
         if self.end_to_end is not None and self.end_to_end.held_id:
             session.carried[packet_id] = self.end_to_end.held_id
@@ -210,7 +210,7 @@ class QosReceiver(EndToEndCallback):
 
     def _forget(self, packet_id: int) -> None:
         session = self.session
-        session.inbound.discard(packet_id)
+        session.end_inbound(packet_id)
         session.carried.pop(packet_id, 0)
         if session.durable:
             self.spool.ledger.delete(keys.inbound(session.number_in(self.spool), packet_id))

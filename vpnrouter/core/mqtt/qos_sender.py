@@ -239,6 +239,7 @@ class QosSender(CompletionCallback):
         self.receive_maximum = min(receive_maximum or MOST_IDS, limits.CLIENT_WINDOW)
         endpoint = endpoint_of(self.session)
         if self.own is not None:
+            self.own.come_back()
             self.own.closed = False
             self.open_own()
         elif endpoint is not None and not endpoint.deleted:
@@ -289,7 +290,7 @@ class QosSender(CompletionCallback):
         own = self.own
         stays = False
         try:
-            stays = own is not None and self._must_stay(own)
+            stays = own is not None and self._must_stay(own) and own.stay()
             self._keep_identifiers(own, stays)
         finally:
             # Even after an exception: a flow that stays bound without a connection would hold its messages for ever.
@@ -371,6 +372,7 @@ class QosSender(CompletionCallback):
     def _part(self, flow: MqttFlow, counts: bool) -> None:
         flow.closed = True
         if flow.browsing:
+            flow.forget_all()
             return
         endpoint = flow.endpoint
         for _ in range(2):
@@ -493,7 +495,8 @@ class QosSender(CompletionCallback):
             found = self._look_up(topic)
             if len(self.deliveries) >= limits.DELIVERY_TOPICS:
                 self.deliveries.clear()
-            self.deliveries[topic] = found
+            if len(topic) <= limits.DELIVERY_TOPIC_BYTES and len(found.identifiers) <= FEW:
+                self.deliveries[topic] = found
         return found
 
     def _look_up(self, topic: bytes) -> DeliveryOptions:

@@ -29,19 +29,21 @@ from vpnrouter.core.guaranteed.endpoint_settings import SESSION
 from vpnrouter.core.guaranteed.message_record import to_record
 from vpnrouter.core.guaranteed.refusals import SESSION_ENDED
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.login import report_rights
+from vpnrouter.core.login import report_rights, rights_of
+from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.qos_receiver import NoCallback
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.tracing import leaving
-from vpnrouter.errors import TopicError
+from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.encode import encode_publish_field
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
+from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.qos_sender import QosSender
     from vpnrouter.core.mqtt.subscribe import RetainedFeed
+    from vpnrouter.core.profile import ClientProfile
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.table import EventType
@@ -77,6 +80,10 @@ CONNECTOR_PREFIX: Final = "#connector/"
 
 DOLLAR: Final = ord("$")
 """What topics of the router's own begin with."""
+
+ID_STEP: Final = 64
+ID_COST: Final = 100
+"""So many QoS 2 packet identifiers count at a time in the session's account, with so many bytes each."""
 
 SEPARATOR: Final = "\0"
 
@@ -120,6 +127,8 @@ class MqttSession(Subscriber):
         "_aliased",
         "_aliases",
         "_expiry_timer",
+        "_ids_counted",
+        "_memory",
         "_new_alias",
         "_will_timer",
         "alias_maximum",
@@ -175,12 +184,44 @@ class MqttSession(Subscriber):
         self.feed: RetainedFeed | None = None
         self.will: Will | None = None
         self.will_kept = False
+        self._memory: MemoryAccount | None = None
+        self._ids_counted = 0
         self._aliases: dict[bytes, int] = {}
         # Of the frame encoded last: the alias stands for the topic, or is told to the client.
         self._aliased = False
         self._new_alias = False
         self._expiry_timer: Timer | None = None
         self._will_timer: Timer | None = None
+
+    def memory(self) -> MemoryAccount:
+        """The account of the session and of its connection, made when it is needed first."""
+        account = self._memory
+        if account is None:
+            profile = self.profile()
+            most = limits.CLIENT_MEMORY
+            of_username = limits.USERNAME_MEMORY
+            if profile is not None:
+                most = profile.max_memory_bytes
+                of_username = profile.max_memory_bytes_per_client_username
+            home = self.vpn.memory.of(self.owner or self.client_name, of_username)
+            account = MemoryAccount(self.client_name, most, home)
+            self._memory = account
+        return account
+
+    @property
+    def memory_held(self) -> int:
+        """Bytes that count for the session and its connection."""
+        account = self._memory
+        return 0 if account is None else account.held
+
+    def profile(self) -> ClientProfile | None:
+        """The client profile of its owner, None where that is not known."""
+        connection = self.connection
+        admission = None if connection is None else connection.admission
+        if admission is not None:
+            return admission.profile
+        rights = rights_of(self.vpn, self.owner)
+        return None if rights is None else rights.profile
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -202,7 +243,7 @@ class MqttSession(Subscriber):
         self.connection = connection
         self.outbox = connection.outbox
         self.level = level
-        self.alias_maximum = alias_maximum
+        self.alias_maximum = min(alias_maximum, limits.TOPIC_ALIASES)
         self.max_packet = max_packet
         self.receive_maximum = receive_maximum
         self._aliases.clear()
@@ -325,7 +366,7 @@ class MqttSession(Subscriber):
 
     def end(self) -> None:
         """The session is over: a waiting will is published now, everything else forgotten."""
-        for step in range(6):
+        for step in range(7):
             try:
                 self._end(step)
             except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
@@ -352,8 +393,11 @@ class MqttSession(Subscriber):
             if endpoint is not None:
                 endpoint.delete(SESSION_ENDED)
                 self.vpn.count_endpoint(self.owner, -1)
-        elif self.vpn.clients.get(self.client_name) is self:
-            del self.vpn.clients[self.client_name]
+        elif step == 5:
+            if self.vpn.clients.get(self.client_name) is self:
+                del self.vpn.clients[self.client_name]
+        elif self._memory is not None:
+            self._memory.end()
 
     def _cancel_timers(self) -> None:
         if self._will_timer is not None:
@@ -583,13 +627,30 @@ class MqttSession(Subscriber):
         }
         spool.ledger.put(self._subscription_key(subscription.key), json.dumps(row).encode())
 
+    def begin_inbound(self, packet_id: int) -> None:
+        """Remember a QoS 2 packet identifier of the other side. Raises ProtocolError where it leaves too many open."""
+        inbound = self.inbound
+        inbound.add(packet_id)
+        if len(inbound) > self._ids_counted + ID_STEP:
+            if not self.memory().keep(ID_STEP * ID_COST):
+                raise ProtocolError(QUOTA_EXCEEDED, "too many QoS 2 messages are not released")
+            self._ids_counted += ID_STEP
+
+    def end_inbound(self, packet_id: int) -> None:
+        """Forget one of these."""
+        inbound = self.inbound
+        inbound.discard(packet_id)
+        if self._ids_counted and len(inbound) + ID_STEP < self._ids_counted:
+            self._ids_counted -= ID_STEP
+            self.memory().forget(ID_STEP * ID_COST)
+
     def forget_inbound(self) -> None:
         """Forget the QoS 2 packet identifiers of the other side, which has lost its session."""
         spool = spool_of(self.vpn.context)
         for packet_id in list(self.inbound):
             if self.durable and spool is not None:
                 spool.ledger.delete(keys.inbound(self.number, packet_id))
-            self.inbound.discard(packet_id)
+            self.end_inbound(packet_id)
         self.carried.clear()
 
     def forget_subscription(self, text: str) -> None:
@@ -744,7 +805,7 @@ class MqttSession(Subscriber):
         alias = 0
         self._aliased = False
         # In the place of a topic of three bytes an alias makes the packet longer.
-        if alias_maximum and len(topic) > 3:
+        if alias_maximum and 3 < len(topic) <= limits.ALIASED_TOPIC_BYTES:
             alias = self._aliases.get(topic, 0)
             if alias:
                 self._aliased = True

@@ -356,6 +356,7 @@ class _FilterJob(Job):
             context.work += FILTER_WORK
             self._codes.append(self._one(connection, session, len(self._codes)))
         self._answer(connection, session)
+        connection.keep_packet(0)
         if connection.held:
             connection.release()
         return True

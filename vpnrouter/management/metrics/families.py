@@ -427,6 +427,23 @@ class MsgVpnFigures(NamedTuple):
             "Messages not retained for want of room.",
         ),
     ]
+    memory: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_msg_vpn_memory_bytes",
+            "What the router keeps in memory for clients: unfinished and unsettled messages, what waits to be sent.",
+        ),
+    ]
+    max_memory: Annotated[
+        int, _gauge("vpnrouter_msg_vpn_max_memory_bytes", "What this may come to.")
+    ]
+    memory_refused: Annotated[
+        int,
+        _counter(
+            "vpnrouter_msg_vpn_memory_refused_total",
+            "Times that a client was refused memory, or disconnected because it held most.",
+        ),
+    ]
     spool_size: Annotated[
         int,
         _gauge(
@@ -688,6 +705,13 @@ class ConnectorFigures(NamedTuple):
         _gauge(
             "vpnrouter_connector_refused_links",
             "Links that carry nothing, or less than they should.",
+        ),
+    ]
+    memory: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_connector_memory_bytes",
+            "What the router keeps in memory for the connector: unfinished messages, what waits to be sent.",
         ),
     ]
 

@@ -266,6 +266,9 @@ class Figures:
             vpn.retained.bytes_,
             bounds.max_retained_bytes,
             vpn.retained.refused,
+            vpn.memory.held,
+            vpn.memory.most,
+            vpn.memory.refused,
             vpn.spool_taken,
             bounds.max_msg_spool_usage,
             vpn.egress_flows,
@@ -299,6 +302,7 @@ class Figures:
                     status.failed_attempts,
                     status.waiting_msg_count,
                     sum(link.refused != "" for link in status.links),
+                    status.memory_bytes,
                 )
 
     def _age(self, endpoints: Iterable[Endpoint]) -> float | None:

@@ -124,6 +124,8 @@ class ClientStatus:
     """Its outbox is full, or had no room for a message since the counts began."""
     outbox_bytes: int = 0
     """Bytes that wait to be sent to it."""
+    memory_bytes: int = 0
+    """Bytes that the router keeps in memory for it, of all kinds, as they count (core/memory_account.py)."""
     bind_count: int = 0
     """Flows that it has bound to queues and topic endpoints."""
 
@@ -327,8 +329,16 @@ def status_of(
             size >= connection.outbox.limit or counted.tx_discards.get(TRANSMIT_CONGESTION, 0) > 0
         ),
         outbox_bytes=size,
+        memory_bytes=_memory(client, connection),
         bind_count=_binds(client, connection),
     )
+
+
+def _memory(client: Subscriber, connection: Connection | None) -> int:
+    if isinstance(client, MqttSession):
+        return client.memory_held
+    account = None if connection is None else connection.account
+    return 0 if account is None else account.held
 
 
 def _platform(connection: Connection | None, session: MqttSession | None) -> str:

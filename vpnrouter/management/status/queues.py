@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import trio
 
+from vpnrouter import limits
 from vpnrouter.core.guaranteed import dead_letters, refusals
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
@@ -318,7 +319,15 @@ class Queues:
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return ()
-        return [_message(row) for row in endpoint.browse(after, count)]
+        found: list[MsgStatus] = []
+        # In portions: of large messages not all are to be in memory.
+        while len(found) < count:
+            rows = endpoint.browse(after, count - len(found), limits.BROWSED_BYTES)
+            if not rows:
+                break
+            found += [_message(row) for row in rows]
+            after = rows[-1].msg_id
+        return found
 
     def payload(self, msg_vpn: str, queue: str, msg_id: int) -> bytes | None:
         """The payload of a message; None where the queue does not hold it."""
@@ -370,7 +379,7 @@ class Queues:
         newest = self._spool.ledger.next_id
         while True:
             if msg_ids is None:
-                rows = endpoint.browse(after, PORTION)
+                rows = endpoint.browse(after, PORTION, limits.BROWSED_BYTES)
                 portion = [row.msg_id for row in rows if row.undelivered and row.msg_id < newest]
                 if not rows or rows[0].msg_id >= newest:
                     break

@@ -249,6 +249,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             0 if publisher is None else publisher.messages,
             0 if connection is None else connection.outbox.messages,
             sum(link.waiting_msg_count for link in links),
+            self.session.memory_held,
             links,
         )
 

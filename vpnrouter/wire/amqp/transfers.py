@@ -352,37 +352,81 @@ def handle_bytes(handle: int) -> bytes:
     return b"\x52" + bytes((handle,)) if handle < 256 else b"\x70" + handle.to_bytes(4, "big")
 
 
-def transfer(
+@final
+class OutgoingTransfer:
+    """A message on its way to a client: one `frame`, or what is left of it, which is cut when it is sent.
+
+    `size` is how many bytes are left. Many clients may share the `content`.
+    """
+
+    __slots__ = ("_at", "_content", "_first", "_head", "_rest", "_room", "channel", "size")
+
+    def __init__(self, frame: bytes) -> None:
+        self.channel = 0
+        self.size = len(frame)
+        self._first = frame
+        self._rest = b""
+        self._head = b""
+        self._content = b""
+        self._at = 0
+        self._room = 0
+
+    def cut(
+        self, channel: int, first: bytes, rest: bytes, head: bytes, content: bytes, most: int
+    ) -> None:
+        """Cut `head` and `content` into frames of at most `most` bytes.
+
+        `first` are the fields of the first one up to the flag for more, `rest` those of the others.
+        """
+        self.channel = channel
+        self._first = first
+        self._rest = rest
+        self._head = head
+        self._content = content
+        self._room = most
+        self.size = len(head) + len(content)
+
+    def next(self) -> bytes:
+        """Return the next frame; there is one while `size` is not 0."""
+        if not self._room:
+            self.size = 0
+            return self._first
+        fields = self._rest if self._at else self._first
+        room = self._room - _FRAME_HEAD - len(_PERFORMATIVE) - 2 - len(fields) - 1
+        start = self._at
+        end = start + min(room, self.size)
+        ahead = len(self._head)
+        payload = self._content[max(0, start - ahead) : max(0, end - ahead)]
+        if start < ahead:
+            payload = self._head[start:end] + payload
+        self._at = end
+        self.size -= end - start
+        return _frame(self.channel, 6, fields + (b"\x41" if self.size else b"\x42"), payload)
+
+
+def cut_transfer(
     channel: int,
     handle: bytes,
     delivery_id: int,
     settled: bool,
-    message: bytes,
+    head: bytes,
+    content: bytes,
     most: int,
     tag: bytes = b"",
-) -> list[bytes]:
-    """Return the frames, of at most `most` bytes, of a message over the link of `handle` (`handle_bytes`).
+) -> OutgoingTransfer:
+    """Return a message of `head` and `content` over the link of `handle` (`handle_bytes`), in frames of `most` bytes.
 
     Without a `tag` the delivery's is its id. A frame but the last one says that there is more.
     """
     number = delivery_id.to_bytes(4, "big")
     done = b"\x41" if settled else b"\x42"
     tag = tag or number
-    fields = handle + b"\x70" + number + b"\xa0" + bytes((len(tag),)) + tag + b"\x43" + done
-    size = _FRAME_HEAD + len(_PERFORMATIVE) + 2 + len(fields) + len(message)
-    if size <= most:
-        return [_frame(channel, 5, fields, message)]
-    room = most - (size - len(message)) - 1
-    frames = [_frame(channel, 6, fields + b"\x41", message[:room])]
-    pos = room
-    rest = handle + b"\x40\x40\x40\x40"
-    room = most - _FRAME_HEAD - len(_PERFORMATIVE) - 2 - len(rest) - 1
-    while pos < len(message):
-        last = pos + room >= len(message)
-        more = b"\x42" if last else b"\x41"
-        frames.append(_frame(channel, 6, rest + more, message[pos : pos + room]))
-        pos += room
-    return frames
+    first = handle + b"\x70" + number + b"\xa0" + bytes((len(tag),)) + tag + b"\x43" + done
+    if _FRAME_HEAD + len(_PERFORMATIVE) + 2 + len(first) + len(head) + len(content) <= most:
+        return OutgoingTransfer(_frame(channel, 5, first, head + content))
+    outgoing = OutgoingTransfer(b"")
+    outgoing.cut(channel, first, handle + b"\x40\x40\x40\x40", head, content, most)
+    return outgoing
 
 
 def _frame(channel: int, count: int, fields: bytes, payload: bytes) -> bytes:

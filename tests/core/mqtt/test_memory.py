@@ -1,0 +1,129 @@
+"""The memory that MQTT clients make the router hold: each kind of it is bounded, and given back."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from vpnrouter.core.profile import ClientProfile
+from vpnrouter.wire.mqtt.packets import Suback, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.properties import Properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.core.mqtt.spooled import SpooledWorld
+
+BOUND = 400_000
+LARGE = 50_000
+
+QUOTA = 0x97
+
+
+@pytest.fixture
+def world(spooled: ModuleType) -> SpooledWorld:
+    """A router whose clients may hold BOUND bytes each."""
+    profile = ClientProfile("default", max_memory_bytes=BOUND)
+    made: SpooledWorld = spooled.SpooledWorld(vpn={"profile": profile})
+    made.queue("far")
+    return made
+
+
+def part(client: Any, number: int) -> None:
+    """A packet that is never finished."""
+    if number == 0:
+        client.raw(b"\x30\xff\xff\xff\x01")
+    client.raw(bytes(LARGE))
+
+
+def aliases(client: Any, number: int) -> None:
+    """Topic aliases for very long topics."""
+    client.publish("t" * LARGE, properties=Properties(topic_alias=number + 1))
+
+
+def filters(client: Any, number: int) -> None:
+    """Subscriptions with very long topic filters."""
+    client.send(Subscribe(1, [SubscriptionRequest(f"{number}" + "f" * LARGE, 0)]))
+
+
+def levels(client: Any, number: int) -> None:
+    """Subscriptions with very many levels."""
+    text = "/".join([f"{number}"] * 128)
+    client.send(Subscribe(1, [SubscriptionRequest(text, 0)]))
+
+
+def consumer(client: Any, number: int) -> None:
+    """Messages of a queue that are taken and not acknowledged."""
+    if number == 0:
+        client.send(Subscribe(1, [SubscriptionRequest("$queue/far", 1)]))
+    client.got()
+
+
+def browser(client: Any, number: int) -> None:
+    """Messages of a queue that are looked at and not acknowledged."""
+    if number == 0:
+        client.send(Subscribe(1, [SubscriptionRequest("$browse/far", 1)]))
+    client.got()
+    client.world.advance(0.1)
+
+
+def own(client: Any, number: int) -> None:
+    """Messages of its own subscription that are not acknowledged."""
+    if number == 0:
+        client.send(Subscribe(1, [SubscriptionRequest("own", 1)]))
+    client.got()
+
+
+KINDS: dict[Callable[[Any, int], None], str] = {
+    part: "closed",
+    aliases: "closed",
+    filters: "refused",
+    levels: "refused",
+    consumer: "waits",
+    browser: "waits",
+    own: "waits",
+}
+"""What is held → what happens beyond the bound."""
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_kinds(world: SpooledWorld, kind: Callable[[Any, int], None]) -> None:
+    """What one client holds, of any kind, is bounded and given back, and its neighbour notices nothing."""
+    memory = world.vpn().memory
+    neighbour: Any = world.connect("neighbour", peer="192.0.2.2")
+    neighbour.sub("near", 0)
+    for number in range(20):
+        neighbour.pub("$queue/far", bytes(LARGE), pid=number + 1)
+        neighbour.got()
+    client: Any = world.connect("greedy")
+    most = 0
+    refused = 0
+    for number in range(20):
+        if client.closed:
+            break
+        kind(client, number)
+        most = max(most, memory.held)
+        assert memory.held <= BOUND
+        neighbour.pub("own", bytes(LARGE), pid=1)
+        neighbour.got()
+        neighbour.publish("near", b"x")
+        assert neighbour.take() == [b"x"]
+        world.settle()
+        if KINDS[kind] == "refused":
+            refused += sum(
+                QUOTA in one.reason_codes for one in client.got() if isinstance(one, Suback)
+            )
+    assert most > BOUND // 4
+    if KINDS[kind] == "closed":
+        assert client.reason() == QUOTA
+    else:
+        assert not client.closed
+    assert (refused > 0) == (KINDS[kind] == "refused")
+    assert not neighbour.closed
+    client.lose()
+    neighbour.lose()
+    world.settle()
+    assert (memory.held, memory.lasting, memory.unreturned) == (0, 0, 0)
+    assert world.router.context.memory.held == 0
