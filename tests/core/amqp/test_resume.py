@@ -222,8 +222,11 @@ def test_client_that_never_settles(router: SpooledWorld, join: Any, amqp: Module
     away = router.vpn().links_away
     assert len(away) == 1
     for number in range(20):
-        away.keep(("", "", str(number)), link.unsettled)
-    assert len(away) == limits.AMQP_DELIVERIES_AWAY // limits.AMQP_UNSETTLED
+        away.keep(("greedy", "", str(number)), link.unsettled)
+    assert len(away) == 1 + limits.AMQP_DELIVERIES_AWAY_OF_USERNAME // (limits.AMQP_UNSETTLED + 10)
+    for number in range(20):
+        away.keep((f"greedy {number}", "", ""), link.unsettled)
+    assert len(away) == limits.AMQP_DELIVERIES_AWAY // (limits.AMQP_UNSETTLED + 10)
     peer = join("another")
     attach_sender(peer)
     sends(peer, bytes(limits.AMQP_TAG_BYTES + 1), amqp.message())
