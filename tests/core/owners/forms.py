@@ -372,8 +372,13 @@ class AmqpSubscription(AmqpForm):
     def make(self) -> str:
         return self._attach(self.topic)
 
-    def _attach(self, topic: str, unsettled: Any = None) -> str:
-        self.connect()
+    def attach(self) -> str:
+        """Attach it over the connection that there is."""
+        return self._attach(self.topic, fresh=False)
+
+    def _attach(self, topic: str, unsettled: Any = None, *, fresh: bool = True) -> str:
+        if fresh:
+            self.connect()
         answers = self.peer.attach(
             Attach(
                 self._name,
@@ -525,6 +530,12 @@ class AmqpTemporary(AmqpForm):
         self.connect()
         copy = Symbol("copy")
         return refusal(self.peer.receiver(f"queue://{self._queue()}", distribution_mode=copy))
+
+    def take_by_mqtt(self) -> str:
+        """Consume from it over another protocol."""
+        client = self.stage.world.join("another", username=self.username)
+        code, _ = client.refused(f"$queue/{self._queue()}")
+        return f"{code:#x}"
 
     def delete(self) -> str:
         """End a link of the same name and handle as the one that made it."""

@@ -123,6 +123,7 @@ TABLE = [
             "take": Act(DENIED, live=DENIED),
             "look_up": Act(DENIED, live=DENIED),
             "delete": Act("still there", live="still there"),
+            "take_by_mqtt": Act(MQTT_DENIED, live=MQTT_DENIED),
         },
         (b"1",),
     ),

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from vpnrouter.core.access import TopicRule
+from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.discard_reasons import SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed.endpoint_settings import MODIFY_TOPIC, TOPIC_ENDPOINT
+from vpnrouter.events.log import Event, EventLog
+from vpnrouter.events.table import SESSION_END
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.amqp.performatives import Rejected, TransactionalState
 
@@ -72,6 +74,23 @@ def test_what_waits_is_not_given_out_past_the_acl(
     assert ann.took() == [b"third a"]
     held = [one for (_, name), one in here.world.vpn().endpoints.items() if name != "q"]
     assert [one.spooled_count for one in held] == [0] * len(held)
+
+
+@pytest.mark.parametrize("form", [*PASSING, *DURABLE])
+def test_what_is_made_while_rights_change(stage: Any, user: Any, form: str) -> None:
+    """A subscription of a client that was not judged by a new ACL profile yet attracts what that allows."""
+    here = stage()
+    ann = user(here, "amqp", form, "ann")
+    ann.topic = ann.wide
+    ann.connect()
+    vpn = here.world.vpn()
+    vpn.acl_profiles = {"default": AclProfile("default", subscribe=deny("secret/a"))}
+    assert ann.attach() == ""
+    here.judge()
+    for name in ("a", "b"):
+        here.publish(name.encode(), f"secret/{name}")
+    assert ann.took() == [b"b"]
+    assert SUBSCRIBE_TOPIC_ACL not in vpn.discards.counts
 
 
 @pytest.mark.parametrize("form", DURABLE)
@@ -173,7 +192,13 @@ def test_subscriptions_end_with_their_client_username(
         here.world = here.world.restart(usernames=left, basic=True)
     else:
         here.world.vpn().credentials = Credentials(True, left)
+        told = EventLog("here", lambda: 1)
+        heard: list[Event] = []
+        told.listeners.append(heard.append)
+        here.world.router.context.events = told
         here.judge()
+        (end,) = [event.text for event in heard if event.kind is SESSION_END]
+        assert end.endswith("client username ann is gone; 1 messages discarded")
     assert len(here.names()) == 1
     assert here.world.vpn().endpoints_of == {"bob": 1}
     here.world.vpn().credentials = Credentials(False, left)

@@ -25,6 +25,7 @@ from vpnrouter.core.login import rights_of
 from vpnrouter.core.publisher import SUBSCRIBE_DENIED
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SelectorError, TopicError
+from vpnrouter.events import table
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED, TOPIC_FILTER_INVALID
@@ -219,10 +220,13 @@ def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoin
     name = name or _joined(OWN, owner, client.client_name, str(number))
     holder = (owner, client.container)
     endpoint = add_endpoint(spool, vpn, name, number, wish.durable, wish.shared, holder)
-    endpoint.rule = client.rule
     subscription = Subscription(filter_, endpoint, no_local=wish.no_local, selector=wish.selector)
     try:
         vpn.subscribe(subscription)
+        # By what is configured now: the client itself may not have been judged by it yet.
+        judge(endpoint)
+        if endpoint.deleted:
+            raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
         if wish.durable:
             endpoint.define(filter_.original)
     except Exception:
@@ -273,6 +277,7 @@ def judge(endpoint: Endpoint) -> None:
     vpn = endpoint.vpn
     rights = rights_of(vpn, owner)
     if rights is None:
+        _report_end(endpoint)
         remove(endpoint)
         return
     endpoint.rule = rights.acl.subscribe.bound(owner, container)
@@ -281,6 +286,18 @@ def judge(endpoint: Endpoint) -> None:
         permitted = rights.may_share(_share_name(endpoint), container)
     for subscription in endpoint.subscriptions.values():
         vpn.suspend(subscription, not permitted)
+
+
+def _report_end(endpoint: Endpoint) -> None:
+    vpn = endpoint.vpn
+    owner, container = endpoint.attracts_for
+    events = vpn.context.events
+    if events is not None:
+        text = (
+            f"VPN {vpn.name} client {container} username {owner}: subscription {endpoint.name} ended:"
+            f" client username {owner} is gone; {endpoint.spooled_count:,} messages discarded"
+        )
+        events.raise_event(table.SESSION_END, vpn.name, container, text)
 
 
 def restore_subscriptions(

@@ -472,6 +472,9 @@ class SubscribeJob(_FilterJob):
         permission = admission.username.permission_on(endpoint.settings)
         # Before anything that differs from what is said of one that is not there, or that may cost time.
         endpoint.permit(permission, READ_ONLY if browsing else CONSUME)
+        if not endpoint.durable:
+            # A temporary queue is for the connection that made it, which is one of AMQP.
+            raise Refused(PERMISSION_DENIED, reason.NOT_AUTHORIZED)
         selector = self._wishes.selector(vpn.context)
         replay_from = self._wishes.replay_from()
         if endpoint.kind == TOPIC_ENDPOINT and permission >= CONSUME:
