@@ -76,6 +76,25 @@ def test_what_waits_is_not_given_out_past_the_acl(
     assert [one.spooled_count for one in held] == [0] * len(held)
 
 
+@pytest.mark.parametrize("form", DURABLE)
+def test_a_topic_that_came_before_is_asked_about_again(stage: Any, user: Any, form: str) -> None:
+    """Where messages of a topic were delivered already, those that wait follow a changed ACL profile, and back."""
+    here = stage()
+    ann = user(here, "amqp", form, "ann")
+    ann.topic = ann.wide
+    ann.credit = 1
+    assert ann.make() == ""
+    here.publish(b"1", "secret/a")
+    assert ann.took() == [b"1"]
+    here.publish(b"2", "secret/a")
+    here.allow(subscribe=deny("secret/a"))
+    ann.peer.credit(1, 100, 1)
+    assert ann.took() == []
+    here.allow()
+    here.publish(b"3", "secret/a")
+    assert ann.took() == [b"3"]
+
+
 @pytest.mark.parametrize("form", [*PASSING, *DURABLE])
 def test_what_is_made_while_rights_change(stage: Any, user: Any, form: str) -> None:
     """A subscription of a client that was not judged by a new ACL profile yet attracts what that allows."""

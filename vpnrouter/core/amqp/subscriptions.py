@@ -225,13 +225,13 @@ def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoin
         vpn.subscribe(subscription)
         # By what is configured now: the client itself may not have been judged by it yet.
         judge(endpoint)
-        if endpoint.deleted:
-            raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
-        if wish.durable:
+        if wish.durable and not endpoint.deleted:
             endpoint.define(filter_.original)
     except Exception:
         remove(endpoint)
         raise
+    if endpoint.deleted:
+        raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
     return endpoint
 
 
