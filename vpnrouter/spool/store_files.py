@@ -127,12 +127,13 @@ def damaged(directory: Path, findings: list[str]) -> SpoolError:
     shown = "; ".join(findings[:_SHOWN])
     more = f"; and {len(findings) - _SHOWN:,} more" if len(findings) > _SHOWN else ""
     return SpoolError(
-        f"spool {directory}: its files are damaged ({shown}{more});"
-        " `vpnrouter spool repair` tells what is lost, and lets the router go on without that",
-        "corrupt",
+        f"spool {directory}: its files are damaged ({shown}{more}); {WAY_OUT}", "corrupt"
     )
 
 
+WAY_OUT: Final = (
+    "`vpnrouter spool repair` tells what is lost, and lets the router go on without that"
+)
 _SHOWN: Final = 5
 """Findings that the text of an error names."""
 

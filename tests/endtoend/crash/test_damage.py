@@ -367,9 +367,6 @@ def test_under_load(scene: Scene, filled: dict[str, Path], kind: str, damage: st
             f"{lost} messages of orders in message VPN blue are damaged and lost"
         )
     scene.leave()
-    scene.router.api().put(
-        "/SEMP/v2/action/msgVpns/blue/queues/orders/deleteMsgs", {}
-    ) if False else None
     publisher = scene.client("blue", "publisher")
     publisher.publish("orders/2", MESSAGES, 10, SIZE)
     assert publisher.refused == []

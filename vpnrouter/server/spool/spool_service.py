@@ -73,6 +73,15 @@ def open_spool(router: Router, config: RouterConfig) -> SpoolService | None:
     return SpoolService(router, store, config)
 
 
+def _with_way_out(error: SpoolError) -> str:
+    """The text of an error that a start met while it read the spool."""
+    from vpnrouter.spool.store_files import WAY_OUT
+
+    text = str(error)
+    damaged = error.reason in {"corrupt", "gone"} and WAY_OUT not in text
+    return f"{text}; {WAY_OUT}" if damaged else text
+
+
 @final
 class SpoolService:
     """The spool of a running router: `endpoints` makes and changes those of the configuration."""
@@ -109,7 +118,7 @@ class SpoolService:
                 restore_wills(vpn, store)
         except SpoolError as error:
             store.close()
-            raise OperationError(str(error)) from error
+            raise OperationError(_with_way_out(error)) from error
         if count:
             raise_event_in(context, SPOOL_RECOVERED, f"{count:,} messages wait in the spool")
         self.endpoints.tell_orphans()
