@@ -60,7 +60,7 @@ def open_store(config: RouterConfig) -> Store | None:
     try:
         return RocksStore(spool)
     except SpoolError as error:
-        raise OperationError(str(error)) from error
+        raise OperationError(_with_way_out(error)) from error
 
 
 def open_spool(router: Router, config: RouterConfig) -> SpoolService | None:
