@@ -205,7 +205,8 @@ CONNECT_BYTES: Final = 458_752
 topic and will payload have 64 KiB each, as MQTT allows, and 128 KiB of properties. Beyond: refused, closed."""
 
 CONNECT_TIMEOUT_S: Final = 10
-"""Seconds a new connection has to log in; a silent one costs a descriptor. Beyond: closed."""
+"""Seconds a new connection has to log in; a silent one costs a descriptor. Beyond: closed. The second half of a link
+has as long to answer a challenge. Beyond: refused with 0xc5, and the first half stands."""
 
 LINK_TRY_S: Final = 3
 """Seconds that a bridge waits for a remote that says nothing while others have not had their turn since the

@@ -120,6 +120,34 @@ def test_a_refused_second_half(pair: Any, chosen: Any, code: int, reason: str) -
         assert both.both_ways() == (3, 3)
 
 
+def test_a_proof_that_never_comes(pair: Any, world: Any) -> None:
+    """A second half that does not answer its challenge is refused in time, and the first one goes on."""
+    both = pair(locked=True)
+    both.told.told.clear()
+    asked = RemoteSettings(
+        "late",
+        "yellow",
+        "",
+        filters=[(0, ">")],
+        scheme=frames.SCRAM,
+        client_username="edge",
+        password="right",
+    )
+    OwnHalf(both.link.accepted, asked, type(both.told)(), world.record(both.blue, "late"))
+    while both.link.wire.pump():
+        pass
+    assert isinstance(last_from(both.link, 0), frames.Challenge)
+    for router in world.routers.values():
+        router.derivations.clear()
+    refused = world.routers["edge"].logins_refused, world.routers["core"].logins_refused
+    world.wait(limits.CONNECT_TIMEOUT_S - 1, step_s=1)
+    assert (world.routers["edge"].logins_refused, world.routers["core"].logins_refused) == refused
+    world.wait(2, step_s=1)
+    after = world.routers["edge"].logins_refused, world.routers["core"].logins_refused
+    assert sum(after) == sum(refused) + 1
+    assert both.link.up
+
+
 @pytest.mark.parametrize("good", [True, False])
 def test_a_proof_that_takes_its_time(pair: Any, world: Any, good: bool) -> None:
     """Messages of the first half go on while both sides compute what the second one's login needs."""

@@ -24,10 +24,11 @@ from vpnrouter.core.login import (
 )
 from vpnrouter.core.pre_login_limits import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, auth_message, verifier_of
-from vpnrouter.core.timers import Job
+from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes, encode, frames
 from vpnrouter.wire.link.order import (
     CHALLENGING,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.subscriber import Subscription
+    from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.mapping import TopicMapping
     from vpnrouter.wire.link.decode import Frame
@@ -126,6 +128,24 @@ class SubscribeJob(Job):
 
 
 @final
+class ProofTimeout(TimerTarget):
+    """Refuses a second half whose peer does not answer the challenge; the first half has the clock of its link."""
+
+    __slots__ = ("_half",)
+
+    def __init__(self, half: PeerHalf) -> None:
+        self._half = half
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """Refuse the login."""
+        self._half.unproven()
+
+    def owning_connection(self) -> Connection | None:
+        """The link of the half."""
+        return self._half.link
+
+
+@final
 class PeerHalf(Deriver):
     """One bridge of the peer, from its HELLO on. `record` and `key` are set once it is logged in."""
 
@@ -139,6 +159,7 @@ class PeerHalf(Deriver):
         "_replay",
         "_said",
         "_tally",
+        "_timer",
         "attracted",
         "flows",
         "hello",
@@ -165,6 +186,7 @@ class PeerHalf(Deriver):
         self._tally: TxTally | None = None
         self._replay: RetainedReplay | None = None
         self._over = False
+        self._timer: Timer | None = None
 
     # -- login -----------------------------------------------------------------------------------
 
@@ -283,7 +305,21 @@ class PeerHalf(Deriver):
         self._said += data
         link.no_more_does(STRANGE | REUSABLE)
         link.now_does(CHALLENGING)
+        if link.client is not None:
+            until_ns = link.context.now_ns + limits.CONNECT_TIMEOUT_S * SECOND_NS
+            self._timer = link.context.timers.arm(until_ns, ProofTimeout(self), 0)
         link.say_login(data)
+
+    def unproven(self) -> None:
+        """Refuse the login: the proof did not come in time. The first half stands."""
+        self._timer = None
+        if self.waits() and not self._proof:
+            self._refuse(codes.HANDSHAKE_TIMEOUT, codes.REASONS[codes.HANDSHAKE_TIMEOUT])
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _proven(self, frame: frames.Proof) -> None:
         link = self.link
@@ -291,6 +327,7 @@ class PeerHalf(Deriver):
         challenge = self._challenge
         link.login_rx_msgs += 1
         link.no_more_does(CHALLENGING)
+        self._stop_timer()
         if admission is None or challenge is None:
             return
         self._proof = frame.proof
@@ -550,6 +587,7 @@ class PeerHalf(Deriver):
         link = self.link
         admission = link.admission
         record = self.record
+        self._stop_timer()
         if self._over or record is None or admission is None:
             return
         self._over = True
