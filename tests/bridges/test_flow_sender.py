@@ -587,13 +587,17 @@ def test_permission(world: Any, owner: str, override: bool, code: int) -> None:
 
 @pytest.mark.parametrize(
     ("attributes", "code"),
-    [({"allow_guaranteed_msg_receive_enabled": False}, 0x87), ({"max_egress_flow_count": 1}, 0x97)],
+    [
+        ({"allow_guaranteed_msg_receive_enabled": False}, 0x87),
+        ({"max_egress_flow_count": 1}, 0x97),
+        ({"max_egress_flow_count": 0}, 0x97),
+    ],
 )
 def test_what_the_profile_says(world: Any, attributes: dict[str, Any], code: int) -> None:
     """A client profile bounds a bridge as it bounds any client."""
     profile = ClientProfile("default", allow_bridge_connections_enabled=True, **attributes)
     raw = Raw(world, profile=profile)
-    if code == 0x97:
+    for _ in range(attributes.get("max_egress_flow_count", 0)):
         assert raw.bind().code == 0
     assert raw.bind().code == code
 

@@ -283,6 +283,15 @@ def test_flows_are_bounded(router: SpooledWorld) -> None:
     assert second.sub("$queue/x") == 1
 
 
+@pytest.mark.parametrize(("of_client", "of_vpn"), [(0, 3), (3, 0)])
+def test_no_flow_at_all(router: SpooledWorld, of_client: int, of_vpn: int) -> None:
+    """With a bound of 0, of the client profile or of the message VPN, no queue is bound."""
+    profile = ClientProfile("default", max_egress_flow_count=of_client)
+    router.add_vpn("blue", profile=profile, bounds=VpnLimits(max_egress_flow_count=of_vpn))
+    router.queue("w")
+    assert router.join("c").sub("$queue/w") == 0x97
+
+
 def test_the_profile_may_forbid_receiving(router: SpooledWorld) -> None:
     """Without allow_guaranteed_msg_receive_enabled no queue is bound, and topics have QoS 0."""
     profile = ClientProfile("default", allow_guaranteed_msg_receive_enabled=False)
