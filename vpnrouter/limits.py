@@ -52,8 +52,8 @@ meanwhile, and what has no room is discarded and counted."""
 
 PAUSE_AFTER_BYTES: Final = 131_072
 """Bytes that a receiver has to take before its publishers are left unread for it once more. Until then they are not.
-Twice as many each time that it took less while they were, up to half of its outbox: one that reads less than 13 MB/s
-holds nobody up for long."""
+Twice as many each time that it took less while they were, up to half of its outbox, unless it has read 13 MB/s since:
+one that reads less holds nobody up for long."""
 
 PUBLISHER_SPARED_NS: Final = 30_000_000
 """Nanoseconds for which a publisher that was left unread for nothing is not left unread again for receivers that were

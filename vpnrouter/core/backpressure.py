@@ -4,8 +4,8 @@ A receiver that reads as fast as it can then loses nothing to a publisher that i
 keep it from the processor now and then: what comes meanwhile has room in its outbox. One that reads slowly, or not at
 all, must hold nobody up (promise DIRECT): an outbox stops its publishers for PUBLISHER_HELD_NS at most. Then each of
 them is read once, and they are stopped again at once only where the receiver has taken PAUSE_AFTER_BYTES meanwhile.
-Where it has not, it must take twice as many before the next time. Many receivers that were not tried before share a
-quarter of a publisher's time (PUBLISHER_SPARED_NS).
+Where it has not, it must take twice as many before the next time, or read on as fast as if it had. Many receivers
+that were not tried before share a quarter of a publisher's time (PUBLISHER_SPARED_NS).
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 
 @final
 class _Hold:
-    __slots__ = ("connection", "outboxes", "since_ns")
+    """One publisher that is left unread, for outboxes that had no room; `vain`: one of them did not read."""
+
+    __slots__ = ("connection", "outboxes", "since_ns", "vain")
 
     def __init__(self, connection: Connection, outboxes: list[Outbox], since_ns: int) -> None:
         self.connection = connection
         self.outboxes = outboxes
         self.since_ns = since_ns
+        self.vain = False
 
 
 @final
@@ -54,43 +57,44 @@ class Backpressure:
         """Leave `connection`, which has published, unread until the outboxes of `crowded` have room."""
         spared = now_ns < connection.spared_ns
         outboxes: list[Outbox] = []
+        # Where it is paused, it is not read in any case.
+        idle = connection.paused or connection.closing
         for outbox in self.crowded:
             outbox.listed = False
-            if outbox.tried or not spared:
+            if idle or (spared and not outbox.tried):
+                continue
+            if not outbox.holds_up(now_ns):
+                outbox.press(now_ns + limits.PUBLISHER_HELD_NS)
+            if outbox.pressed:
                 outboxes.append(outbox)
         self.crowded.clear()
-        if not outboxes or connection.paused or connection.closing:
-            # Where it is paused, it is not read in any case.
+        if not outboxes:
             return
-        for outbox in outboxes:
-            if not outbox.pressed:
-                outbox.press(now_ns + limits.PUBLISHER_HELD_NS)
         connection.hold()
         self.holds += 1
         self._holds.append(_Hold(connection, outboxes, now_ns))
 
     def next_ns(self) -> int:
         """When the first hold ends at the latest, 0 where there is none."""
-        first = 0
-        for hold in self._holds:
-            for outbox in hold.outboxes:
-                if outbox.pressed and (first == 0 or outbox.until_ns < first):
-                    first = outbox.until_ns
-        return first
+        return self._holds[0].since_ns + limits.PUBLISHER_HELD_NS if self._holds else 0
 
     def step(self, now_ns: int) -> bool:
-        """End the holds that are over; return whether there were any. Called when a round has sent what it could."""
+        """End the holds that are over; return whether there were any. Called when a round has sent what it could.
+
+        A hold looks at one outbox as long as that has no room, and at each of them once.
+        """
         if not self._holds:
             return False
         holds = self._holds
         self._holds = []
         over: list[_Hold] = []
         for hold in holds:
-            waits = False
-            for outbox in hold.outboxes:
-                if outbox.holds_up(now_ns):
-                    waits = True
-            if waits:
+            late = now_ns - hold.since_ns >= limits.PUBLISHER_HELD_NS
+            outboxes = hold.outboxes
+            while outboxes and (not outboxes[-1].holds_up(now_ns) or late):
+                if not outboxes.pop().reads:
+                    hold.vain = True
+            if outboxes:
                 self._holds.append(hold)
             else:
                 over.append(hold)
@@ -101,9 +105,8 @@ class Backpressure:
     def _end(self, hold: _Hold, now_ns: int) -> None:
         self.held_ns += now_ns - hold.since_ns
         connection = hold.connection
-        for outbox in hold.outboxes:
-            if not outbox.reads:
-                connection.spared_ns = now_ns + limits.PUBLISHER_SPARED_NS
+        if hold.vain:
+            connection.spared_ns = now_ns + limits.PUBLISHER_SPARED_NS
         try:
             connection.release()
         except Exception as error:  # noqa: BLE001 - given to the barrier

@@ -178,7 +178,7 @@ class Outbox:
 
     def crowd(self) -> None:
         """Have the publisher of this moment left unread, because much waits here; not for one that does not read."""
-        if self.closed or self.listed or not (self.pressed or self._left >= self._pause_after):
+        if self.closed or self.listed or not (self.pressed or self._left >= self._least):
             return
         crowded = self._crowded
         if crowded is not None:
@@ -186,7 +186,12 @@ class Outbox:
             crowded.append(self)
 
     def press(self, until_ns: int) -> None:
-        """Publishers are left unread from now on, until `until_ns` at the latest."""
+        """Leave publishers unread from now on, until `until_ns` at the latest, where what was read since the last time
+        is enough: as many bytes as asked for, or as much in a second as would have been while they were left unread.
+        """
+        due = self._least * (until_ns - self.until_ns)
+        if self._left < self._pause_after and self._left * limits.PUBLISHER_HELD_NS < due:
+            return
         self.pressed = True
         self.until_ns = until_ns
         self._left = 0
