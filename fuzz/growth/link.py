@@ -36,7 +36,7 @@ MOST_FRAME: Final = 17_039_360
 SALT: Final = b"0123456789abcdef"
 ROUNDS: Final = 4_096
 
-DIALLED_S: Final = 3.0
+DIALLED_S: Final = 2.0
 """Seconds in which a bridge of the router dials again."""
 
 
@@ -80,6 +80,7 @@ class LinkTalk(Talk):
         """Take the connection of one of the router's bridges, in place of this client's own."""
         ends = time.monotonic() + DIALLED_S
         while time.monotonic() < ends:
+            self._watch(self.sent)
             self.close()
             self._forget()
             self._accepted = True

@@ -338,6 +338,7 @@ class Bench:
         }
         try:
             for step in plan.steps:
+                watch(0)
                 with contextlib.suppress(OSError):
                     talkers[step.client].do(step.act, step.values)
                 sent_before[step.client] = talkers[step.client].sent
