@@ -180,6 +180,29 @@ def rights(
     judge_all(vpn, LinkRegistry(router.router))
 
 
+def test_many_clients_are_judged_in_slices(router: SpooledWorld) -> None:
+    """Another client's packet does not wait for all of them; at the end each has its new rights."""
+    readers = [router.join(f"c{number}") for number in range(300)]
+    for reader in readers:
+        reader.sub("#", 0)
+        reader.got()
+    rights(router, deny("secret/#"))
+    jobs = router.router.context.jobs
+    assert len(jobs) == 1
+    readers[7].connection.lost("gone meanwhile")
+    slices = 0
+    while len(jobs):
+        jobs.step()
+        slices += 1
+    assert slices >= 3
+    sender = router.join("sender")
+    sender.pub("secret/x", b"no")
+    sender.pub("open/x", b"yes")
+    for number, reader in enumerate(readers):
+        if number != 7:
+            assert [one.payload for one in reader.messages()] == [b"yes"]
+
+
 @pytest.mark.parametrize("qos", [0, 1])
 def test_a_denied_topic_is_left_out_of_a_wide_filter(router: SpooledWorld, qos: int) -> None:
     """`#` is granted, and what the ACL denies is left out: live, retained, shared, of a durable session."""
