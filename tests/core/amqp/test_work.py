@@ -188,6 +188,45 @@ def test_what_waits_for_credit_is_sent_in_slices(
     assert peer.bodies() == [b"%d" % number for number in range(1_500)]
 
 
+def test_a_drain_waits_for_what_is_sent_in_slices(
+    router: SpooledWorld, join: Any, amqp: Any
+) -> None:
+    """A client that wants its credit used up is told so when all that waited has left."""
+    peer, source = join(), join("source")
+    peer.begin(1, 1 << 30)
+    peer.say(
+        Attach("l", 0, True, SECOND, source=Source("topic://w"), target=Target("x")), channel=1
+    )
+    peer.answers()
+    source.sender("topic://w")
+    for number in range(1_000):
+        source.send(amqp.message(b"%d" % number), settled=True)
+    source.answers()
+    peer.say(Flow(0, 1 << 30, 0, 5_000, 0, 0, 5_000, drain=True), channel=1)
+    assert slices(router) >= 2
+    found = peer.answers()
+    assert [type(one) for one in found] == [Transfer] * 1_000 + [Flow]
+    assert (found[-1].delivery_count, found[-1].link_credit) == (5_000, 0)
+
+
+def test_browsing_with_a_selector_is_done_in_slices(
+    router: SpooledWorld, join: Any, amqp: Any
+) -> None:
+    """All messages are looked at, those that match are sent, and a drain is answered behind them."""
+    router.queue("q")
+    peer, source = join(), join("source")
+    source.sender("queue://q")
+    for number in range(600):
+        source.send(amqp.message(b"%d" % number, application={"n": number % 300}))
+    source.answers()
+    wish: dict[object, object] = {Symbol("jms-selector"): "n = 299"}
+    peer.receiver("queue://q", 1, 0, distribution_mode="copy", filter=wish)
+    peer.say(Flow(0, 5_000, 0, 5_000, 1, 0, 100, drain=True))
+    assert slices(router) >= 2
+    found = peer.answers()
+    assert [type(one) for one in found] == [Transfer] * 2 + [Flow]
+
+
 @pytest.mark.parametrize(
     ("filters", "why"),
     [

@@ -573,6 +573,11 @@ class AmqpConnection(SaslConnection):
         job.links[link] = None
         self.context.jobs.add(job)
 
+    def waits(self, link: SendingLink) -> bool:
+        """Return whether a link is to be looked at in a later turn."""
+        job = self._waking
+        return job is not None and link in job.links
+
     def hold_parts(self, more: int) -> None:
         """Count bytes of messages of which parts have come."""
         self._part_bytes += more

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.connection import Connection
 
-OUTCOME_WORK: Final = 2
+OUTCOME_WORK: Final = 4
 """What the outcome of one delivery costs, in parts of a turn (TurnContext.work)."""
 
 OUTCOMES: Final = 32

@@ -12,6 +12,7 @@ from vpnrouter.core.amqp.errors import condition_of
 from vpnrouter.core.amqp.jobs import TellResumed
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.serials import SERIAL
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     NO_LOCAL_DELIVERY,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from vpnrouter.wire.amqp.transfers import Burst
     from vpnrouter.wire.amqp.types import MapWalk
 
-BROWSED: Final = 256
+BROWSED: Final = 64
 """Messages that a browser is sent in one go."""
 
 SEND_WORK: Final = 3
@@ -181,7 +182,7 @@ class SendingLink(Link):
             self.consumer.wake()
         elif self.subscriber is not None:
             self.subscriber.send_waiting()
-        if self.drain and not self._waits_for_drain:
+        if self.drain and not self._waits_for_drain and not self.session.connection.waits(self):
             self._drain()
 
     def _drain(self) -> None:
@@ -517,9 +518,14 @@ class AmqpFlow(Flow):
             for row in rows:
                 if self.budget <= 0:
                     break
+                if context.work > context.allowance:
+                    self.link.session.connection.wake_later(self.link)
+                    return
                 context.work += SEND_WORK
                 self._looked_at = row.msg_id
-                if selector is None or selector.matches(row.message.properties()):
+                wanted = selector is None or selector.matches(row.message.properties())
+                context.work += MEASURE.work()
+                if wanted:
                     self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)
