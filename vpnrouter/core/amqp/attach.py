@@ -114,7 +114,6 @@ class RefusedLink(Link):
     def __init__(self, session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         # Its name may be a long one, and is of no use.
         super().__init__(session, client, "", packet.handle, detached=True)
-        self.cost = REFUSED_COST
         session.add(self)
 
     def flow(self, packet: Flow) -> None:

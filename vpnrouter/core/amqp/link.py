@@ -49,7 +49,7 @@ class Link(EndToEndCallback):
         self.name = name
         self.handle = handle
         self.detached = detached
-        self.cost = LINK_COST
+        self.cost = REFUSED_COST if detached else LINK_COST
         self.temporary: Endpoint | None = None
 
     def flow(self, packet: Flow) -> None:
