@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.credentials import ClientUsername, Credentials
 from vpnrouter.core.discard_reasons import SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed.endpoint_settings import MODIFY_TOPIC, TOPIC_ENDPOINT
 from vpnrouter.events.log import Event, EventLog
 from vpnrouter.events.table import SESSION_END
+from vpnrouter.server.apply.changes import RightsJob
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.amqp.performatives import Rejected, TransactionalState
 
@@ -104,8 +106,9 @@ def test_what_is_made_while_rights_change(stage: Any, user: Any, form: str) -> N
     ann.connect()
     vpn = here.world.vpn()
     vpn.acl_profiles = {"default": AclProfile("default", subscribe=deny("secret/a"))}
+    job = RightsJob(vpn, LinkRegistry(here.world.router))
     assert ann.attach() == ""
-    here.judge()
+    assert job.step()
     for name in ("a", "b"):
         here.publish(name.encode(), f"secret/{name}")
     assert ann.took() == [b"b"]
