@@ -10,6 +10,8 @@ import pytest
 from vpnrouter.testing import memory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from vpnrouter.testing.memory import MemoryRouter
 
 
@@ -20,6 +22,11 @@ def kit() -> ModuleType:
 
 
 @pytest.fixture
-def world(kit: ModuleType) -> MemoryRouter:
-    """A router with one message VPN, blue, in which everything is allowed."""
-    return cast("MemoryRouter", kit.MemoryRouter())
+def world(kit: ModuleType) -> Iterator[MemoryRouter]:
+    """A router with one message VPN, blue, in which everything is allowed.
+
+    At the end of the test clients give back all memory that counted for them.
+    """
+    made = cast("MemoryRouter", kit.MemoryRouter())
+    yield made
+    assert made.balance() == (0, 0)

@@ -406,6 +406,8 @@ def test_outboxes_of_all_who_do_not_read(world: MemoryRouter) -> None:
     world.router.context.jobs.finish()
     assert [client.closed for client in clients] == [False, True, False, False]
     assert memory.held == 650_000
+    for client in clients:
+        client.connection.stuck_with(0)
 
 
 MOST = 10

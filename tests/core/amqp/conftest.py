@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.core.mqtt.spooled import SpooledWorld
 
 HERE = Path(__file__).parent
@@ -40,6 +42,11 @@ def amqp() -> ModuleType:
 
 
 @pytest.fixture
-def router(spooled: ModuleType) -> SpooledWorld:
-    """A router with a spool and one message VPN, blue, in which everything is allowed."""
-    return cast("SpooledWorld", spooled.SpooledWorld())
+def router(spooled: ModuleType) -> Iterator[SpooledWorld]:
+    """A router with a spool and one message VPN, blue, in which everything is allowed.
+
+    At the end of the test clients give back all memory that counted for them.
+    """
+    made = cast("SpooledWorld", spooled.SpooledWorld())
+    yield made
+    assert made.balance() == (0, 0)

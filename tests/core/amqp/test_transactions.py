@@ -175,7 +175,7 @@ def test_bounds(router: SpooledWorld, amqp: ModuleType, peer: Any) -> None:
     assert refused.error.condition == "amqp:resource-limit-exceeded"
     txn_id = b"\x00" * 7 + b"\x01"
     transaction = peer.connection.transactions._open[txn_id]
-    transaction.size = 16_777_216
+    assert transaction.has_room(16_777_216 - 256)
     refused = peer.sent(amqp.message(), 0, state=TransactionalState(txn_id))
     assert isinstance(refused, Rejected)
     assert isinstance(peer.discharge(txn_id), Rejected)
