@@ -564,13 +564,13 @@ class AmqpConnection(SaslConnection):
         if self.held:
             self.release()
 
-    def wake_later(self, link: SendingLink) -> None:
-        """Look in a later turn whether a link has something to send: this one has done enough."""
+    def wake_later(self, links: list[SendingLink]) -> None:
+        """Look in a later turn whether links have something to send: this one has done enough."""
         job = self._waking
         if job is None:
             job = WakeLinks(self)
             self._waking = job
-        job.links[link] = None
+        job.links.update(dict.fromkeys(links))
         self.context.jobs.add(job)
 
     def waits(self, link: SendingLink) -> bool:

@@ -25,7 +25,7 @@ OUTCOME_WORK: Final = 4
 OUTCOMES: Final = 32
 """Outcomes that are taken before the work of this turn is looked at again."""
 
-WAKE_WORK: Final = 1
+WAKE_WORK: Final = 3
 """What a look at a link costs that has nothing to send."""
 
 TAG_WORK: Final = 2

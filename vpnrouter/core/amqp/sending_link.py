@@ -510,7 +510,7 @@ class AmqpFlow(Flow):
         context = endpoint.vpn.context
         while (left := min(self.room(), BROWSED)) > 0 and not endpoint.deleted:
             if context.turn_spent:
-                self.link.session.connection.wake_later(self.link)
+                self.link.session.connection.wake_later([self.link])
                 return
             rows = endpoint.browse(self._looked_at, left, limits.BROWSED_BYTES)
             if not rows:
@@ -519,7 +519,7 @@ class AmqpFlow(Flow):
                 if self.budget <= 0:
                     break
                 if context.work > context.allowance:
-                    self.link.session.connection.wake_later(self.link)
+                    self.link.session.connection.wake_later([self.link])
                     return
                 context.work += SEND_WORK
                 self._looked_at = row.msg_id
@@ -716,7 +716,7 @@ class TopicSubscriber(Subscriber):
         now_ns = context.now_ns
         while waiting and self._has_room():
             if context.turn_spent:
-                link.session.connection.wake_later(link)
+                link.session.connection.wake_later([link])
                 return
             context.work += SEND_WORK
             message = waiting.popleft()

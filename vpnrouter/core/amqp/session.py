@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.link import Link
     from vpnrouter.core.connection import Connection
 
+WOKEN_AT_ONCE: Final = 32
+"""Links that are looked at in the turn that asks for it; more of them in slices."""
+
 AT_ONCE: Final = 256
 """Deliveries whose acceptance is taken at once; the outcomes of more of them in slices."""
 
@@ -375,12 +378,14 @@ class AmqpSession:
         """Look for something to deliver over any of its links: over many of them in slices."""
         connection = self.connection
         context = connection.context
-        for link in self.sending_links():
-            if context.turn_spent:
-                connection.wake_later(link)
-            else:
-                context.work += WAKE_WORK
-                link.wake()
+        links = self.sending_links()
+        if len(links) > WOKEN_AT_ONCE:
+            context.work += len(links) >> 3
+            connection.wake_later(links)
+            return
+        for link in links:
+            context.work += WAKE_WORK
+            link.wake()
 
     def add(self, link: Link) -> None:
         """Have one more link, under its handle."""
