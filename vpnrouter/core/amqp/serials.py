@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from typing import TYPE_CHECKING, Final, final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Final, final
 
 SERIAL: Final = 0xFFFF_FFFF
 """Ids count modulo 2**32 (2.8.7, RFC 1982)."""
@@ -19,7 +16,7 @@ FEW: Final = 64
 
 @final
 class SerialOrder:
-    """Ids in their order. Which of them still stand for something only the caller's container knows.
+    """Ids in their order. Which of them still stand for something only the caller's map knows.
 
     An id is kept as a number that goes on beyond 2**32. Ids that are gone leave when a range over them is asked for,
     or when they are most.
@@ -34,7 +31,7 @@ class SerialOrder:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def add(self, serial: int, alive: Mapping[int, object]) -> None:
+    def add(self, serial: int, alive: dict[int, Any]) -> None:
         """Add an id, which mostly follows the one before. `alive` has those that still stand for something."""
         number = self._unwrapped(serial)
         numbers = self._numbers
@@ -47,7 +44,7 @@ class SerialOrder:
             insort(numbers, number)
         self._last = number
 
-    def within(self, first: int, count: int, alive: Mapping[int, object]) -> list[int]:
+    def within(self, first: int, count: int, alive: dict[int, Any]) -> list[int]:
         """Return the ids among `alive` from `first` on, up to `count` behind it, in their order."""
         numbers = self._numbers
         begin = self._unwrapped(first)
