@@ -153,7 +153,7 @@ class Meter:
     def rise(self) -> None:
         """Wait until the memory grows no more, at most for a while: the router may be behind the clients."""
         ends, most, since = time.monotonic() + RISES_S, self.most, time.monotonic()
-        while time.monotonic() < min(ends, since + 0.3):
+        while time.monotonic() < min(ends, since + 0.5):
             time.sleep(0.02)
             if self.most > most + 100_000:
                 most, since = self.most, time.monotonic()

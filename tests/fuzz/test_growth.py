@@ -74,7 +74,7 @@ def _planted(tmp_path: Path) -> Iterator[Callable[[int, bool], Bench]]:
 @pytest.mark.parametrize(
     ("factor", "leaks", "kind"),
     [
-        (80, False, "holds more than 64 MiB"),
+        (160, False, "holds more than 64 MiB"),
         (0, False, ""),
         pytest.param(25, True, "gives less back each time", marks=pytest.mark.slow),
     ],
@@ -89,7 +89,7 @@ def test_a_planted_growth_is_found(
 
 def test_a_planted_growth_is_made_shorter(planted: Callable[[int, bool], Bench]) -> None:
     """The steps that are left are those that make it grow."""
-    bench = planted(80, False)
+    bench = planted(160, False)
     short = shortened(HALVES, lambda plan: bool(bench.judge(plan).kind), 12)
     assert [step.act for step in short.steps] == ["half"]
 
