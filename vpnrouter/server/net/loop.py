@@ -17,6 +17,7 @@ that wait as well, and so do trio's next deadline and a task that a round made r
 from __future__ import annotations
 
 import gc
+import resource
 import socket
 import sys
 import time
@@ -85,6 +86,8 @@ class TaskHost:
 SWITCH_S: Final = 0.0005
 """Longest time for which a helper thread keeps the interpreter lock from the data plane; 5 ms is usual."""
 
+PAGE_BYTES: Final = resource.getpagesize()
+
 YOUNG: Final = 4_000
 """New container objects before a young collection: at most 5 ms, even where they refer to many others."""
 
@@ -99,6 +102,20 @@ GROWTH: Final = 500_000
 second. A larger one may grow by a quarter."""
 
 
+GROWTH_BYTES: Final = 67_108_864
+"""Resident memory by which the process may grow before that, too: objects of more than 512 bytes are no blocks, and
+what refers to itself and to large texts would stay for long. A larger process may grow by a quarter."""
+
+
+def _resident() -> int:
+    """Bytes of resident memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as told:  # noqa: PTH123 - many times a second
+            return int(told.read().split()[1]) * PAGE_BYTES
+    except OSError:
+        return 0
+
+
 @final
 class GarbageCollector:
     """Freezes objects that survived a young collection, in portions. The interpreter has one collector."""
@@ -106,6 +123,7 @@ class GarbageCollector:
     def __init__(self) -> None:
         self._portions = 0
         self._blocks = 0
+        self._resident = 0
 
     def tick(self, durations: Durations | None = None) -> None:
         """Freeze what survived, where there was a young collection since the last call; count how long that took.
@@ -119,6 +137,9 @@ class GarbageCollector:
         if self._portions >= PORTIONS:
             self._portions = 0
             self._look()
+        resident = _resident()
+        if resident - self._resident > max(GROWTH_BYTES, self._resident // 4):
+            self.settle()
         gc.collect(0)
         gc.freeze()
         if durations is not None:
@@ -130,6 +151,8 @@ class GarbageCollector:
         gc.collect()
         gc.freeze()
         self._blocks = sys.getallocatedblocks()
+        # What is free again and kept by the allocator counts: the same growth is looked at once.
+        self._resident = _resident()
 
     def _look(self) -> None:
         grown = sys.getallocatedblocks() - self._blocks
