@@ -8,6 +8,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,6 +102,31 @@ def test_frozen_cycles_are_freed_when_memory_has_grown(
     assert seen() is not None
     grow(max(20_000, 2 * sys.getallocatedblocks()))
     assert seen() is None
+
+
+def test_frozen_cycles_with_large_objects_are_freed_too(
+    interpreter: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes of more than 512 are no blocks: resident memory that has grown is a reason, too."""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the system does not tell of resident memory")
+    collector = GarbageCollector()
+    collector.settle()
+    monkeypatch.setattr(settled, "GROWTH_BYTES", 1_000_000)
+    knot = Knot()
+    seen = weakref.ref(knot)
+    survivors = [[number] for number in range(10)]
+    gc.collect(0)
+    collector.tick()
+    del knot
+    assert seen() is not None
+    resident = settled._resident()
+    large = b"x" * (2_000_000 + resident)
+    survivors += [[number] for number in range(10)]
+    gc.collect(0)
+    collector.tick()
+    assert seen() is None
+    assert len(large) > resident
 
 
 # -- tasks -----------------------------------------------------------------------------------------
