@@ -676,7 +676,7 @@ MESH_CHECK_STEPS: Final = 2_000_000
 """Comparisons of topic sets while `check` looks for loops, double delivery and exceeded hop limits, some
 five seconds; each message VPN has its share. Beyond: the search there ends, and a note says where."""
 
-SPOOL_SEGMENT_BYTES: Final = 65_536
+SPOOL_SEGMENT_BYTES: Final = 131_072
 """Bytes of messages in one segment, after which the next begins: what one read brings into memory, and what one
 damaged place on the disk costs at most. A larger message is a segment by itself."""
 
@@ -729,7 +729,7 @@ SPOOL_COLLECT_AGAIN_S: Final = 600.0
 which costs one failed merge."""
 
 SPOOL_PUT_ASIDE: Final = 1_000
-"""Damaged units of the spool of which a copy is kept beside it, some 64 KiB each. Beyond: they are counted and not
+"""Damaged units of the spool of which a copy is kept beside it, some 128 KiB each. Beyond: they are counted and not
 copied."""
 
 SPOOL_FINDINGS: Final = 1_000

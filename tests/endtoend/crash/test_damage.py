@@ -26,7 +26,7 @@ PATIENCE_S: Final = 60.0
 MESSAGES: Final = 200
 SIZE: Final = 20_000
 WITNESSES: Final = 50
-UNIT_MESSAGES: Final = 3
+UNIT_MESSAGES: Final = 6
 """Messages of this size in one unit of the spool, which is what one damaged place costs."""
 
 OPEN: Final = {"authentication": {"basic": {"enabled": False}}}
