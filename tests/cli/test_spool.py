@@ -1,6 +1,7 @@
 """`vpnrouter spool`: backup, restore and verify, of a running router or a stopped one."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -325,3 +326,44 @@ def test_a_directory_that_is_none(tmp_path: Path) -> None:
         is_running(tmp_path / "file")
     with pytest.raises(OperationError, match="No such file"), held(tmp_path / "none"):
         pass
+
+
+@pytest.mark.parametrize("what", ["pipe", "link"])
+@pytest.mark.parametrize("name", ["LOCK", "000099.sst", "SYNCED"])
+def test_a_backup_with_something_else(
+    stopped: Any, copy: Path, what: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A name of a spool's file that stands for no regular file is refused at once, and nothing is copied."""
+    (copy / name).unlink(missing_ok=True)
+    if what == "pipe":
+        os.mkfifo(copy / name)
+    else:
+        (copy / name).symlink_to("/dev/zero")
+    assert app.run(["spool", "verify", str(copy)]) == 1
+    assert restore(stopped, copy, "--force") == 1
+    assert capsys.readouterr().err.count(f"{name} is not a regular file") == 2
+    assert stopped.endpoint() == NEW
+
+
+def test_other_files_of_a_backup_stay_there(stopped: Any, copy: Path) -> None:
+    """Only files of a spool's names come with it."""
+    (copy / "passwords").symlink_to("/etc/passwd")
+    assert restore(stopped, copy, "--force") == 0
+    assert not (stopped.spool / "passwords").exists()
+
+
+def test_nothing_to_repair(stopped: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sound spool is left alone."""
+    assert app.run(["spool", "repair", str(stopped.config)]) == 0
+    assert "sound, nothing to repair" in capsys.readouterr().out
+    assert [path.name for path in stopped.spool.parent.iterdir()] == ["spool"]
+
+
+def test_spool_repair_running(
+    stopped: Any, opened_elsewhere: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A running router keeps its spool, also where the file of RocksDB's lock is gone."""
+    with opened_elsewhere(stopped.spool):
+        (stopped.spool / "LOCK").unlink()
+        assert app.run(["spool", "repair", str(stopped.config)]) == 1
+    assert "a running router has it open" in capsys.readouterr().err
