@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.amqp import termini
 from vpnrouter.core.amqp.errors import condition_of, error
-from vpnrouter.core.amqp.jobs import Resumption
-from vpnrouter.core.amqp.link import LINK_COST, REFUSED_COST, Link
+from vpnrouter.core.amqp.link import LINK_COST, REFUSED_COST, Link, Resumption
 from vpnrouter.core.amqp.receiving_link import SECOND, ReceivingLink
 from vpnrouter.core.amqp.sending_link import AmqpFlow, SendingLink, TopicSubscriber
 from vpnrouter.core.amqp.subscriptions import (

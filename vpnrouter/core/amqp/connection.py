@@ -15,10 +15,9 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.burst import forward
 from vpnrouter.core.amqp.client import AmqpClient
 from vpnrouter.core.amqp.errors import condition_of, error
-from vpnrouter.core.amqp.jobs import WakeLinks
 from vpnrouter.core.amqp.login import Login, SaslConnection, mechanisms
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
-from vpnrouter.core.amqp.session import AmqpSession
+from vpnrouter.core.amqp.session import AmqpSession, WakeLinks
 from vpnrouter.core.amqp.transactions import Transactions
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount

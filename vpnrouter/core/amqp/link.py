@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.end_to_end import EndToEndCallback
+from vpnrouter.core.timers import Job
+from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp.performatives import Attach, Detach, Flow
+from vpnrouter.wire.amqp.types import BINARY, RawMap, write, write_compound
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
@@ -92,3 +95,68 @@ class Link(EndToEndCallback):
         self.detached = True
         self.let_go(closed=False)
         self.session.say(Detach(self.handle, True, error(condition, text)))
+
+
+TAG_WORK: Final = 2
+"""What it costs to find what is known of a delivery."""
+
+
+@final
+class Resumption(Job):
+    """Compares what a client says of unsettled deliveries with what is known, and answers when it attaches a link.
+
+    The answer has as many of them as fit into half of a frame; it says where there are more (2.7.3).
+    """
+
+    __slots__ = ("_answer", "_items", "_left", "_link", "_walk")
+
+    def __init__(self, link: Link, answer: Attach, walk: MapWalk) -> None:
+        super().__init__()
+        self._link = link
+        self._answer = answer
+        self._walk = walk
+        self._items: list[bytes] = []
+        self._left = link.session.connection.max_frame // 2
+
+    def step(self) -> bool:
+        """Compare until this turn has done enough; at the end, answer and read the client again."""
+        link = self._link
+        connection = link.session.connection
+        context = connection.context
+        try:
+            while not link.detached and not connection.closing:
+                if context.turn_spent:
+                    return False
+                if not self._walk.next():
+                    self._finish()
+                    break
+                context.work += TAG_WORK
+                self._compare()
+        except ProtocolError as problem:
+            connection.fail(problem.reason_code, str(problem))
+        connection.worked()
+        return True
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self._link.session.connection
+
+    def _compare(self) -> None:
+        tag = self._walk.key
+        if not isinstance(tag, bytes):
+            return
+        state = self._link.compare(tag, self._walk)
+        if not state:
+            return
+        item = write(tag, BINARY) + state
+        self._left -= len(item)
+        if self._left < 0:
+            self._answer = self._answer._replace(incomplete_unsettled=True)
+        else:
+            self._items += [item[: len(item) - len(state)], state]
+
+    def _finish(self) -> None:
+        answer = self._answer
+        if self._items:
+            answer = answer._replace(unsettled=RawMap(write_compound(self._items, 0xC1)))
+        self._link.compared(answer)

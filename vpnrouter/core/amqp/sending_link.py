@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import condition_of
-from vpnrouter.core.amqp.jobs import TellResumed
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.serials import SERIAL
 from vpnrouter.core.conversion import MEASURE
@@ -21,6 +20,7 @@ from vpnrouter.core.discard_reasons import (
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED, Flow
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
+from vpnrouter.core.timers import Job
 from vpnrouter.core.tracing import leaving, trace_kept_lost
 from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
 from vpnrouter.units import MILLISECOND_NS
@@ -383,6 +383,41 @@ class SendingLink(Link):
     def stolen(self) -> None:
         """Another link of the same container takes the subscription (2.6.1)."""
         self.detach(STOLEN, "another connection of the container attached the link")
+
+
+RESUMED_WORK: Final = 15
+"""What it costs to tell a client that a delivery is settled."""
+
+
+@final
+class TellResumed(Job):
+    """Tells a client that deliveries are settled which it has taken up, and lets the link deliver others then."""
+
+    __slots__ = ("_at", "_link", "_states")
+
+    def __init__(self, link: SendingLink, states: list[tuple[bytes, object]]) -> None:
+        super().__init__()
+        self._link = link
+        self._states = states
+        self._at = 0
+
+    def step(self) -> bool:
+        """Tell of deliveries until this turn has done enough."""
+        link = self._link
+        context = link.client.vpn.context
+        while self._at < len(self._states) and not link.detached:
+            if context.turn_spent:
+                return False
+            context.work += RESUMED_WORK
+            tag, state = self._states[self._at]
+            self._at += 1
+            link.tell_resumed(tag, state)
+        link.resumed()
+        return True
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self._link.session.connection
 
 
 @final

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, final
 from vpnrouter import limits
 from vpnrouter.core.amqp.attach import attach
 from vpnrouter.core.amqp.errors import error
-from vpnrouter.core.amqp.jobs import WAKE_WORK, Outcomes
 from vpnrouter.core.amqp.link import REFUSED_COST
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.sending_link import SendingLink
 from vpnrouter.core.amqp.serials import HALF, SERIAL, SerialOrder
 from vpnrouter.core.guaranteed.flow import ACCEPTED
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.timers import Job
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import (
@@ -43,6 +43,78 @@ AT_ONCE: Final = 256
 
 OUTGOING_COST: Final = 256
 """Bytes that a message takes that waits for the client's window, besides its content."""
+
+OUTCOME_WORK: Final = 4
+"""What the outcome of one delivery costs, in parts of a turn (TurnContext.work)."""
+
+OUTCOMES: Final = 32
+"""Outcomes that are taken before the work of this turn is looked at again."""
+
+WAKE_WORK: Final = 3
+"""What a look at a link costs that has nothing to send."""
+
+
+@final
+class Outcomes(Job):
+    """What a client says of deliveries, or of its own: `numbers` are those that are there."""
+
+    __slots__ = ("_at", "_numbers", "_packet", "_session")
+
+    def __init__(self, session: AmqpSession, packet: Disposition, numbers: list[int]) -> None:
+        super().__init__()
+        self._session = session
+        self._packet = packet
+        self._numbers = numbers
+        self._at = 0
+
+    def step(self) -> bool:
+        """Take outcomes until this turn has done enough; after the last one, answer and read the client again."""
+        session = self._session
+        connection = session.connection
+        context = connection.context
+        numbers = self._numbers
+        while self._at < len(numbers) and not session.over and not connection.closing:
+            if context.turn_spent:
+                return False
+            some = numbers[self._at : self._at + OUTCOMES]
+            self._at += len(some)
+            context.work += len(some) * OUTCOME_WORK
+            session.take_outcomes(self._packet, some)
+        if not session.over and not connection.closing:
+            session.took_outcomes(self._packet, len(numbers))
+        connection.worked()
+        return True
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self._session.connection
+
+
+@final
+class WakeLinks(Job):
+    """The links of a connection that are still to be looked at. The client's frames need not wait for it."""
+
+    __slots__ = ("_connection", "links")
+
+    def __init__(self, connection: AmqpConnection) -> None:
+        super().__init__()
+        self._connection = connection
+        self.links: dict[SendingLink, None] = {}
+
+    def step(self) -> bool:
+        """Look at links until this turn has done enough."""
+        context = self._connection.context
+        links = self.links
+        while links and not context.turn_spent:
+            link = next(iter(links))
+            del links[link]
+            context.work += WAKE_WORK
+            link.wake()
+        return not links
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self._connection
 
 
 @final
