@@ -359,8 +359,11 @@ def test_under_load(scene: Scene, filled: dict[str, Path], kind: str, damage: st
         assert witness.refused == []
         row = scene.row("blue", "orders")
         assert row["imbalance"] == 0, row
-    count = WITNESSES + 12 * 200
-    assert len(scene.client("green", "witness-reader").consume("witness", count)) == count
+    # A file of bodies that is lost as a whole has the bodies of all message VPNs of its time.
+    spared = 0 if kind == "values" and damage in {"gone", "zeros"} else WITNESSES
+    sent = 12 * 200
+    found = len(scene.client("green", "witness-reader").consume("witness", sent + spared))
+    assert sent + spared <= found <= sent + WITNESSES
     scene.leave()
     lost = drained(scene)
     if kind == "values" and damage == "a bit of its middle":
