@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from vpnrouter.build_info import build_kind
 from vpnrouter.testing import memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vpnrouter.testing.memory import MemoryRouter
+
+
+collect_ignore = [] if build_kind() == "pure" else ["test_backpressure_calls.py"]
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Final
 
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.build_info import build_kind
-from vpnrouter.core.backpressure import Backpressure
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.testing.memory import Client, MemoryRouter
@@ -180,40 +176,3 @@ def test_a_receiver_that_runs_rarely_is_waited_for_again() -> None:
     stage.run(1_000)
     assert stage.lost == 0
     assert stage.held_ms > 300
-
-
-@pytest.mark.skipif(build_kind() != "pure", reason="compiled code tells no profiler of its calls")
-def test_looking_at_held_publishers_costs_little() -> None:
-    """Whether a publisher waits for ten receivers or a thousand, a round asks the same."""
-    asked = [calls_of_a_round(receivers) for receivers in (10, 1_000)]
-    assert asked[0] == asked[1] < 20
-
-
-def calls_of_a_round(receivers: int) -> int:
-    """Functions called to look whether a publisher is still to wait for receivers that do not read."""
-    backpressure = Backpressure()
-    backpressure.active = True
-    world = MemoryRouter()
-    for _ in range(receivers):
-        outbox = Outbox([], 100_000, backpressure.outboxes())
-        outbox.offer(bytes(100_000), 1)
-    assert len(backpressure.crowded) == receivers
-    publisher = world.connect("p").connection
-    backpressure.hold(publisher, 1_000)
-    assert publisher.held
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        assert backpressure.next_ns() == 1_000 + limits.PUBLISHER_HELD_NS
-        backpressure.step(1_001)
-    finally:
-        sys.setprofile(None)
-    assert publisher.held
-    backpressure.step(1_000 + limits.PUBLISHER_HELD_NS)
-    assert not publisher.held
-    return calls

@@ -11,7 +11,7 @@ listeners: [{protocol: link, bind: "127.0.0.1:55555"}]
 msg_vpns:
   blue:
     client_usernames: {bridge: {password: pw}, sensor: {password: pw}}
-    client_profiles: {default: {allow_bridge_connections_enabled: true}}
+    client_profiles: {default: {allow_bridge_connections_enabled: true, max_outbox_bytes: 4194304}}
     queues:
       dead: {}
       orders:

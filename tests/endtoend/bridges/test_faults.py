@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.testing.network import FROM_TARGET, TO_TARGET, FaultyLink
 
 BACK_WITHIN_S = 12.0
@@ -201,7 +202,8 @@ def test_a_slow_link_is_no_dead_link(
     two.link.delay(0.02)
     two.link.throttle(400_000)
     out = publishing(paho(two.edge.port("mqtt"), "out"), "out/x", rate=200, size=100_000)
-    out.passes(300)
+    # Twice what waits for a link at most.
+    out.passes(2 * limits.OUTBOX_BYTES // 100_000)
     last = out.stop()
     assert not two.core.told("DOWN") + two.edge.told("DOWN")
     two.link.heal()
