@@ -754,6 +754,10 @@ UNSETTLED_BYTES: Final = 16_777_216
 """Bytes of messages that one consumer has been sent and has not settled; they stay in memory until then. Beyond: the
 next ones wait in the spool. One message is sent, whatever its size."""
 
+GUARANTEED_AHEAD_BYTES: Final = 2_097_152
+"""Bytes of guaranteed messages that are put into one outbox in one go. Beyond: the next ones wait in the spool until
+the peer has taken them. One message is sent, whatever its size."""
+
 BROWSED_BYTES: Final = 4_194_304
 """Bytes of messages that are read for a look at a queue in one go. Beyond: the rest comes with the next one. One
 message is read, whatever its size."""

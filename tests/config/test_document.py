@@ -61,6 +61,8 @@ def data(text: str) -> object:
         ("a: b: c", ["1:5 not YAML: mapping values are not allowed in this context"]),
         ("a: [1, 2", ["2:1 not YAML: did not find expected ',' or ']'"]),
         ("a: 0b_", ["1:4 not a number; put text in quotes"]),
+        ("a: 12:30", ["1:4 not a number; put text in quotes"]),
+        ("a: 1" + ":59" * 100_000, ["1:4 not a number; put text in quotes"]),
         ("a: " + "9" * 5000, ["1:4 not a number; put text in quotes"]),
         ("a: {<<: 3}", ["1:9 a merge key (<<) takes a mapping or a list of mappings"]),
         (b"a: caf\xe9", ["1:7 byte 0xe9 is not UTF-8"]),

@@ -326,6 +326,9 @@ class _Builder:
         tag: str = self._resolver.resolve(yaml.ScalarNode, event.value, (True, False))
         if tag in _TEXT_TAGS or tag == _MERGE:
             return tag, event.value
+        if ":" in event.value:
+            # YAML 1.1 takes 12:30 for a number of base 60, and computes a long one in quadratic time.
+            self._stop(event.start_mark, "not a number; put text in quotes")
         try:
             construct = self._constructor.yaml_constructors[tag]
             return tag, construct(self._constructor, yaml.ScalarNode(tag, event.value))

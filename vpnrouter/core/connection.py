@@ -77,6 +77,7 @@ class Connection(TimerTarget):
         "since_ns",
         "spared_ns",
         "stuck",
+        "unsettled_bytes",
     )
 
     def __init__(self, context: TurnContext, peer: str, limit: int) -> None:
@@ -106,6 +107,7 @@ class Connection(TimerTarget):
         self._kept = 0
         # Made with the first bytes that count: most connections hold next to nothing.
         self._account: MemoryAccount | None = None
+        self.unsettled_bytes = 0
         # Bytes of the outbox that count.
         self._unread = 0
         # `choked`: nothing is read because the peer does not read, which `_stall` watches. `stuck`: the kernel
@@ -220,6 +222,18 @@ class Connection(TimerTarget):
         account = self._account
         if account is not None:
             account.give_back(size)
+
+    def has_room(self, size: int) -> bool:
+        """Return whether the client may hold so much more of messages that it has not settled.
+
+        Where it holds no such messages it may, whatever their size, so that it always goes on.
+        """
+        account = self._account
+        if account is None:
+            return True
+        if account.crowded():
+            return False
+        return self.unsettled_bytes == 0 or account.has_room(size)
 
     def crowded(self) -> bool:
         """Return whether it should be given nothing that can wait: little is left of what it may hold."""

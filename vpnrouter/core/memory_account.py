@@ -147,6 +147,16 @@ class MemoryAccount:
         """Bytes that end with connections."""
         return self.held - self.lasting
 
+    def has_room(self, size: int) -> bool:
+        """Return whether the client may hold `size` bytes more, or half of its bound where that is less."""
+        account: MemoryAccount | None = self
+        while account is not None:
+            most = account.most
+            if most:
+                return account.held + min(size, most // 2) <= most
+            account = account.within
+        return True
+
     def crowded(self) -> bool:
         """Return whether little is left of what the client may hold: what can wait should wait."""
         account: MemoryAccount | None = self

@@ -270,3 +270,51 @@ def test_the_one_with_most(world: SpooledWorld, amqp: ModuleType, neighbour: Any
         peer.connection.lost("gone")
     assert (memory.held, memory.unreturned) == (0, 0)
     assert world.router.context.memory.held == 0
+
+
+@pytest.mark.parametrize("sessions", [1, 8])
+@pytest.mark.parametrize("credit", [1, 10, 1_000])
+def test_many_consumers_of_large_messages_get_all(
+    world: SpooledWorld, amqp: ModuleType, neighbour: Any, sessions: int, credit: int
+) -> None:
+    """They share what their client may hold: who has no room waits, nobody is ended, and all messages come."""
+    world.queue("large", exclusive=False, max_bind_count=100)
+    neighbour.sender("queue://large", 4)
+    count = 40
+    for _ in range(count):
+        neighbour.sent(amqp.message(bytes(LARGE)), 4)
+    peer = amqp.Peer(world)
+    peer.join("consumer", max_frame_size=100_000)
+    for channel in range(1, sessions):
+        peer.begin(channel)
+    memory = world.vpn().memory
+    by_link = [0] * 8
+    for handle in range(8):
+        channel = handle % sessions
+        packet = Attach(
+            f"consumer {handle}",
+            handle,
+            True,
+            source=Source("queue://large"),
+            target=Target("here"),
+        )
+        peer.say(packet, channel=channel)
+        peer.say(Flow(0, 5_000, 0, 5_000, handle, 0, credit), channel=channel)
+    waits = 0
+    while sum(by_link) < count:
+        came = [frame for frame in peer.got() if isinstance(frame.performative, Transfer)]
+        assert memory.held <= 2 * BOUND
+        waits = 0 if came else waits + 1
+        assert waits < 100, f"{by_link} of {count} came"
+        for frame in came:
+            by_link[frame.performative.handle] += 1
+            number = frame.performative.delivery_id
+            peer.say(Disposition(True, number, None, True, Accepted()), channel=frame.channel)
+            if credit == 1:
+                handle = frame.performative.handle
+                peer.say(
+                    Flow(0, 5_000, 0, 5_000, handle, by_link[handle], 1), channel=frame.channel
+                )
+        world.settle()
+        world.advance(0.03)
+    assert not peer.closed

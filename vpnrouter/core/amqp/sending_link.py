@@ -471,6 +471,14 @@ class AmqpFlow(Flow):
             return 0
         return min(link.credit, self.window - len(self.unacked), session.window)
 
+    def goes_on(self) -> bool:
+        """Return whether it can be sent another message, after other links of its connection have been sent some."""
+        connection = self.link.session.connection
+        if self.budget > 0 and self.may_send(connection, connection.outbox):
+            return True
+        connection.drain_later()
+        return False
+
     def send(self, message_id: int, message: Message, count: int) -> None:
         """Send one message, which is in `unacked` already; discard it where the client may not have it any more."""
         link = self.link

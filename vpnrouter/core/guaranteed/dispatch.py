@@ -137,15 +137,16 @@ class DispatchOrder:
             if rooms[turn] == 0:
                 turn = (turn + 1) % count
                 continue
+            if not flows[turn].goes_on():
+                left -= rooms[turn]
+                rooms[turn] = 0
+                continue
             message_id = waiting.first()
             if message_id > endpoint.mark and not self._may_deliver(message_id):
                 break
             if self._pop(waiting, flows[turn], message_id):
                 rooms[turn] -= 1
                 left -= 1
-                if flows[turn].budget <= 0:
-                    left -= rooms[turn]
-                    rooms[turn] = 0
                 turn = (turn + 1) % count
             else:
                 lost += 1

@@ -116,10 +116,22 @@ class Flow(CompletionCallback):
             if self.bytes_out != self.counted:
                 return False
         left = limits.UNSETTLED_BYTES - self.bytes_out
-        if connection.crowded() or left <= 0:
+        if left <= 0 or not self.may_send(connection, outbox):
             return False
-        self.budget = max(1, min(outbox.limit - outbox.size, left))
+        self.budget = max(1, min(limits.GUARANTEED_AHEAD_BYTES - outbox.size, left))
         return True
+
+    def may_send(self, connection: Connection, outbox: Outbox) -> bool:
+        """Return whether the client can be sent one more message of the endpoint: once as it waits for its settlement,
+        and once more as it waits to be sent. Other consumers of the client share that memory.
+        """
+        if outbox.size > limits.GUARANTEED_AHEAD_BYTES:
+            return False
+        return connection.has_room(outbox.size + 2 * self.endpoint.settings.max_msg_size)
+
+    def goes_on(self) -> bool:
+        """Return whether it can be sent another message, after other consumers of its client have been sent some."""
+        return self.budget > 0
 
     def count(self, connection: Connection | None) -> None:
         """Have what is delivered and not settled counted for the connection that it is delivered over."""
@@ -135,6 +147,7 @@ class Flow(CompletionCallback):
         elif not payer.take(change):
             self.budget = 0
             return
+        payer.unsettled_bytes += change
         self.counted = self.bytes_out
         if self.counted == 0:
             self.payer = None
