@@ -566,10 +566,11 @@ class Endpoint(EndpointSubscriber):
 
     def settle(self, flow: Flow, message_id: int, outcome: int) -> bool:
         """A consumer's word on a message that it holds; False when it holds no such message."""
-        message = flow.settles(message_id)
+        message = flow.unacked.get(message_id)
         if message is None:
             return False
         try:
+            flow.settles(message_id)
             if message.traced or outcome == REJECTED:
                 self._trace_settled(flow.client_name, message_id, message, outcome)
             if outcome == ACCEPTED:
