@@ -583,7 +583,7 @@ AMQP_SECTIONS: Final = 4_096
 `amqp:decode-error`, the link ends."""
 
 AMQP_LOGIN_VALUES: Final = 256
-"""The same in one frame before the login. Clients need some forty for the properties in `open`. Beyond:
+"""Values of AMQP in one frame before the login. Clients need some forty for the properties in `open`. Beyond:
 `amqp:decode-error`, closed."""
 
 AMQP_FILTERS: Final = 16

@@ -138,15 +138,15 @@ class Form:
 
     def make(self) -> str:
         """Make it, or have it again."""
-        raise NotImplementedError
+        raise AssertionError(self.username)
 
     def took(self) -> list[bytes]:
         """Bodies of messages that came, all accepted."""
-        raise NotImplementedError
+        raise AssertionError(self.username)
 
     def leave(self) -> None:
         """Lose the connection."""
-        raise NotImplementedError
+        raise AssertionError(self.username)
 
     def take(self) -> str:
         """Have it, as its owner would."""
@@ -154,7 +154,7 @@ class Form:
 
     def peer_or_client(self) -> Any:
         """The client's end of its connection, None without one."""
-        raise NotImplementedError
+        raise AssertionError(self.username)
 
 
 # -- MQTT --------------------------------------------------------------------------------------------
