@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -141,11 +142,32 @@ def kept() -> Kept:
     return Kept(MemoryStore(bytes(16)))
 
 
+EMPTY = Retained().memory + limits.RETAINED_MESSAGE_COST
+"""What a bound of memory leaves for topic, properties and payload of one message."""
+
+
+@pytest.mark.parametrize("topic", ["{0}", "a/b/{0}/c", "{0}/x/y", "a/{1}/b/{2}"])
+def test_the_memory_that_small_messages_take_is_bounded(topic: str) -> None:
+    """Thousands of messages of one byte take no more memory than is allowed, whatever their topics look like."""
+    most = 5_000_000
+    kept = Kept(MemoryStore(bytes(16)))
+    kept.vpn.take_bounds(VpnLimits(max_retained_bytes=most, max_msg_spool_usage=0))
+    tracemalloc.start()
+    try:
+        for number in range(most // limits.RETAINED_MESSAGE_COST):
+            kept.retain(topic.format(number, number >> 1, number & 1), b"1")
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept.vpn.retained.refused > 0
+    assert most / 2 < taken < most * 1.2
+
+
 def test_bytes_are_bounded_and_counted_towards_the_quotas() -> None:
     """At any of the three bounds a message is not retained, nor the one before it, and that is counted."""
     store = MemoryStore(bytes(16))
     for bounds, most in (
-        (VpnLimits(max_retained_bytes=1_000), 0),
+        (VpnLimits(max_retained_bytes=1_000 + EMPTY), 0),
         (VpnLimits(max_msg_spool_usage=1_000), 0),
         (VpnLimits(), 1_000),
     ):
@@ -174,7 +196,7 @@ def test_the_bound_of_bytes_holds_after_a_restart(kept: Kept) -> None:
     kept.retain("a", bytes(600))
     kept.retain("b", bytes(300))
     again = Kept(kept.store)
-    again.vpn.take_bounds(VpnLimits(max_retained_bytes=700))
+    again.vpn.take_bounds(VpnLimits(max_retained_bytes=700 + EMPTY))
     recover_retained(again.store, {"blue": again.vpn})
     assert len(again.vpn.retained) == 1
     assert again.vpn.retained.bytes_ == again.spool.taken == 601

@@ -1,6 +1,7 @@
 """What a selector matches: the rules of the specification and those of docs/selectors.md."""
 
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -164,3 +165,31 @@ def test_page_has_examples() -> None:
 def test_examples_of_the_page_are_selectors(text: str) -> None:
     """What users copy is accepted."""
     assert parse_selector(text).names
+
+
+SHAPES = {
+    "terms": " OR ".join(["a=1"] * 300),
+    "names": " OR ".join(f"{chr(0x4E00 + number)}=1" for number in range(300)),
+    "sums": "a=" + "+".join("a" * 700),
+    "signs": "a=" + "+".join(["-1"] * 700),
+    "ranges": " AND ".join(["a BETWEEN 1 AND 2"] * 200),
+    "a list": "a IN (" + ",".join(f"'{chr(0x4E00 + number)}'" for number in range(700)) + ")",
+    "pieces": "a LIKE '" + "".join(f"%{chr(0x4E00 + number)}" for number in range(700)) + "'",
+    "gaps": "a LIKE '%" + "".join(f"_{chr(0x4E00 + number)}" for number in range(700)) + "%'",
+    "a long text": "a = '" + "x" * 7_000 + "'",
+    "absence": " OR ".join(["a IS NULL"] * 200),
+    "flags": " OR ".join(["NOT a"] * 300),
+}
+
+
+@pytest.mark.parametrize("text", SHAPES.values(), ids=SHAPES)
+def test_memory_is_told(text: str) -> None:
+    """A selector takes no more memory than it says, and not many times less."""
+    most = 5
+    tracemalloc.start()
+    try:
+        kept = [parse_selector(f"{text} OR b = {number}") for number in range(most)]
+        taken = tracemalloc.get_traced_memory()[0] / most
+    finally:
+        tracemalloc.stop()
+    assert kept[0].memory / 8 < taken < kept[0].memory * 1.3

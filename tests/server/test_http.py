@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from vpnrouter import limits
 from vpnrouter.core.fault_barrier import FaultBarrier
 from vpnrouter.core.router import Router
+from vpnrouter.management.places import Places, Turns
 from vpnrouter.server.net import http
 from vpnrouter.server.net.http import serve_http
 from vpnrouter.trace.recorder import Recorder
@@ -315,6 +316,49 @@ async def test_a_fault_in_a_request_does_not_end_the_router(
         said = await answer_to(await connected(), SLOW)
         assert said.startswith(b"HTTP/1.1 200 " if begun else b"HTTP/1.1 500 ")
         assert b" 200 " in await answer_to(await connected())
+    assert barrier.counts["request"] == 1
+
+
+INSIDE = {
+    "the address": (http, "origin_of"),
+    "the connection": (http.HttpConnection, "__init__"),
+    "a place that is taken": (Places, "take"),
+    "who waits": (Places, "waits"),
+    "who is served": (Places, "works"),
+    "a place that is left": (Places, "leave"),
+    "a turn that is left": (Turns, "leave"),
+    "what all requests have": (http.HttpConnection, "_scope"),
+}
+
+
+@pytest.mark.parametrize("where", INSIDE)
+async def test_a_fault_in_a_connection_does_not_end_the_router(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """It is counted, and that connection alone ends, wherever it raises; the next one is served."""
+    barrier = a_barrier()
+    inner = getattr(*INSIDE[where])
+    asked = 0
+
+    def raises_once(*given: Any, **named: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            raise LookupError("inside")
+        return inner(*given, **named)
+
+    async with serving(listening, Application(), barrier=barrier) as connected:
+        with monkeypatch.context() as patched:
+            patched.setattr(*INSIDE[where], raises_once)
+            stream = await connected()
+            with contextlib.suppress(trio.BrokenResourceError):
+                await answer_to(stream)
+            await stream.aclose()
+            with trio.fail_after(PATIENCE_S):
+                while not barrier.counts["request"]:  # noqa: ASYNC110 - a counter tells nobody
+                    await trio.sleep(0.001)
+        assert b" 200 " in await answer_to(await connected())
+    assert asked > 0
     assert barrier.counts["request"] == 1
 
 

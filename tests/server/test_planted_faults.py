@@ -14,7 +14,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from inspect import CO_GENERATOR
 from pathlib import Path
@@ -349,8 +349,9 @@ async def ask(port: int, asking: trio.Event) -> None:
             stream = await trio.open_tcp_stream("127.0.0.1", port)
             head = f"GET /SEMP/v2/monitor/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             async with stream:
-                await stream.send_all(head.encode())
-                with trio.fail_after(PATIENCE_S):
+                # What is planted may end this connection, too.
+                with trio.fail_after(PATIENCE_S), suppress(trio.BrokenResourceError):
+                    await stream.send_all(head.encode())
                     while await stream.receive_some():
                         pass
             await trio.sleep(0.05)

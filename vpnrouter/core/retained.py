@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed.message_record import to_record
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.grammar import Filter
+
+
+NODE_COST: Final = 300
+"""Bytes of memory that a node of the index takes."""
 
 
 @final
@@ -30,9 +34,9 @@ class RetainedBytes:
 class Retained:
     """Topic → message, with an index by level for wildcards.
 
-    `most` bounds the topics, `most_bytes` their bytes (-1: unbounded); `bytes_` is the present sum. `refused` counts
-    messages that were not retained for want of room. `expired` are topics that are forgotten here and not in the spool
-    yet. `account` counts the bytes in the spool, None without a spool.
+    `most` bounds the topics, `most_bytes` the `memory` that they take (-1: unbounded); `bytes_` is the sum of their
+    sizes. `refused` counts messages that were not retained for want of room. `expired` are topics that are forgotten
+    here and not in the spool yet. `account` counts the bytes in the spool, None without a spool.
     """
 
     __slots__ = (
@@ -72,9 +76,18 @@ class Retained:
         return len(self._messages)
 
     @property
+    def memory(self) -> int:
+        """Bytes of memory that they take, about."""
+        return (
+            self.bytes_
+            + limits.RETAINED_MESSAGE_COST * len(self._messages)
+            + NODE_COST * self._index.nodes
+        )
+
+    @property
     def roomy(self) -> bool:
         """Return whether a tenth of what is allowed is free."""
-        free = self.most_bytes < 0 or self.bytes_ * 10 <= self.most_bytes * 9
+        free = self.most_bytes < 0 or self.memory * 10 <= self.most_bytes * 9
         return free and len(self._messages) * 10 <= self.most * 9
 
     def has(self, topic: bytes) -> bool:
@@ -88,10 +101,12 @@ class Retained:
 
     def has_room(self, message: Message) -> bool:
         """True when there is room for `message` in the place of the message that its topic has."""
-        before = self.size_of(message.topic)
-        if not before and len(self._messages) >= self.most:
-            return False
-        return self.most_bytes < 0 or self.bytes_ - before + message.size <= self.most_bytes
+        more = message.size - self.size_of(message.topic)
+        if more == message.size:
+            if len(self._messages) >= self.most:
+                return False
+            more += limits.RETAINED_MESSAGE_COST
+        return self.most_bytes < 0 or self.memory + more <= self.most_bytes
 
     def keep(self, message: Message) -> bool:
         """Remember `message` as its topic's last; an empty payload forgets the topic (MQTT-3.3.1-6).
@@ -226,7 +241,7 @@ def _report_full(vpn: MessageVpn) -> None:
     """Raise the event of a message that was not retained: the message VPN or the spool is full."""
     retained = vpn.retained
     text = (
-        f"no room for more retained messages ({len(retained):,} with {retained.bytes_:,} bytes);"
+        f"no room for more retained messages ({len(retained):,} in {retained.memory:,} bytes);"
         " others are delivered and not retained"
     )
     vpn.report_once(table.RETAINED_EXCEEDED, text)

@@ -194,9 +194,6 @@ SUBSCRIPTION_WORK: Final = 5
 LEVEL_COST: Final = 400
 """Bytes that one level of a filter takes in the trie, if no other filter has it."""
 
-SELECTOR_COST: Final = 8
-"""Bytes that a character of a selector takes, parsed."""
-
 TOO_LONG: Final = "400 Max Num Subscriptions Exceeded: their topic filters are too long"
 
 AT_ONCE: Final = 64
@@ -600,7 +597,7 @@ class MessageVpn:
         size = 3 * len(filter_.original) + LEVEL_COST * len(filter_.levels)
         selector = subscription.selector
         if selector is not None:
-            size += SELECTOR_COST * len(selector.text)
+            size += selector.memory
         size -= limits.FILTER_SPARE_BYTES
         if size <= 0 or subscription.configured:
             return

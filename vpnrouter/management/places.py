@@ -67,8 +67,9 @@ class Places:
 
     def leave(self, holder: Channel) -> None:
         """Take the place back, if `holder` has one."""
-        self.works(holder)
-        self._holders.pop(holder, None)
+        origin = self._holders.pop(holder, None)
+        if origin is not None:
+            self._waiting.leave(origin, holder)
 
 
 @final

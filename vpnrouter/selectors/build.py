@@ -145,9 +145,14 @@ _DEEPER: Final = frozenset({"group", "negation", "signed"})
 """Rules that can hold themselves at any depth."""
 
 
-def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
-    """Return the names in a parsed selector and its condition; `text` is the selector. Raises SelectorError."""
+PART_COST: Final = 120
+"""Bytes that a part takes at most, without its text."""
+
+
+def build(whole: ParsedPart, text: str) -> Selector:
+    """Return the selector that was parsed; `text` is all of it. Raises SelectorError."""
     names: set[str] = set()
+    memory = 2 * len(text)
     # Parts are built before the part that holds them, from a list, without recursion: the deepest ones first,
     # equally deep ones from left to right.
     order = [whole]
@@ -163,6 +168,7 @@ def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
         rule = part.rule
         source = text[part.start : part.end]
         parts = part.parts
+        memory += PART_COST
         if parts is None:
             operand = _LEAVES[rule](part.start + 1, source)
             if isinstance(operand, NameOperand):
@@ -183,7 +189,18 @@ def build(whole: ParsedPart, text: str) -> tuple[frozenset[str], Condition]:
             part.operand = _operand(parts[0])
         else:
             part.operand = _RULES[rule](part.start + 1, source, parts)
-    return frozenset(names), condition_of(_operand(whole))
+            memory += _more(part.operand)
+    return Selector(text, frozenset(names), condition_of(_operand(whole)), memory)
+
+
+def _more(operand: Operand) -> int:
+    """Return the bytes that the texts of an operand take, where it has many of them."""
+    if not isinstance(operand, ConditionOperand):
+        return 0
+    condition = operand.condition
+    if isinstance(condition, Like):
+        return condition.pattern.memory
+    return PART_COST * len(condition.texts) if isinstance(condition, OneOf) else 0
 
 
 def _operand(part: ParsedPart | None) -> Operand:
@@ -357,8 +374,7 @@ def parse_selector(text: str) -> Selector:
     if cached is not None:
         return cached
     _check_size(text)
-    names, condition = build(parse(text), text)
-    selector = Selector(text, names, condition)
+    selector = build(parse(text), text)
     if len(text) <= SELECTOR_CACHED_LENGTH:
         if len(_CACHE) >= SELECTORS_CACHED:
             _CACHE.clear()

@@ -189,11 +189,21 @@ _ANY: Final = ""
 """Stands for `_` where a piece is a list of characters."""
 
 
+PIECE_COST: Final = 180
+"""Bytes that a piece of a pattern takes, without its characters."""
+
+RUN_COST: Final = 160
+"""Bytes that a run of characters takes in a piece."""
+
+MASK_COST: Final = 140
+"""Bytes that a character takes in a piece that is searched for by masks, without the bits of its positions."""
+
+
 @final
 class PatternPiece:
     """Part of a pattern without `%`."""
 
-    __slots__ = ("_accept", "_masks", "_runs", "_wild", "width")
+    __slots__ = ("_accept", "_masks", "_runs", "_wild", "memory", "width")
 
     def __init__(self, characters: Sequence[str]) -> None:
         """Take the piece's characters, each one character, or empty for any."""
@@ -204,6 +214,8 @@ class PatternPiece:
         self._masks: dict[str, int] = {}
         if len(self._runs) > 1:
             self._prepare(characters)
+        masks = len(self._masks) * (MASK_COST + self.width // 8)
+        self.memory = PIECE_COST + len(self._runs) * RUN_COST + masks
 
     def fits(self, text: str, at: int) -> bool:
         """Return whether the piece stands in `text` at `at`; the text is long enough."""
@@ -255,10 +267,10 @@ class LikePattern:
     """A pattern of LIKE: `%` is any text, `_` any one character, the escape takes that away.
 
     `escape` is one character, or empty for none. `at` is the pattern's position for the
-    SelectorError that an escape raises which stands before something else.
+    SelectorError that an escape raises which stands before something else. `memory` is about how many bytes it takes.
     """
 
-    __slots__ = ("_between", "_first", "_last", "_least", "_one")
+    __slots__ = ("_between", "_first", "_last", "_least", "_one", "memory")
 
     def __init__(self, pattern: str, escape: str = "", at: int = 1) -> None:
         pieces = _pieces(pattern, escape, at)
@@ -267,6 +279,7 @@ class LikePattern:
         self._last = pieces[-1]
         self._least = self._first.width + (0 if self._one else self._last.width)
         self._between = tuple([piece for piece in pieces[1:-1] if piece.width])
+        self.memory = sum([piece.memory for piece in pieces])
 
     def matches(self, text: str) -> bool:
         """Return whether the whole of `text` is what the pattern describes."""
@@ -620,14 +633,15 @@ class Selector:
     """What `parse_selector` makes of a text; it does not change.
 
     `text` is the text as it was written, `names` the identifiers in it: those of the properties
-    that `matches` looks at.
+    that `matches` looks at. `memory` is about how many bytes it takes.
     """
 
-    __slots__ = ("_condition", "names", "text")
+    __slots__ = ("_condition", "memory", "names", "text")
 
-    def __init__(self, text: str, names: frozenset[str], condition: Condition) -> None:
+    def __init__(self, text: str, names: frozenset[str], condition: Condition, memory: int) -> None:
         self.text = text
         self.names = names
+        self.memory = memory
         self._condition = condition
 
     def matches(self, properties: Mapping[str, str]) -> bool:

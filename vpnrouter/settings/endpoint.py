@@ -254,8 +254,8 @@ class Mqtt(Settings, effect=Effect.IN_PLACE, held=False):
         scale=MEGABYTES,
         held_least=-1,
     )
-    """Megabytes of retained messages, topics and properties included, -1 for no bound. Beyond: delivered but not
-    retained, counted."""
+    """Megabytes of memory that retained messages take: topic, properties, payload, and 600 bytes for each. -1 for no
+    bound. Beyond: delivered but not retained, counted."""
 
 
 class TopicFilter(Settings):

@@ -21,6 +21,7 @@ from vpnrouter.wire.amqp.performatives import (
     TransactionalState,
     Transfer,
 )
+from vpnrouter.wire.amqp.types import Described, Symbol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,6 +139,33 @@ def consumers(peer: Any, amqp: ModuleType, number: int) -> None:
     peer.got()
 
 
+def _selects(peer: Any, number: int, address: str, mode: str | None = None) -> None:
+    """Receivers with long selectors, which are all different."""
+    for step in range(3):
+        handle = number * 3 + step
+        text = " OR ".join([f"a = {handle}", *["b = 1"] * 100])
+        wanted = {
+            Symbol("jms-selector"): Described(Symbol("apache.org:selector-filter:string"), text)
+        }
+        source = Source(address, distribution_mode=mode, filter=wanted)
+        peer.say(Attach(f"s{handle}", handle, True, 1, source=source, target=Target("x")))
+
+
+def selectors_of_topics(peer: Any, amqp: ModuleType, number: int) -> None:
+    """Subscriptions with long selectors."""
+    _selects(peer, number, "topic://elsewhere")
+
+
+def selectors_of_queues(peer: Any, amqp: ModuleType, number: int) -> None:
+    """Consumers with long selectors."""
+    _selects(peer, number, "queue://far")
+
+
+def selectors_of_browsers(peer: Any, amqp: ModuleType, number: int) -> None:
+    """Browsers with long selectors."""
+    _selects(peer, number, "queue://far", "copy")
+
+
 KINDS: dict[Callable[[Any, ModuleType, int], None], str] = {
     part: "closed",
     refused: "closed",
@@ -147,6 +175,9 @@ KINDS: dict[Callable[[Any, ModuleType, int], None], str] = {
     direct: "waits",
     browsers: "waits",
     consumers: "waits",
+    selectors_of_topics: "refused",
+    selectors_of_queues: "refused",
+    selectors_of_browsers: "refused",
 }
 """What is held → what happens beyond the bound."""
 

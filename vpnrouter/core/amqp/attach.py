@@ -345,7 +345,10 @@ class _Sending:
             raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
         self._have_flow()
         flow = AmqpFlow(link, endpoint, wish.selector, browsing=wish.browse)
-        if not wish.browse:
+        if wish.browse:
+            if not flow.take_selector():
+                raise Refused(refusals.TOO_MANY_FLOWS, QUOTA_EXCEEDED)
+        else:
             endpoint.bind(flow, permission, CONSUME)
             client.connection.guaranteed = True
         client.egress_flows += 1

@@ -592,6 +592,7 @@ class AmqpFlow(Flow):
     def letting_go(self) -> None:
         """Forget its deliveries: what the client says of them from now on comes too late."""
         if self.browsing:
+            self.return_selector()
             self.forget_all()
         unsettled = self.link.session.unsettled
         for number in self.numbers.values():
@@ -651,7 +652,7 @@ class TopicSubscriber(Subscriber):
 
     @override
     def memory(self) -> MemoryAccount | None:
-        return self.link.client.username_memory()
+        return self.link.client.connection.account
 
     def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
         """Send one message, or have it wait for credit."""

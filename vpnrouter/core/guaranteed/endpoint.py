@@ -464,7 +464,7 @@ class Endpoint(EndpointSubscriber):
             self._refuse(refusals.INVALID_SELECTOR, NOT_AUTHORIZED)
         if self.kind in (QUEUE, TOPIC_ENDPOINT):
             most = vpn.limits.max_egress_flow_count
-            if vpn.egress_flows >= most:
+            if vpn.egress_flows >= most or not flow.take_selector():
                 self._refuse(refusals.TOO_MANY_FLOWS, QUOTA_EXCEEDED)
             vpn.egress_flows += 1
         counters.bind_success_count += 1
@@ -485,6 +485,7 @@ class Endpoint(EndpointSubscriber):
             if self.kind in (QUEUE, TOPIC_ENDPOINT):
                 self.vpn.egress_flows -= 1
             flow.active = False
+        flow.return_selector()
         try:
             flow.letting_go()
         finally:

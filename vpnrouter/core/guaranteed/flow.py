@@ -55,7 +55,7 @@ class Flow(CompletionCallback):
     messages through. `active` is False for a standby at an exclusive queue. `client_name` is for display. The flow is
     the callback of its requests to the spool; `owning_connection` is closed when a delivery raises. `bytes_out` are
     those of `unacked`, of which `counted` are in the account of the connection `payer`; `budget` says how many more it
-    may be sent in one go. Counters:
+    may be sent in one go. The selector counts for the connection `selector_payer`. Counters:
     `delivered`, `acked`, `window_closed` (times that a message waited for the window).
     """
 
@@ -72,6 +72,7 @@ class Flow(CompletionCallback):
         "endpoint",
         "payer",
         "selector",
+        "selector_payer",
         "unacked",
         "window",
         "window_closed",
@@ -84,6 +85,7 @@ class Flow(CompletionCallback):
         self.client_name = client_name
         self.window = window
         self.selector = selector
+        self.selector_payer: Connection | None = None
         self.unacked: dict[int, Message] = {}
         self.bytes_out = 0
         self.counted = 0
@@ -104,6 +106,25 @@ class Flow(CompletionCallback):
         """Look at all messages of the endpoint again."""
         self.cursors = [0] * PRIORITIES
         self.came_back = IdQueue()
+
+    def take_selector(self) -> bool:
+        """Have the selector counted for the connection of the flow; False where that has no room for it."""
+        selector = self.selector
+        connection = self.owning_connection()
+        if selector is None or connection is None:
+            return True
+        if not connection.take(selector.memory):
+            return False
+        self.selector_payer = connection
+        return True
+
+    def return_selector(self) -> None:
+        """Have the selector counted no more. A second call does nothing."""
+        payer = self.selector_payer
+        selector = self.selector
+        self.selector_payer = None
+        if payer is not None and selector is not None:
+            payer.give_back(selector.memory)
 
     def room(self) -> int:
         """How many messages it can be sent now."""

@@ -372,6 +372,7 @@ class QosSender(CompletionCallback):
     def _part(self, flow: MqttFlow, counts: bool) -> None:
         flow.closed = True
         if flow.browsing:
+            flow.return_selector()
             flow.forget_all()
             return
         endpoint = flow.endpoint

@@ -494,6 +494,8 @@ class SubscribeJob(_FilterJob):
         if browsing:
             if replay_from is not None:
                 raise Refused(refusals.REPLAY_BROWSER, reason.NOT_AUTHORIZED)
+            if not flow.take_selector():
+                raise Refused(refusals.TOO_MANY_FLOWS, reason.QUOTA_EXCEEDED)
             outbound.flows[text] = flow
         else:
             # Before it is bound: whatever raises, it is let go of with the connection.

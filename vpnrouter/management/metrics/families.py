@@ -412,9 +412,7 @@ class MsgVpnFigures(NamedTuple):
     ]
     retained_size: Annotated[
         int,
-        _gauge(
-            "vpnrouter_msg_vpn_retained_bytes", "Topics, properties and payloads that are retained."
-        ),
+        _gauge("vpnrouter_msg_vpn_retained_bytes", "Memory that retained messages take."),
     ]
     max_retained_size: Annotated[
         int,

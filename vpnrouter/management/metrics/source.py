@@ -263,7 +263,7 @@ class Figures:
             vpn.rejected,
             vpn.nack_disconnects,
             len(vpn.retained),
-            vpn.retained.bytes_,
+            vpn.retained.memory,
             bounds.max_retained_bytes,
             vpn.retained.refused,
             vpn.memory.held,

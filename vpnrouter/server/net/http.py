@@ -82,8 +82,9 @@ async def serve_http(
                     await trio.lowlevel.wait_readable(sock)
                     accepted, short = _accept(sock)
                     for stream, peer in accepted:
-                        connection = HttpConnection(stream, peer, tls, app, barrier, places)
-                        connections.start_soon(_serve_one, connection, name=REQUESTS)
+                        connections.start_soon(
+                            _serve_one, stream, peer, tls, app, barrier, places, name=REQUESTS
+                        )
                     if short:
                         # Let connections end before trying again.
                         await trio.sleep(REST_S)
@@ -128,16 +129,28 @@ class ListenerPlaces:
         self.probe_turns = Turns()
 
 
-async def _serve_one(connection: HttpConnection) -> None:
+async def _serve_one(
+    stream: trio.SocketStream,
+    peer: tuple[str, int],
+    tls: ServerTls | None,
+    app: ASGIApp,
+    barrier: FaultBarrier,
+    places: ListenerPlaces,
+) -> None:
+    """Serve an accepted connection to its end; an unexpected exception costs it alone."""
     try:
-        await connection.serve()
+        connection = HttpConnection(stream, peer, tls, app, barrier, places)
+        try:
+            await connection.serve()
+        finally:
+            connection.cut("")
     except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
         # The peer has gone, could not shake hands, lost its place, or the router stops.
         pass
     except Exception as error:  # noqa: BLE001 - given to the barrier: the router goes on
-        connection.fault(error, "one connection is closed")
+        barrier.caught(error, REQUEST, "", "", "one connection is closed")
     finally:
-        connection.cut("")
+        stream.socket.close()
 
 
 @final
@@ -160,10 +173,8 @@ class HttpConnection(Channel):
         self._peer = peer
         self._origin = origin_of(peer[0])
         self._places = places
-        places.open.add(self)
         self._turns = places.request_turns
         self._place = places.strangers
-        self._place.take(self, self._origin, waits=True)
         self._app = app
         self._barrier = barrier
         self._stream: trio.SocketStream | trio.SSLStream[trio.SocketStream] = accepted
@@ -186,10 +197,10 @@ class HttpConnection(Channel):
     def cut(self, why: str) -> bool:
         """Close the socket, which ends whatever waits for the peer, and give the place back. Returns True."""
         self._gone = True
+        self.socket.close()
+        self._places.open.discard(self)
         self._place.leave(self)
         self._turns.leave(self, self._origin)
-        self._places.open.discard(self)
-        self.socket.close()
         return True
 
     async def _begins(self, request: h11.Request) -> bool:
@@ -222,6 +233,8 @@ class HttpConnection(Channel):
 
     async def serve(self) -> None:
         """Answer requests until either side has enough of it. Raises what the stream raises when it is gone."""
+        self._places.open.add(self)
+        self._place.take(self, self._origin, waits=True)
         if isinstance(self._stream, trio.SSLStream):
             with trio.fail_after(HANDSHAKE_S):
                 await self._stream.do_handshake()
