@@ -10,6 +10,7 @@ import pytest
 
 from vpnrouter.cli import app
 from vpnrouter.cli.spool import findings, held, is_running
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
 from vpnrouter.errors import OperationError
 from vpnrouter.spool import keys
 from vpnrouter.spool.read_only_store import ReadOnlyStore
@@ -350,6 +351,30 @@ def test_other_files_of_a_backup_stay_there(stopped: Any, copy: Path) -> None:
     (copy / "passwords").symlink_to("/etc/passwd")
     assert restore(stopped, copy, "--force") == 0
     assert not (stopped.spool / "passwords").exists()
+
+
+@pytest.mark.parametrize("what", ["pipe", "link"])
+@pytest.mark.parametrize("kind", ["CURRENT", "MANIFEST-*", "*.log", "*.sst", "LOCK", "SYNCED"])
+def test_something_else_in_the_place_of_a_file(
+    stopped: Any, what: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It counts as a file that is missing, and is told; in the place of a lock it has to be removed first."""
+    stopped.write(EndpointDefinition(1, "blue", 0, "orders", True).encode())
+    for name in sorted(path.name for path in stopped.spool.glob(kind)) or ["000099.sst"]:
+        path = stopped.spool / name
+        path.unlink(missing_ok=True)
+        if what == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/dev/zero")
+        told = f"{name} is not a regular file"
+    locks = kind in ("LOCK", "SYNCED")
+    assert app.run(["spool", "repair", str(stopped.config)]) == (1 if locks else 0)
+    assert told in capsys.readouterr().err
+    if locks:
+        path.unlink()
+        assert app.run(["spool", "repair", str(stopped.config)]) == 0
+    assert findings(stopped.spool) == []
 
 
 def test_nothing_to_repair(stopped: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
@@ -26,6 +26,8 @@ from vpnrouter.spool.write_ahead_log import MARK
 if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
 
+
+_LOCKS: Final = frozenset({"LOCK", MARK})
 
 _OPENED: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -53,12 +55,13 @@ def spool_of(config: RouterConfig) -> Path:
 
 
 @contextmanager
-def held(spool: Path) -> Iterator[None]:
+def held(spool: Path, *, may_be_damaged: bool = False) -> Iterator[None]:
     """Keep routers from opening the spool. Raises OperationError when one has it open.
 
-    These are the locks that RocksDB and the router take: they go with the process that holds them.
+    These are the locks that RocksDB and the router take: they go with the process that holds them. In a spool that may
+    be damaged only these have to be regular files.
     """
-    refuse_irregular(spool)
+    refuse_irregular(spool, _LOCKS if may_be_damaged else None)
     with ExitStack() as stack:
         try:
             lock = os.open(spool / "LOCK", _OPENED | os.O_CREAT, 0o666)
@@ -77,10 +80,15 @@ def held(spool: Path) -> Iterator[None]:
         yield
 
 
-def refuse_irregular(directory: Path) -> None:
-    """Raise OperationError if a name of a store's file stands for something else, such as a link or a pipe."""
+def refuse_irregular(directory: Path, names: Collection[str] | None = None) -> None:
+    """Raise OperationError if a name of a store's file stands for something else, such as a link or a pipe.
+
+    `names` are those that count, None for all.
+    """
     try:
-        found = irregular(directory)
+        found = [
+            line for name, line in irregular(directory).items() if names is None or name in names
+        ]
     except OSError as error:
         raise OperationError(f"{directory}: {error.strerror or error}") from error
     if found:
@@ -305,7 +313,7 @@ def repair(
     if not has_store(spool):
         raise OperationError(f"{spool}: there is no spool")
     fresh = spool.with_name(f"{spool.name}.new")
-    with held(spool):
+    with held(spool, may_be_damaged=True):
         problems = findings(spool)
         lost: list[LostMessages] = []
         aside = None

@@ -80,16 +80,16 @@ def store_files(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir() if has_name(path.name))
 
 
-def irregular(directory: Path) -> list[str]:
-    """Return a line for each name of a store's file that stands for something else, a link or a pipe for example.
+def irregular(directory: Path) -> dict[str, str]:
+    """Return each name of a store's file that stands for something else, such as a link or a pipe, and what to say.
 
     To open such a thing may wait for ever, or bring in files from elsewhere. Raises OSError.
     """
-    return [
-        f"{name} is not a regular file"
+    return {
+        name: f"{name} is not a regular file"
         for name in store_files(directory)
         if not stat.S_ISREG((directory / name).lstat().st_mode)
-    ]
+    }
 
 
 def has_store(directory: Path) -> bool:
@@ -113,7 +113,7 @@ def has_store(directory: Path) -> bool:
 def check_names(directory: Path) -> None:
     """Raise SpoolError "corrupt" for a store without the file that names its list of files, or with irregular ones."""
     try:
-        found = irregular(directory)
+        found = list(irregular(directory).values())
     except OSError as error:
         raise SpoolError(f"{directory}: {error.strerror or error}", "denied") from error
     if not found and not (directory / PRESENT).exists():
