@@ -184,3 +184,28 @@ def test_nothing_is_loaded_without_a_listener() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+
+
+LARGE_AND_SMALL = """
+from vpnrouter.server.net.loop import return_large_blocks
+
+def held():
+    text = open("/proc/self/status", encoding="ascii").read()
+    return int(text.partition("RssAnon:")[2].split()[0]) * 1024
+
+return_large_blocks()
+before = held()
+for _ in range(20):
+    large = [bytes(9_000_000) for _ in range(4)]
+    kept = [bytes(2_000) for _ in range(2_000)]
+    large.clear()
+print(held() - before)
+"""
+
+
+def test_the_memory_of_large_messages_goes_back() -> None:
+    """What lives on between large blocks does not keep their memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", LARGE_AND_SMALL], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 20_000_000

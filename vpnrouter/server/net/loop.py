@@ -16,6 +16,7 @@ that wait as well, and so do trio's next deadline and a task that a round made r
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import resource
 import socket
@@ -163,8 +164,30 @@ class GarbageCollector:
 COLLECTOR: Final = GarbageCollector()
 
 
+LARGE_BYTES: Final = 524_288
+"""Size from which a block of memory has pages of its own, which go back to the system with it. The allocator of glibc
+starts at 128 KiB and raises that up to 32 MiB, by the blocks that are freed: later, what lives long lies between large
+messages, and their memory stays. Blocks for reading and writing are smaller."""
+
+SPARE_BYTES: Final = 16_777_216
+"""Free memory that the allocator keeps at the end of the heap, so that it need not ask the system again at once."""
+
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+"""Names of settings of glibc's allocator (mallopt(3))."""
+
+
+def return_large_blocks() -> None:
+    """Have the allocator give the memory of large messages back to the system. Does nothing without glibc."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
+        mallopt(_TRIM_THRESHOLD, SPARE_BYTES)
+
+
 def settle() -> None:
     """Call once, when everything that stays for good exists."""
+    return_large_blocks()
     sys.setswitchinterval(SWITCH_S)
     COLLECTOR.settle()
     gc.set_threshold(YOUNG, NEVER, NEVER)
