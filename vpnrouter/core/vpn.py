@@ -220,6 +220,7 @@ class MessageVpn:
         "groups",
         "ingress_flows",
         "lasting",
+        "leaving",
         "limits",
         "links_away",
         "memory",
@@ -271,6 +272,8 @@ class MessageVpn:
         self.connections_of: dict[str, int] = {}
         # Clients of AMQP among them, by client username and container id.
         self.containers: dict[tuple[str, str], dict[Subscriber, None]] = {}
+        # Connections that have ended and still let go of links, by the same.
+        self.leaving: dict[tuple[str, str], int] = {}
         self.retained = Retained(
             self.limits.max_retained_msg_count,
             self.limits.max_retained_bytes,

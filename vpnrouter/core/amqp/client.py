@@ -38,16 +38,18 @@ class AmqpClient(Subscriber):
     told apart by client username: durable subscriptions belong to both together (promise OWNER), temporary ones and
     publishing to the connection. `sole`: it wants no other connection of its container. `subscriber_count` counts its
     links that subscribe to topics, `ingress_flows` those that have published guaranteed messages, `egress_flows` those
-    that consume from endpoints.
+    that consume from endpoints. `publisher` stays when the connection has ended, for the links that are still there.
     """
 
     __slots__ = (
+        "_leaving",
         "_may_have",
         "connection",
         "container",
         "egress_flows",
         "ingress_flows",
         "publish_rule",
+        "publisher",
         "receives",
         "sends",
         "sole",
@@ -64,12 +66,14 @@ class AmqpClient(Subscriber):
         self.connection = connection
         self.container = container
         self.sole = sole
+        self._leaving = False
         # Topics that `rule` was asked about.
         self._may_have: dict[bytes, bool] = {}
         self.subscriber_count = 0
         self.ingress_flows = 0
         self.egress_flows = 0
         self.publish_rule: BoundRule | None = None
+        self.publisher: Publisher | None = None
         self.sends = True
         self.receives = True
         self._take(admission)
@@ -116,6 +120,7 @@ class AmqpClient(Subscriber):
         context = vpn.context
         publisher = Publisher(vpn, self, self.publish_rule, 0, vpn.limits.max_msg_size)
         publisher.username = admission.username
+        self.publisher = publisher
         if context.filters:
             assign(context, publisher, admission.username.name)
         if context.discard_rows is not None:
@@ -145,6 +150,27 @@ class AmqpClient(Subscriber):
         connection.publisher = None
         vpn.release(self.username)
         vpn.absorb(publisher)
+
+    @property
+    def predecessors(self) -> int:
+        """Ended connections of the container that have not let go of all their links."""
+        return self.vpn.leaving.get((self.username, self.container), 0)
+
+    def leaves(self) -> None:
+        """Note that the connection has ended, and lets go of its links in later turns."""
+        if not self._leaving:
+            self._leaving = True
+            self.vpn.leaving[self.username, self.container] = self.predecessors + 1
+
+    def has_left(self) -> None:
+        """Note that all links have gone. A second call does nothing."""
+        if self._leaving:
+            self._leaving = False
+            left = self.predecessors - 1
+            if left:
+                self.vpn.leaving[self.username, self.container] = left
+            else:
+                del self.vpn.leaving[self.username, self.container]
 
     def give_way(self) -> bool:
         """Take another name: an MQTT client comes whose client id the name is, and it can have no other."""

@@ -15,6 +15,7 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.burst import forward
 from vpnrouter.core.amqp.client import AmqpClient
 from vpnrouter.core.amqp.errors import condition_of, error
+from vpnrouter.core.amqp.link_release import LinkRelease, Successor
 from vpnrouter.core.amqp.login import Login, SaslConnection, mechanisms
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.session import AmqpSession, WakeLinks
@@ -30,6 +31,7 @@ from vpnrouter.wire.amqp.frames import AMQP_HEADER, EMPTY, HEADER_BYTES, SASL_HE
 from vpnrouter.wire.amqp.performatives import (
     Begin,
     Close,
+    End,
     Open,
     SaslChallenge,
     SaslInit,
@@ -41,6 +43,7 @@ from vpnrouter.wire.amqp.transfers import PlainTransfer
 from vpnrouter.wire.amqp.types import Budget, Symbol
 
 if TYPE_CHECKING:
+    from vpnrouter.core.amqp.link import Link
     from vpnrouter.core.amqp.sending_link import SendingLink
     from vpnrouter.core.login import Admission
     from vpnrouter.core.router import Router
@@ -138,6 +141,7 @@ class AmqpConnection(SaslConnection):
         "_beat_ns",
         "_beat_timer",
         "_draining",
+        "_letting_go",
         "_part_bytes",
         "_stand_bys",
         "_timer",
@@ -174,6 +178,8 @@ class AmqpConnection(SaslConnection):
         self._transactions: Transactions | None = None
         # The links that are to be looked at; made when there are too many for one turn.
         self._waking: WakeLinks | None = None
+        # What lets go of links; made when the first session ends.
+        self._letting_go: LinkRelease | None = None
         self._part_bytes = 0
         self._draining = False
         self._beat_ns = 0
@@ -453,6 +459,9 @@ class AmqpConnection(SaslConnection):
         self.open_packet = None
         self.sasl_login = None
         self._report(table.CONNECT, f" connected: {PLATFORM}")
+        if client.predecessors:
+            self.hold()
+            self.context.jobs.add(Successor(self))
 
     def _answer(self, failed: str | None) -> Open:
         properties: dict[object, object] = {
@@ -534,7 +543,7 @@ class AmqpConnection(SaslConnection):
         session = self.sessions.pop(channel, None)
         if session is None:
             raise ProtocolError(conditions.NOT_ALLOWED, f"2.5.1: end of channel {channel}")
-        session.ended_by_peer()
+        session.leave(End())
 
     def say(self, performative: tuple[Any, ...], channel: int = 0) -> None:
         """Send a frame of AMQP without a payload."""
@@ -562,6 +571,16 @@ class AmqpConnection(SaslConnection):
         """Read the client again, if it waited for a job that is done."""
         if self.held:
             self.release()
+
+    def let_go_of(self, session: AmqpSession, links: list[Link], answer: End | None) -> None:
+        """Let go of the links of a session that has ended; `answer` the client then, whose next frames wait for it."""
+        job = self._letting_go
+        if job is None:
+            job = LinkRelease(self)
+            self._letting_go = job
+        job.add(session, links, answer)
+        if not self.closing:
+            self.work_on(job)
 
     def wake_later(self, links: list[SendingLink]) -> None:
         """Look in a later turn whether links have something to send: this one has done enough."""
@@ -646,7 +665,6 @@ class AmqpConnection(SaslConnection):
         else:
             self.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)
         self.fail(conditions.RESOURCE_LIMIT_EXCEEDED, text)
-        self.release_resources()
 
     @override
     def lost(self, reason: str) -> None:
@@ -677,13 +695,10 @@ class AmqpConnection(SaslConnection):
     def _let_go(self, step: int, client: AmqpClient | None, why: str) -> None:
         if step == 0:
             self._cancel_timer()
-            if self._transactions is not None:
-                self._transactions.roll_back_all()
         elif step == 1:
             while self.sessions:
                 channel = next(iter(self.sessions))
-                session = self.sessions[channel]
-                session.let_go()
+                self.sessions[channel].leave(None)
                 del self.sessions[channel]
         elif step == 2:
             publisher = self.publisher
@@ -697,7 +712,31 @@ class AmqpConnection(SaslConnection):
             if client is not None:
                 client.end()
         else:
-            self.release_resources()
+            job = self._letting_go or LinkRelease(self)
+            self._letting_go = job
+            if not job.step():
+                if client is not None:
+                    client.leaves()
+                self.context.jobs.add(job)
+
+    def links_gone(self) -> bool:
+        """Give back all else that an ended connection holds; False where this turn has done enough before that."""
+        transactions = self._transactions
+        while transactions is not None and transactions.roll_back_one():
+            if self.context.turn_spent:
+                return False
+        self._letting_go = None
+        client = self.client
+        if client is not None:
+            client.has_left()
+        self.release_resources()
+        return True
+
+    @override
+    def _close_account(self) -> None:
+        # What the links hold counts until it is given back.
+        if self._letting_go is None:
+            super()._close_account()
 
     def _cancel_timer(self) -> None:
         for timer in (self._timer, self._beat_timer):

@@ -71,8 +71,12 @@ class Link(EndToEndCallback):
         raise AssertionError(answer)
 
     def let_go(self, *, closed: bool) -> None:
-        """Give back what the link holds; `closed` ends its terminus as well."""
+        """Give back what the link holds; `closed` ends its terminus as well. A second call does nothing."""
         raise AssertionError(self.name)
+
+    def give_back_some(self, most: int) -> bool:
+        """Give back the `most` oldest deliveries of a link that is over, where it holds more; False otherwise."""
+        return False
 
     def end_temporary(self) -> None:
         """Delete the queue that was made for the link. A second call does nothing."""

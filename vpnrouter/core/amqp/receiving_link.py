@@ -531,10 +531,12 @@ class ReceivingLink(Link):
         """Give back its flow and the parts of a message."""
         self.detached = True
         self._drop_parts()
-        incoming = self.session.incoming
+        session = self.session
+        incoming = session.incoming
+        session.connection.context.work += len(self._tags) >> 3
         for number in self._tags:
             incoming.pop(number, None)
-        self.session.connection.give_back(self._tag_bytes)
+        session.connection.give_back(self._tag_bytes)
         self._tag_bytes = 0
         if self.unsettled is not None and self.unsettled.outcomes and not closed:
             vpn = self.client.vpn
@@ -543,7 +545,7 @@ class ReceivingLink(Link):
         self.end_temporary()
         if self._end_to_end is not None:
             self._end_to_end.close()
-        publisher = self.session.connection.publisher
+        publisher = self.client.publisher
         if self.flows and publisher is not None:
             self.flows = False
             publisher.vpn.ingress_flows -= 1

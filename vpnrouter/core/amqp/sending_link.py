@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import TYPE_CHECKING, Final, final
 
 from typing_extensions import override
@@ -380,9 +381,20 @@ class SendingLink(Link):
             found.left(self, closed=closed)
         self.end_temporary()
 
+    def give_back_some(self, most: int) -> bool:
+        """Give back the `most` oldest deliveries of a link that is over, where it holds more; False otherwise."""
+        flow = self.consumer
+        if flow is None or len(flow.unacked) <= most:
+            return False
+        flow.give_back(most)
+        return True
+
     def stolen(self) -> None:
-        """Another link of the same container takes the subscription (2.6.1)."""
-        self.detach(STOLEN, "another connection of the container attached the link")
+        """Another link of the same container takes the subscription (2.6.1), perhaps from one that is over already."""
+        if self.detached:
+            self.let_go(closed=False)
+        else:
+            self.detach(STOLEN, "another connection of the container attached the link")
 
 
 RESUMED_WORK: Final = 15
@@ -589,6 +601,27 @@ class AmqpFlow(Flow):
             return self.subscription.permits(self.link.client)
         return admission.username.permission_on(self.endpoint.settings) >= needed
 
+    def give_back(self, most: int) -> None:
+        """Give back so many deliveries, the oldest first: more follow, and then the end."""
+        some = list(islice(self.unacked, most))
+        numbers = self.numbers
+        unsettled = self.link.session.unsettled
+        for message_id in some:
+            unsettled.pop(numbers.pop(message_id, -1), None)
+        if self.browsing:
+            for message_id in some:
+                self.settles(message_id)
+        else:
+            self.endpoint.give_back(self, some, RELEASED)
+
+    def gives_way(self) -> bool:
+        """End the flow of a link that is over, and still holds what it had."""
+        link = self.link
+        if not link.detached:
+            return False
+        link.let_go(closed=False)
+        return True
+
     def letting_go(self) -> None:
         """Forget its deliveries: what the client says of them from now on comes too late."""
         if self.browsing:
@@ -664,6 +697,9 @@ class TopicSubscriber(Subscriber):
         waiting = self._waiting
         if not waiting and self._has_room():
             self._send(message)
+            return
+        if link.detached:
+            vpn.discard(message, CLIENT_NOT_CONNECTED, self)
             return
         outbox = self.outbox
         # The message is shared, but who knows how long the others have it.
@@ -742,13 +778,12 @@ class TopicSubscriber(Subscriber):
             if client.may_have(message.topic):
                 kept.append(message)
             else:
-                self._unpark(message)
+                self._unpark(message.size + limits.SPOOL_BODY_COST)
                 client.vpn.discard(message, SUBSCRIBE_TOPIC_ACL, self)
         self._waiting = kept
 
-    def _unpark(self, message: Message) -> None:
-        """Count a message less that waits."""
-        size = message.size + limits.SPOOL_BODY_COST
+    def _unpark(self, size: int) -> None:
+        """Count so much less of what waits."""
         self.outbox.parked -= size
         self.link.client.connection.give_back(size)
 
@@ -764,7 +799,7 @@ class TopicSubscriber(Subscriber):
                 return
             context.work += SEND_WORK
             message = waiting.popleft()
-            self._unpark(message)
+            self._unpark(message.size + limits.SPOOL_BODY_COST)
             if not message.expires_ns or message.expires_ns > now_ns:
                 self._send(message)
 
@@ -776,5 +811,6 @@ class TopicSubscriber(Subscriber):
         self._waiting = None
         if waiting:
             vpn.discards.add(CLIENT_NOT_CONNECTED, len(waiting))
-            for message in waiting:
-                self._unpark(message)
+            vpn.context.work += len(waiting) >> 4
+            size = sum([message.size for message in waiting])
+            self._unpark(size + len(waiting) * limits.SPOOL_BODY_COST)

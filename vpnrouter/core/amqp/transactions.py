@@ -199,12 +199,17 @@ class Transactions(CompletionCallback):
                     route, message.topic, 1, len(message.payload), client.sends
                 )
 
-    def roll_back_all(self) -> None:
-        """Forget all transactions: the connection has ended, and what its links hold goes back to the queues."""
-        for transaction in self._open.values():
-            transaction.end()
-        self._open.clear()
-        self._discharges.clear()
+    def roll_back_one(self) -> bool:
+        """Forget a transaction, False where none is open: the connection has ended, and its links have gone.
+
+        What they held has gone back to the queues.
+        """
+        if not self._open:
+            return False
+        _, transaction = self._open.popitem()
+        self._connection.context.work += transaction.count >> 2
+        transaction.end()
+        return True
 
     # -- what is done in a transaction -----------------------------------------------------------
 

@@ -456,7 +456,7 @@ class Endpoint(EndpointSubscriber):
             self._refuse(self.shutdown_reason(), UNAVAILABLE)
         if flow in self.flows:
             self._refuse(refusals.ALREADY_BOUND, NOT_AUTHORIZED)
-        if len(self.flows) >= settings.max_bind_count:
+        if len(self.flows) >= settings.max_bind_count and not self._makes_room():
             self._refuse(
                 refusals.QUEUE_BINDS if queue else refusals.TOPIC_ENDPOINT_BINDS, QUOTA_EXCEEDED
             )
@@ -474,6 +474,10 @@ class Endpoint(EndpointSubscriber):
             flow.active = True
         self._report_bind(flow, bind=True)
 
+    def _makes_room(self) -> bool:
+        """Unbind a consumer that is over and has not been unbound yet; False where there is none."""
+        return any(flow.gives_way() for flow in list(self.flows))
+
     def unbind(self, flow: Flow, *, counts: bool) -> None:
         """Unbind a consumer; what it held is delivered again. `counts`: towards max_redelivery_count.
 
@@ -490,15 +494,16 @@ class Endpoint(EndpointSubscriber):
             flow.letting_go()
         finally:
             try:
-                self._give_back(flow, FAILED if counts else RELEASED)
+                self.give_back(flow, list(flow.unacked), FAILED if counts else RELEASED)
             finally:
                 self._flows_changed()
         if bound:
             self._report_bind(flow, bind=False)
 
-    def _give_back(self, flow: Flow, outcome: int) -> None:
+    def give_back(self, flow: Flow, ids: list[int], outcome: int) -> None:
+        """Take back messages that a consumer holds, which ends."""
         barrier = self.vpn.context.barrier
-        for message_id in list(flow.unacked):
+        for message_id in ids:
             try:
                 self.settle(flow, message_id, outcome)
             except Exception as error:  # noqa: BLE001 - given to the barrier: the others go back as well

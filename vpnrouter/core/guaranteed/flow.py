@@ -209,6 +209,10 @@ class Flow(CompletionCallback):
     def activated(self, active: bool) -> None:
         """Note that the flow became the active one of an exclusive queue, or a standby again."""
 
+    def gives_way(self) -> bool:
+        """Unbind the flow where it is over and only holds what it had; False for one that goes on."""
+        return False
+
     def letting_go(self) -> None:
         """Called when the flow ends, before its `unacked` messages go back."""
 
