@@ -18,6 +18,7 @@ from vpnrouter.wire.amqp.performatives import (
     Accepted,
     Attach,
     Begin,
+    Close,
     Coordinator,
     Declare,
     Detach,
@@ -298,6 +299,26 @@ def links(source: Source, count: int = 4_000) -> Callable[[Attacker], None]:
     return run
 
 
+def ending(source: Source, how: str, count: int = 4_000) -> Callable[[Attacker], None]:
+    """Sessions with thousands of links that end, connections that are closed, or cut."""
+
+    def run(attacker: Attacker) -> None:
+        turn = 0
+        while attacker.on:
+            turn += 1
+            sock = attacker.session(f"ending-{turn}")
+            told = [receiver(each, source, snd_settle_mode=SETTLED) for each in range(count)]
+            attacker.say(sock, told)
+            drain(sock, 0.3)
+            if how != "cut":
+                attacker.say(sock, [frames.encode(End() if how == "end" else Close())])
+                drain(sock, 0.3)
+            sock.close()
+            time.sleep(0.1)
+
+    return run
+
+
 def flood(make: Callable[[int], bytes], *, detach: bool = True) -> Callable[[Attacker], None]:
     """Attaches of links one after the other, many connections in turn."""
 
@@ -475,6 +496,10 @@ ATTACKS: Final[dict[str, Callable[[Attacker], None]]] = {
     "amqp-selectors": selectors,
     "amqp-links": links(Source("topic://l")),
     "amqp-queue-links": links(Source("queue://many"), 900),
+    "amqp-end": ending(Source("topic://l"), "end"),
+    "amqp-close": ending(Source("topic://l"), "close"),
+    "amqp-cut": ending(Source("topic://l"), "cut"),
+    "amqp-cut-queues": ending(Source(None, dynamic=True), "cut"),
     "amqp-durable": flood(durable),
     "amqp-shared": flood(shared),
     "amqp-dynamic": flood(dynamic),

@@ -111,6 +111,8 @@ def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
             link.goodbye(codes.SHUTTING_DOWN, codes.REASONS[codes.SHUTTING_DOWN])
         except Exception as error:  # noqa: BLE001 - the same
             barrier.end(link, error)
+    # What they held is given back now: there are no later turns.
+    router.context.jobs.finish()
     flush_ready(router.context)
     host.close_all()
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.core.amqp.link import LINK_COST, Link
 from vpnrouter.core.amqp.serials import SERIAL, SerialOrder
+from vpnrouter.server.net.loop import TaskHost
+from vpnrouter.server.run import say_goodbye
 from vpnrouter.wire.amqp import frames
 from vpnrouter.wire.amqp.frames import AMQP_HEADER, SASL_HEADER
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
     Attach,
+    Begin,
     Close,
     Detach,
     Disposition,
+    End,
     Flow,
     Modified,
     Open,
@@ -32,8 +38,6 @@ from vpnrouter.wire.amqp.performatives import (
 from vpnrouter.wire.amqp.types import Described, Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.core.amqp.amqp_peer import Peer
     from tests.core.mqtt.spooled import SpooledWorld
 
@@ -318,3 +322,312 @@ def test_order_of_serials(seed: int) -> None:
             ]
             assert order.within(first & SERIAL, count, alive) == wanted, seed
         assert len(order) <= 2 * len(alive) + 66
+
+
+# -- the end of many links ----------------------------------------------------------------------------
+
+MANY_LINKS = 1_200
+
+FLOWS = 1_000
+"""Of them so many that have an endpoint; a client has no more flows by default."""
+
+KINDS: list[tuple[str, Callable[[int], Any]]] = [
+    (
+        "direct",
+        lambda number: Attach(f"l{number}", number, True, SECOND, source=Source("topic://t")),
+    ),
+    ("own", lambda number: Attach(f"l{number}", number, True, source=Source("topic://t"))),
+    (
+        "durable",
+        lambda number: Attach(
+            f"l{number}",
+            number,
+            True,
+            source=Source("topic://t", durable=2, expiry_policy="never"),
+        ),
+    ),
+    (
+        "temporary",
+        lambda number: Attach(f"l{number}", number, True, source=Source(None, dynamic=True)),
+    ),
+    (
+        "sending",
+        lambda number: Attach(
+            f"l{number}",
+            number,
+            False,
+            source=Source("here"),
+            target=Target("topic://t"),
+            initial_delivery_count=0,
+        ),
+    ),
+    ("refused", lambda number: Attach(f"l{number}", number, True, source=Source("queue://none"))),
+]
+"""What links are, and the attach of one."""
+
+
+def attach_many(router: SpooledWorld, peer: Peer, attach: Any, count: int = MANY_LINKS) -> None:
+    """Attach links, each with a handle of its own."""
+    for first in range(0, count, 100):
+        peer.say(*(attach(number) for number in range(first, first + 100)))
+        router.router.context.jobs.finish()
+    peer.answers()
+    assert peer.connection.link_count == count
+
+
+def leave(peer: Peer, how: str) -> int:
+    """End all links of a client; the work of the turn in which it says so, or is gone."""
+    context = peer.connection.context
+    context.work = 0
+    if how == "cut":
+        peer.connection.lost("cut")
+    else:
+        peer.say({"end": End(), "close": Close()}[how])
+    return int(context.work)
+
+
+@pytest.mark.parametrize("how", ["end", "close", "cut"])
+@pytest.mark.parametrize(("name", "attach"), KINDS)
+def test_many_links_end_in_slices(
+    router: SpooledWorld, join: Any, name: str, attach: Any, how: str
+) -> None:
+    """No turn is longer for them, nothing is left of them, and the end of a session is told when that is so."""
+    blue = router.router.vpns["blue"]
+    peer = join()
+    before = len(blue.endpoints), blue.subscription_count
+    attach_many(router, peer, attach)
+    if name == "sending":
+        peer.send(b"\x00\x53\x75\xa0\x01x", 3)
+        assert blue.ingress_flows == 1
+        peer.answers()
+    assert leave(peer, how) < limits.TURN_WORK + 200
+    context = router.router.context
+    if how == "end":
+        assert not peer.connection.outbox.chunks
+    assert slices(router) >= 3, name
+    if how == "end":
+        assert peer.answers() == [End()]
+        peer.begin()
+    assert peer.connection.link_count == 0
+    kept = (FLOWS, FLOWS) if name == "durable" else (0, 0)
+    assert (len(blue.endpoints) - before[0], blue.subscription_count - before[1]) == kept
+    assert (blue.egress_flows, blue.ingress_flows) == (0, 0)
+    assert not blue.leaving
+    assert blue.memory.own == (0 if how != "end" else peer.connection.account.held)  # type: ignore[union-attr]
+    assert not any(context.barrier.counts.values())
+
+
+def unsettled(router: SpooledWorld, join: Any, amqp: Any, count: int, **settings: Any) -> Peer:
+    """A client that has been sent so many messages of the queue `q` and has settled none."""
+    router.queue("q", **settings)
+    source: Peer = join("source")
+    source.sender("queue://q")
+    for number in range(count):
+        source.send(amqp.message(b"%d" % number))
+    source.answers()
+    peer: Peer = join()
+    peer.receiver("queue://q", credit=count)
+    assert len(peer.messages()) == count
+    return peer
+
+
+@pytest.mark.parametrize("how", ["end", "close", "cut"])
+def test_unsettled_deliveries_come_back_in_slices(
+    router: SpooledWorld, join: Any, amqp: Any, how: str
+) -> None:
+    """Another consumer of an exclusive queue is sent nothing before all are back, and then all in order."""
+    peer = unsettled(router, join, amqp, 4_000)
+    other = join("other")
+    other.receiver("queue://q", credit=4_000)
+    assert leave(peer, how) < limits.TURN_WORK + 200
+    jobs = router.router.context.jobs
+    jobs.step()
+    assert len(jobs)
+    router.round()
+    assert not other.connection.outbox.chunks
+    assert slices(router) >= 1
+    assert other.bodies() == [b"%d" % number for number in range(4_000)]
+
+
+def test_a_browser_forgets_in_slices(router: SpooledWorld, join: Any, amqp: Any) -> None:
+    """What was looked at stays where it is."""
+    queue = router.queue("q")
+    source, peer = join("source"), join()
+    source.sender("queue://q")
+    for _ in range(4_000):
+        source.send(amqp.message(b""))
+    source.answers()
+    peer.receiver("queue://q", credit=4_000, distribution_mode="copy")
+    for _ in range(100):
+        router.advance(0.1)
+        peer.drain()
+    (link,) = peer.connection.sessions[0].links.values()
+    assert len(link.consumer.unacked) == 4_000
+    assert leave(peer, "cut") < limits.TURN_WORK + 200
+    assert slices(router) >= 1
+    assert not link.consumer
+    assert queue.spooled_count == 4_000
+
+
+def durable(number: int) -> Any:
+    """The attach of a link with a durable subscription."""
+    return dict(KINDS)["durable"](number)
+
+
+ALONE = {"desired_capabilities": [Symbol("sole-connection-for-container")]}
+
+
+def hurry(peer: Peer, container: str, *packets: Any, **more: Any) -> None:
+    """Log in and send frames of a session, all before anything is done in a later turn."""
+    peer.raw(SASL_HEADER)
+    peer.say(SaslInit(Symbol("ANONYMOUS")), kind=frames.SASL)
+    peer.raw(AMQP_HEADER)
+    peer.say(Open(container, **more), Begin(None, 0, 5_000, 5_000), *packets)
+
+
+@pytest.mark.parametrize("how", ["close", "cut"])
+def test_the_next_connection_of_a_container_waits(
+    router: SpooledWorld, join: Any, amqp: Any, how: str
+) -> None:
+    """It has the name at once, also one that is alone, and its links when those of the earlier one have gone."""
+    first = join("sole", **ALONE)
+    attach_many(router, first, durable, FLOWS)
+    leave(first, how)
+    second = amqp.Peer(router)
+    last = FLOWS - 1
+    hurry(second, "sole", durable(last), Flow(0, 5_000, 0, 5_000, last, 0, 10), **ALONE)
+    assert second.connection.client.client_name == "sole"
+    assert second.connection.link_count == 0
+    assert slices(router) >= 2
+    assert second.connection.link_count == 1
+    router.join("m").pub("t", b"x")
+    assert [frame.payload for frame in second.got() if isinstance(frame.performative, Transfer)]
+
+
+def test_deliveries_are_resumed_when_the_earlier_link_has_gone(
+    router: SpooledWorld, join: Any, amqp: Any
+) -> None:
+    """What a client knows to be accepted of thousands that its cut connection had is not delivered again."""
+    first = unsettled(router, join, amqp, 2_000)
+    (link,) = first.connection.sessions[0].links.values()
+    known = next(iter(link.consumer.unacked))
+    leave(first, "cut")
+    second = amqp.Peer(router)
+    tag = known.to_bytes(8, "big")
+    again = Attach(
+        "receiver 1", 1, True, source=Source("queue://q"), target=Target("here"),
+        unsettled={tag: Described(0x24, [])},
+    )  # fmt: skip
+    hurry(second, "me", again, Flow(0, 5_000, 0, 5_000, 1, 0, 5_000))
+    assert slices(router) >= 2
+    sent = [one for one in second.answers() if isinstance(one, Transfer) and not one.resume]
+    assert len(sent) == 1_999
+    assert tag not in [one.delivery_tag for one in sent]
+
+
+def test_a_place_at_a_queue_is_there_at_once(router: SpooledWorld, join: Any, amqp: Any) -> None:
+    """A queue for one consumer takes another client's while the earlier link holds what it had; nothing is lost."""
+    peer = unsettled(router, join, amqp, 3_000, max_bind_count=1)
+    other = join("other")
+    leave(peer, "cut")
+    assert len(router.router.context.jobs)
+    other.say(
+        Attach("l", 1, True, source=Source("queue://q"), target=Target("here")),
+        Flow(0, 5_000, 0, 5_000, 1, 0, 5_000),
+    )
+    slices(router)
+    assert sum(isinstance(one, Transfer) for one in other.answers()) == 3_000
+
+
+def test_a_subscription_is_taken_over_at_once(router: SpooledWorld, join: Any) -> None:
+    """Another connection of the container has a durable subscription that one which has ended still held."""
+    first, second = join("me"), join("me")
+    attach_many(router, first, durable, FLOWS)
+    leave(first, "cut")
+    last = FLOWS - 1
+    second.say(durable(last), Flow(0, 5_000, 0, 5_000, last, 0, 10))
+    assert len(router.router.context.jobs)
+    found = second.answers()
+    assert [type(one) for one in found] == [Attach]
+    router.join("m").pub("t", b"x")
+    assert second.bodies() == [b"x"]
+
+
+def test_ends_that_come_together(router: SpooledWorld, join: Any) -> None:
+    """A connection that is lost while a session ends forgets nothing, of this session or of others."""
+    blue = router.router.vpns["blue"]
+    peer = join()
+    attach_many(router, peer, dict(KINDS)["temporary"], 1_000)
+    peer.begin(1)
+    peer.say(
+        *(
+            Attach(f"m{number}", number, True, source=Source(None, dynamic=True))
+            for number in range(1_000)
+        ),
+        channel=1,
+    )
+    router.router.context.jobs.finish()
+    peer.answers()
+    leave(peer, "end")
+    peer.connection.lost("cut")
+    peer.connection.lost("again")
+    assert slices(router) >= 2
+    assert peer.connection.link_count == 0
+    assert not blue.endpoints
+    assert not [one for one in peer.answers() if isinstance(one, End)]
+
+
+def test_nothing_comes_over_links_that_have_ended(router: SpooledWorld, join: Any) -> None:
+    """Direct messages that come before a link's turn are lost for it, and told nobody."""
+    blue = router.router.vpns["blue"]
+    source = router.join("m")
+    peer = join()
+    attach_many(router, peer, dict(KINDS)["direct"])
+    peer.say(*(Flow(0, 5_000, 0, 5_000, number, 0, 10) for number in range(100)))
+    slices(router)
+    peer.answers()
+    leave(peer, "end")
+    source.pub("t", b"x")
+    assert blue.memory.own == peer.connection.account.held
+    slices(router)
+    assert peer.answers() == [End()]
+    assert peer.connection.outbox.parked == 0
+
+
+class Faulty(Link):
+    """A link that cannot be let go of."""
+
+    def let_go(self, *, closed: bool) -> None:
+        """Raise."""
+        raise RuntimeError("planted")
+
+
+@pytest.mark.parametrize("how", ["end", "close", "cut"])
+def test_a_link_that_raises_costs_itself(router: SpooledWorld, join: Any, how: str) -> None:
+    """The others end as well, it counts no longer, and the fault is counted."""
+    blue = router.router.vpns["blue"]
+    peer = join()
+    attach_many(router, peer, dict(KINDS)["temporary"], 1_000)
+    session = peer.connection.sessions[0]
+    for number in (2_000, 2_001):
+        assert peer.connection.take(LINK_COST)
+        session.add(Faulty(session, peer.connection.client, "planted", number))
+    leave(peer, how)
+    slices(router)
+    assert peer.connection.link_count == 0
+    assert not blue.endpoints
+    assert router.router.context.barrier.counts["connection"] == 4
+    assert peer.closed == (how != "end")
+
+
+def test_a_router_that_stops_finishes_all(router: SpooledWorld, join: Any) -> None:
+    """What links hold is given back before the router says goodbye, also those of earlier ends."""
+    blue = router.router.vpns["blue"]
+    first, second = join("first"), join("second")
+    for peer in (first, second):
+        attach_many(router, peer, dict(KINDS)["temporary"], 1_000)
+    leave(first, "end")
+    say_goodbye(router.router, TaskHost(router.router, Any, Any), [])
+    assert not blue.endpoints
+    assert second.closed
+    assert blue.memory.own == 0

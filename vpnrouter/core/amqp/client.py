@@ -164,6 +164,8 @@ class AmqpClient(Subscriber):
 
     def has_left(self) -> None:
         """Note that all links have gone. A second call does nothing."""
+        # It refers to the client: the two would wait for a garbage collection.
+        self.publisher = None
         if self._leaving:
             self._leaving = False
             left = self.predecessors - 1

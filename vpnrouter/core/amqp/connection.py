@@ -726,6 +726,7 @@ class AmqpConnection(SaslConnection):
             if self.context.turn_spent:
                 return False
         self._letting_go = None
+        self._waking = None
         client = self.client
         if client is not None:
             client.has_left()

@@ -97,6 +97,8 @@ class LinkRelease(Job):
             try:
                 if link.give_back_some(RETURNED):
                     context.work += RETURN_WORK
+                    # It is not one of a few that hold little.
+                    self._at_once = 0
                     return
                 context.work += LINK_WORK
                 link.let_go(closed=False)
