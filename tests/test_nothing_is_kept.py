@@ -466,15 +466,15 @@ def test_what_is_over_is_freed(name: str) -> None:
     assert grown < SLACK + count // 10 + min(IDS.get(name, 0), count)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(
-    build_kind() != "compiled", reason="the pure files are slow, and are freed by Python itself"
-)
-@pytest.mark.parametrize("name", KINDS)
-def test_what_is_over_is_freed_in_the_long_run(name: str) -> None:
-    """Twenty thousand of each kind leave no block of memory behind for each, and no resident memory."""
-    count = max(FAST, MANY // KINDS[name][1])
-    grown, kilobytes = kept(name, count)
-    print(f"{name}: {count} times, {grown} blocks, {kilobytes} KB")
-    assert grown < SLACK + count // 100 + IDS.get(name, 0)
-    assert kilobytes < 4_096
+if build_kind() == "compiled":
+    # The pure files are slow, and are freed by Python itself.
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("name", KINDS)
+    def test_what_is_over_is_freed_in_the_long_run(name: str) -> None:
+        """Twenty thousand of each kind leave no block of memory behind for each, and no resident memory."""
+        count = max(FAST, MANY // KINDS[name][1])
+        grown, kilobytes = kept(name, count)
+        print(f"{name}: {count} times, {grown} blocks, {kilobytes} KB")
+        assert grown < SLACK + count // 100 + IDS.get(name, 0)
+        assert kilobytes < 4_096
