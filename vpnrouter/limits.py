@@ -273,8 +273,12 @@ MEMORY: Final = 1_073_741_824
 """Those of all message VPNs together. Beyond: the same, of the message VPN whose clients hold most."""
 
 SPARE_BYTES: Final = 16_384
-"""Bytes of one unfinished packet, of one outbox or one consumer, from which on they count for these: small ones cost
-nothing."""
+"""Bytes of one unfinished packet or of one outbox from which on they count for these: small ones cost nothing."""
+
+FLOW_SPARE_BYTES: Final = 2_048
+"""Bytes of messages that one consumer has been sent and has not settled, from which on they count for these: the first
+few small ones cost nothing. A link of AMQP counts for so much more than it takes, and clients of MQTT have few
+consumers."""
 
 FILTER_SPARE_BYTES: Final = 2_048
 """Memory of one topic filter, with its selector, that does not count for these: VPN_SUBSCRIPTIONS bounds it. One of 100

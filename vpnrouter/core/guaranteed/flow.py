@@ -46,6 +46,9 @@ UNBOUNDED: Final = 1 << 61
 HALF_BOUNDED: Final = 1 << 60
 """The budget of a flow whose bytes are bounded elsewhere; one below the second is a client's."""
 
+AHEAD: Final = 16_384
+"""Bytes that count before they are there where some do, so that the next messages cost nothing."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Flow(CompletionCallback):
@@ -54,8 +57,8 @@ class Flow(CompletionCallback):
     `window` bounds `unacked`, its unacknowledged messages by id in the order of delivery. `selector` lets only matching
     messages through. `active` is False for a standby at an exclusive queue. `client_name` is for display. The flow is
     the callback of its requests to the spool; `owning_connection` is closed when a delivery raises. `bytes_out` are
-    those of `unacked`, of which `counted` are in the account of the connection `payer`; `budget` says how many more it
-    may be sent in one go. The selector counts for the connection `selector_payer`. Counters:
+    those of `unacked`; `counted` of them, or up to AHEAD more, are in the account of the connection `payer`; `budget`
+    says how many more it may be sent in one go. The selector counts for the connection `selector_payer`. Counters:
     `delivered`, `acked`, `window_closed` (times that a message waited for the window).
     """
 
@@ -132,9 +135,9 @@ class Flow(CompletionCallback):
 
     def has_budget(self, connection: Connection, outbox: Outbox) -> bool:
         """Set what the client may be sent in one go; False where it holds, or does not take, too much already."""
-        if self.bytes_out - self.counted > limits.SPARE_BYTES:
+        if self.bytes_out - self.counted > limits.FLOW_SPARE_BYTES:
             self.count(connection)
-            if self.bytes_out != self.counted:
+            if self.bytes_out > self.counted:
                 return False
         left = limits.UNSETTLED_BYTES - self.bytes_out
         if left <= 0 or not self.may_send(connection, outbox):
@@ -165,11 +168,13 @@ class Flow(CompletionCallback):
             return
         if change < 0:
             payer.give_back(-change)
+        elif not payer.crowded() and payer.take(change + AHEAD):
+            change += AHEAD
         elif not payer.take(change):
             self.budget = 0
             return
         payer.unsettled_bytes += change
-        self.counted = self.bytes_out
+        self.counted += change
         if self.counted == 0:
             self.payer = None
 
@@ -179,7 +184,7 @@ class Flow(CompletionCallback):
         size = message.size + limits.SPOOL_BODY_COST
         self.bytes_out += size
         self.budget -= size
-        if self.bytes_out - self.counted > limits.SPARE_BYTES and self.budget < HALF_BOUNDED:
+        if self.bytes_out - self.counted > limits.FLOW_SPARE_BYTES and self.budget < HALF_BOUNDED:
             self.count(self.owning_connection())
 
     def forget_all(self) -> None:
@@ -194,7 +199,7 @@ class Flow(CompletionCallback):
             self.bytes_out -= message.size + limits.SPOOL_BODY_COST
             if not self.unacked:
                 self.bytes_out = 0
-            if self.counted and (self.bytes_out * 2 <= self.counted or not self.unacked):
+            if self.counted and (not self.unacked or (self.bytes_out + AHEAD) * 2 <= self.counted):
                 self.count(None)
         return message
 
