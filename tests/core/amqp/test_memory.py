@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.limits import FLOW_SPARE_BYTES
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
     Attach,
@@ -231,6 +232,39 @@ def test_kinds(
     world.settle()
     assert memory.held == before
     assert memory.unreturned == 0
+
+
+def test_small_messages_of_many_consumers(
+    world: SpooledWorld, amqp: ModuleType, neighbour: Any
+) -> None:
+    """A few small messages for each of many consumers count together, as those of one do."""
+    queue = world.queue("many", exclusive=False)
+    memory = world.vpn().memory
+    consumers = 40
+    peer = amqp.Peer(world)
+    peer.join("greedy")
+    for handle in range(consumers):
+        peer.receiver("queue://many", handle, 20)
+    neighbour.sender("queue://many", 4)
+    links = memory.held
+    for _ in range(consumers * 20):
+        neighbour.send(amqp.message(bytes(100)), 4)
+    neighbour.answers()
+    taken = peer.messages()
+    held = sum(flow.bytes_out for flow in queue.flows)
+    assert held - consumers * FLOW_SPARE_BYTES <= memory.held - links
+    assert held < BOUND // 2
+    # What is settled makes room: nothing is lost, and nothing counts then.
+    count = 0
+    while taken:
+        count += len(taken)
+        peer.say(Disposition(True, 0, 0x7FFF_FFFE, True, Accepted()))
+        for handle in range(consumers):
+            peer.credit(handle, 1_000)
+        world.advance(0.1)
+        taken = peer.messages()
+    assert count == consumers * 20
+    assert memory.held == links
 
 
 def test_a_browser_keeps_no_copy(world: SpooledWorld, amqp: ModuleType, neighbour: Any) -> None:
