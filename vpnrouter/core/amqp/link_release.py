@@ -24,7 +24,7 @@ RETURNED: Final = 128
 RETURN_WORK: Final = 80
 """What it costs to give back so many, in parts of a turn (TurnContext.work)."""
 
-LINK_WORK: Final = 3
+LINK_WORK: Final = 8
 """What it costs to let go of a link, without its subscription."""
 
 TRIES: Final = 2
