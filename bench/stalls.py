@@ -242,28 +242,26 @@ def cached(target: Target) -> None:
     converse(target, sock, encode(Unsubscribe(2, names), 5))
 
 
-def branching(target: Target) -> None:
-    """8,192 filters that all match, and messages on topics that nobody has seen."""
-    sock = target.client("a7")
+def many_on_the_way(target: Target, client: str, end: str) -> None:
+    """8,192 filters that all match the first levels and end with `end`, and messages on topics that nobody has seen."""
+    sock = target.client(client)
     names = [
-        "/".join(["a" if number >> bit & 1 else "+" for bit in range(13)]) + "/#"
+        "/".join(["a" if number >> bit & 1 else "+" for bit in range(13)]) + end
         for number in range(8_192)
     ]
     converse(target, sock, subscribe(names[:4_096]) + subscribe(names[4_096:], number=2))
     topics = [Publish(b"a/" * 13 + b"%d" % number, b"") for number in range(3_000)]
-    converse(target, target.client("a7-source"), many(*topics))
+    converse(target, target.client(f"{client}-source"), many(*topics))
+
+
+def branching(target: Target) -> None:
+    """8,192 filters that all match."""
+    many_on_the_way(target, "a7", "/#")
 
 
 def near_misses(target: Target) -> None:
-    """8,192 filters of which none matches, but only in the last level, and messages on topics that nobody has seen."""
-    sock = target.client("a23")
-    names = [
-        "/".join(["a" if number >> bit & 1 else "+" for bit in range(13)]) + "/none"
-        for number in range(8_192)
-    ]
-    converse(target, sock, subscribe(names[:4_096]) + subscribe(names[4_096:], number=2))
-    topics = [Publish(b"a/" * 13 + b"%d" % number, b"") for number in range(3_000)]
-    converse(target, target.client("a23-source"), many(*topics))
+    """8,192 filters of which none matches, but only in the last level."""
+    many_on_the_way(target, "a23", "/none")
 
 
 def long_acks(target: Target) -> None:

@@ -9,13 +9,11 @@ import base64
 import gc
 import hashlib
 import hmac
-import importlib.util
 import os
 import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -24,6 +22,7 @@ from vpnrouter.build_info import build_kind
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.scram import salted_password, stored_text, verifier_of
 from vpnrouter.server.net.layers import WebSocketLayer
+from vpnrouter.testing.modules import load_module
 from vpnrouter.wire.amqp import frames
 from vpnrouter.wire.amqp.frames import SASL_HEADER
 from vpnrouter.wire.amqp.performatives import (
@@ -51,20 +50,9 @@ SLACK: Final = 300
 """Blocks by which cancelled timers, dictionaries and free lists differ from one moment to another."""
 
 
-def loaded(name: str, place: str) -> ModuleType:
-    """A module of the tests, which are no package."""
-    spec = importlib.util.spec_from_file_location(name, HERE / place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-SPOOLED: Final = loaded("kept_spooled", "core/mqtt/spooled.py")
-AMQP: Final = loaded("kept_amqp_peer", "core/amqp/amqp_peer.py")
-LINKS: Final = loaded("kept_links", "bridges/conftest.py")
+SPOOLED: Final = load_module("kept_spooled", HERE / "core/mqtt/spooled.py")
+AMQP: Final = load_module("kept_amqp_peer", HERE / "core/amqp/amqp_peer.py")
+LINKS: Final = load_module("kept_links", HERE / "bridges/conftest.py")
 
 SALT: Final = b"0123456789abcdef"
 ROUNDS: Final = 4_096

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 import pytest
+
+from vpnrouter.testing.modules import load_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,27 +18,16 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def _load(name: str, path: Path) -> ModuleType:
-    # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
 def spooled() -> ModuleType:
     """The module spooled.py."""
-    return _load("core_amqp_spooled", HERE.parent / "mqtt" / "spooled.py")
+    return load_module("core_amqp_spooled", HERE.parent / "mqtt" / "spooled.py")
 
 
 @pytest.fixture(scope="session")
 def amqp() -> ModuleType:
     """The module amqp_peer.py."""
-    return _load("core_amqp_peer", HERE / "amqp_peer.py")
+    return load_module("core_amqp_peer", HERE / "amqp_peer.py")
 
 
 @pytest.fixture

@@ -173,10 +173,8 @@ def test_links_are_looked_at_in_slices(router: SpooledWorld, join: Any) -> None:
     assert sent == [0, 1_200, 2_499]
 
 
-def test_what_waits_for_credit_is_sent_in_slices(
-    router: SpooledWorld, join: Any, amqp: Any
-) -> None:
-    """Direct messages that have waited leave in order, some of them each turn."""
+def waiting(join: Any, amqp: Any, count: int) -> Any:
+    """A client with a link on channel 1 for which so many Direct messages wait."""
     peer, source = join(), join("source")
     peer.begin(1, 1 << 30)
     peer.say(
@@ -184,9 +182,17 @@ def test_what_waits_for_credit_is_sent_in_slices(
     )
     peer.answers()
     source.sender("topic://w")
-    for number in range(1_500):
+    for number in range(count):
         source.send(amqp.message(b"%d" % number), settled=True)
     source.answers()
+    return peer
+
+
+def test_what_waits_for_credit_is_sent_in_slices(
+    router: SpooledWorld, join: Any, amqp: Any
+) -> None:
+    """Direct messages that have waited leave in order, some of them each turn."""
+    peer = waiting(join, amqp, 1_500)
     peer.say(Flow(0, 1 << 30, 0, 5_000, 0, 0, 5_000), channel=1)
     assert slices(router) >= 3
     assert peer.bodies() == [b"%d" % number for number in range(1_500)]
@@ -196,16 +202,7 @@ def test_a_drain_waits_for_what_is_sent_in_slices(
     router: SpooledWorld, join: Any, amqp: Any
 ) -> None:
     """A client that wants its credit used up is told so when all that waited has left."""
-    peer, source = join(), join("source")
-    peer.begin(1, 1 << 30)
-    peer.say(
-        Attach("l", 0, True, SECOND, source=Source("topic://w"), target=Target("x")), channel=1
-    )
-    peer.answers()
-    source.sender("topic://w")
-    for number in range(1_000):
-        source.send(amqp.message(b"%d" % number), settled=True)
-    source.answers()
+    peer = waiting(join, amqp, 1_000)
     peer.say(Flow(0, 1 << 30, 0, 5_000, 0, 0, 5_000, drain=True), channel=1)
     assert slices(router) >= 2
     found = peer.answers()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from vpnrouter.spool.rocks_store import RocksStore
+from vpnrouter.testing.modules import load_module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,23 +19,12 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def _load(name: str, path: Path) -> ModuleType:
-    # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
 def forms() -> ModuleType:
     """The module forms.py."""
-    found = _load("core_owners_forms", HERE / "forms.py")
-    found.spooled = _load("core_owners_spooled", HERE.parent / "mqtt" / "spooled.py")
-    found.amqp = _load("core_owners_amqp", HERE.parent / "amqp" / "amqp_peer.py")
+    found = load_module("core_owners_forms", HERE / "forms.py")
+    found.spooled = load_module("core_owners_spooled", HERE.parent / "mqtt" / "spooled.py")
+    found.amqp = load_module("core_owners_amqp", HERE.parent / "amqp" / "amqp_peer.py")
     return found
 
 
