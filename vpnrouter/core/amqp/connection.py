@@ -12,12 +12,23 @@ from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.core.amqp.burst import forward
 from vpnrouter.core.amqp.client import AmqpClient
+from vpnrouter.core.amqp.connection_states import (
+    ALLOWED,
+    AMQP_DUE,
+    ENDED,
+    HEADER_DUE,
+    HEADERS,
+    INIT_DUE,
+    OPEN_DUE,
+    OPENED,
+    RESPONSE_DUE,
+    VERIFYING,
+)
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.link_release import LinkRelease, Successor
 from vpnrouter.core.amqp.login import Login, SaslConnection, mechanisms
-from vpnrouter.core.amqp.receiving_link import ReceivingLink
+from vpnrouter.core.amqp.receiving_link import ReceivingLink, forward
 from vpnrouter.core.amqp.session import AmqpSession, WakeLinks
 from vpnrouter.core.amqp.transactions import Transactions
 from vpnrouter.core.fault_barrier import CONNECTION
@@ -50,53 +61,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.timers import Job, Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.table import EventType
-
-HEADER_DUE: Final = 0
-"""Transport open; the client's first protocol header is due."""
-
-INIT_DUE: Final = 1
-"""The mechanisms are out."""
-
-RESPONSE_DUE: Final = 2
-"""A challenge is out."""
-
-VERIFYING: Final = 3
-"""The edge verifies a password."""
-
-AMQP_DUE: Final = 4
-"""SASL has ended well; the protocol header of AMQP is due."""
-
-OPEN_DUE: Final = 5
-"""Both headers of AMQP are out."""
-
-OPENED: Final = 6
-"""Both sides have sent `open`."""
-
-ENDED: Final = 7
-"""Nothing more is read."""
-
-ALLOWED: Final[dict[tuple[int, int, str], str]] = {
-    (INIT_DUE, frames.SASL, "SaslInit"): "init",
-    (RESPONSE_DUE, frames.SASL, "SaslResponse"): "response",
-    (OPEN_DUE, frames.AMQP, "Open"): "open",
-    (OPENED, frames.AMQP, "Begin"): "begin",
-    (OPENED, frames.AMQP, "Attach"): "session",
-    (OPENED, frames.AMQP, "Flow"): "session",
-    (OPENED, frames.AMQP, "Transfer"): "session",
-    (OPENED, frames.AMQP, "Disposition"): "session",
-    (OPENED, frames.AMQP, "Detach"): "session",
-    (OPENED, frames.AMQP, "End"): "end",
-    (OPENED, frames.AMQP, "Close"): "close",
-    (OPEN_DUE, frames.AMQP, "Close"): "close",
-}
-"""(state, type of frame, performative) → what happens."""
-
-HEADERS: Final[dict[tuple[int, bytes], str]] = {
-    (HEADER_DUE, SASL_HEADER): "offer",
-    (HEADER_DUE, AMQP_HEADER): "answer",
-    (AMQP_DUE, AMQP_HEADER): "answer",
-}
-"""(state, protocol header) → what happens. Anything else is answered with our own, and closed (2.2)."""
 
 LOGIN_TIMEOUT: Final = 0
 IDLE: Final = 1

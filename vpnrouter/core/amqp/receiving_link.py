@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
+
+from mypy_extensions import i64
 
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.link import Link
+from vpnrouter.core.amqp.sending_link import TopicSubscriber
 from vpnrouter.core.conversion import (
     DELIVERY_TIME,
     MEASURE,
@@ -22,6 +25,7 @@ from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
 from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, lane_of
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
+from vpnrouter.core.route import Route
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
@@ -37,14 +41,13 @@ from vpnrouter.wire.amqp.performatives import (
     Transfer,
     write,
 )
+from vpnrouter.wire.amqp.transfers import Burst
 from vpnrouter.wire.amqp.types import Typed
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
-    from vpnrouter.core.amqp.sending_link import TopicSubscriber
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.route import Route
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
     from vpnrouter.wire.amqp.performatives import Attach
     from vpnrouter.wire.amqp.types import MapWalk
@@ -102,7 +105,7 @@ class ReceivingLink(Link):
     `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
     `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `unsettled` has the
     deliveries that a client which settles second has not settled; None for others, who settle with our answer. It is
-    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are burst.py's.
+    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are for bursts.
     """
 
     __slots__ = (
@@ -160,7 +163,7 @@ class ReceivingLink(Link):
             None if spool is None or not bridge else EndToEndAnswers(spool, bridge, self)
         )
         self._delivery: Delivery | None = None
-        # What burst.py knows of the route that it saw last.
+        # What `forward` knows of the route that it saw last.
         self.route: Route | None = None
         self.receivers: list[TopicSubscriber] | None = None
 
@@ -551,3 +554,84 @@ class ReceivingLink(Link):
             publisher.vpn.ingress_flows -= 1
             self.client.ingress_flows -= 1
             publisher.report_flow(opened=False)
+
+
+# -- settled transfers that are forwarded together ----------------------------------------------------
+
+# What the scan of plain PUBLISH frames is for MQTT (forward.py): nothing that came is looked at twice, and no message
+# becomes an object. What is rare is left to the link: traces, selectors, bounds, endpoints, links of bridges.
+
+_BURST: Final = Burst()
+
+BURST: Final = 512
+"""Messages that are forwarded together: the work of a turn is looked at behind them."""
+
+
+def receivers_of(route: Route) -> list[TopicSubscriber] | None:
+    """Return who takes the messages of a route, None where others do too, or something has to be looked at."""
+    if (
+        route.guarded
+        or route.fan_out
+        or route.links
+        or route.groups
+        or route.endpoints
+        or route.sessions
+        or not route.special
+    ):
+        return None
+    found: list[TopicSubscriber] = []
+    for target in route.special:
+        subscriber = target.subscriber
+        if not isinstance(subscriber, TopicSubscriber) or target.selective or subscriber.no_local:
+            return None
+        found.append(subscriber)
+    return found
+
+
+def forward(link: ReceivingLink, publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
+    """Forward the plain settled transfers over `link` that begin at `pos`; return the position behind them.
+
+    It is `pos` where the first of them needs the careful path.
+    """
+    vpn = publisher.vpn
+    found = vpn.cache.entries.get(link.topic)
+    if found is None:
+        return pos
+    route = cast(Route, found)
+    if link.route is not route:
+        link.route = route
+        link.receivers = receivers_of(route)
+    receivers = link.receivers
+    if receivers is None or not publisher.allowed(route):
+        return pos
+    sampler = publisher.sampler_for(route)
+    most: i64 = min(BURST, link.credit, sampler.left - 1)
+    session = link.session
+    max_message: i64 = min(publisher.max_frame, publisher.max_size)
+    burst = _BURST
+    count: i64 = burst.scan(
+        buf,
+        pos,
+        end,
+        session.channel,
+        link.handle,
+        limits.AMQP_FRAME_BYTES,
+        max_message,
+        most,
+    )
+    if count == 0 or buf.find(_DELIVER_TO_ONE, pos, burst.next) >= 0:
+        return pos
+    sampler.left -= count
+    publisher.messages += count
+    publisher.bytes_ += burst.size
+    publisher.delivered += count
+    vpn.context.work += 1 + (count * (1 + len(receivers)) >> 2)
+    for subscriber in receivers:
+        taken = subscriber.take(burst, buf, count)
+        for index in range(taken, count):
+            content = burst.message(buf, index)
+            message = Message(link.topic, content, b"", False, link.client, AMQP)
+            subscriber.deliver(message, [])
+    session.came(count)
+    link.took(count)
+    return burst.next

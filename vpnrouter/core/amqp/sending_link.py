@@ -47,6 +47,7 @@ from vpnrouter.wire.amqp.types import DESCRIBED
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
+    from vpnrouter.core.amqp.subscriptions import AmqpSubscription
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.memory_account import MemoryAccount
@@ -644,20 +645,6 @@ class AmqpFlow(Flow):
             self.endpoint.unbind(self, counts=False)
         if self.subscription is not None:
             self.subscription.left(self.link, closed=closed)
-
-
-class AmqpSubscription:
-    """What a link that subscribes tells when it ends. `subscriptions.py` has what follows from that."""
-
-    __slots__ = ()
-
-    def permits(self, client: AmqpClient) -> bool:
-        """Return whether a client may still consume from it."""
-        raise AssertionError(client.client_name)
-
-    def left(self, link: SendingLink, *, closed: bool) -> None:
-        """A link has ended; `closed` says that the client wants the subscription ended too."""
-        raise AssertionError(link.name)
 
 
 @final

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.amqp.client import local_name
-from vpnrouter.core.amqp.sending_link import AmqpFlow, AmqpSubscription
+from vpnrouter.core.amqp.sending_link import AmqpFlow
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
@@ -54,6 +54,20 @@ ENDED: Final = "503 Subscription Ended"
 
 SHARING: Final = 1_000
 """Consumers of one shared subscription."""
+
+
+class AmqpSubscription:
+    """What a link that subscribes tells when it ends."""
+
+    __slots__ = ()
+
+    def permits(self, client: AmqpClient) -> bool:
+        """Return whether a client may still consume from it."""
+        raise AssertionError(client.client_name)
+
+    def left(self, link: SendingLink, *, closed: bool) -> None:
+        """A link has ended; `closed` says that the client wants the subscription ended too."""
+        raise AssertionError(link.name)
 
 
 @final
