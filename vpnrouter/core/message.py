@@ -83,7 +83,7 @@ class Message:
     `expires_ns` is the router's monotonic time at which it expires, 0 for never.
     `trace_high`/`trace_low` are the trace id when the message is traced, else both 0.
     `path` lists the VPNs visited before this one ("router/vpn", oldest first).
-    `source` is who published it here (for no-local), or None; a retained message has only its name.
+    `source` is who published it here (for no-local), or None; one that is retained or waits has only its name.
     `message_id` is 0 until the message needs one (`MessageVpn.number`).
     `link_frame` is what links send of it, once the first of them has encoded it.
     `deliver_to_one` says that the properties ask for one consumer.
@@ -182,6 +182,12 @@ class Message:
         """The name by which no-local knows its publisher."""
         source = self.source
         return self.source_name if source is None else source.local_name
+
+    def part_from_source(self) -> None:
+        """Keep only the name of the publisher, who may end before the message does, and holds much."""
+        self.source = None
+        if self._other is not None:
+            self._other.source = None
 
     @property
     def traced(self) -> bool:

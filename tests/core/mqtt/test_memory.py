@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.wire.mqtt.packets import Suback, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
@@ -127,3 +129,22 @@ def test_kinds(world: SpooledWorld, kind: Callable[[Any, int], None]) -> None:
     world.settle()
     assert (memory.held, memory.lasting, memory.unreturned) == (0, 0, 0)
     assert world.router.context.memory.held == 0
+
+
+@pytest.mark.parametrize("topic", ["$queue/far", "kept"])
+def test_what_waits_keeps_nothing_of_its_publisher(world: SpooledWorld, topic: str) -> None:
+    """A session with all its state goes when it ends, also while messages wait that it published, or are retained."""
+
+    def sessions() -> int:
+        gc.collect()
+        return sum(isinstance(one, MqttSession) for one in gc.get_objects())
+
+    before = sessions()
+    for number in range(20):
+        client: Any = world.connect(f"c{number}")
+        client.pub(topic, b"%d" % number, pid=1, retain=topic == "kept")
+        client.got()
+        client.lose()
+    world.settle()
+    del client
+    assert sessions() == before
