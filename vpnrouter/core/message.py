@@ -90,6 +90,7 @@ class Message:
     `persistent` and `qos` say how it was published; a Direct one that an endpoint keeps is non-persistent. `volatile`
     is guaranteed like any other, but its publisher said that it need not outlive a broker (AMQP: not durable).
     `snapshot` says that a new subscription brought it, of what was retained.
+    `resting`: an endpoint keeps it, and what it has besides its content may be dropped (`rest`).
     `priority`, `lane` (a hash of its partition key), `dmq_eligible` and `due_ns` (monotonic; endpoints keep it back
     until then, 0 for not at all) matter to endpoints. `holders` counts endpoints that keep it.
     """
@@ -119,6 +120,7 @@ class Message:
         "persistent",
         "priority",
         "qos",
+        "resting",
         "retain",
         "snapshot",
         "source",
@@ -165,6 +167,7 @@ class Message:
         self.due_ns = 0
         self.volatile = False
         self.holders = 1
+        self.resting = False
         self.snapshot = False
         self._frame4 = b""
         self._frame5 = b""
@@ -183,11 +186,18 @@ class Message:
         source = self.source
         return self.source_name if source is None else source.local_name
 
-    def part_from_source(self) -> None:
-        """Keep only the name of the publisher, who may end before the message does, and holds much."""
+    def rest(self) -> None:
+        """Keep nothing that is found again when it is needed: the message waits, perhaps for long.
+
+        Its publisher may end before that, and holds much.
+        """
+        self.resting = True
         self.source = None
-        if self._other is not None:
-            self._other.source = None
+        self.link_frame = b""
+        self._frame4 = b""
+        self._frame5 = b""
+        self._other = None
+        self._properties = None
 
     @property
     def traced(self) -> bool:
@@ -195,14 +205,20 @@ class Message:
         return self.trace_high != 0 or self.trace_low != 0
 
     def properties(self) -> dict[str, str]:
-        """Return the properties for selectors: name → value, decoded once."""
+        """Return the properties for selectors: name → value, decoded once for all who look at it in a row."""
         properties = self._properties
         if properties is None:
+            if _RECENT.message is self:
+                return _RECENT.properties
             properties = selector_properties(self.topic, self.block)
             conversion.MEASURE.add(2 * len(properties))
             if self.encoding == AMQP:
                 properties = {**properties, **conversion.properties_of(self.topic, self.payload)}
-            self._properties = properties
+            if self.resting:
+                _RECENT.message = self
+                _RECENT.properties = properties
+            else:
+                self._properties = properties
         return properties
 
     def mqtt(self) -> Message:
@@ -289,3 +305,17 @@ class Message:
             said = self.mqtt()
             self._frame5 = encode_publish(said.topic, said.payload, 5, said.block)
         return self._frame5
+
+
+@final
+class _RecentProperties:
+    """The properties of the resting message that was looked at last."""
+
+    __slots__ = ("message", "properties")
+
+    def __init__(self) -> None:
+        self.message: Message | None = None
+        self.properties: dict[str, str] = {}
+
+
+_RECENT: Final = _RecentProperties()

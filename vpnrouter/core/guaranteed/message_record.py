@@ -203,6 +203,7 @@ class MessageCache:
         """Remember a message that will be needed soon."""
         kept = self.kept
         order = self._order
+        message.rest()
         kept[spool_id] = message
         order.append(spool_id)
         self.size += message.size + limits.SPOOL_BODY_COST

@@ -812,7 +812,6 @@ class Spool(SpoolPort):
                 barrier.caught(error, SPOOL, endpoint.name, endpoint.vpn.name, "goes on")
                 endpoint.mend(spool_id, message)
                 endpoint.wake()
-        message.part_from_source()
 
     def failed(self, reason: str) -> None:
         """The commit failed and is tried again: until it succeeds, nothing more is taken."""
