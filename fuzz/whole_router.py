@@ -160,6 +160,12 @@ class WholeRouter:
             raise Finding(f"a clean stop ended with {code}:\n" + "".join(self._said[-60:]))
         self.start()
 
+    def figure(self, name: str, msg_vpn: str) -> int:
+        """A figure of a message VPN, as the metrics tell it. Raises OSError where they are not answered."""
+        _, text = self.ask("GET", "/metrics")
+        found = re.search(rf'^{name}{{[^\n]*msg_vpn="{msg_vpn}"[^\n]*}} (\d+)', text, re.MULTILINE)
+        return int(found[1]) if found else 0
+
     def examine(self) -> None:
         """Raise Finding where the router has ended or had to contain an exception."""
         process = self._process

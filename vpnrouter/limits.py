@@ -252,11 +252,11 @@ STRANGER_BYTES: Final = 6_291_456
 """Bytes received and kept of all that have not logged in: unfinished packets, and those that wait for the verdict
 on a password. Beyond: the largest one of the address that holds most is closed."""
 
-CLIENT_MEMORY: Final = 67_108_864
+CLIENT_MEMORY: Final = 62_914_560
 """Bytes that the router keeps in memory for one client by default, whatever they are: unfinished messages, what waits
-to be sent, what is sent and not settled, transactions, links, topic aliases, long topic filters. Room for some of the
-largest messages. Beyond: what was asked for is refused, what can wait waits; else the client is disconnected, with 0x97
-or `amqp:resource-limit-exceeded`."""
+to be sent, what is sent and not settled, transactions, links, topic aliases, long topic filters. With what is not
+counted a client stays near 64 MiB of resident memory. Beyond: what was asked for is refused, what can wait waits; else
+the client is disconnected, with 0x97 or `amqp:resource-limit-exceeded`."""
 
 USERNAME_MEMORY: Final = 201_326_592
 """Those of all clients of one client username by default: three quarters of a message VPN's, so that none takes it all.

@@ -27,6 +27,13 @@ class Enough(Exception):
     """The plan has sent, grown or taken enough."""
 
 
+def socket_ready(sock: socket.socket, events: int, milliseconds: int) -> None:
+    """Wait until a socket is ready for one of these events of poll, at most for so long."""
+    waiting = select.poll()
+    waiting.register(sock, events)
+    waiting.poll(milliseconds)
+
+
 class Talk:
     """One client's socket. `watch` is called between pieces, and raises Enough."""
 
@@ -88,7 +95,7 @@ class Talk:
             except BlockingIOError:
                 if time.monotonic() > ends:
                     break
-                select.select([self.sock] if self.reads else [], [self.sock], [], 0.05)
+                socket_ready(self.sock, select.POLLOUT | (select.POLLIN if self.reads else 0), 50)
             except OSError:
                 self.close()
             if self.reads:
@@ -119,7 +126,7 @@ class Talk:
         while self.sock is not None and time.monotonic() < ends and not (ready and ready()):
             self._watch(self.sent)
             if self.reads:
-                select.select([self.sock], [], [], 0.02)
+                socket_ready(self.sock, select.POLLIN, 20)
                 self.hear()
             else:
                 time.sleep(0.02)
