@@ -452,7 +452,7 @@ def _settle(endpoint: Endpoint, position: int) -> None:
             endpoint.watched.accepted(position)
         endpoint.lose(position, ACKED)
         return
-    for flow in endpoint.flows:
+    for flow in endpoint.holders():
         if endpoint.settle(flow, position, ACCEPTED):
             return
 

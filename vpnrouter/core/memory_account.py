@@ -126,6 +126,34 @@ class MemoryAccount:
             account = account.within
         return True
 
+    def leave_behind(self, size: int) -> MemoryAccount | None:
+        """Count `size` bytes of a connection for its client username instead, as what stays when connections end.
+
+        Nobody holds more by that, so it is not refused. Returns the client username's account, which forgets them; None
+        where nothing is counted any more.
+        """
+        if self.closed:
+            return None
+        home = self.within
+        while home is not None and (
+            home.within is None or home.within.named.get(home.name) is not home
+        ):
+            home = home.within
+        if home is None:
+            self._add(-size)
+            return None
+        inner = self
+        while inner is not home and inner.within is not None:
+            inner.held -= size
+            if not inner.held:
+                inner.within.inner_accounts.pop(inner, None)
+            inner = inner.within
+        account: MemoryAccount | None = home
+        while account is not None:
+            account.lasting += size
+            account = account.within
+        return home
+
     def give_back(self, size: int) -> None:
         """Count `size` bytes less; of a closed account nothing is left to give back."""
         if not self.closed:

@@ -268,7 +268,7 @@ class SpoolWorld:
             assert endpoint.counters.imbalance(endpoint.spooled_count) == 0, endpoint.name
             count = endpoint.pending + len(endpoint.schedule.delayed)
             count += sum(pool.count for pool in endpoint.pools())
-            count += sum(len(flow.unacked) for flow in endpoint.flows)
+            count += sum(len(flow.unacked) for flow in endpoint.holders())
             assert endpoint.spooled_count == count, endpoint.name
             assert (endpoint.spooled_bytes == 0) == (endpoint.spooled_count == 0), endpoint.name
             used += endpoint.spooled_bytes

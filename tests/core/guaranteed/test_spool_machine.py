@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from vpnrouter import limits
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED as NACK
@@ -112,7 +113,7 @@ class SpoolMachine(RuleBasedStateMachine):
         for pool in endpoint.waiting + endpoint.order.unsorted:
             for message_id in pool.after(0, 10_000):
                 found[self.world.spool.message(message_id).payload] = message_id
-        for flow in endpoint.flows:
+        for flow in endpoint.holders():
             for message_id, message in flow.unacked.items():
                 found[message.payload] = message_id
         return found
@@ -138,12 +139,23 @@ class SpoolMachine(RuleBasedStateMachine):
         if len(self.flows[name]) < 3:
             self.flows[name].append(self.world.bind(self.queue(name), window=window))
 
-    @rule(name=st.sampled_from(NAMES), counts=st.booleans())
-    def unbind(self, name: str, *, counts: bool) -> None:
-        """The consumer that came first goes."""
+    @rule(name=st.sampled_from(NAMES), counts=st.booleans(), spent=st.booleans())
+    def unbind(self, name: str, *, counts: bool, spent: bool) -> None:
+        """The consumer that came first goes; what it held goes back in slices where the turn is spent."""
         if self.flows[name]:
             flow = self.flows[name].pop(0)
+            self.world.context.work = limits.TURN_WORK + 1 if spent else 0
             self.watch(name, lambda: self.queue(name).unbind(flow, counts=counts))
+
+    @rule(name=st.sampled_from(NAMES), allowance=st.integers(0, 4))
+    def go_on(self, name: str, allowance: int) -> None:
+        """What goes back to a queue goes on in a short turn."""
+        for returning in self.queue(name).returning[:1]:
+            context = self.world.context
+            context.work = 0
+            context.allowance = allowance
+            self.watch(name, returning.step)
+            context.allowance = limits.TURN_WORK
 
     @rule(
         words=st.lists(
@@ -309,6 +321,9 @@ class SpoolMachine(RuleBasedStateMachine):
         for name in NAMES:
             for flow in self.flows[name]:
                 self.queue(name).unbind(flow, counts=False)
+            # One queue after the other: what is given up for good moves to another one.
+            while self.queue(name).returning:
+                self.go_on(name, 4)
         self.world.commit()
         self.hear()
         for name in NAMES:

@@ -541,6 +541,7 @@ class AmqpFlow(Flow):
         endpoint = self.endpoint
         if not self.active and endpoint.settings.exclusive:
             return False
+        endpoint.reclaim(message_id)
         if not endpoint.waits(message_id):
             return False
         message = endpoint.readable(message_id)
@@ -613,7 +614,8 @@ class AmqpFlow(Flow):
             for message_id in some:
                 self.settles(message_id)
         else:
-            self.endpoint.give_back(self, some, RELEASED)
+            for message_id in some:
+                self.endpoint.give_back(self, message_id, RELEASED)
 
     def gives_way(self) -> bool:
         """End the flow of a link that is over, and still holds what it had."""

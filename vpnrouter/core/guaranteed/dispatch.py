@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.guaranteed.flow import Partitions, lane_of
+from vpnrouter.core.guaranteed.returning import holds_up
 from vpnrouter.core.guaranteed.waiting_list import WaitingList
 
 if TYPE_CHECKING:
@@ -56,12 +57,16 @@ class DispatchOrder:
         """Deliver what flows have room for: in order, exclusive to one, else in turn."""
         endpoint = self._endpoint
         flows = endpoint.flows
+        if endpoint.returning and endpoint.partitions is None and holds_up(endpoint, 0):
+            return
         if endpoint.ahead is not None:
             # A replay: what it brings goes first, and the rest waits for its end.
             self._to_one(endpoint.ahead, flows[0])
             return
         if endpoint.partitions is not None:
             lanes = endpoint.partitions.ready()
+            if endpoint.returning:
+                lanes = [row for row in lanes if not holds_up(endpoint, row[0])]
             count = len(lanes)
             # Another lane begins each time: lanes share their flow's window.
             self._lane_turn += 1
@@ -283,6 +288,9 @@ class DispatchOrder:
         if endpoint.settings.partitioned:
             endpoint.partitions = Partitions(endpoint, lanes)
             endpoint.partitions.changed()
+        for returning in endpoint.returning:
+            # It comes back into any of them.
+            returning.lanes = list(range(lanes))
         for flow in endpoint.flows:
             if flow.selector is not None:
                 flow.start_over()

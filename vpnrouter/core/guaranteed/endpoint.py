@@ -45,6 +45,7 @@ from vpnrouter.core.guaranteed.flow import (
     lane_of,
 )
 from vpnrouter.core.guaranteed.refusals import NOT_FOUND, QUOTA_EXCEEDED, UNAVAILABLE
+from vpnrouter.core.guaranteed.returning import take_back
 from vpnrouter.core.guaranteed.schedule import Schedule
 from vpnrouter.core.guaranteed.waiting_list import WaitingList
 from vpnrouter.core.outbox import Outbox
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.end_to_end import SettlementWatchers
     from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
     from vpnrouter.core.guaranteed.replay import Replay
+    from vpnrouter.core.guaranteed.returning import Returning
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
@@ -100,7 +102,8 @@ class Endpoint(EndpointSubscriber):
 
     `spooled_count` and `spooled_bytes` are all messages that it holds: waiting by partition (`waiting`), for a time
     (`schedule`), to be sorted into other partitions or priorities (`order`), ahead of all in a replay (`ahead`),
-    delivered and not acknowledged (`Flow.unacked`), and on their way into the synced spool (`pending` of them).
+    delivered and not acknowledged (`Flow.unacked`), on their way back from consumers that ended (`returning`), and
+    on their way into the synced spool (`pending` of them).
     `redeliveries` counts failed deliveries by id. Messages up to the id `marked` may have been delivered before a
     crash; up to the id `mark` the spool has noted it, so that they may be delivered now. `newest` is the last message,
     which a last value queue keeps. `bridges` are names of bridges that ever consumed from it, `lent` what went out to
@@ -131,6 +134,7 @@ class Endpoint(EndpointSubscriber):
         "pending",
         "redeliveries",
         "replay",
+        "returning",
         "schedule",
         "spool",
         "spooled_bytes",
@@ -161,6 +165,7 @@ class Endpoint(EndpointSubscriber):
         self.deleted = False
         self.counters = EndpointCounters()
         self.flows: list[Flow] = []
+        self.returning: list[Returning] = []
         self.order = DispatchOrder(self)
         self.schedule = Schedule(self)
         count = settings.partition_count if settings.partitioned else 1
@@ -327,12 +332,24 @@ class Endpoint(EndpointSubscriber):
         """True when the endpoint has this message of the synced spool."""
         if self.waits(message_id):
             return True
-        return any(message_id in flow.unacked for flow in self.flows)
+        return any(message_id in flow.unacked for flow in self.holders())
+
+    def holders(self) -> list[Flow]:
+        """Return the consumers, and who has what they held in the place of those that ended."""
+        if not self.returning:
+            return self.flows
+        return self.flows + [returning.holder for returning in self.returning]
+
+    def reclaim(self, message_id: int) -> None:
+        """Take a message back now that an ended consumer held, so that it need not be waited for."""
+        for returning in self.returning:
+            if returning.reclaim(message_id):
+                return
 
     def first_held(self) -> int:
         """The lowest id that waits here or that a flow holds, 0 when there is none. Nothing is read."""
         found = [min(pool.oldest()) for pool in self.pools() if pool.count]
-        found += [min(flow.unacked) for flow in self.flows if flow.unacked]
+        found += [min(flow.unacked) for flow in self.holders() if flow.unacked]
         return min([*found, *self.schedule.delayed.ids()], default=0)
 
     def last_waiting(self) -> int:
@@ -343,7 +360,7 @@ class Endpoint(EndpointSubscriber):
     def last_held(self) -> int:
         """The highest id that waits here or that a flow holds, 0 when there is none."""
         highest = self.last_waiting()
-        for flow in self.flows:
+        for flow in self.holders():
             highest = max(highest, max(flow.unacked, default=0))
         return highest
 
@@ -481,6 +498,7 @@ class Endpoint(EndpointSubscriber):
     def unbind(self, flow: Flow, *, counts: bool) -> None:
         """Unbind a consumer; what it held is delivered again. `counts`: towards max_redelivery_count.
 
+        Much comes back in later turns (returning.py), ahead of what is behind it in the order.
         After an exception a second call continues behind the step that raised.
         """
         bound = flow in self.flows
@@ -494,20 +512,22 @@ class Endpoint(EndpointSubscriber):
             flow.letting_go()
         finally:
             try:
-                self.give_back(flow, list(flow.unacked), FAILED if counts else RELEASED)
+                take_back(self, flow, FAILED if counts else RELEASED)
             finally:
                 self._flows_changed()
         if bound:
             self._report_bind(flow, bind=False)
 
-    def give_back(self, flow: Flow, ids: list[int], outcome: int) -> None:
-        """Take back messages that a consumer holds, which ends."""
-        barrier = self.vpn.context.barrier
-        for message_id in ids:
+    def give_back(self, flow: Flow, message_id: int, outcome: int) -> None:
+        """Take back a message that a consumer holds, which ends; once more where that raises."""
+        for _ in range(2):
             try:
                 self.settle(flow, message_id, outcome)
             except Exception as error:  # noqa: BLE001 - given to the barrier: the others go back as well
+                barrier = self.vpn.context.barrier
                 barrier.caught(error, SPOOL, self.name, self.vpn.name, "goes on")
+            else:
+                return
 
     def unbind_all(self, reason: str) -> None:
         """Unbind all consumers for a reason. What they hold comes back, and does not count as a redelivery."""
@@ -697,7 +717,7 @@ class Endpoint(EndpointSubscriber):
         left out.
         """
         in_hand: dict[int, Message] = {}
-        for flow in self.flows:
+        for flow in self.holders():
             in_hand.update(flow.unacked)
         rows: list[EndpointMessage] = []
         size = 0
@@ -728,7 +748,7 @@ class Endpoint(EndpointSubscriber):
 
     def find(self, message_id: int) -> Message | None:
         """One message, wherever in the endpoint it is; None when it is not there."""
-        for flow in self.flows:
+        for flow in self.holders():
             message = flow.unacked.get(message_id)
             if message is not None:
                 return message
@@ -746,6 +766,7 @@ class Endpoint(EndpointSubscriber):
 
         Not one that a consumer has.
         """
+        self.reclaim(message_id)
         if not self.waits(message_id):
             return MESSAGE_NOT_FOUND if self.find(message_id) is None else IN_HAND
         message = self.spool.message(message_id)
@@ -780,6 +801,7 @@ class Endpoint(EndpointSubscriber):
 
     def delete_message(self, message_id: int) -> str:
         """Delete one message; "" or why that cannot be. Not one that a consumer has."""
+        self.reclaim(message_id)
         if not self.waits(message_id):
             return MESSAGE_NOT_FOUND if self.find(message_id) is None else IN_HAND
         self.lose(message_id, DELETED)
@@ -793,6 +815,7 @@ class Endpoint(EndpointSubscriber):
         synced); a crash before that brings the rest back.
         """
         spool = self.spool
+        self._reclaim_all()
         if self.watched is not None:
             self.watched.purged(self)
         kept_bytes = 0
@@ -818,6 +841,16 @@ class Endpoint(EndpointSubscriber):
         spool.release(self.vpn, size)
         self.wake()
         return count
+
+    def _reclaim_all(self) -> None:
+        """Have all that ended consumers held wait among what is to be sorted, in one go: most of it is to leave."""
+        for returning in self.returning:
+            left = returning.ids_left()
+            known = self.redeliveries
+            self.redeliveries = dict.fromkeys(left.after(0, left.count), UNCOUNTED)
+            self.redeliveries.update(known)
+            self.order.unsorted.append(left)
+        self.returning.clear()
 
     def _empty(self) -> None:
         self.waiting = [WaitingList() for _ in self.waiting]
@@ -872,6 +905,7 @@ class Endpoint(EndpointSubscriber):
 
     def _keep_newest(self) -> None:
         """Discard all waiting messages but the newest: the endpoint has become a last value queue."""
+        self._reclaim_all()
         unreadable: set[int] = set()
         message = None
         while message is None:

@@ -21,6 +21,7 @@ from vpnrouter.units import SECOND_NS
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.timers import Timer
@@ -189,8 +190,25 @@ class Flow(CompletionCallback):
 
     def forget_all(self) -> None:
         """Forget what a browser has been sent."""
-        for message_id in list(self.unacked):
-            self.settles(message_id)
+        self.unacked = {}
+        self.bytes_out = 0
+        if self.counted:
+            self.count(None)
+
+    def leave_counted(self) -> MemoryAccount | None:
+        """Have what is counted counted for the client username from now on, whose account is returned.
+
+        It may stay when the connection ends, and is given back with `forget`.
+        """
+        payer = self.payer
+        counted = self.counted
+        self.payer = None
+        self.counted = 0
+        if payer is None:
+            return None
+        payer.unsettled_bytes -= counted
+        account = payer.account
+        return None if account is None else account.leave_behind(counted)
 
     def settles(self, message_id: int) -> Message | None:
         """Take out a message that is settled, None where it is not there."""

@@ -261,7 +261,7 @@ class Replay(TimerTarget):
             endpoint.wake()
         if endpoint.ahead is not None:
             return
-        for flow in endpoint.flows:
+        for flow in endpoint.holders():
             for message_id in flow.unacked:
                 if self.brought(message_id):
                     return

@@ -177,7 +177,7 @@ def oldest_id(endpoint: Endpoint) -> int:
     for pool in endpoint.pools():
         if pool.count:
             found += pool.oldest()
-    for flow in endpoint.flows:
+    for flow in endpoint.holders():
         unacked = flow.unacked
         if unacked:
             found.append(min(unacked) if len(unacked) <= LOOKED_THROUGH else next(iter(unacked)))

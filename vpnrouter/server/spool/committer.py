@@ -148,6 +148,8 @@ class Committer(CommitPort):
 
     def close(self) -> None:
         """Commit what is left and end the thread; a store that cannot be written any more is left as it is."""
+        # What the last consumers held goes back now: there are no later turns.
+        self._spool.context.jobs.finish()
         while True:
             self.step()
             if not self._flying:
