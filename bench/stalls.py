@@ -287,6 +287,24 @@ def leaving(target: Target) -> None:
         sock.close()
 
 
+def unacknowledged(target: Target) -> None:
+    """Consumers of a queue that go, one after the other, each with 10,000 messages that it has not acknowledged."""
+    until = time.monotonic() + target.seconds
+    messages = b"".join(
+        [
+            encode(Publish(b"spool/x", b"x", qos=1, packet_id=number), 5)
+            for number in range(1, 10_001)
+        ]
+    )
+    converse(target, target.client("a25"), messages)
+    turn = 0
+    while time.monotonic() < until:
+        turn += 1
+        sock = target.client(f"a25-{turn}")
+        converse(target, sock, encode(Subscribe(1, [SubscriptionRequest("$queue/q", 1)]), 5))
+        sock.close()
+
+
 def pings(target: Target) -> None:
     """60 MB of PINGREQ by a client that reads nothing."""
     pour(target, target.client("a9"), encode(Pingreq(), 5) * 30_000_000)
@@ -499,6 +517,7 @@ ATTACKS: Final[dict[str, Callable[[Target], None]]] = {
             cached,
             branching,
             leaving,
+            unacknowledged,
             pings,
             refused,
         ),

@@ -428,6 +428,44 @@ def test_publishers_wait_for_what_bind_names() -> None:
     assert waiting.told == [(1, SPOOLED)]
 
 
+@pytest.mark.parametrize("crossed", [0, 700])
+def test_a_flow_of_many_messages_ends_in_slices(crossed: int) -> None:
+    """A bridge that is back meanwhile is sent all that it has not had, in order; each message crosses once."""
+    count = 1_500
+    pair = flow_pair.FlowPair(window=count)
+    for _ in range(count):
+        pair.publish()
+    pair.edge.sync()
+    pair.connect()
+    pair.core.sync()
+    pair.to_edge()
+    for _ in range(count // 16 + 2):
+        pair.edge.sync()
+    pair.to_core(1)
+    queue = pair.edge.ends["out"]
+    assert len(pair.flow.unacked) == count
+    # The receiver has some in its spool, and the sender does not hear of it.
+    pair.to_core(crossed)
+    pair.core.sync()
+    context = pair.edge.context
+    context.work = 0
+    pair.cut()
+    assert (context.work, queue.flows, len(queue.returning)) == (0, [], 1)
+    pair.connect()
+    slices = 0
+    while queue.returning:
+        pair.core.sync()
+        pair.to_edge()
+        pair.edge.sync()
+        context.jobs.step()
+        assert context.work <= limits.TURN_WORK + 10
+        slices += 1
+    assert slices > 1
+    pair.settle()
+    assert pair.received() == list(range(1, count + 1))
+    assert (queue.spooled_count, queue.counters.imbalance(0)) == (0, 0)
+
+
 def test_publishers_hear_of_what_never_leaves() -> None:
     """What has been there before is settled here, and was not brought across."""
     alone = Alone()

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG
 from vpnrouter.core.discard_rows import DiscardRows
 from vpnrouter.spool import keys
 from vpnrouter.trace.span import span_id
-from vpnrouter.wire.mqtt.packets import Ack, Publish, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import Ack, Publish, Subscribe, SubscriptionRequest, Unsubscribe
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
@@ -194,3 +195,92 @@ def test_a_message_too_large_for_its_consumer_is_told(router: SpooledWorld) -> N
     (row,) = [row for row in router.rows() if row.event == "discard"]
     assert (row.context.client, row.context.reason, row.messages) == ("c", MSG_TOO_BIG, 1)
     assert row.context.endpoint
+
+
+MANY = 1_200
+
+
+def held(router: SpooledWorld, client: SpooledClient, qos: int) -> list[Publish]:
+    """So many messages on topic `a`, which the client has and does not acknowledge."""
+    source = publisher(router)
+    for number in range(MANY):
+        source.pub("a", b"%05d" % number, qos=qos, pid=number + 1)
+    router.settle()
+    found = client.messages()
+    assert [message.payload for message in found] == [b"%05d" % each for each in range(MANY)]
+    router.router.context.work = 0
+    return found
+
+
+@pytest.mark.parametrize("end", ["lose", "disconnect", "unsubscribe", "forbidden"])
+def test_what_a_consumer_of_a_queue_held_goes_back_in_slices(
+    router: SpooledWorld, end: str
+) -> None:
+    """However it ends, no turn gives back all; the next consumer has it in order, once, marked as redelivered."""
+    queue = router.queue("q", "a")
+    second = router.join("second")
+    client = router.join("c")
+    assert client.sub("$queue/q") == 1
+    held(router, client, 1)
+    context = router.router.context
+    if end == "unsubscribe":
+        client.send(Unsubscribe(9, ["$queue/q"]))
+    elif end == "forbidden":
+        queue.unbind_all("503 Shutdown")
+    else:
+        getattr(client, end)()
+    assert (len(queue.flows), len(queue.returning)) == (0, 1)
+    assert context.work <= limits.TURN_WORK
+    second.send(Subscribe(1, [SubscriptionRequest("$queue/q", qos=1)]))
+    slices = 0
+    while queue.returning:
+        context.jobs.step()
+        assert context.work <= limits.TURN_WORK + 10
+        slices += 1
+    assert slices > 1
+    _, *rest = second.got()
+    found = second.resolved(rest)
+    assert [message.payload for message in found] == [b"%05d" % each for each in range(MANY)]
+    again = ("JMSRedelivered", "true")
+    assert all(again in message.properties.user_properties for message in found)
+    memory = router.vpn().memory
+    second.disconnect()
+    client.lose()
+    router.settle()
+    assert (memory.held, memory.unreturned) == (0, 0)
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_identifiers_hold_while_messages_go_back(router: SpooledWorld, qos: int) -> None:
+    """A client that is back at once is sent all again, in order, under the identifiers that it knows."""
+    client = router.lasting("c")
+    assert client.sub("a", qos) == qos
+    before = held(router, client, qos)
+    client.lose()
+    back = router.lasting("c")
+    router.settle()
+    again = back.resolved([*back.rest, *back.received()])
+    assert [(each.payload, each.packet_id, each.dup) for each in again] == [
+        (each.payload, each.packet_id, True) for each in before
+    ]
+    back.rest.clear()
+    for each in again:
+        if qos == 1:
+            back.ack(PUBACK, each.packet_id)
+    router.settle()
+    endpoint = router.vpn().endpoints
+    assert len(endpoint) == 1
+    assert router.vpn().memory.unreturned == 0
+
+
+def test_a_session_that_ends_takes_what_it_held(router: SpooledWorld) -> None:
+    """Its endpoint goes with it, and no message is looked at for that."""
+    client = router.join("c")
+    assert client.sub("a", 1) == 1
+    held(router, client, 1)
+    client.disconnect()
+    assert router.router.context.work <= limits.TURN_WORK
+    assert router.spool.usage == 0
+    router.settle()
+    assert (router.vpn().endpoints, router.vpn().memory.held) == ({}, 0)
+    assert router.vpn().memory.unreturned == 0

@@ -845,11 +845,7 @@ class Endpoint(EndpointSubscriber):
     def _reclaim_all(self) -> None:
         """Have all that ended consumers held wait among what is to be sorted, in one go: most of it is to leave."""
         for returning in self.returning:
-            left = returning.ids_left()
-            known = self.redeliveries
-            self.redeliveries = dict.fromkeys(left.after(0, left.count), UNCOUNTED)
-            self.redeliveries.update(known)
-            self.order.unsorted.append(left)
+            self.order.unsorted.append(returning.ids_left())
         self.returning.clear()
 
     def _empty(self) -> None:

@@ -66,7 +66,8 @@ class Returning(Job):
         super().__init__()
         self._endpoint = endpoint
         self._outcome = outcome
-        self._ids = sorted(flow.unacked, reverse=True)
+        # The next one at the end; sorted in the first slice.
+        self._ids: list[int] = []
         self.lanes = _lanes_of(endpoint, flow)
         self._counted = flow.counted
         self._account = flow.leave_counted()
@@ -81,8 +82,10 @@ class Returning(Job):
         """Take messages back until this turn has done enough. What raises costs one message its place in the order."""
         endpoint = self._endpoint
         context = endpoint.vpn.context
-        ids = self._ids
         try:
+            if not self._ids:
+                self._ids = sorted(self.holder.unacked, reverse=True)
+            ids = self._ids
             while ids:
                 if context.turn_spent:
                     self._count()
