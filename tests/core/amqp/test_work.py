@@ -446,7 +446,7 @@ def test_unsettled_deliveries_come_back_in_slices(
     assert other.bodies() == [b"%d" % number for number in range(4_000)]
 
 
-def test_a_browser_forgets_in_slices(router: SpooledWorld, join: Any, amqp: Any) -> None:
+def test_a_browser_of_much_ends_in_a_turn(router: SpooledWorld, join: Any, amqp: Any) -> None:
     """What was looked at stays where it is."""
     queue = router.queue("q")
     source, peer = join("source"), join()
@@ -460,8 +460,8 @@ def test_a_browser_forgets_in_slices(router: SpooledWorld, join: Any, amqp: Any)
         peer.drain()
     (link,) = peer.connection.sessions[0].links.values()
     assert len(link.consumer.unacked) == 4_000
-    assert leave(peer, "cut") < limits.TURN_WORK + 200
-    assert slices(router) >= 1
+    assert leave(peer, "cut") < limits.TURN_WORK
+    slices(router)
     assert not link.consumer
     assert queue.spooled_count == 4_000
 

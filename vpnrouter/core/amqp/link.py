@@ -74,10 +74,6 @@ class Link(EndToEndCallback):
         """Give back what the link holds; `closed` ends its terminus as well. A second call does nothing."""
         raise AssertionError(self.name)
 
-    def give_back_some(self, most: int) -> bool:
-        """Give back the `most` oldest deliveries of a link that is over, where it holds more; False otherwise."""
-        return False
-
     def end_temporary(self) -> None:
         """Delete the queue that was made for the link. A second call does nothing."""
         endpoint = self.temporary

@@ -1,4 +1,4 @@
-"""Lets go of the links of sessions and connections that have ended: of thousands of links, or deliveries, in slices."""
+"""Lets go of the links of sessions and connections that have ended: of thousands of links in slices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,9 @@ if TYPE_CHECKING:
 AT_ONCE: Final = 32
 """Links that are let go of in the turn in which their session ends; of more, the rest in slices."""
 
-RETURNED: Final = 128
-"""Deliveries that a link gives back with all else that it holds; more of them before that, so many at a time."""
-
-RETURN_WORK: Final = 80
-"""What it costs to give back so many, in parts of a turn (TurnContext.work)."""
-
 LINK_WORK: Final = 8
-"""What it costs to let go of a link, without its subscription."""
+"""What it costs to let go of a link, without its subscription and its deliveries, in parts of a turn
+(TurnContext.work)."""
 
 TRIES: Final = 2
 """How often a link is let go of that raises: the second time goes on behind what raised."""
@@ -36,11 +31,12 @@ class LinkRelease(Job):
     """Lets go of the links of one connection: session by session, in the order in which they were attached.
 
     A session that ends detaches all its links at once (`AmqpSession.leave`): nothing comes or goes over them from then
-    on. What they hold is given back here: flows, deliveries that are not settled, subscriptions, temporary queues,
-    memory. Until then a flow stays bound, so that what it holds goes back before another consumer of an exclusive
-    queue is sent what comes behind it. Nobody is refused for it: who takes over a subscription, or needs the place of a
-    flow, ends the link (`SendingLink.stolen`, `Flow.gives_way`), and a new connection of the container waits for the
-    end of the work (`Successor`). A client hears of the end of a session when all its links are gone.
+    on. What they hold is given back here: flows, subscriptions, temporary queues, memory; many deliveries that are not
+    settled go back behind that (returning.py). Until then a flow stays bound, so that what it holds goes back before
+    another consumer of an exclusive queue is sent what comes behind it. Nobody is refused for it: who takes over a
+    subscription, or needs the place of a flow, ends the link (`SendingLink.stolen`, `Flow.gives_way`), and a new
+    connection of the container waits for the end of the work (`Successor`). A client hears of the end of a
+    session when all its links are gone.
 
     A link that raises costs its own work: the others follow.
     """
@@ -90,16 +86,11 @@ class LinkRelease(Job):
         return self._connection
 
     def _work_on(self, session: AmqpSession, links: list[Link]) -> None:
-        """Have the next link give back some deliveries, or let go of it."""
+        """Let go of the next link."""
         context = self._connection.context
         link = links[-1]
         for _ in range(TRIES):
             try:
-                if link.give_back_some(RETURNED):
-                    context.work += RETURN_WORK
-                    # It is not one of a few that hold little.
-                    self._at_once = 0
-                    return
                 context.work += LINK_WORK
                 link.let_go(closed=False)
             except Exception as problem:  # noqa: BLE001 - given to the barrier: the other links follow
@@ -108,6 +99,9 @@ class LinkRelease(Job):
                 break
         links.pop()
         session.count_less(link)
+        if context.turn_spent:
+            # It is not one of a few that hold little.
+            self._at_once = 0
 
     def _raised(self, problem: Exception) -> None:
         connection = self._connection

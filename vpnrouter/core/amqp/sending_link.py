@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from itertools import islice
 from typing import TYPE_CHECKING, Final, final
 
 from typing_extensions import override
@@ -382,14 +381,6 @@ class SendingLink(Link):
             found.left(self, closed=closed)
         self.end_temporary()
 
-    def give_back_some(self, most: int) -> bool:
-        """Give back the `most` oldest deliveries of a link that is over, where it holds more; False otherwise."""
-        flow = self.consumer
-        if flow is None or len(flow.unacked) <= most:
-            return False
-        flow.give_back(most)
-        return True
-
     def stolen(self) -> None:
         """Another link of the same container takes the subscription (2.6.1), perhaps from one that is over already."""
         if self.detached:
@@ -397,6 +388,9 @@ class SendingLink(Link):
         else:
             self.detach(STOLEN, "another connection of the container attached the link")
 
+
+FORGOTTEN: Final = 8
+"""Deliveries that are forgotten in a part of a turn (TurnContext.work)."""
 
 RESUMED_WORK: Final = 15
 """What it costs to tell a client that a delivery is settled."""
@@ -603,20 +597,6 @@ class AmqpFlow(Flow):
             return self.subscription.permits(self.link.client)
         return admission.username.permission_on(self.endpoint.settings) >= needed
 
-    def give_back(self, most: int) -> None:
-        """Give back so many deliveries, the oldest first: more follow, and then the end."""
-        some = list(islice(self.unacked, most))
-        numbers = self.numbers
-        unsettled = self.link.session.unsettled
-        for message_id in some:
-            unsettled.pop(numbers.pop(message_id, -1), None)
-        if self.browsing:
-            for message_id in some:
-                self.settles(message_id)
-        else:
-            for message_id in some:
-                self.endpoint.give_back(self, message_id, RELEASED)
-
     def gives_way(self) -> bool:
         """End the flow of a link that is over, and still holds what it had."""
         link = self.link
@@ -627,6 +607,7 @@ class AmqpFlow(Flow):
 
     def letting_go(self) -> None:
         """Forget its deliveries: what the client says of them from now on comes too late."""
+        self.endpoint.vpn.context.work += len(self.numbers) // FORGOTTEN
         if self.browsing:
             self.return_selector()
             self.forget_all()
