@@ -398,7 +398,7 @@ class Links:
         states = (None, described(Accepted()), described(Modified(True)), 7, Described(0x99, []))
         found: dict[object, object] = {}
         for _ in range(draw.choice((1, 5, 50))):
-            spooled = draw.randrange(200).to_bytes(8, "big")
+            spooled = draw.randrange(200).to_bytes(8, "big") + bytes(draw.choice((0, 8)))
             sent = draw.randrange(peer.next_id + 2).to_bytes(4, "big")
             found[draw.choice((spooled, sent, b"", "x", bytes(33)))] = draw.choice(states)
         return found

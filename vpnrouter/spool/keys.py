@@ -9,7 +9,7 @@
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
     w vpn 0 client  will of an MQTT client      g               bridges deleted, with what they had taken (JSON)
     h e ep          counts of an endpoint (JSON)        h b half name   counts of a bridge (JSON)
-    #               store id and format version
+    #               store id and format version         y       secret of the store
 
 `first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
 identifier (u16). Each function raises struct.error for a number that does not fit its field.
@@ -38,6 +38,7 @@ SHEET_ENDPOINT: Final = SHEET + b"e"
 SHEET_BRIDGE: Final = SHEET + b"b"
 NEXT_ID: Final = b"n"
 STORE: Final = b"#"
+SECRET: Final = b"y"
 
 _ONE: Final = Struct(">cQ").pack
 _ENDPOINT: Final = Struct(">cI").pack

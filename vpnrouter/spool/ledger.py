@@ -308,6 +308,11 @@ class Ledger:
         """Of the store: 16 bytes that name its life."""
         return self._store.store_id
 
+    @property
+    def secret(self) -> bytes:
+        """Of the store: 32 bytes that nobody else knows."""
+        return self._store.secret
+
     def __len__(self) -> int:
         """Return the number of segments in the store."""
         return len(self._table)

@@ -67,6 +67,7 @@ _KINDS: Final = {
     keys.WILL: "wills of MQTT clients",
     keys.SHEET: "counts of endpoints and bridges",
     keys.GONE: "positions of deleted bridges",
+    keys.SECRET: "the secret of delivery tags: AMQP clients get again what they have not settled",
 }
 
 

@@ -38,7 +38,7 @@ from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, CutBatch, Pieces, value_of
-from vpnrouter.spool.store import FORMAT, READABLE, STORE_ID_BYTES, Batch, Store
+from vpnrouter.spool.store import FORMAT, READABLE, SECRET_BYTES, STORE_ID_BYTES, Batch, Store
 from vpnrouter.spool.store_files import (
     COPY_MARK,
     check_files,
@@ -566,6 +566,7 @@ class RocksStore(Store):
             if next(self.scan(b""), None) is not None:
                 raise SpoolError(f"{self.directory}: its files are not those of a spool", "version")
             self._name_anew()
+            self._know_secret()
             return
         version = int.from_bytes(known[STORE_ID_BYTES:], "big")
         if len(known) < STORE_ID_BYTES + 1 or version not in READABLE:
@@ -579,6 +580,17 @@ class RocksStore(Store):
         if mark.exists():
             self._name_anew()
             mark.unlink()
+        self._know_secret()
+
+    def _know_secret(self) -> None:
+        """Read the store's secret, or draw it."""
+        known = self.get(keys.SECRET)
+        if known is None or len(known) != SECRET_BYTES:
+            known = os.urandom(SECRET_BYTES)
+            batch = Batch()
+            batch.put(keys.SECRET, known)
+            self.commit(batch)
+        self.secret = known
 
     def _name_anew(self) -> None:
         """Give a new store a random id."""

@@ -26,6 +26,7 @@ A store of an earlier version stays what it is until the first value in pieces. 
 id of its own, has version `FORMAT`."""
 
 STORE_ID_BYTES: Final = 16
+SECRET_BYTES: Final = 32
 
 
 @final
@@ -62,12 +63,14 @@ class Batch:
 class Store:
     """Base of the stores. One thread commits; `get` and `scan` may be called in another one meanwhile.
 
-    `store_id` is drawn when the store is made, and stays: 16 bytes. `warnings` are lines for the operator, which
-    any thread may append to. Every method raises SpoolError when the store cannot do it.
+    `store_id` is drawn when the store is made, and stays: 16 bytes, which peers are told. `secret` are 32 bytes that
+    nobody is told: what the router signs with it, it knows again after a start. `warnings` are lines for the operator,
+    which any thread may append to. Every method raises SpoolError when the store cannot do it.
     """
 
     def __init__(self, store_id: bytes = b"") -> None:
         self.store_id = store_id
+        self.secret = bytes(SECRET_BYTES)
         self.warnings: list[str] = []
 
     def commit(self, batch: Batch) -> None:

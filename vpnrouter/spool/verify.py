@@ -29,6 +29,7 @@ _KEY_LENGTHS: Final = {
     keys.INBOUND: 7,
     keys.NEXT_ID: 1,
     keys.STORE: 1,
+    keys.SECRET: 1,
     keys.GONE: 1,
 }
 """What is not checked value by value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,6 @@ from vpnrouter.wire.amqp.performatives import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.core.amqp.amqp_peer import Peer
     from tests.core.mqtt.spooled import SpooledWorld
     from vpnrouter.wire.amqp.types import RawMap
@@ -291,6 +290,94 @@ def test_stand_by_settles_nothing(router: SpooledWorld, join: Any, amqp: ModuleT
     assert isinstance(first.sent(amqp.message()), Accepted)
     (row,) = queue.browse(0, 10)
     second = join("second")
-    tag = row.msg_id.to_bytes(8, "big")
+    (link,) = [one for one in first.connection.sessions[0].links.values() if one.handle == 1]
+    tag = link.consumer.tags.tag(row.msg_id)
     assert attach_receiver(second, {tag: described(Accepted())})[0].unsettled is None
     assert queue.spooled_count == 1
+
+
+def as_user(router: SpooledWorld, amqp: ModuleType, username: str, container: str) -> Peer:
+    """A client of a client username, with a session."""
+    peer: Peer = amqp.Peer(router)
+    peer.plain(username, "")
+    peer.open(container)
+    peer.begin()
+    return peer
+
+
+CLAIMS: dict[str, Callable[[list[bytes], list[bytes]], list[bytes]]] = {
+    "the ids": lambda ids, own: ids,
+    "the ids, filled up": lambda ids, own: [one + bytes(8) for one in ids],
+    "its own proof": lambda ids, own: [one + own[0][8:] for one in ids],
+    "its own tags of another queue": lambda ids, own: [one + own[1][8:] for one in ids],
+}
+"""What a client that was given nothing knows, or makes up → the tags that it names."""
+
+
+@pytest.mark.parametrize("state", ["never given", "held", "cut"])
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_nobody_settles_what_it_was_not_given(
+    router: SpooledWorld, amqp: ModuleType, claim: str, state: str
+) -> None:
+    """A tag is worth something for the client username alone that was given the message."""
+    queue = router.queue("q", exclusive=False)
+    router.queue("own")
+    ben = as_user(router, amqp, "ben", "c")
+    for name in ("q", "own"):
+        ben.sender(f"queue://{name}", 5)
+        ben.sent(amqp.message(b"mine"), 5)
+        ben.say(Detach(5, True))
+        ben.answers()
+    own = []
+    for handle, name in ((1, "q"), (2, "own")):
+        ben.receiver(f"queue://{name}", handle)
+        (got,) = ben.messages()
+        own.append(got.transfer.delivery_tag)
+        ben.settle(got, Accepted())
+    ben.connection.lost("gone")
+    router.settle()
+    ann = as_user(router, amqp, "ann", "c")
+    ann.sender("queue://q", 0)
+    for number in range(5):
+        assert isinstance(ann.sent(amqp.message(b"%d" % number)), Accepted)
+    ids = [row.msg_id.to_bytes(8, "big") for row in queue.browse(0, 10)]
+    given: list[bytes] = []
+    if state != "never given":
+        ann.receiver("queue://q", 1, 3)
+        given = [got.transfer.delivery_tag for got in ann.messages()]
+        assert len(given) == 3
+    if state == "cut":
+        ann.connection.lost("gone")
+        router.settle()
+    tags = [*CLAIMS[claim](ids, own), *given]
+    thief = as_user(router, amqp, "ben", "c")
+    answers = attach_receiver(thief, dict.fromkeys(tags, described(Accepted())))
+    assert not known(answers[0])
+    assert queue.spooled_count == 5
+    if state == "cut":
+        # The client username itself settles them, from any container.
+        again = as_user(router, amqp, "ann", "other")
+        thief.connection.lost("gone")
+        router.settle()
+        told = attach_receiver(again, dict.fromkeys(given, described(Accepted())))
+        assert known(told[0]) == dict.fromkeys(given, Accepted())
+        assert queue.spooled_count == 2
+
+
+def test_tags_are_the_same_after_a_restart(
+    router: SpooledWorld, join: Any, amqp: ModuleType
+) -> None:
+    """A client that knows an outcome from before the router started anew settles the message with it."""
+    router.queue("q")
+    peer = join()
+    peer.sender("queue://q", 0)
+    peer.sent(amqp.message(b"1"))
+    attach_receiver(peer)
+    peer.credit(1, 10)
+    (got,) = peer.messages()
+    again = router.restart()
+    again.attract("q")
+    peer = amqp.Peer(again)
+    peer.join("me")
+    told = attach_receiver(peer, {got.transfer.delivery_tag: described(Accepted())})
+    assert known(told[0]) == {got.transfer.delivery_tag: Accepted()}

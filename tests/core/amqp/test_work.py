@@ -507,10 +507,9 @@ def test_deliveries_are_resumed_when_the_earlier_link_has_gone(
     """What a client knows to be accepted of thousands that its cut connection had is not delivered again."""
     first = unsettled(router, join, amqp, 2_000)
     (link,) = first.connection.sessions[0].links.values()
-    known = next(iter(link.consumer.unacked))
+    tag = link.consumer.tags.tag(next(iter(link.consumer.unacked)))
     leave(first, "cut")
     second = amqp.Peer(router)
-    tag = known.to_bytes(8, "big")
     again = Attach(
         "receiver 1", 1, True, source=Source("queue://q"), target=Target("here"),
         unsettled={tag: Described(0x24, [])},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.core.amqp.delivery_tags import DeliveryTags
 from vpnrouter.core.amqp.errors import condition_of
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.serials import SERIAL
@@ -86,14 +87,6 @@ def outcome_of(state: object) -> int:
             return REJECTED
         return FAILED if state.delivery_failed else RELEASED
     return OUTCOMES.get(type(state).__name__, RELEASED)
-
-
-TAG_BYTES: Final = 8
-
-
-def tag_of(message_id: int) -> bytes:
-    """Return the tag of the deliveries of a message: the same over all connections (2.6.13)."""
-    return message_id.to_bytes(TAG_BYTES, "big")
 
 
 @final
@@ -237,11 +230,16 @@ class SendingLink(Link):
         content = self._content(message, count)
         session = self.session
         most = session.connection.max_frame
-        settled = self.presettled
+        flow = self.consumer
+        settled = self.presettled or flow is None
         if UNSETTLED_HEAD_BYTES + len(header) + len(content) <= most:
-            return OutgoingTransfer(self.head.whole(number, settled, header, content, message_id))
+            proof = 0
+            if not settled and flow is not None:
+                proof = int.from_bytes(flow.tags.proof(message_id), "little", signed=True)
+            frame = self.head.whole(number, settled, header, content, message_id, proof)
+            return OutgoingTransfer(frame)
         handle = handle_bytes(self.handle)
-        tag = b"" if settled else tag_of(message_id)
+        tag = b"" if settled or flow is None else flow.tags.tag(message_id)
         return cut_transfer(session.channel, handle, number, settled, header, content, most, tag)
 
     def _header(self, message: Message, count: int) -> bytes:
@@ -301,10 +299,12 @@ class SendingLink(Link):
         """
         flow = self.consumer
         data = walk.data
-        if flow is None or flow.browsing or len(tag) != TAG_BYTES or data[walk.value] != DESCRIBED:
+        if flow is None or flow.browsing or data[walk.value] != DESCRIBED:
+            return b""
+        number = flow.tags.message_of(tag)
+        if number < 0:
             return b""
         state, _ = performatives.read(data, walk.value, walk.end)
-        number = int.from_bytes(tag, "big")
         if not self.is_outcome(state) or not flow.take_up(number, outcome_of(state)):
             return b""
         self._taken_up.append((tag, state))
@@ -431,11 +431,11 @@ class TellResumed(Job):
 class AmqpFlow(Flow):
     """The consumer that a link is. `browsing` only looks. `ends_with` decides what becomes of its endpoint at the end.
 
-    `numbers` are the ids of its deliveries that are not settled, by the spool's ids. `withheld`: a message was
-    discarded in the place of one to be sent.
+    `numbers` are the ids of its deliveries that are not settled, by the spool's ids, and `tags` their tags. `withheld`:
+    a message was discarded in the place of one to be sent.
     """
 
-    __slots__ = ("_looked_at", "browsing", "link", "numbers", "subscription", "withheld")
+    __slots__ = ("_looked_at", "browsing", "link", "numbers", "subscription", "tags", "withheld")
 
     def __init__(
         self,
@@ -452,6 +452,8 @@ class AmqpFlow(Flow):
         self.browsing = browsing
         self.subscription = subscription
         self.numbers: dict[int, int] = {}
+        client = link.client
+        self.tags = DeliveryTags(endpoint.spool.ledger.secret, client.username, endpoint.number)
         self.withheld = False
         # Of a browser: the last message that it has seen.
         self._looked_at = 0

@@ -255,16 +255,17 @@ _HALF: Final = 0x8000_0000
 _SETTLED_TAG: Final = 0x4143_0000_0000_04A0
 """A tag of four bytes, which are left out, message format 0, and that the message is settled."""
 
-UNSETTLED_HEAD_BYTES: Final = 40
-"""The same of a message that is not settled: a word more, for its tag."""
+UNSETTLED_HEAD_BYTES: Final = 48
+"""The same of a message that is not settled: two words more, for its tag."""
 
-_TAG: Final = 0x08A0
+_TAG: Final = 0x10A0
 _UNSETTLED: Final = 0x4200_0000_0070_0000
-"""What stands before a tag of eight bytes, and behind it: message format 0, and that the message is not settled."""
+"""What stands before a tag of sixteen bytes, and behind it: message format 0, and that the message is not settled."""
 
 _WORD16: Final = 0x1_0000
 _WORD48: Final = 0x1_0000_0000_0000
 _SIGN16: Final = 0x8000
+_SIGN48: Final = 0x8000_0000_0000
 
 
 @final
@@ -272,7 +273,7 @@ class TransferHead:
     """What the frames of whole messages over one link begin with.
 
     The tag of a delivery that is settled is its id. That of another is the id of its message, by which a client may ask
-    for it over another connection.
+    for it over another connection, and a proof that the client was given it.
     """
 
     __slots__ = ("_first", "_longer", "_second", "_third")
@@ -281,7 +282,7 @@ class TransferHead:
         number = handle.to_bytes(4, "big")
         self._first: i64 = _word(bytes(4) + b"\x02\x00" + channel.to_bytes(2, "big"))
         self._second: i64 = _word(_PERFORMATIVE + b"\x13\x05\x70" + number[:1])
-        self._longer: i64 = _word(_PERFORMATIVE + b"\x1b\x05\x70" + number[:1])
+        self._longer: i64 = _word(_PERFORMATIVE + b"\x23\x05\x70" + number[:1])
         self._third: i64 = _word(number[1:] + b"\x70" + bytes(4))
 
     def write(self, out: BytesWriter, total: i64, delivery: i64) -> None:
@@ -292,7 +293,9 @@ class TransferHead:
         write_i64_le(out, self._third + _signed(turned) * _WRAP)
         write_i64_le(out, _SETTLED_TAG + (turned << 16))
 
-    def _write_unsettled(self, out: BytesWriter, total: i64, delivery: i64, message: i64) -> None:
+    def _write_unsettled(
+        self, out: BytesWriter, total: i64, delivery: i64, message: i64, proof: i64
+    ) -> None:
         write_i64_le(out, self._first + _swapped(total))
         write_i64_le(out, self._longer)
         write_i64_le(out, self._third + _signed(_swapped(delivery)) * _WRAP)
@@ -301,18 +304,31 @@ class TransferHead:
         if middle >= _SIGN16:
             middle -= _WORD16
         write_i64_le(out, _TAG + (_swapped(message >> 32) << 16) + middle * _WORD48)
-        write_i64_le(out, _UNSETTLED + (low >> 16))
+        most: i64 = proof & (_WORD48 - 1)
+        if most >= _SIGN48:
+            most -= _WORD48
+        write_i64_le(out, (low >> 16) + most * _WORD16)
+        write_i64_le(out, _UNSETTLED + (proof >> 48 & (_WORD16 - 1)))
 
     def whole(
-        self, delivery: i64, settled: bool, header: bytes, content: bytes, message: i64
+        self,
+        delivery: i64,
+        settled: bool,
+        header: bytes,
+        content: bytes,
+        message: i64,
+        proof: i64 = 0,
     ) -> bytes:
-        """Return the frame of a message of these two parts; `message` is its id, for one that is not settled."""
+        """Return the frame of a message of these two parts; `message` is its id, for one that is not settled.
+
+        `proof` are eight bytes, little-endian, that follow the id in its tag.
+        """
         out = BytesWriter()
         size: i64 = len(header) + len(content)
         if settled:
             self.write(out, HEAD_BYTES + size, delivery)
         else:
-            self._write_unsettled(out, UNSETTLED_HEAD_BYTES + size, delivery, message)
+            self._write_unsettled(out, UNSETTLED_HEAD_BYTES + size, delivery, message, proof)
         copy_bytes(out, header, 0, len(header))
         copy_bytes(out, content, 0, len(content))
         return out.getvalue()
