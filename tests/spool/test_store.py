@@ -26,9 +26,9 @@ Make = Callable[..., Batch]
 
 
 def test_empty_store(store: Store) -> None:
-    """Nothing is there, except the store's own row."""
+    """Nothing is there, except the store's own rows."""
     assert store.get(b"x") is None
-    assert [key for key, _ in store.scan(b"") if key != b"#"] == []
+    assert [key for key, _ in store.scan(b"") if key not in (b"#", b"y")] == []
     assert len(store.store_id) == 16
 
 
@@ -159,6 +159,7 @@ ONE_OF_EACH = [
     keys.bridge("v", "b"),
     keys.NEXT_ID,
     keys.STORE,
+    keys.SECRET,
 ]
 
 
@@ -183,6 +184,7 @@ def test_layout() -> None:
         "62760062",
         "6e",
         "23",
+        "79",
     ]
 
 
