@@ -7,7 +7,14 @@ from wsproto import ConnectionType
 from wsproto.connection import Connection
 from wsproto.events import BytesMessage, CloseConnection, Event, Ping, Pong
 
-from vpnrouter.wire.websocket import BINARY, PONG, WebSocketDecoder, close_frame, frame_head
+from vpnrouter.wire.websocket import (
+    ANSWERED,
+    BINARY,
+    PONG,
+    WebSocketDecoder,
+    close_frame,
+    frame_head,
+)
 
 PAYLOADS = st.one_of(
     st.binary(max_size=200),
@@ -109,3 +116,15 @@ def test_a_long_ping_is_answered_whole() -> None:
         assert not decoder.take_replies()
         assert decoder.receive(sent[place : place + 1]) == b""
     assert decoder.take_replies() == frame_head(PONG, 125) + b"a" * 125
+
+
+def test_of_many_pings_the_last_one_is_answered() -> None:
+    """Some are answered one by one, and the last one for those behind them (RFC 6455, 5.5.3)."""
+    decoder = WebSocketDecoder()
+    pings = [b"%d" % number for number in range(20_000)]
+    assert decoder.receive(b"".join(frame(0x89, ping) for ping in pings)) == b""
+    answered = [*pings[:ANSWERED], pings[-1]]
+    assert decoder.take_replies() == b"".join(frame_head(PONG, len(one)) + one for one in answered)
+    assert decoder.controls == len(pings)
+    assert decoder.receive(frame(0x82, b"x")) == b"x"
+    assert decoder.controls == 0

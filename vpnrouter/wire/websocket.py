@@ -20,6 +20,9 @@ UNSUPPORTED_DATA: Final = 1003
 CONTROL_BYTES: Final = 125
 """Most payload of a control frame (RFC 6455, 5.5)."""
 
+ANSWERED: Final = 64
+"""Control frames that come together and are answered one by one."""
+
 _FIN: Final = 0x80
 _RESERVED: Final = 0x70
 _MASKED: Final = 0x80
@@ -45,23 +48,36 @@ class WebSocketDecoder:
     """Reads the frames of one client.
 
     A payload is handed on as it comes, so no frame is too long. `ended` is set by a Close frame and by what the
-    standard forbids; nothing is read after it.
+    standard forbids; nothing is read after it. `controls` are the control frames of the last `receive`.
     """
 
-    __slots__ = ("_fragmented", "_left", "_mask", "_replies", "_rest", "ended")
+    __slots__ = (
+        "_fragmented",
+        "_left",
+        "_mask",
+        "_replies",
+        "_rest",
+        "_unanswered",
+        "controls",
+        "ended",
+    )
 
     def __init__(self) -> None:
         self.ended = False
+        self.controls = 0
         # What is there of a frame head or control frame that is not complete.
         self._rest = b""
         # Payload bytes that are still to come of a data frame, and the key of the next one.
         self._left: i64 = 0
         self._mask = b""
         self._fragmented = False
-        self._replies = b""
+        self._replies: list[bytes] = []
+        # Mask and payload of a ping that was not answered with those before it.
+        self._unanswered = b""
 
     def receive(self, data: bytes) -> bytes:
         """The payload in the next bytes of the stream, unmasked."""
+        self.controls = 0
         if self._rest:
             data = self._rest + data
             self._rest = b""
@@ -83,12 +99,15 @@ class WebSocketDecoder:
                 self._rest = data[at:]
                 break
             at = following
+        self._answer_last()
         return out.getvalue()
 
     def take_replies(self) -> bytes:
         """The control frames that answer what was received, once."""
-        replies = self._replies
-        self._replies = b""
+        if not self._replies:
+            return b""
+        replies = b"".join(self._replies)
+        self._replies.clear()
         return replies
 
     def _head(self, data: bytes, at: i64, end: i64) -> i64:
@@ -137,21 +156,37 @@ class WebSocketDecoder:
         if following > end:
             return at
         opcode: i64 = data[at] & 0x0F
-        out = BytesWriter()
-        _unmask(out, data, body, following, data[body - 4 : body])
-        payload = out.getvalue()
+        self.controls += 1
         if opcode == PING:
-            self._replies += frame_head(PONG, len(payload)) + payload
+            # Of pings that come together the last one may be answered for all (RFC 6455, 5.5.3).
+            self._unanswered = data[body - 4 : following]
+            if self.controls <= ANSWERED:
+                self._answer_last()
         elif opcode == CLOSE:
+            out = BytesWriter()
+            _unmask(out, data, body, following, data[body - 4 : body])
+            payload = out.getvalue()
             code = int.from_bytes(payload[:2], "big") if payload else NORMAL
             return self._fail(code if size != 1 and _may_be_sent(code) else PROTOCOL_ERROR, end)
         elif opcode != PONG:
             return self._fail(PROTOCOL_ERROR, end)
         return following
 
+    def _answer_last(self) -> None:
+        """Answer the last ping, if it was not."""
+        ping = self._unanswered
+        if not ping:
+            return
+        self._unanswered = b""
+        out = BytesWriter()
+        _unmask(out, ping, 4, len(ping), ping[:4])
+        payload = out.getvalue()
+        self._replies.append(frame_head(PONG, len(payload)) + payload)
+
     def _fail(self, code: int, end: i64) -> i64:
         """Close for the reason `code`; nothing that follows is read."""
-        self._replies += close_frame(code)
+        self._answer_last()
+        self._replies.append(close_frame(code))
         self.ended = True
         return end
 

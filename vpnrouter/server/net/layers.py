@@ -17,7 +17,14 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from vpnrouter.core.pre_login_limits import address_of
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.tls import tls_reason
-from vpnrouter.wire.websocket import BINARY, NORMAL, WebSocketDecoder, close_frame, frame_head
+from vpnrouter.wire.websocket import (
+    ANSWERED,
+    BINARY,
+    NORMAL,
+    WebSocketDecoder,
+    close_frame,
+    frame_head,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +41,7 @@ class Layer:
     No method raises because of what the peer sends. `begun`: something came. `ready`: the handshake is done, and
     `certificate`, `binding` (of TLS, known to both ends of this connection alone) and `version` (such as `TLSv1.3`) are
     known. `ended`: nothing more is received. `failure` says why, "" where the peer closed as the protocol wants it.
+    `laborious`: what came last was much work for its bytes, so less of it is to be received at a time.
     """
 
     def __init__(self) -> None:
@@ -41,6 +49,7 @@ class Layer:
         self.ready = False
         self.ended = False
         self.failure = ""
+        self.laborious = False
         self.certificate: PeerCertificate | None = None
         self.binding = b""
         self.version = ""
@@ -290,6 +299,7 @@ class WebSocketLayer(Layer):
         decoder = self._decoder
         found = decoder.receive(data)
         self._own += decoder.take_replies()
+        self.laborious = decoder.controls > ANSWERED
         self.ended = decoder.ended
         return found
 
@@ -393,6 +403,7 @@ class StackedLayer(Layer):
         self.ready = upper.ready and lower.ready
         self.ended = upper.ended or lower.ended
         self.failure = lower.failure or upper.failure
+        self.laborious = upper.laborious
         self.certificate = lower.certificate
         self.binding = lower.binding
         self.version = lower.version

@@ -152,6 +152,9 @@ RECEIVE_BYTES: Final = 131_072
 RECEIVE_LEAST: Final = 16_384
 """Bytes taken from each of many ready sockets: enough to make the call worth its while."""
 
+LABORIOUS_BYTES: Final = 4_096
+"""Bytes taken at a time from a socket whose layer had much work with those before, such as thousands of pings."""
+
 ROUND_BYTES: Final = 1_048_576
 """Bytes received in one round: what waits to be flushed should still be in the processor's cache."""
 
@@ -628,7 +631,10 @@ class Reactor:
             # The socket stays readable: it has its turn in the next round.
             return 0
         try:
-            data = channel.sock.recv(self._receive_bytes)
+            most = self._receive_bytes
+            if layer is not None and layer.laborious:
+                most = LABORIOUS_BYTES
+            data = channel.sock.recv(most)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
