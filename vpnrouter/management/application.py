@@ -1,13 +1,14 @@
 """Builds the ASGI application of the management API: its paths, middleware and error answers."""
 
 from functools import partial
-from typing import Any, Final
+from json import JSONEncoder
+from typing import Final
 
 import trio
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from vpnrouter import __version__
 from vpnrouter.beside import beside
@@ -85,6 +86,7 @@ def build_app(
         redirect_slashes=False,
     )
     app.state.context = context
+    app.state.description = None
     app.add_middleware(AuthMiddleware, access=access)
     app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -108,16 +110,19 @@ def build_app(
     return app
 
 
-async def _description(request: Request) -> JSONResponse:
-    # It takes as long as many requests, the first time, and needs nothing of the router.
-    description = await beside(partial(_described, request.app), _DESCRIBING)
-    return JSONResponse(description)
+async def _description(request: Request) -> Response:
+    state = request.app.state
+    if state.description is None:
+        # It takes as long as many requests, and needs nothing of the router.
+        state.description = await beside(partial(_described, request.app), _DESCRIBING)
+    return Response(state.description, media_type="application/json")
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
-    if app.openapi_schema is None:
-        config.describe_paths()
-    return app.openapi()
+def _described(app: FastAPI) -> bytes:
+    config.describe_paths()
+    # Piece by piece: in one go, the encoder would let no other thread of Python run meanwhile.
+    pieces = JSONEncoder(separators=(",", ":")).iterencode(app.openapi())
+    return "".join(pieces).encode()
 
 
 async def _refused(request: Request, error: Exception) -> Response:
