@@ -272,13 +272,10 @@ MSG_VPN_MEMORY_MOST: Final = 1_099_511_627_776
 MEMORY: Final = 1_073_741_824
 """Those of all message VPNs together. Beyond: the same, of the message VPN whose clients hold most."""
 
-SPARE_BYTES: Final = 16_384
-"""Bytes of one unfinished packet or of one outbox from which on they count for these: small ones cost nothing."""
-
-FLOW_SPARE_BYTES: Final = 2_048
-"""Bytes of messages that one consumer has been sent and has not settled, from which on they count for these: the first
-few small ones cost nothing. A link of AMQP counts for so much more than it takes, and clients of MQTT have few
-consumers."""
+SPARE_BYTES: Final = 2_048
+"""Bytes of one unfinished packet, of one outbox that its client does not take, or of messages that one consumer has
+not settled, from which on they count for these: the first few small ones cost nothing. A link of AMQP counts for
+so much more than it takes."""
 
 FILTER_SPARE_BYTES: Final = 2_048
 """Memory of one topic filter, with its selector, that does not count for these: VPN_SUBSCRIPTIONS bounds it. One of 100

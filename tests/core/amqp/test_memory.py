@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.limits import FLOW_SPARE_BYTES
+from vpnrouter.limits import SPARE_BYTES
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
     Attach,
@@ -252,7 +252,7 @@ def test_small_messages_of_many_consumers(
     neighbour.answers()
     taken = peer.messages()
     held = sum(flow.bytes_out for flow in queue.flows)
-    assert held - consumers * FLOW_SPARE_BYTES <= memory.held - links
+    assert held - consumers * SPARE_BYTES <= memory.held - links
     assert held < BOUND // 2
     # What is settled makes room: nothing is lost, and nothing counts then.
     count = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vpnrouter.wire.amqp.types import MapWalk
 
 LINK_COST: Final = 4_096
-"""Bytes that a link takes, with its name and those messages that its flow need not count (FLOW_SPARE_BYTES)."""
+"""Bytes that a link takes, with its name and those messages that its flow need not count (SPARE_BYTES)."""
 
 REFUSED_COST: Final = 256
 """Bytes that one takes that was refused and is not detached."""

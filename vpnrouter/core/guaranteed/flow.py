@@ -136,7 +136,7 @@ class Flow(CompletionCallback):
 
     def has_budget(self, connection: Connection, outbox: Outbox) -> bool:
         """Set what the client may be sent in one go; False where it holds, or does not take, too much already."""
-        if self.bytes_out - self.counted > limits.FLOW_SPARE_BYTES:
+        if self.bytes_out - self.counted > limits.SPARE_BYTES:
             self.count(connection)
             if self.bytes_out > self.counted:
                 return False
@@ -185,7 +185,7 @@ class Flow(CompletionCallback):
         size = message.size + limits.SPOOL_BODY_COST
         self.bytes_out += size
         self.budget -= size
-        if self.bytes_out - self.counted > limits.FLOW_SPARE_BYTES and self.budget < HALF_BOUNDED:
+        if self.bytes_out - self.counted > limits.SPARE_BYTES and self.budget < HALF_BOUNDED:
             self.count(self.owning_connection())
 
     def forget_all(self) -> None:
