@@ -11,13 +11,20 @@ from __future__ import annotations
 
 from hashlib import blake2b, shake_128
 from hmac import compare_digest
+from struct import Struct
 from typing import Final, final
+
+from mypy_extensions import i64
 
 _ID_BYTES: Final = 8
 _PROOF_BYTES: Final = 8
+_MOST_ID: Final = (1 << 63) - 1
 
-_AT_ONCE: Final = 64
+_GROUP_SHIFT: Final = 6
+_GROUP: Final = 1 << _GROUP_SHIFT
 """Proofs of so many ids in a row are made together: their messages often leave one after the other."""
+
+_WORDS: Final = Struct(f"<{_GROUP}q")
 
 
 @final
@@ -32,26 +39,32 @@ class DeliveryTags:
     def __init__(self, secret: bytes, username: str, endpoint: int) -> None:
         whose = endpoint.to_bytes(4, "big") + username.encode()
         self._key = blake2b(whose, key=secret, digest_size=32).digest()
-        self._group = -1
-        self._proofs = b""
+        self._group: i64 = -1
+        self._proofs: tuple[int, ...] = ()
 
-    def proof(self, message_id: int) -> bytes:
-        """Return the proof for a message."""
-        group = message_id // _AT_ONCE
+    def proof(self, message_id: i64) -> int:
+        """Return the proof for a message, its bytes as a little-endian number with a sign."""
+        group = message_id >> _GROUP_SHIFT
         if group != self._group:
-            data = self._key + group.to_bytes(_ID_BYTES, "big")
-            self._proofs = shake_128(data).digest(_AT_ONCE * _PROOF_BYTES)
-            self._group = group
-        at = message_id % _AT_ONCE * _PROOF_BYTES
-        return self._proofs[at : at + _PROOF_BYTES]
+            self._make(group)
+        return self._proofs[message_id & (_GROUP - 1)]
+
+    def _make(self, group: i64) -> None:
+        number: int = group
+        data = self._key + number.to_bytes(_ID_BYTES, "big")
+        self._proofs = _WORDS.unpack(shake_128(data).digest(_GROUP * _PROOF_BYTES))
+        self._group = group
 
     def tag(self, message_id: int) -> bytes:
         """Return the tag of a message."""
-        return message_id.to_bytes(_ID_BYTES, "big") + self.proof(message_id)
+        proof = self.proof(message_id).to_bytes(_PROOF_BYTES, "little", signed=True)
+        return message_id.to_bytes(_ID_BYTES, "big") + proof
 
     def message_of(self, tag: bytes) -> int:
         """Return the id of the message that was given under a tag, -1 for a tag that the router did not give."""
         if len(tag) != _ID_BYTES + _PROOF_BYTES:
             return -1
         message_id = int.from_bytes(tag[:_ID_BYTES], "big")
+        if message_id > _MOST_ID:
+            return -1
         return message_id if compare_digest(self.tag(message_id), tag) else -1

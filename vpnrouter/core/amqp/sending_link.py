@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
+from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
@@ -233,9 +234,9 @@ class SendingLink(Link):
         flow = self.consumer
         settled = self.presettled or flow is None
         if UNSETTLED_HEAD_BYTES + len(header) + len(content) <= most:
-            proof = 0
+            proof: i64 = 0
             if not settled and flow is not None:
-                proof = int.from_bytes(flow.tags.proof(message_id), "little", signed=True)
+                proof = flow.tags.proof(message_id)
             frame = self.head.whole(number, settled, header, content, message_id, proof)
             return OutgoingTransfer(frame)
         handle = handle_bytes(self.handle)
