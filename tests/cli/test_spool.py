@@ -329,6 +329,15 @@ def test_a_directory_that_is_none(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("name", ["LOCK", "SYNCED"])
+def test_restore_over_something_else(stopped: Any, copy: Path, name: str) -> None:
+    """A spool whose lock is no file any more is replaced as any damaged one."""
+    (stopped.spool / name).unlink()
+    os.mkfifo(stopped.spool / name)
+    assert restore(stopped, copy, "--force") == 0
+    assert stopped.endpoint() == OLD
+
+
 @pytest.mark.parametrize("what", ["pipe", "link"])
 @pytest.mark.parametrize("name", ["LOCK", "000099.sst", "SYNCED"])
 def test_a_backup_with_something_else(
@@ -353,27 +362,25 @@ def test_other_files_of_a_backup_stay_there(stopped: Any, copy: Path) -> None:
     assert not (stopped.spool / "passwords").exists()
 
 
-@pytest.mark.parametrize("what", ["pipe", "link"])
+@pytest.mark.parametrize("what", ["pipe", "link", "directory"])
 @pytest.mark.parametrize("kind", ["CURRENT", "MANIFEST-*", "*.log", "*.sst", "LOCK", "SYNCED"])
 def test_something_else_in_the_place_of_a_file(
     stopped: Any, what: str, kind: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It counts as a file that is missing, and is told; in the place of a lock it has to be removed first."""
+    """It counts as a file that is missing, and is told."""
     stopped.write(EndpointDefinition(1, "blue", 0, "orders", True).encode())
     for name in sorted(path.name for path in stopped.spool.glob(kind)) or ["000099.sst"]:
         path = stopped.spool / name
         path.unlink(missing_ok=True)
         if what == "pipe":
             os.mkfifo(path)
+        elif what == "directory":
+            path.mkdir()
         else:
             path.symlink_to("/dev/zero")
         told = f"{name} is not a regular file"
-    locks = kind in ("LOCK", "SYNCED")
-    assert app.run(["spool", "repair", str(stopped.config)]) == (1 if locks else 0)
+    assert app.run(["spool", "repair", str(stopped.config)]) == 0
     assert told in capsys.readouterr().err
-    if locks:
-        path.unlink()
-        assert app.run(["spool", "repair", str(stopped.config)]) == 0
     assert findings(stopped.spool) == []
 
 
@@ -387,8 +394,11 @@ def test_nothing_to_repair(stopped: Any, capsys: pytest.CaptureFixture[str]) -> 
 def test_spool_repair_running(
     stopped: Any, opened_elsewhere: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A running router keeps its spool, also where the file of RocksDB's lock is gone."""
+    """A running router keeps its spool, also where its locks are gone, or something else has their names."""
     with opened_elsewhere(stopped.spool):
-        (stopped.spool / "LOCK").unlink()
-        assert app.run(["spool", "repair", str(stopped.config)]) == 1
-    assert "a running router has it open" in capsys.readouterr().err
+        for name in ("LOCK", "SYNCED"):
+            (stopped.spool / name).unlink()
+            assert app.run(["spool", "repair", str(stopped.config)]) == 1
+            os.mkfifo(stopped.spool / name)
+            assert app.run(["spool", "repair", str(stopped.config)]) == 1
+    assert capsys.readouterr().err.count("a running router has it open") == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -10,7 +11,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,16 +19,20 @@ from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.cli._router_access import CaFile, PasswordFile, User, connect
 from vpnrouter.errors import OperationError
 from vpnrouter.spool.read_only_store import findings
-from vpnrouter.spool.repair import Losses, salvage
+from vpnrouter.spool.repair import salvage
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.spool.store_files import COPY_MARK, has_store, irregular, store_files
-from vpnrouter.spool.write_ahead_log import MARK
+from vpnrouter.spool.write_ahead_log import MARK, lock_directory
 
 if TYPE_CHECKING:
+    from vpnrouter.cli._spool_losses import Lost
     from vpnrouter.config.router import RouterConfig
 
 
 _LOCKS: Final = frozenset({"LOCK", MARK})
+
+_NO_LOCKS: Final = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+"""Errors of a file system that cannot lock a directory."""
 
 _OPENED: Final = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
@@ -59,15 +64,24 @@ def held(spool: Path, *, may_be_damaged: bool = False) -> Iterator[None]:
     """Keep routers from opening the spool. Raises OperationError when one has it open.
 
     These are the locks that RocksDB and the router take: they go with the process that holds them. In a spool that may
-    be damaged only these have to be regular files.
+    be damaged names may stand for anything: what is no regular file cannot be locked, but the directory is.
     """
-    refuse_irregular(spool, _LOCKS if may_be_damaged else None)
     with ExitStack() as stack:
         try:
-            lock = os.open(spool / "LOCK", _OPENED | os.O_CREAT, 0o666)
-            stack.callback(os.close, lock)
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if (spool / MARK).exists():
+            if not may_be_damaged:
+                refuse_irregular(spool)
+            try:
+                stack.callback(os.close, lock_directory(spool))
+            except OSError as error:
+                if error.errno not in _NO_LOCKS:
+                    raise
+                refuse_irregular(spool, _LOCKS, "; remove it, when no router runs")
+            others = irregular(spool)
+            if "LOCK" not in others:
+                lock = os.open(spool / "LOCK", _OPENED | os.O_CREAT, 0o666)
+                stack.callback(os.close, lock)
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if MARK not in others and (spool / MARK).exists():
                 mark = os.open(spool / MARK, _OPENED)
                 stack.callback(os.close, mark)
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -80,10 +94,12 @@ def held(spool: Path, *, may_be_damaged: bool = False) -> Iterator[None]:
         yield
 
 
-def refuse_irregular(directory: Path, names: Collection[str] | None = None) -> None:
+def refuse_irregular(
+    directory: Path, names: Collection[str] | None = None, remedy: str = ""
+) -> None:
     """Raise OperationError if a name of a store's file stands for something else, such as a link or a pipe.
 
-    `names` are those that count, None for all.
+    `names` are those that count, None for all; `remedy` is added to what is told.
     """
     try:
         found = [
@@ -92,7 +108,7 @@ def refuse_irregular(directory: Path, names: Collection[str] | None = None) -> N
     except OSError as error:
         raise OperationError(f"{directory}: {error.strerror or error}") from error
     if found:
-        raise OperationError(f"{directory}: {found[0]}")
+        raise OperationError(f"{directory}: {found[0]}{remedy}")
 
 
 def is_running(spool: Path) -> bool:
@@ -198,7 +214,7 @@ def restore(
         raise OperationError(f"{directory} is the router's spool and no backup")
     with ExitStack() as stack:
         if spool.is_dir():
-            stack.enter_context(held(spool))
+            stack.enter_context(held(spool, may_be_damaged=True))
             if has_store(spool) and not force:
                 raise OperationError(f"{spool}: there is a spool already; --force replaces it")
         problems = findings(directory)
@@ -308,6 +324,8 @@ def repair(
     that is kept beside it. There must be room for the copy. What is lost is told, by message VPN and queue where that
     is known. Exit code 0 when the spool is sound, or is now; 1 when nothing can be done.
     """
+    from vpnrouter.cli._spool_losses import lost_rows
+
     config_read = config_of(config)
     spool = spool_of(config_read)
     if not has_store(spool):
@@ -315,12 +333,12 @@ def repair(
     fresh = spool.with_name(f"{spool.name}.new")
     with held(spool, may_be_damaged=True):
         problems = findings(spool)
-        lost: list[LostMessages] = []
+        lost: list[Lost] = []
         aside = None
         if problems:
             try:
                 losses = salvage(spool, spool.with_name(f"{spool.name}.repair"), fresh)
-                lost = _lost(losses, fresh)
+                lost = lost_rows(losses, fresh)
                 problems += losses.lines
                 if dry_run:
                     shutil.rmtree(fresh)
@@ -329,7 +347,7 @@ def repair(
             except (OSError, shutil.Error) as error:
                 raise OperationError(f"cannot repair {spool}: {error}") from error
     if as_json:
-        rows = [row._asdict() for row in lost]
+        rows = [row.row() for row in lost]
         print_json(
             {"spool": str(spool), "problems": problems, "lost": rows, "aside": str(aside or "")}
         )
@@ -340,47 +358,11 @@ def repair(
     if not problems:
         print_lines(f"{spool}: sound, nothing to repair")
     elif aside is None:
-        print_lines(f"{spool}: nothing was changed")
+        effect = "a repair loses what is listed" if lost else "a repair loses nothing"
+        print_lines(f"{spool}: nothing was changed; {effect}")
     else:
-        print_lines(f"{spool}: repaired; the damaged spool is kept in {aside}")
-
-
-class LostMessages(NamedTuple):
-    """Messages that a repair cannot get back. Names are empty where they are not known."""
-
-    msg_vpn: str
-    endpoint: str
-    messages: int
-
-    def text(self) -> str:
-        """Return a line for people."""
-        if not self.msg_vpn:
-            return f"lost: {self.endpoint}: {self.messages:,} messages"
-        return f"lost: {self.endpoint} in message VPN {self.msg_vpn}: {self.messages:,} messages"
-
-
-def _lost(losses: Losses, fresh: Path) -> list[LostMessages]:
-    """Name the endpoints that have lost messages, by their definitions in the repaired spool."""
-    from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
-
-    store = RocksStore(fresh, create=False)
-    try:
-        known = {one.number: one for one in read_definitions(store)[0]}
-    finally:
-        store.close()
-    rows = []
-    for number, count in sorted(losses.messages.items()):
-        one = known.get(number)
-        if one is not None:
-            rows.append(LostMessages(one.vpn, one.name, count))
-        elif number > 0:
-            rows.append(LostMessages("", f"endpoint {number}, whose definition is lost", count))
-        else:
-            rows.append(LostMessages("", "endpoints that are not known", count))
-    if losses.unclaimed:
-        text = "endpoints that are not known, at most, as consumed messages count"
-        rows.append(LostMessages("", text, losses.unclaimed))
-    return rows
+        effect = "without what is listed as lost" if lost else "with everything"
+        print_lines(f"{spool}: repaired, {effect}; the damaged spool is kept in {aside}")
 
 
 def _exchange(spool: Path, fresh: Path, mask: int) -> Path:

@@ -33,6 +33,7 @@ from vpnrouter.server.net.loop import drive, keep_time, keep_working, restarted,
 from vpnrouter.server.net.reactor import Host, flush_ready
 from vpnrouter.server.net.tls import HandshakeFailures
 from vpnrouter.server.password_verifier import PasswordVerifier
+from vpnrouter.server.spool.held_counts import keep_counts
 from vpnrouter.server.spool.saved_counters import SavedCounters
 from vpnrouter.server.spool.spool_service import open_spool
 from vpnrouter.server.traces import check_traces, keep_traces
@@ -324,6 +325,10 @@ async def _serve(
                 sheets.restore_bridges()
                 spool_service.sheets = sheets
                 begin("balance sheets", sheets.keep)
+                begin(
+                    "counts of the spool",
+                    partial(keep_counts, spool_service.store, spool_service.vpns),
+                )
             begin("rates of bridges", partial(keep_rates, context.bridges))
             begin("rates of message VPNs", context.meters.keep)
             begin("events", partial(events.run, host, context.bridges.items, context.meters))

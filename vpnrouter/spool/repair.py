@@ -11,13 +11,20 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from rocksdict import AccessType, DBRecoveryMode, Rdict, WriteBatch, WriteOptions
 
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.rocks_store import MARKED, VERSION, RocksStore, options
+from vpnrouter.spool.rocks_store import (
+    MARKED,
+    VERSION,
+    RocksStore,
+    logs_in,
+    missing_commits,
+    options,
+)
 from vpnrouter.spool.segments import Columns, bits_set, decode_index, decode_segment
 from vpnrouter.spool.store import FORMAT, STORE_ID_BYTES, Batch
 from vpnrouter.spool.store_files import (
@@ -33,6 +40,7 @@ from vpnrouter.spool.store_files import (
     value_at,
     values_in,
 )
+from vpnrouter.spool.stored_counts import StoredCounts, read_counts
 from vpnrouter.spool.write_ahead_log import mark_in, write_record
 
 if TYPE_CHECKING:
@@ -68,7 +76,32 @@ _KINDS: Final = {
     keys.SHEET: "counts of endpoints and bridges",
     keys.GONE: "positions of deleted bridges",
     keys.SECRET: "the secret of delivery tags: AMQP clients get again what they have not settled",
+    keys.STORE: "the id of the spool: bridges may bring messages again that have crossed",
 }
+
+_IN_TABLES: Final = _KINDS | {keys.BODIES: "messages", keys.INDEX: "messages"}
+
+
+class Unknown(NamedTuple):
+    """What is lost, of which nobody knows how many there were; `kinds` says what it was of, as far as known."""
+
+    what: str
+    kinds: list[str]
+
+
+class _Table(NamedTuple):
+    """A table that cannot be read: its level, and its first and last key (b"" where they are not known)."""
+
+    name: str
+    level: int
+    first: bytes
+    last: bytes
+
+    def lost(self) -> Unknown:
+        """Return what it may have held."""
+        first, last = self.first[:1], self.last[:1] or b"\xff"
+        kinds = [text for kind, text in _IN_TABLES.items() if first <= kind <= last]
+        return Unknown(f"all that {self.name} held", list(dict.fromkeys(kinds)))
 
 
 @final
@@ -76,7 +109,9 @@ class Losses:
     """What a repair found: `lines` for people, and lost messages by the number of their endpoint (-1: unknown).
 
     `tables` counts those that cannot be read at all, `index_lost` says that segments are missing, and `unclaimed`
-    counts messages that may be theirs, at most.
+    counts messages that may be theirs, at most. `unknown` is what is lost and cannot be counted. `left` are messages
+    that are in the new store, by endpoint. `counts` are those that the store had itself written down, None if it has
+    none; `exact` says that nothing has changed since.
     """
 
     def __init__(self) -> None:
@@ -85,11 +120,20 @@ class Losses:
         self.index_lost = False
         self.unclaimed = 0
         self.messages: dict[int, int] = {}
+        self.unknown: list[Unknown] = []
+        self.left: dict[int, int] = {}
+        self.counts: StoredCounts | None = None
+        self.exact = False
 
     def add(self, endpoint: int, count: int) -> None:
         """Count lost messages of an endpoint."""
         if count:
             self.messages[endpoint] = self.messages.get(endpoint, 0) + count
+
+    def keep(self, counts: dict[int, int]) -> None:
+        """Count messages that are not lost."""
+        for endpoint, count in counts.items():
+            self.left[endpoint] = self.left.get(endpoint, 0) + count
 
 
 def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
@@ -102,6 +146,7 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
         shutil.rmtree(directory, ignore_errors=True)
     try:
         _link(spool, work)
+        losses.counts = read_counts(work)
         try:
             database = _readable(work, losses)
         except Exception as error:
@@ -109,12 +154,13 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
                 f"spool {spool}: nothing of it can be read ({error})", "corrupt"
             ) from error
         try:
-            _tell_log(spool, database, losses)
+            _tell_log(work, losses)
             rows = _Rows(database)
             bodies = _copy(rows, fresh)
         finally:
             database.close()
         losses.lines += rows.told()
+        losses.unknown += rows.lost()
         losses.index_lost = rows.lack(keys.INDEX)
         _clean(fresh, bodies, _Kept(work), losses)
     finally:
@@ -140,19 +186,25 @@ def _link(spool: Path, work: Path) -> None:
 def _readable(work: Path, losses: Losses) -> Rdict:
     """Open the files in the work directory, after everything is put right that keeps RocksDB from reading others."""
     database = None
+    tables: set[str] = set()
     if _name_list(work, losses):
         with contextlib.suppress(Exception):
             database = _open(work)
     if database is None:
-        losses.lines.append("the list of files is lost, and is made again from the files there")
+        losses.lines.append(
+            "the list of files is lost, and is made again from the files there; whether one is missing cannot be told"
+        )
+        tables = {path.name for path in work.glob("*.sst")}
         _make_list(work)
         database = _open(work)
     files = listed_files(database.property_value(VERSION) or "")
+    for name in sorted(tables - {file.name for file in files}):
+        _add_bad(losses, _Table(name, 0, b"", b""))
     for file in files:
         if file.values >= 0:
             _mend(work, file, losses)
     mended = [
-        _mend_table(work, name, files) for name, _ in _unreadable_tables(work, database, files)
+        _mend_table(work, table.name, files) for table in _unreadable_tables(work, database, files)
     ]
     if any(mended):
         database.close()
@@ -161,13 +213,19 @@ def _readable(work: Path, losses: Losses) -> Rdict:
     if not bad:
         return database
     database.close()
-    losses.tables += len(bad)
-    losses.lines += [f"{name} cannot be read" for name, _ in bad]
+    for table in bad:
+        _add_bad(losses, table)
     edit = b"".join(
-        _DELETED_TABLE + _varint(level) + _varint(int(name[:-4])) for name, level in bad
+        _DELETED_TABLE + _varint(table.level) + _varint(int(table.name[:-4])) for table in bad
     )
     _append(work, edit)
     return _open(work)
+
+
+def _add_bad(losses: Losses, table: _Table) -> None:
+    losses.tables += 1
+    losses.lines.append(f"{table.name} cannot be read")
+    losses.unknown.append(table.lost())
 
 
 def _open(work: Path) -> Rdict:
@@ -245,17 +303,17 @@ def _mend_table(work: Path, name: str, files: list[Listed]) -> bool:
     return mend_table(path, next(file for file in files if file.name == name))
 
 
-def _unreadable_tables(work: Path, database: Rdict, files: list[Listed]) -> list[tuple[str, int]]:
-    """Return names and levels of tables that are missing, have another size, or of which no end can be read."""
+def _unreadable_tables(work: Path, database: Rdict, files: list[Listed]) -> list[_Table]:
+    """Return tables that are missing, have another size, or of which no end can be read."""
     bad = []
     sizes = {file.name: file.size for file in files}
     for table in database.live_files():
         name = str(table["name"]).lstrip("/")
         path = work / name
         whole = path.exists() and path.stat().st_size == sizes.get(name, -1)
-        ends = (table["start_key"], table["end_key"])
-        if not whole or all(name in _why(database, bytes(key)) for key in ends):
-            bad.append((name, int(table["level"])))
+        ends = (bytes(table["start_key"]), bytes(table["end_key"]))
+        if not whole or all(name in _why(database, key) for key in ends):
+            bad.append(_Table(name, int(table["level"]), *ends))
     return bad
 
 
@@ -270,14 +328,19 @@ def _why(database: Rdict, key: bytes) -> str:
     return ""
 
 
-def _tell_log(spool: Path, database: Rdict, losses: Losses) -> None:
-    synced = mark_in(spool)
-    sequence = database.latest_sequence_number()
-    if 0 <= sequence < synced:
-        losses.lines.append(
-            f"the write-ahead log ends at change {sequence:,}, but {synced:,} was synced"
-        )
-    elif synced < 0:
+def _tell_log(work: Path, losses: Losses) -> None:
+    """Say whether commits are lost. Rows behind what is damaged in a log are read all the same."""
+    synced = mark_in(work)
+    losses.exact = losses.counts is not None and losses.counts.sequence == synced
+    database = Rdict(str(work), options(strict=False), access_type=AccessType.read_only())
+    try:
+        lost = missing_commits(logs_in(work), synced, database.latest_sequence_number())
+    finally:
+        database.close()
+    if lost:
+        losses.lines.append(lost)
+        losses.unknown.append(Unknown("commits in the write-ahead log", []))
+    if synced < 0:
         losses.lines.append("it cannot be told whether the end of the write-ahead log is lost")
 
 
@@ -315,6 +378,14 @@ class _Rows:
         if self._why:
             lines.append(f"the last of them: {self._why}")
         return lines
+
+    def lost(self) -> list[Unknown]:
+        """Return the kinds of rows that could not be read. Bodies alone are counted by their indexes, or found."""
+        kinds = [kind for kind in _IN_TABLES if kind in self._gaps and kind != keys.BODIES]
+        if keys.INDEX in kinds and keys.BODIES not in self._gaps:
+            # Bodies without an index are counted.
+            kinds.remove(keys.INDEX)
+        return [Unknown(text, []) for text in dict.fromkeys(_IN_TABLES[kind] for kind in kinds)]
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
         at = b""
@@ -481,6 +552,7 @@ def _clean(fresh: Path, bodies: dict[int, int], kept: _Kept, losses: Losses) -> 
                         found.put(keys.bodies(first), whole)
                         store.commit(found)
                     bodies.pop(first, None)
+                    losses.keep(_waiting(columns, bitmaps))
                     continue
                 for endpoint, count in _waiting(columns, bitmaps).items():
                     losses.add(endpoint, count)

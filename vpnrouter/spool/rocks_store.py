@@ -48,6 +48,7 @@ from vpnrouter.spool.store_files import (
     listed_files,
     mend_frame,
 )
+from vpnrouter.spool.stored_counts import write_counts
 from vpnrouter.spool.write_ahead_log import (
     DAMAGED_MARK,
     MARK,
@@ -138,8 +139,7 @@ def open_read_only(directory: Path, whole: bool = True) -> Rdict:
     whatever RocksDB raises.
     """
     check_names(directory)
-    files = [path for path in directory.glob("*.log") if path.stem.isdigit()]
-    logs = {int(path.stem): path.read_bytes() for path in files}
+    logs = logs_in(directory)
     try:
         database = Rdict(str(directory), options(strict=whole), access_type=AccessType.read_only())
     except Exception as error:
@@ -154,7 +154,7 @@ def open_read_only(directory: Path, whole: bool = True) -> Rdict:
             found.append(f"{MARK}, which tells what was synced, cannot be read")
         elif mark == NO_MARK and database.get(MARKED) is not None:
             found.append(f"{MARK}, which tells what was synced, is missing")
-        lost = _lost(logs, mark, database.latest_sequence_number())
+        lost = missing_commits(logs, mark, database.latest_sequence_number())
         if lost:
             found.append(lost)
     except BaseException:
@@ -178,7 +178,13 @@ def _missing(directory: Path) -> list[str]:
         database.close()
 
 
-def _lost(logs: dict[int, bytes], synced: int, sequence: int) -> str:
+def logs_in(directory: Path) -> dict[int, bytes]:
+    """Return the write-ahead logs of a store, by number. Raises OSError."""
+    files = [path for path in directory.glob("*.log") if path.stem.isdigit()]
+    return {int(path.stem): path.read_bytes() for path in files}
+
+
+def missing_commits(logs: dict[int, bytes], synced: int, sequence: int) -> str:
     """Return why a store that is recovered up to the change `sequence` lacks synced commits, or ""."""
     if sequence < synced:
         return f"the write-ahead log can be read up to change {sequence}, but {synced} was synced"
@@ -491,9 +497,17 @@ class RocksStore(Store):
         except Exception as error:
             raise _spool_error(directory, error) from error
 
+    def write_counts(self, lines: bytes) -> None:
+        """Write the counts with the number of the last change, and the time."""
+        with contextlib.suppress(Exception):
+            sequence = self._db.latest_sequence_number()
+            write_counts(self.directory, sequence, int(time.time()), lines)
+
     def close(self) -> None:
         """Close the database."""
         with self._exchange:
+            if self.counts and not self._closed:
+                self.write_counts(self.counts)
             self._closed = True
             self._shut()
             self._mark.close()

@@ -65,13 +65,15 @@ class Store:
 
     `store_id` is drawn when the store is made, and stays: 16 bytes, which peers are told. `secret` are 32 bytes that
     nobody is told: what the router signs with it, it knows again after a start. `warnings` are lines for the operator,
-    which any thread may append to. Every method raises SpoolError when the store cannot do it.
+    which any thread may append to. `counts` are what `close` writes as by `write_counts`, unless empty. Every method
+    raises SpoolError when the store cannot do it.
     """
 
     def __init__(self, store_id: bytes = b"") -> None:
         self.store_id = store_id
         self.secret = bytes(SECRET_BYTES)
         self.warnings: list[str] = []
+        self.counts = b""
 
     def commit(self, batch: Batch) -> None:
         """Make the changes, all or none, and return when they survive a power cut.
@@ -91,6 +93,9 @@ class Store:
 
     def put_aside(self, key: bytes) -> None:
         """Keep what is left of a damaged value, where the store has a place for that. Never raises."""
+
+    def write_counts(self, lines: bytes) -> None:
+        """Keep counts of what is stored (stored_counts.py), where the store has a place for that. Never raises."""
 
     def backup(self, directory: Path) -> None:
         """Write a copy of one moment into a new directory; the store is in use meanwhile."""

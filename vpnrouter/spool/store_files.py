@@ -18,6 +18,7 @@ import stat
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from vpnrouter.errors import SpoolError
+from vpnrouter.spool.stored_counts import COUNTS
 from vpnrouter.spool.write_ahead_log import MARK, checksum
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ messages than those of the original."""
 
 _NAMES: Final = re.compile(
     r"\d+\.(?:sst|blob|log)|MANIFEST-\d+|OPTIONS-\d+|LOG(?:\.old\.\d+)?|CURRENT|IDENTITY|LOCK"
-    rf"|rocksdict-config\.json|{MARK}|{COPY_MARK}"
+    rf"|rocksdict-config\.json|{MARK}|{COPY_MARK}|{COUNTS}"
 )
 
 _HEAD: Final = bytes.fromhex("378f240001000000") + bytes(22)

@@ -59,7 +59,7 @@ _U32: Final = 0xFFFFFFFF
 
 @final
 class SyncMark:
-    """The sequence number of the last synced change, in a file that is locked until `close`.
+    """The sequence number of the last synced change, in a file that is locked until `close`, as its directory is.
 
     A backup has a mark with 0; a store of an earlier version has none, and gets an empty file.
 
@@ -67,10 +67,18 @@ class SyncMark:
     """
 
     def __init__(self, directory: Path) -> None:
+        self._directory = -1
         self._file = os.open(directory / MARK, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             # Other than the lock of the database it also holds against another opening in this process.
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # This lock stays whatever takes the names of the files. Not every file system has such.
+            try:
+                self._directory = lock_directory(directory)
+            except BlockingIOError:
+                raise
+            except OSError:
+                pass
         except BaseException:
             self.close()
             raise
@@ -86,10 +94,25 @@ class SyncMark:
 
     def close(self) -> None:
         """Unlock the store. May be called twice."""
-        if self._file != -1:
-            with contextlib.suppress(OSError):
-                os.close(self._file)
-            self._file = -1
+        for opened in (self._file, self._directory):
+            if opened != -1:
+                with contextlib.suppress(OSError):
+                    os.close(opened)
+        self._file = self._directory = -1
+
+
+def lock_directory(directory: Path) -> int:
+    """Open a store's directory and lock it until the result is closed.
+
+    Raises BlockingIOError if somebody has the store open, and OSError, also where directories cannot be locked.
+    """
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened
 
 
 def mark_of(sequence: int) -> bytes:

@@ -200,6 +200,10 @@ class Endpoints:
         """Keep what the store has of a message VPN that is not configured, until it is again."""
         self._absent[vpn.name] = vpn
 
+    def absent(self) -> list[MessageVpn]:
+        """The message VPNs that are not configured, of which something is kept."""
+        return list(self._absent.values())
+
     def _welcome(self, vpn: MessageVpn) -> None:
         """Give a message VPN that is configured again what was kept of it; its sessions begin anew."""
         absent = self._absent.pop(vpn.name, None)

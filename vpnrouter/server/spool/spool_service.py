@@ -27,6 +27,7 @@ from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.spool.committer import Committer
 from vpnrouter.server.spool.endpoints import Endpoints
+from vpnrouter.server.spool.held_counts import count_now
 from vpnrouter.server.spool.saved_counters import SavedCounters, restore_endpoints
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.units import MEGABYTE
@@ -89,6 +90,7 @@ class SpoolService:
     def __init__(self, router: Router, store: Store, config: RouterConfig) -> None:
         """Recover everything that `store` holds. Raises OperationError for what cannot be read."""
         self.store = store
+        self._router = router
         context = router.context
         try:
             definitions, following = read_definitions(store)
@@ -187,8 +189,13 @@ class SpoolService:
         """Let go of the endpoints of a message VPN that is not configured any more."""
         self.endpoints.remove(vpn)
 
+    def vpns(self) -> list[MessageVpn]:
+        """The message VPNs of which the store has something."""
+        return [*self._router.vpns.values(), *self.endpoints.absent()]
+
     def close(self) -> None:
         """Commit what is left, and close the store."""
+        count_now(self.store, self.vpns())
         if self.sheets is not None:
             self.sheets.write_all()
         self.committer.close()
