@@ -272,12 +272,10 @@ class Client:
         return packet.payload
 
 
-def port_of(node: Node, protocol: str) -> int:
-    """The port of the node's first listener of a protocol."""
-    for listed, address in node.addresses:
-        if listed == protocol:
-            return int(address.rpartition(":")[2])
-    raise LookupError(protocol)
+def port_of(node: Node, protocol: str, index: int = 0) -> int:
+    """The port of one of the node's listeners of a protocol, by default the first."""
+    ports = [int(address.rpartition(":")[2]) for at, address in node.addresses if at == protocol]
+    return ports[index]
 
 
 @pytest.fixture
@@ -291,8 +289,8 @@ async def client_of() -> AsyncIterator[Callable[..., Any]]:
     """Opens clients on the plain listener of a node, not logged in."""
     streams: list[trio.SocketStream] = []
 
-    async def open_client(node: Node, level: int = 5) -> Client:
-        stream = await trio.open_tcp_stream("127.0.0.1", port_of(node, "mqtt"))
+    async def open_client(node: Node, level: int = 5, listener: int = 0) -> Client:
+        stream = await trio.open_tcp_stream("127.0.0.1", port_of(node, "mqtt", listener))
         streams.append(stream)
         return Client(stream, level)
 

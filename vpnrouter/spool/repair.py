@@ -312,9 +312,31 @@ def _unreadable_tables(work: Path, database: Rdict, files: list[Listed]) -> list
         path = work / name
         whole = path.exists() and path.stat().st_size == sizes.get(name, -1)
         ends = (bytes(table["start_key"]), bytes(table["end_key"]))
-        if not whole or all(name in _why(database, key) for key in ends):
+        why = [_why(database, key) for key in ends]
+        named = all(name in each for each in why)
+        # Some errors name no table, and any table that cannot be opened hides the rows of all others.
+        nameless = all(each and ".sst" not in each for each in why)
+        if not whole or named or (nameless and not _opens(work, name)):
             bad.append(_Table(name, int(table["level"]), *ends))
     return bad
+
+
+def _opens(work: Path, name: str) -> bool:
+    """Return whether a table can be read where it is alone."""
+    alone = work.with_name(f"{work.name}.table")
+    shutil.rmtree(alone, ignore_errors=True)
+    alone.mkdir()
+    try:
+        os.link(work / name, alone / name)
+        how = options(strict=False)
+        how.set_recycle_log_file_num(0)
+        Rdict.repair(str(alone), how)
+        # What cannot be read is moved away.
+        return (alone / name).exists()
+    except Exception:  # noqa: BLE001 - it is what is asked for
+        return False
+    finally:
+        shutil.rmtree(alone, ignore_errors=True)
 
 
 def _why(database: Rdict, key: bytes) -> str:
