@@ -85,7 +85,7 @@ class _Naming:
     def rows(self) -> list[Lost]:
         losses = self._losses
         counted: list[Lost] = []
-        if losses.counts is not None and (losses.unknown or losses.exact):
+        if losses.counts is not None and (losses.rows_lost or losses.exact):
             counted = self._compare(losses.counts)
         rows = [self._endpoint(number) for number in sorted(self._lost)]
         if not losses.exact:
@@ -111,7 +111,7 @@ class _Naming:
     def _compare(self, counts: StoredCounts) -> list[Lost]:
         """Add what is missing of the counted messages of endpoints; return what is missing of anything else."""
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(counts.taken_s))
-        since = "" if self._losses.exact else "; it is not known what has changed since"
+        since = "" if self._losses.exact else ", with those that were consumed since"
         present = self._present()
         rows = []
         for row in counts.rows:

@@ -109,15 +109,16 @@ class Losses:
     """What a repair found: `lines` for people, and lost messages by the number of their endpoint (-1: unknown).
 
     `tables` counts those that cannot be read at all, `index_lost` says that segments are missing, and `unclaimed`
-    counts messages that may be theirs, at most. `unknown` is what is lost and cannot be counted. `left` are messages
-    that are in the new store, by endpoint. `counts` are those that the store had itself written down, None if it has
-    none; `exact` says that nothing has changed since.
+    counts messages that may be theirs, at most. `rows_lost` says that rows of tables are lost, `unknown` is what is
+    lost and cannot be counted. `left` are messages that are in the new store, by endpoint. `counts` are those that the
+    store had itself written down, None if it has none; `exact` says that nothing has changed since.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.tables = 0
         self.index_lost = False
+        self.rows_lost = False
         self.unclaimed = 0
         self.messages: dict[int, int] = {}
         self.unknown: list[Unknown] = []
@@ -161,6 +162,7 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
             database.close()
         losses.lines += rows.told()
         losses.unknown += rows.lost()
+        losses.rows_lost = losses.tables > 0 or bool(rows.lost())
         losses.index_lost = rows.lack(keys.INDEX)
         _clean(fresh, bodies, _Kept(work), losses)
     finally:
