@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
+import trio.testing
 
 from vpnrouter.cli import app
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.server.spool.held_counts import keep_counts
 from vpnrouter.spool import keys
 from vpnrouter.spool.read_only_store import findings
 from vpnrouter.spool.rocks_store import RocksStore
-from vpnrouter.spool.store import Batch
+from vpnrouter.spool.store import Batch, MemoryStore
 from vpnrouter.spool.stored_counts import COUNTS, read_counts, write_counts
 from vpnrouter.wire.mqtt.packets import Publish, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
@@ -217,6 +220,23 @@ async def test_not_counted(
         assert {"MQTT sessions", "retained messages"} <= set(kinds.split("; "))
 
 
+@pytest.mark.parametrize("remembered", [COUNTS, "SYNCED"])
+async def test_the_list_of_files_is_lost_too(
+    spool: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], remembered: str
+) -> None:
+    """Then no file names the tables that are missing; what remembers them is enough."""
+    place = await spool(100)
+    for pattern in ("*.sst", "MANIFEST-*", *({COUNTS, "SYNCED"} - {remembered})):
+        for path in place.glob(pattern):
+            path.unlink()
+    told = repair(tmp_path, capsys)
+    assert "all that missing files held" in {row["what"] for row in told["lost"]}
+    if remembered == COUNTS:
+        counts = {(row["what"], row["msg_vpn"]): row["count"] for row in told["lost"]}
+        assert counts["messages", "blue"] == counts["messages", "green"] == 2 * MESSAGES
+        assert counts["MQTT sessions", "blue"] == counts["retained messages", "green"] == 1
+
+
 async def test_counted_before_a_crash(
     spool: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,3 +292,47 @@ async def test_damaged_counts(
     assert read_counts(place) is None
     DAMAGE["all removed"](place)
     assert all(row["count"] is None for row in repair(tmp_path, capsys)["lost"])
+
+
+class Noted(MemoryStore):
+    """A store in memory that keeps what it is told to write."""
+
+    def __init__(self) -> None:
+        super().__init__(bytes(16))
+        self.written: list[bytes] = []
+        self.more = trio.Event()
+        self.token = trio.lowlevel.current_trio_token()
+
+    def write_counts(self, lines: bytes) -> None:
+        self.written.append(lines)
+        self.token.run_sync_soon(self.more.set)
+
+
+async def test_counted_again_and_again(
+    stored: Any, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A running router counts, too, and message VPNs that come are counted the next time."""
+    one = stored(VPNS)
+    vpns = one.router.vpns
+    one.publish("a/1")
+    store = Noted()
+    shown = [vpns["blue"]]
+    nursery.start_soon(keep_counts, store, lambda: shown)
+    for expected in (["blue"], ["blue", "green"]):
+        await store.more.wait()
+        store.more = trio.Event()
+        rows = [json.loads(line) for line in store.written[-1].splitlines()]
+        assert sorted({row[1] for row in rows}) == expected
+        number = endpoints_of(vpns["blue"])[0, "qa"].number
+        assert ["messages", "blue", "qa", number, 1] in rows
+        shown = list(vpns.values())
+    nursery.cancel_scope.cancel()
+
+
+def test_something_else_in_the_place_of_counts(tmp_path: Path) -> None:
+    """A pipe is never opened to write to it, and replaced."""
+    for name in (COUNTS, f"{COUNTS}.new"):
+        os.mkfifo(tmp_path / name)
+    write_counts(tmp_path, 7, 8, b"")
+    assert read_counts(tmp_path) == (7, 8, [])
+    assert [path.name for path in tmp_path.iterdir()] == [COUNTS]

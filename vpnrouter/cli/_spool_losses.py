@@ -81,6 +81,10 @@ class _Naming:
             if number not in self._kept and count:
                 self._lost[number] = self._lost.get(number, 0) + count
         self._notes: dict[int, str] = {}
+        if losses.counts is not None:
+            for row in losses.counts.rows:
+                if row.what == MESSAGES:
+                    self._kept.setdefault(row.number, (row.msg_vpn, row.endpoint))
 
     def rows(self) -> list[Lost]:
         losses = self._losses
@@ -117,7 +121,6 @@ class _Naming:
         for row in counts.rows:
             note = f"of {row.many:,} at {when}{since}"
             if row.what == MESSAGES:
-                self._kept.setdefault(row.number, (row.msg_vpn, row.endpoint))
                 left = self._losses.left.get(row.number, 0) if row.number in self._names else 0
                 if row.many - left > self._lost.get(row.number, 0):
                     self._lost[row.number] = row.many - left

@@ -157,12 +157,20 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
         try:
             _tell_log(work, losses)
             rows = _Rows(database)
-            bodies = _copy(rows, fresh)
+            bodies, named = _copy(rows, fresh)
         finally:
             database.close()
         losses.lines += rows.told()
         losses.unknown += rows.lost()
         losses.rows_lost = losses.tables > 0 or bool(rows.lost())
+        if not named:
+            losses.lines.append("the id of the spool is lost, and it gets a new one")
+        if not named and not losses.rows_lost:
+            # Each store has an id, so rows of it are missing, whatever the list of files says.
+            losses.rows_lost = True
+            losses.unknown.append(
+                Unknown("all that missing files held", list(dict.fromkeys(_IN_TABLES.values())))
+            )
         losses.index_lost = rows.lack(keys.INDEX)
         _clean(fresh, bodies, _Kept(work), losses)
     finally:
@@ -474,8 +482,11 @@ _WIDTHS: Final = {
 """Bytes of a key within which the next row is looked for."""
 
 
-def _copy(rows: _Rows, fresh: Path) -> dict[int, int]:
-    """Write rows into a new database; return how many messages there are by the first id of their segment."""
+def _copy(rows: _Rows, fresh: Path) -> tuple[dict[int, int], bool]:
+    """Write rows into a new database, and an id if they have none.
+
+    Return how many messages there are by the first id of their segment, and whether there was an id.
+    """
     fresh.mkdir(parents=True)
     bodies: dict[int, int] = {}
     unlogged = WriteOptions()
@@ -509,7 +520,7 @@ def _copy(rows: _Rows, fresh: Path) -> dict[int, int]:
         database.flush()
     finally:
         database.close()
-    return bodies
+    return bodies, named
 
 
 # -- halves --------------------------------------------------------------------------------------------
