@@ -667,6 +667,11 @@ SELECTOR_NUMBER_LENGTH: Final = 64
 """Characters of a number in a message selector, or of a property that is read as one: any double has its
 digits in there. Beyond: SelectorError; a property is text."""
 
+SELECTOR_LOOKED: Final = 131_072
+"""Characters of properties that one evaluation of a message selector looks at by LIKE with a text between two `%`: the
+longest property of MQTT twice, some 4 ms at worst. A property counts for each pattern, and once more for each 32
+characters of the pattern; for a comparison of two properties, a sixty-fourth of it. Beyond: the comparison is false."""
+
 SELECTORS_CACHED: Final = 256
 """Selectors whose parsed form is remembered, some 5 MB at worst: clients that come back, and thousands with the
 same one, are not parsed again. Beyond: all of them are forgotten."""

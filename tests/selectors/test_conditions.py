@@ -239,6 +239,31 @@ def test_text_made_for_the_pattern_matches(pattern: list[str], data: st.DataObje
     assert LikePattern("".join(pattern)).matches(text)
 
 
+ALPHABETS = ["ab", "aé", "a\u4e00", "\U00010041\U00020041A", "ab\ud800"]
+
+
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+@given(data=st.data())
+def test_long_text_as_the_oracle(alphabet: str, data: st.DataObject) -> None:
+    """Texts in which pieces are searched for in all places at once, with frequent characters, rare ones, and others."""
+    letters = st.sampled_from(alphabet)
+    parts = st.lists(st.sampled_from(["%", "%", "_", "_", *alphabet]), max_size=14)
+    pattern = "".join(data.draw(parts))
+    runs = st.tuples(letters, st.integers(1, 70)).map(lambda run: run[0] * run[1])
+    text = "".join(data.draw(st.lists(runs | letters, min_size=3, max_size=30)))
+    assert LikePattern(pattern).matches(text) is oracle(pattern, "", text)
+
+
+@given(st.text("ab", min_size=70, max_size=120), st.data())
+def test_piece_anywhere_in_a_long_text(text: str, data: st.DataObject) -> None:
+    """A piece that was cut out of a long text is found there, also right behind another one and right at the end."""
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), min_size=4, max_size=4)))
+    hidden = data.draw(st.lists(st.booleans(), min_size=len(text), max_size=len(text)))
+    veiled = "".join("_" if hide else each for hide, each in zip(hidden, text, strict=True))
+    pattern = f"%{veiled[cuts[0] : cuts[1]]}%{veiled[cuts[1] : cuts[2]]}%{veiled[cuts[3] :]}"
+    assert LikePattern(pattern).matches(text)
+
+
 @pytest.mark.parametrize("escape", ["%", "_"])
 def test_wildcard_as_escape(escape: str) -> None:
     """An escape character is nothing but an escape, whichever it is."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vpnrouter.selectors import HEADERS, Selector, parse_selector
+from vpnrouter.selectors import HEADERS, METER, Selector, parse_selector
 from vpnrouter.wire.mqtt import Properties, message_block
 from vpnrouter.wire.mqtt.properties import selector_properties
 
@@ -193,3 +193,46 @@ def test_memory_is_told(text: str) -> None:
     finally:
         tracemalloc.stop()
     assert kept[0].memory / 8 < taken < kept[0].memory * 1.3
+
+
+LONGEST = "x" * 65_535
+
+LOOKS = {
+    "one pattern": ("a LIKE '%x%'", True),
+    "two patterns": ("a LIKE '%x%' AND a LIKE '%x_x%'", True),
+    "three patterns": ("a LIKE '%x%' AND a LIKE '%x_x%' AND a LIKE '%x%'", False),
+    "three with a beginning": ("a LIKE 'x%' AND a LIKE 'xx%' AND a LIKE '%x%'", True),
+    "three with NOT": ("a LIKE '%x%' AND a LIKE '%x_x%' AND a NOT LIKE '%y%'", False),
+    "one denied": ("a LIKE '%x%' AND a LIKE '%x_x%' AND NOT a LIKE '%x%'", True),
+    "a long pattern": (f"a LIKE '%{'x_' * 32}%'", False),
+    "an equal property": ("a = b", True),
+    "many equal ones": (" AND ".join(["a = b"] * 200), False),
+    "many others": (" AND ".join(["a <> c"] * 200), True),
+}
+
+
+@pytest.mark.parametrize(("text", "holds"), LOOKS.values(), ids=LOOKS)
+def test_much_to_look_at_is_false(text: str, holds: bool) -> None:
+    """A comparison is false where an evaluation has looked at too much, and each evaluation begins anew."""
+    selector = parse_selector(text)
+    for _ in range(3):
+        assert selector.matches({"a": LONGEST, "b": LONGEST[1:] + "x", "c": "x"}) is holds
+
+
+def work_of(text: str, value: str, times: int = 1) -> int:
+    """What evaluations count as, in parts of a turn."""
+    selector = parse_selector(text)
+    METER.work()
+    for _ in range(times):
+        selector.matches({"a": value})
+    return METER.work()
+
+
+def test_cost_is_counted() -> None:
+    """It grows with what LIKE looks at and with the selector, and costs next to nothing where both are short."""
+    assert work_of("a = 'x'", "x", 100) < 100
+    assert work_of("a LIKE '%x_y%'", "x" * 20, 100) < 200
+    assert 1_000 < work_of("a LIKE '%x_y%'", LONGEST) < 10_000
+    assert work_of("a LIKE 'y%'", LONGEST) < 10
+    assert work_of(" OR ".join(["a = 1"] * 800), "x") > 100
+    assert parse_selector("a LIKE '%x%' OR b LIKE '_%' OR NOT (c LIKE '%y_%')").looks == 2

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
+from vpnrouter.selectors import METER
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.wire.amqp import performatives, types
 from vpnrouter.wire.amqp.conditions import DECODE_ERROR
@@ -58,7 +59,10 @@ ADDED: Final = "x-opt-"
 
 @final
 class Measure:
-    """Counts values and user properties that were read out of messages, for who shares out the time of a turn."""
+    """Counts values and user properties that were read out of messages, for who shares out the time of a turn.
+
+    What selectors cost that looked at them is told with it.
+    """
 
     __slots__ = ("_values",)
 
@@ -70,10 +74,10 @@ class Measure:
         self._values += count
 
     def work(self) -> int:
-        """Return what was read since the last call, in parts of a turn (TurnContext.work)."""
+        """Return what was read and evaluated since the last call, in parts of a turn (TurnContext.work)."""
         values = self._values
         self._values = 0
-        return values >> 1
+        return (values >> 1) + METER.work()
 
 
 MEASURE: Final = Measure()

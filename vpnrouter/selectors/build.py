@@ -153,6 +153,7 @@ def build(whole: ParsedPart, text: str) -> Selector:
     """Return the selector that was parsed; `text` is all of it. Raises SelectorError."""
     names: set[str] = set()
     memory = 2 * len(text)
+    looks = 0
     # Parts are built before the part that holds them, from a list, without recursion: the deepest ones first,
     # equally deep ones from left to right.
     order = [whole]
@@ -190,7 +191,16 @@ def build(whole: ParsedPart, text: str) -> Selector:
         else:
             part.operand = _RULES[rule](part.start + 1, source, parts)
             memory += _more(part.operand)
-    return Selector(text, frozenset(names), condition_of(_operand(whole)), memory)
+            looks += _looks(part.operand)
+    return Selector(text, frozenset(names), condition_of(_operand(whole)), memory, looks)
+
+
+def _looks(operand: Operand) -> int:
+    """Return how often an operand may look at the characters of a property."""
+    if not isinstance(operand, ConditionOperand):
+        return 0
+    condition = operand.condition
+    return condition.pattern.looks if isinstance(condition, Like) else 0
 
 
 def _more(operand: Operand) -> int:

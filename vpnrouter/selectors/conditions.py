@@ -10,6 +10,8 @@ of operations can make a number that grows.
 LIKE patterns are matched in time that grows with the text and never with its square. A pattern is cut at `%` into
 pieces of fixed width. The first is compared with the beginning of the text, the last with its end, and each other one
 is searched behind the one before: the leftmost place is as good as any, so no step is taken back.
+
+What an evaluation looks at is bounded by SELECTOR_LOOKED, and METER counts what it cost.
 """
 
 from __future__ import annotations
@@ -19,15 +21,62 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, final
 
-from mypy_extensions import mypyc_attr
+from mypy_extensions import i64, mypyc_attr
 
 from vpnrouter.errors import SelectorError
-from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
+from vpnrouter.limits import SELECTOR_LOOKED, SELECTOR_NUMBER_LENGTH
+from vpnrouter.selectors.positions import POSITIONS
 
 FALSE: Final = 0
 UNKNOWN: Final = 1
 TRUE: Final = 2
 # NOT is TRUE minus the value: it exchanges the ends and leaves UNKNOWN where it is.
+
+
+@final
+class Meter:
+    """Counts what evaluations of selectors cost, for who shares out the time of a turn."""
+
+    __slots__ = ("_looked", "_spent")
+
+    def __init__(self) -> None:
+        # Characters that the evaluation going on has looked at; sixteenths of a part of a turn that were spent.
+        self._looked: i64 = 0
+        self._spent: i64 = 0
+
+    def begin(self, cost: i64) -> None:
+        """Begin an evaluation that costs so many sixteenths of a part of a turn, besides what it looks at."""
+        self._looked = 0
+        self._spent += cost
+
+    def look(self, characters: i64) -> bool:
+        """Count characters to look at; False where they are too many for one evaluation."""
+        looked: i64 = self._looked + characters
+        if looked > SELECTOR_LOOKED:
+            return False
+        self._looked = looked
+        self._spent += characters >> LOOKED_SHIFT
+        return True
+
+    def work(self) -> i64:
+        """Return what was spent since the last call, in parts of a turn, which are about a microsecond each."""
+        spent: i64 = self._spent
+        self._spent = spent & 15
+        return spent >> 4
+
+
+LOOKED_SHIFT: Final = 1
+"""What a character costs that LIKE looks at, in sixteenths of a part of a turn: so many bits are shifted out."""
+
+METER: Final = Meter()
+"""The one of the router's thread."""
+
+LONG_PATTERN: Final = 32
+"""Characters of a pattern for which a text counts once more."""
+
+LONG_TEXT: Final = 64
+"""Characters beyond which a piece with `_` is searched for in all places at once, and two equally long texts cost
+something to compare: a sixty-fourth of their characters counts."""
 
 
 def truth(holds: bool) -> int:
@@ -230,6 +279,8 @@ class PatternPiece:
         if not runs:
             return start + self.width if start + self.width <= stop else -1
         if len(runs) > 1:
+            if stop - start > LONG_TEXT:
+                return self._everywhere(text, start, stop)
             return self._scan(text, start, stop)
         offset, run = runs[0]
         behind = self.width - offset
@@ -261,6 +312,26 @@ class PatternPiece:
                 return at + 1
         return -1
 
+    def _everywhere(self, text: str, start: int, stop: int) -> int:
+        """Do the same as `end_in`, for all places at once: bit i is set where the piece may begin at `start` + i.
+
+        A long text costs an operation for each character of the piece, and not one for each of its own.
+        """
+        if stop - start < self.width:
+            return -1
+        positions = POSITIONS
+        positions.look_at(text)
+        places = -1
+        for offset, run in self._runs:
+            at = start + offset
+            for character in run:
+                places &= positions.of(character) >> at
+                if not places:
+                    return -1
+                at += 1
+        end = start + (places & -places).bit_length() - 1 + self.width
+        return end if end <= stop else -1
+
 
 @final
 class LikePattern:
@@ -268,9 +339,10 @@ class LikePattern:
 
     `escape` is one character, or empty for none. `at` is the pattern's position for the
     SelectorError that an escape raises which stands before something else. `memory` is about how many bytes it takes.
+    `looks` says how often the characters of a text count as looked at: 0 where only its ends are compared.
     """
 
-    __slots__ = ("_between", "_first", "_last", "_least", "_one", "memory")
+    __slots__ = ("_between", "_first", "_last", "_least", "_one", "looks", "memory")
 
     def __init__(self, pattern: str, escape: str = "", at: int = 1) -> None:
         pieces = _pieces(pattern, escape, at)
@@ -280,6 +352,9 @@ class LikePattern:
         self._least = self._first.width + (0 if self._one else self._last.width)
         self._between = tuple([piece for piece in pieces[1:-1] if piece.width])
         self.memory = sum([piece.memory for piece in pieces])
+        self.looks: i64 = 0
+        if self._between:
+            self.looks = 1 + len(pattern) // LONG_PATTERN
 
     def matches(self, text: str) -> bool:
         """Return whether the whole of `text` is what the pattern describes."""
@@ -551,11 +626,14 @@ class SameTexts(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """Return UNKNOWN without one of them."""
+        """Return UNKNOWN without one of them, FALSE where there is too much to look at."""
         left = properties.get(self.left)
         right = properties.get(self.right)
         if left is None or right is None:
             return UNKNOWN
+        size: i64 = len(left)
+        if size > LONG_TEXT and size == len(right) and not METER.look(size // LONG_TEXT):
+            return FALSE
         return self.same if left == right else self.different
 
 
@@ -592,11 +670,17 @@ class Like(Condition):
         self.different = different
 
     def test(self, properties: Mapping[str, str]) -> int:
-        """Match the property with the pattern. Return UNKNOWN where the message lacks the property."""
+        """Match the property with the pattern. Return UNKNOWN where the message lacks the property.
+
+        FALSE where there is too much to look at.
+        """
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
-        return self.same if self.pattern.matches(text) else self.different
+        pattern = self.pattern
+        if pattern.looks and not METER.look(len(text) * pattern.looks):
+            return FALSE
+        return self.same if pattern.matches(text) else self.different
 
 
 @final
@@ -628,20 +712,34 @@ HEADERS: Final = frozenset(
 """Names that stand for a part of the message itself and never for a user property."""
 
 
+LEAST_COST: Final = 2
+"""What the shortest evaluation costs, in sixteenths of a part of a turn."""
+
+
 @final
 class Selector:
     """What `parse_selector` makes of a text; it does not change.
 
     `text` is the text as it was written, `names` the identifiers in it: those of the properties
-    that `matches` looks at. `memory` is about how many bytes it takes.
+    that `matches` looks at. `memory` is about how many bytes it takes. An evaluation costs `cost`, in sixteenths of a
+    part of a turn, and looks at a property's characters `looks` times at most.
     """
 
-    __slots__ = ("_condition", "memory", "names", "text")
+    __slots__ = ("_condition", "cost", "looks", "memory", "names", "text")
 
-    def __init__(self, text: str, names: frozenset[str], condition: Condition, memory: int) -> None:
+    def __init__(
+        self,
+        text: str,
+        names: frozenset[str],
+        condition: Condition,
+        memory: int,
+        looks: int = 0,
+    ) -> None:
         self.text = text
         self.names = names
         self.memory = memory
+        self.cost: i64 = LEAST_COST + len(text) // 2
+        self.looks: i64 = looks
         self._condition = condition
 
     def matches(self, properties: Mapping[str, str]) -> bool:
@@ -650,6 +748,7 @@ class Selector:
         `properties` holds the message's user properties by name, for a repeated name the first
         value, and under the names of HEADERS those parts of the message that it has.
         """
+        METER.begin(self.cost)
         return self._condition.test(properties) == TRUE
 
     def __repr__(self) -> str:
