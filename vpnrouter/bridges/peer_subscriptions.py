@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter.bridges.link_client import may_enter
 from vpnrouter.core.access import BoundRule
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.mqtt.subscribe import FRAME_BYTES, LATER_NS, MESSAGE_WORK, STEPS
 from vpnrouter.core.subscriber import Subscription
@@ -365,7 +366,9 @@ class RetainedReplay(Job):
         if outbox.size and outbox.size + size > outbox.limit // 2:
             return False
         selector = subscription.selector
-        if selector is None or selector.matches(message.properties()):
+        wanted = selector is None or selector.matches(message.properties())
+        context.work += MEASURE.work()
+        if wanted:
             context.work += MESSAGE_WORK + len(message.payload) // 1024
             copy = message.copy()
             copy.retain = True

@@ -20,7 +20,14 @@ from vpnrouter.core.discard_reasons import (
     SUBSCRIBE_TOPIC_ACL,
 )
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY
-from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED, Flow
+from vpnrouter.core.guaranteed.flow import (
+    ACCEPTED,
+    FAILED,
+    REJECTED,
+    RELEASED,
+    SELECTED,
+    Flow,
+)
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 from vpnrouter.core.timers import Job
 from vpnrouter.core.tracing import leaving, trace_kept_lost
@@ -562,7 +569,8 @@ class AmqpFlow(Flow):
             self.unbound("403 Permission Denied")
             return
         context = endpoint.vpn.context
-        while (left := min(self.room(), BROWSED)) > 0 and not endpoint.deleted:
+        most = BROWSED if selector is None else SELECTED
+        while (left := min(self.room(), most)) > 0 and not endpoint.deleted:
             if context.turn_spent:
                 self.link.session.connection.wake_later([self.link])
                 return

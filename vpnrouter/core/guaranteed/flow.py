@@ -43,6 +43,9 @@ RELEASED: Final = 3
 PRIORITIES: Final = 10
 """0 to 9."""
 
+SELECTED: Final = 16
+"""Messages that are read at once for a browser with a selector: one of them may be enough for a turn."""
+
 UNBOUNDED: Final = 1 << 61
 HALF_BOUNDED: Final = 1 << 60
 """The budget of a flow whose bytes are bounded elsewhere; one below the second is a client's."""

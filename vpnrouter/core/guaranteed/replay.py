@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter import limits
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.counters import MOVED
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
@@ -184,6 +185,7 @@ class Replay(TimerTarget):
     def _bring(self) -> None:
         endpoint = self._endpoint
         spool = endpoint.spool
+        context = endpoint.vpn.context
         ids = self._log.endpoint.waiting[0].after(self._cursor, PORTION)
         for message_id in ids:
             if message_id > self._end:
@@ -194,11 +196,15 @@ class Replay(TimerTarget):
                 self._log.endpoint.report_unreadable(message_id, error)
                 self._cursor = message_id
                 continue
-            if self._wanted(message) and not self._bring_one(message_id, message):
-                context = endpoint.vpn.context
+            wanted = self._wanted(message)
+            context.work += MEASURE.work()
+            if wanted and not self._bring_one(message_id, message):
                 context.timers.arm(context.now_ns + RETRY_NS, self, 0)
                 return
             self._cursor = message_id
+            if context.work > limits.TURN_WORK:
+                spool.later.append(endpoint)
+                return
         if not ids or self._cursor >= self._end or ids[-1] > self._end:
             self._go(PENDING_COMPLETE)
         else:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY, TOPIC_ENDPOINT
-from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, Flow
+from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, SELECTED, Flow
+from vpnrouter.core.timers import Job
 from vpnrouter.core.tracing import leaving, trace_kept_lost
 from vpnrouter.errors import Refused
 from vpnrouter.spool import keys
@@ -37,6 +39,9 @@ tells of packets that this very session was sent before (MQTT-3.3.1-1)."""
 BROWSED: Final = 256
 """Messages that a browser is sent in one go."""
 
+BROWSE_WORK: Final = 3
+"""What it costs to look at a message and to send it, in parts of a turn (TurnContext.work)."""
+
 
 @final
 class DeliveryOptions:
@@ -61,6 +66,7 @@ class MqttFlow(Flow):
     """
 
     __slots__ = (
+        "_browsing_on",
         "_promised",
         "_stayed",
         "_unsent",
@@ -96,8 +102,9 @@ class MqttFlow(Flow):
         self.keyed = outbound.session.durable
         self.browsing = browsing
         self.closed = False
-        # Of a browser: the last message that it has seen.
+        # Of a browser: the last message that it has seen, and what goes on with it where a turn had done enough.
         self.looked_at = 0
+        self._browsing_on: GoOnBrowsing | None = None
         # QoS 2 deliveries whose identifiers are being written down, unit by unit.
         self._unsent: list[list[int]] = []
         self._promised: UnitOfWork | None = None
@@ -340,17 +347,39 @@ class MqttFlow(Flow):
         if not self._may(READ_ONLY):
             self.outbound.forget_flow(self)
             return
-        left = min(self.room(), BROWSED)
+        context = endpoint.vpn.context
+        left = min(self.room(), BROWSED if selector is None else SELECTED)
+        if left > 0 and context.turn_spent:
+            self._browse_later()
+            return
         if left > 0 and not endpoint.deleted:
-            for row in endpoint.browse(self.looked_at, left, limits.BROWSED_BYTES):
+            rows = endpoint.browse(self.looked_at, left, limits.BROWSED_BYTES)
+            for row in rows:
                 if self.budget <= 0:
                     break
+                if context.work > context.allowance:
+                    self._browse_later()
+                    return
+                context.work += BROWSE_WORK
                 self.looked_at = row.msg_id
-                if selector is None or selector.matches(row.message.properties()):
+                wanted = selector is None or selector.matches(row.message.properties())
+                context.work += MEASURE.work()
+                if wanted:
                     self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)
+            if selector is not None and len(rows) == left:
+                self._browse_later()
+                return
         self.outbound.drain_later()
+
+    def _browse_later(self) -> None:
+        """Go on in a later turn: this one has done enough."""
+        job = self._browsing_on
+        if job is None:
+            job = GoOnBrowsing(self)
+            self._browsing_on = job
+        self.endpoint.vpn.context.jobs.add(job)
 
     def start_replay(self, replay_from: tuple[int, int]) -> None:
         """Start a replay for the consumer, which has just been bound; without it, it is not bound."""
@@ -368,3 +397,25 @@ class MqttFlow(Flow):
     def unbound(self, reason: str) -> None:
         """Forget the flow: the endpoint has unbound it."""
         self.outbound.forget_flow(self)
+
+
+@final
+class GoOnBrowsing(Job):
+    """The next turn of a browser."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: MqttFlow) -> None:
+        super().__init__()
+        self._flow = flow
+
+    def step(self) -> bool:
+        """Send what there is, until this turn has done enough."""
+        flow = self._flow
+        if not flow.closed:
+            flow.browse()
+        return True
+
+    def owning_connection(self) -> Connection | None:
+        """Return the connection of the browser."""
+        return self._flow.owning_connection()
