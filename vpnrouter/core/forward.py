@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast, final
 from librt.strings import BytesWriter, read_i64_le
 from mypy_extensions import i64
 
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.deliver import NOBODY, OFFERED, deliver_special
 from vpnrouter.core.discard_reasons import NO_SUBSCRIPTION_MATCH, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message
@@ -423,7 +424,13 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
         if rule is not None and route.allowed_by is not rule and not publisher.allowed(route):
             break
         plain = route.plain
-        if not plain and route.guard is not None and not route.may_put(publisher.username, rule):
+        if not plain and (
+            (route.guard is not None and not route.may_put(publisher.username, rule))
+            or (
+                route.selector_cost
+                and (route.at_once == 0 or router_context.work > router_context.allowance)
+            )
+        ):
             break
         if picking is not None:
             sampler = publisher.sampler_for(route)
@@ -435,6 +442,8 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
                 # On an unusual route a sampled message stands alone: a run ends before it. So it does where
                 # it leaves with a property that the others have not.
                 most = left - 1
+            if route.selector_cost:
+                most = min(most, route.at_once)
             if most > 1:
                 count = run_length(buf, pos, start - pos, size, most)
                 following = pos + count * size
@@ -489,6 +498,8 @@ def scan(publisher: Publisher, buf: bytes, pos: i64, end: i64) -> i64:
             _forward(publisher, route, b"", count, size, start - pos)
         else:
             _everyone(publisher, route, buf[pos:following], count, size, start - pos)
+            if route.selector_cost:
+                router_context.work += MEASURE.work()
         pos = following
         offers += route.fan_out
         if offers > TURN_OFFERS:

@@ -11,6 +11,7 @@ from mypy_extensions import i64
 
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.selection import HEAVY, estimate, wants
 from vpnrouter.core.subscriber import (
     FRAME_MQTT4,
     FRAME_MQTT5,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.message import Message, Source
+    from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.trace.sampler import Sampler
 
@@ -117,7 +119,7 @@ def _may_take(member: Subscription, message: Message, excluded: set[Subscriber])
     if excluded and subscriber in excluded:
         return False
     selector = member.selector
-    return selector is None or selector.matches(message.properties())
+    return selector is None or wants(selector, message)
 
 
 # Most routes have nothing in these lists. They share the empty ones, so that tens of thousands of cached routes are
@@ -150,7 +152,7 @@ class Target:
         found: list[Subscription] = []
         for subscription in self.subscriptions:
             selector = subscription.selector
-            if selector is None or selector.matches(message.properties()):
+            if selector is None or wants(selector, message):
                 found.append(subscription)
         return found
 
@@ -195,12 +197,15 @@ class Route:
     `one_link`, which takes any frame; frames of such routes that have the same receivers cross together. `sole4` or
     `sole5` is the only receiver, if there is only one and it is plain.
     `raw` is the topic's bytes, `stamp` is forward.py's, `allowed_by` the last publish rule that let its publisher
-    through. `lost` messages of `lost_of` that nobody wanted are in no row yet (discard_rows.py). `sampler` is what
+    through. An evaluation of all selectors of the route costs `selector_cost` and looks at `selector_looks` times the
+    characters of a message at most (Selector); `at_once` messages without properties cost a turn, where there are
+    selectors. `lost` messages of `lost_of` that nobody wanted are in no row yet (discard_rows.py). `sampler` is what
     `picking` (a TopicSamplers) chose for the topic.
     """
 
     __slots__ = (
         "allowed_by",
+        "at_once",
         "demoted",
         "demoted_special",
         "destinations",
@@ -227,6 +232,8 @@ class Route:
         "receivers4",
         "receivers5",
         "sampler",
+        "selector_cost",
+        "selector_looks",
         "sessions",
         "sole4",
         "sole5",
@@ -272,6 +279,9 @@ class Route:
         self.missing_queue = False
         self.guarded = False
         self.many_links = False
+        self.selector_cost: i64 = 0
+        self.selector_looks: i64 = 0
+        self.at_once: i64 = 0
         self.turn = 0
         self.link_turn = 0
 
@@ -329,6 +339,8 @@ class Route:
                 plain = False
             if subscription.selector is None:
                 selective = False
+            else:
+                self.count(subscription.selector)
         target.selective = selective
         if subscriber.is_endpoint:
             self.endpoints = _with(self.endpoints, target)
@@ -379,6 +391,21 @@ class Route:
         for target in self.special:
             if target.subscriber not in keeping:
                 self.demoted_special = _with(self.demoted_special, target)
+
+    def count(self, selector: Selector) -> None:
+        """Count what a selector costs at most, for each message."""
+        self.selector_cost += selector.cost
+        self.selector_looks += selector.looks
+
+    def selectors(self) -> list[Selector]:
+        """Return the selectors of all receivers, some of them several times."""
+        subscriptions: list[Subscription] = []
+        for targets in (self.special, self.links, self.endpoints, self.sessions):
+            for target in targets:
+                subscriptions += target.subscriptions
+        for group in self.groups:
+            subscriptions += group.members
+        return [one.selector for one in subscriptions if one.selector is not None]
 
     def size(self) -> int:
         """Bytes of memory that the route takes in the cache, about."""
@@ -433,6 +460,10 @@ def build(
             target.subscriptions.append(subscription)
     if sharing:
         route.groups = list(sharing)
+        for group in route.groups:
+            for member in group.members:
+                if member.selector is not None:
+                    route.count(member.selector)
     route.leave_out(by_subscriber)
     for target in by_subscriber.values():
         if target.subscriber not in route.excluded:
@@ -453,6 +484,8 @@ def build(
         route.many_links = True
     elif route.links and not route.links[0].selective:
         route.one_link = route.links[0].subscriber
+    if route.selector_cost:
+        route.at_once = HEAVY // estimate(route, len(raw))
     route.fan_out = len(route.plain4) + len(route.plain5)
     if route.plain:
         route.uniform = not route.empty

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast, final
 
 from mypy_extensions import i64
+from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import condition_of, error
@@ -26,6 +27,7 @@ from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, 
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
 from vpnrouter.core.route import Route
+from vpnrouter.core.selection import HEAVY, SOME, Selection, heavy
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.selection import Answers
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
     from vpnrouter.wire.amqp.performatives import Attach
     from vpnrouter.wire.amqp.types import MapWalk
@@ -368,8 +371,23 @@ class ReceivingLink(Link):
                 self._refuse(number, why)
             return
         message = self._message(publisher, route, topic, head, settled)
+        most = SOME if isinstance(state, TransactionalState) else HEAVY
+        if route.selector_cost and heavy(route, message, most):
+            SelectedTransfer(self, publisher, route, message, number, settled, state).begin()
+        else:
+            self.pass_on(message, number, settled, state, {})
+
+    def pass_on(
+        self, message: Message, number: int, settled: bool, state: object, answers: Answers
+    ) -> None:
+        """Deliver a message, or take it into its transaction."""
+        connection = self.session.connection
+        publisher = connection.publisher
+        if publisher is None:
+            return
         if isinstance(state, TransactionalState):
-            connection.transactions.publish(self, None if settled else number, message, state)
+            delivery = None if settled else number
+            connection.transactions.publish(self, delivery, message, state, answers)
         elif settled:
             publisher.publish(message)
         else:
@@ -554,6 +572,47 @@ class ReceivingLink(Link):
             publisher.vpn.ingress_flows -= 1
             self.client.ingress_flows -= 1
             publisher.report_flow(opened=False)
+
+
+@final
+class SelectedTransfer(Selection):
+    """A message that waits until the selectors of its receivers have been evaluated."""
+
+    __slots__ = ("_link", "_number", "_publisher", "_settled", "_state")
+
+    def __init__(
+        self,
+        link: ReceivingLink,
+        publisher: Publisher,
+        route: Route,
+        message: Message,
+        number: int,
+        settled: bool,
+        state: object,
+    ) -> None:
+        connection = link.session.connection
+        super().__init__(connection.context, connection, route, message)
+        self._link = link
+        self._publisher = publisher
+        self._number = number
+        self._settled = settled
+        self._state = state
+
+    @override
+    def keep(self, size: int) -> None:
+        self._link.session.connection.hold_parts(size)
+
+    @override
+    def deliver(self) -> None:
+        link = self._link
+        over = link.detached or link.session.over or link.session.connection.closing
+        if not over:
+            link.pass_on(self.message, self._number, self._settled, self._state, self.answers)
+        elif self._settled and not isinstance(self._state, TransactionalState):
+            # A client may end right behind it. What it was not told of, it sends again.
+            self._publisher.publish(self.message)
+        else:
+            self._publisher.refused += 1
 
 
 # -- settled transfers that are forwarded together ----------------------------------------------------

@@ -12,6 +12,7 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.flow import FAILED
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.selection import ANSWER_COST, ANSWERED
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.amqp import conditions, performatives
 from vpnrouter.wire.amqp.performatives import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.message import Message
+    from vpnrouter.core.selection import Answers
 
 MESSAGE_COST: Final = 256
 """Bytes that a message or an outcome counts for besides its own."""
@@ -39,13 +41,26 @@ MESSAGE_COST: Final = 256
 
 @final
 class Transaction:
-    """What was sent and settled in one transaction. `trouble` says why it can only be rolled back, "" normally."""
+    """What was sent and settled in one transaction. `trouble` says why it can only be rolled back, "" normally.
 
-    __slots__ = ("_connection", "count", "links", "messages", "outcomes", "size", "trouble")
+    `answers` are those of the selectors that were evaluated ahead, by message.
+    """
+
+    __slots__ = (
+        "_connection",
+        "answers",
+        "count",
+        "links",
+        "messages",
+        "outcomes",
+        "size",
+        "trouble",
+    )
 
     def __init__(self, connection: AmqpConnection) -> None:
         self._connection = connection
         self.messages: list[Message] = []
+        self.answers: dict[Message, Answers] = {}
         self.links: list[ReceivingLink] = []
         # By link and message: what is said of a delivery last holds.
         self.outcomes: dict[tuple[SendingLink, int], tuple[int, bool]] = {}
@@ -74,6 +89,7 @@ class Transaction:
         self._connection.give_back(self.size)
         self.size = 0
         self.messages = []
+        self.answers = {}
         self.outcomes = {}
 
 
@@ -151,7 +167,11 @@ class Transactions(CompletionCallback):
             flow = sending.consumer
             if flow is None or message_id not in flow.unacked:
                 return "a message of the transaction has gone back to its queue"
-        reason, outcomes = spool.publish_together(client.vpn, transaction.messages)
+        ANSWERED.by_message = transaction.answers
+        try:
+            reason, outcomes = spool.publish_together(client.vpn, transaction.messages)
+        finally:
+            ANSWERED.by_message = {}
         if reason:
             publisher.refused += len(transaction.messages)
             return reason
@@ -219,10 +239,11 @@ class Transactions(CompletionCallback):
         number: int | None,
         message: Message,
         state: TransactionalState,
+        answers: Answers,
     ) -> None:
         """Take a message into a transaction; the client is told that it is accepted provisionally (4.4.2).
 
-        `number` is its delivery, None for one that was sent settled.
+        `number` is its delivery, None for one that was sent settled. `answers` are of selectors evaluated ahead.
         """
         transaction = self._open.get(state.txn_id)
         if transaction is None:
@@ -231,12 +252,14 @@ class Transactions(CompletionCallback):
             return
         message.persistent = True
         message.qos = 1
-        if not transaction.has_room(message.size):
+        if not transaction.has_room(message.size + ANSWER_COST * len(answers)):
             if number is not None:
                 why = error(conditions.RESOURCE_LIMIT_EXCEEDED, transaction.trouble)
                 link.tell(number, Rejected(why))
             return
         transaction.messages.append(message)
+        if answers:
+            transaction.answers[message] = answers
         transaction.links.append(link)
         if number is not None:
             link.tell(number, TransactionalState(state.txn_id, Accepted()))

@@ -27,6 +27,7 @@ from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.mqtt.subscribe import SubscribeJob, UnsubscribeJob
 from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
 from vpnrouter.core.route import Route
+from vpnrouter.core.selection import Selection, heavy
 from vpnrouter.core.tracing import read
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
@@ -336,6 +337,7 @@ class MqttConnection(ClientConnection):
         source = publisher.subscriber
         sampler = publisher.sampler
         picking = publisher.picking
+        context = self.context
         while end - pos > 6 and not self.paused:
             if buf[pos] != PUBLISH_QOS1:
                 return pos
@@ -381,9 +383,24 @@ class MqttConnection(ClientConnection):
                 if sampler.left == 0:
                     sampler.next()
                     trace(publisher, message)
-                ingress.publish(message, packet_id)
+                if route.selector_cost:
+                    self._pass_on(publisher, route, message, packet_id)
+                    if context.work > context.allowance:
+                        return following
+                else:
+                    ingress.publish(message, packet_id)
             pos = following
         return pos
+
+    def _pass_on(
+        self, publisher: Publisher, route: Route, message: Message, packet_id: int
+    ) -> None:
+        """Deliver a message, later where the selectors of its receivers are much work."""
+        if route.selector_cost and heavy(route, message):
+            SelectedPublish(self, publisher, route, message, packet_id).begin()
+            return
+        deliver(publisher, self.ingress, message, packet_id)
+        publisher.vpn.context.work += MEASURE.work()
 
     def _publish(self, data: bytes, pos: int, length: int) -> None:
         """Check and deliver the one PUBLISH in `data[pos:pos + length]`.
@@ -474,12 +491,9 @@ class MqttConnection(ClientConnection):
             if sampler.left == 0:
                 sampler.next()
                 trace(publisher, message, parent)
-        if ingress is not None and qos:
-            ingress.publish(message, packet_id)
-        else:
-            publisher.publish(message)
         if block:
-            vpn.context.work += MEASURE.work() + (len(block) >> BLOCK_SHIFT)
+            vpn.context.work += len(block) >> BLOCK_SHIFT
+        self._pass_on(publisher, route, message, packet_id)
 
     def _pass_over(self, topic: bytes, qos: int, packet_id: int, why: str) -> None:
         """Acknowledge a message and count it as discarded: who sent it would send it again."""
@@ -841,3 +855,48 @@ class MqttConnection(ClientConnection):
             f" from {self.peer}: connect failed: {why}"
         )
         events.raise_event(table.CONNECT_FAIL, place, packet.client_id, text)
+
+
+def deliver(
+    publisher: Publisher, ingress: QosReceiver | None, message: Message, packet_id: int
+) -> None:
+    """Deliver a message of a client, which is in the spool behind that, or has no QoS."""
+    if ingress is not None and message.qos:
+        ingress.publish(message, packet_id)
+    else:
+        publisher.publish(message)
+
+
+@final
+class SelectedPublish(Selection):
+    """A PUBLISH that waits until the selectors of its receivers have been evaluated."""
+
+    __slots__ = ("_connection", "_packet_id", "_publisher")
+
+    def __init__(
+        self,
+        connection: MqttConnection,
+        publisher: Publisher,
+        route: Route,
+        message: Message,
+        packet_id: int,
+    ) -> None:
+        super().__init__(connection.context, connection, route, message)
+        self._connection = connection
+        self._publisher = publisher
+        self._packet_id = packet_id
+
+    @override
+    def keep(self, size: int) -> None:
+        self._connection.keep_packet(max(0, size))
+
+    @override
+    def deliver(self) -> None:
+        connection = self._connection
+        if connection.state != ENDED:
+            deliver(self._publisher, connection.ingress, self.message, self._packet_id)
+        elif self.message.qos == 0:
+            # A client may end right behind it. What it was not acknowledged, it sends again.
+            self._publisher.publish(self.message)
+        else:
+            self._publisher.refused += 1
