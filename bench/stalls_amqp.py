@@ -446,6 +446,29 @@ def looking(attacker: Attacker) -> None:
         time.sleep(0.1)
 
 
+def choosing(attacker: Attacker) -> None:
+    """Messages with a long property, for many links whose selectors have long patterns."""
+    held = []
+    for turn in range(12):
+        sock = attacker.session(f"choosing-{turn}")
+        held.append(sock)
+        told: list[bytes] = []
+        for handle in range(10):
+            pattern = "a_" * 12 if handle & 1 else "a_" * 2_000
+            text = f"p{turn * 10 + handle} = 1 OR a LIKE '%{pattern}c%'"
+            source = Source("topic://choosing", filter={Symbol("jms-selector"): text})
+            told += [receiver(handle, source), credit(handle, 1_000_000)]
+        attacker.say(sock, told)
+        drain(sock, 0.1)
+    properties = types.write_compound([types.write("a"), types.write("a" * 65_000)], 0xD1)
+    body = APPLICATION + properties + DATA + b"\xa0\x00"
+    sock = attacker.session("chosen")
+    told = [message(0, number, body, settled=bool(number & 1)) for number in range(50)]
+    attacker.say(sock, [sender(0, "topic://choosing"), *told])
+    while attacker.on:
+        time.sleep(0.1)
+
+
 def parts(attacker: Attacker) -> None:
     """Messages that come in parts of one byte."""
     sock = attacker.session("parts")
@@ -511,6 +534,7 @@ ATTACKS: Final[dict[str, Callable[[Attacker], None]]] = {
     "amqp-body-lists": contents(VALUE + empty_lists(ROOM)),
     "amqp-body-nested": contents(VALUE + nested(ROOM)),
     "amqp-looking": looking,
+    "amqp-choosing": choosing,
     "amqp-parts": parts,
     "amqp-empty": empty,
     "amqp-sessions": sessions,

@@ -6,6 +6,8 @@ import hmac
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, final
 
+from typing_extensions import override
+
 from vpnrouter.bridges.counters import RxTally
 from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.bridges.link_client import InboundTraces, vpn_id
@@ -14,6 +16,7 @@ from vpnrouter.bridges.own_flow import OwnFlow
 from vpnrouter.bridges.peer_half import host_of
 from vpnrouter.bridges.peer_subscriptions import SubscribedFilters, subscribed_to
 from vpnrouter.bridges.receive import copy_of_another, direct, known_snapshot, obstacle
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import (
     DUPLICATE,
     FAULT,
@@ -21,6 +24,7 @@ from vpnrouter.core.discard_reasons import (
     TOPIC_PARSE_ERROR,
 )
 from vpnrouter.core.scram import Derivation, Deriver, auth_message, proof_of, verifier_of
+from vpnrouter.core.selection import Selection, heavy
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.trace.events import LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.wire.link import codes, encode, frames
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.half_events import HalfCallbacks
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.remote_settings import RemoteSettings
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.publisher import Publisher
+    from vpnrouter.core.route import Route
     from vpnrouter.wire.link.decode import Frame
 
 
@@ -429,7 +436,6 @@ class OwnHalf(Deriver):
         # The hop limit comes first: only what may enter is remembered.
         if not reason and message.message_id and copy_of_another(message, vpn, terms.mapping):
             reason = DUPLICATE
-        counters = self.record.counters
         if not reason:
             try:
                 if terms.mapping is not None:
@@ -439,16 +445,29 @@ class OwnHalf(Deriver):
                 else:
                     # From here on it is handled like any other retained message.
                     message.snapshot = False
-                    told = sink.publish(message)
-                    if told:
-                        counters.discard_rx(told)
+                    route = vpn.route(message.topic)
+                    if route.selector_cost and heavy(route, message):
+                        SelectedArrival(self, sink, route, message).begin()
+                    else:
+                        self.enter(sink, message)
+                        vpn.context.work += MEASURE.work()
                     return
             except TopicError:
                 # Good enough for the sender's VPN but not for ours: no reason to lose the link.
                 reason = TOPIC_PARSE_ERROR
+        self.passes_over(sink, message, reason)
+
+    def enter(self, sink: Publisher, message: Message) -> None:
+        """Publish a Direct message in this message VPN. Raises TopicError for a bad topic."""
+        told = sink.publish(message)
+        if told:
+            self.record.counters.discard_rx(told)
+
+    def passes_over(self, sink: Publisher, message: Message, reason: str) -> None:
+        """Discard a message, which does not enter this message VPN."""
         sink.refused += 1
-        counters.discard_rx(reason)
-        vpn.discard(message, reason)
+        self.record.counters.discard_rx(reason)
+        sink.vpn.discard(message, reason)
 
     # -- guaranteed messages ---------------------------------------------------------------------
 
@@ -555,3 +574,27 @@ class OwnHalf(Deriver):
         link = self.link
         if self._tally is not None and link.sink is not None:
             self._tally.update_counters(link.sink, self.record.counters, link.context.now_ns)
+
+
+@final
+class SelectedArrival(Selection):
+    """A Direct message of a link that waits until the selectors of its receivers have been evaluated."""
+
+    __slots__ = ("_half", "_sink")
+
+    def __init__(self, half: OwnHalf, sink: Publisher, route: Route, message: Message) -> None:
+        super().__init__(half.link.context, half.link, route, message)
+        self._half = half
+        self._sink = sink
+
+    @override
+    def keep(self, size: int) -> None:
+        self._half.link.keep_packet(max(0, size))
+
+    @override
+    def deliver(self) -> None:
+        try:
+            self._half.enter(self._sink, self.message)
+        except TopicError:
+            # A limit of the message VPN was lowered meanwhile.
+            self._half.passes_over(self._sink, self.message, TOPIC_PARSE_ERROR)

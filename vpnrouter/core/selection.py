@@ -6,8 +6,8 @@ is held. Then the message is delivered as any other, and the answers are at hand
 in their order, and a guaranteed one is answered behind it. Subscriptions with another selector that came meanwhile are
 too late for the message.
 
-What comes from no client is delivered in one turn: a will, a message of the router itself or of a bridge, and one that
-is retained, parked or replayed.
+Where no connection can be held, a message is delivered in one turn: a will, one of the router itself, a guaranteed one
+that came over a bridge, and one that is parked.
 """
 
 from __future__ import annotations
