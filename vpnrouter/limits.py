@@ -669,7 +669,7 @@ digits in there. Beyond: SelectorError; a property is text."""
 
 SELECTOR_LOOKED: Final = 131_072
 """Characters of properties that one evaluation of a message selector looks at by LIKE with a text between two `%`: the
-longest property of MQTT twice, some 4 ms at worst. A property counts for each pattern, and once more for each 32
+longest property of MQTT twice, some 8 ms at worst. A property counts for each pattern, and once more for each 32
 characters of the pattern; for a comparison of two properties, a sixty-fourth of it. Beyond: the comparison is false."""
 
 SELECTORS_CACHED: Final = 256

@@ -6,8 +6,11 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.selectors import parse_selector
+from vpnrouter.testing.memory import FakeLink
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.link.decode import decode
+from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
 
 
@@ -270,3 +273,28 @@ def test_counters_when_the_link_ends(world: Any) -> None:
     assert counters.delivered_rx_msg_count == 5
     assert counters.rx_imbalance(0) == 0
     assert link.dialed.vpn.totals().rx_msg_count == before.rx_msg_count == 5
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_dear_selectors_hold_the_link(world: Any, compress: bool) -> None:
+    """Messages whose receivers have selectors that cost many turns come in order, also within one compressed frame."""
+    local, remote = world.vpn("yellow", "core"), world.vpn("blue", "edge")
+    link = world.link(local, "edge", "blue", terms={"compress": compress})
+    takers = [FakeLink(local, f"there/{number}") for number in range(8)]
+    for number, taker in enumerate(takers):
+        text = f"p{number} = 1 OR k IS NULL OR k LIKE '%a_b%'"
+        taker.subscribe("t", selector=parse_selector(text))
+    subscriber = world.client(local, "s")
+    subscriber.subscribe("#")
+    publisher = world.client(remote, "p")
+    values = ["a" * 65_000 + "b", "a" * 65_000, "", "c" + "a" * 60_000 + "bb"]
+    packets = []
+    for number, value in enumerate(values):
+        user = [("k", value)] if value else None
+        properties = Properties(user_properties=user)
+        packets.append(Publish(b"t", b"%d" % number, properties=properties))
+    publisher.send(*packets)
+    world.settle()
+    assert [taker.taken() for taker in takers] == [[b"0", b"2", b"3"]] * 8
+    assert subscriber.payloads() == [b"0", b"1", b"2", b"3"]
+    assert not link.dialed.held

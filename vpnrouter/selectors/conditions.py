@@ -79,6 +79,10 @@ LONG_TEXT: Final = 64
 something to compare: a sixty-fourth of their characters counts."""
 
 
+TRIED: Final = 8
+"""What it costs to try one place, as often as to put one character of a text into a set."""
+
+
 def truth(holds: bool) -> int:
     """Return TRUE when `holds`, else FALSE."""
     return TRUE if holds else FALSE
@@ -322,15 +326,33 @@ class PatternPiece:
         positions = POSITIONS
         positions.look_at(text)
         places = -1
+        left = len(self._masks)
+        size = stop - start
         for offset, run in self._runs:
             at = start + offset
             for character in run:
+                if not positions.knows(character):
+                    if places > 0 and places.bit_count() * len(self._runs) * TRIED < left * size:
+                        return self._try(places, text, start, stop)
+                    left -= 1
                 places &= positions.of(character) >> at
                 if not places:
                     return -1
                 at += 1
         end = start + (places & -places).bit_length() - 1 + self.width
         return end if end <= stop else -1
+
+    def _try(self, places: int, text: str, start: int, stop: int) -> int:
+        """Do the same as `end_in`, where `places` are all at which the piece may begin."""
+        at = start
+        last = stop - self.width
+        for byte in places.to_bytes(places.bit_length() // 8 + 1, "little"):
+            if byte:
+                for bit in range(8):
+                    if byte >> bit & 1 and at + bit <= last and self.fits(text, at + bit):
+                        return at + bit + self.width
+            at += 8
+        return -1
 
 
 @final

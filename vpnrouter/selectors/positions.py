@@ -38,6 +38,10 @@ class Positions:
         self._bytes = 0
         self._planes = []
 
+    def knows(self, character: str) -> bool:
+        """Return whether the positions of a character have been found out."""
+        return character in self._sets
+
     def of(self, character: str) -> int:
         """Return the positions of one character."""
         known = self._sets.get(character)
