@@ -460,7 +460,7 @@ def choosing(attacker: Attacker) -> None:
             told += [receiver(handle, source), credit(handle, 1_000_000)]
         attacker.say(sock, told)
         drain(sock, 0.1)
-    properties = types.write_compound([types.write("a"), types.write("a" * 65_000)], 0xD1)
+    properties = types.write_compound([types.write("a"), types.write("a" * 65_000)], 0xC1)
     body = APPLICATION + properties + DATA + b"\xa0\x00"
     sock = attacker.session("chosen")
     told = [message(0, number, body, settled=bool(number & 1)) for number in range(50)]
