@@ -20,7 +20,7 @@ from vpnrouter.server.spool.held_counts import keep_counts
 from vpnrouter.spool import keys
 from vpnrouter.spool.read_only_store import findings
 from vpnrouter.spool.rocks_store import RocksStore
-from vpnrouter.spool.store import Batch, MemoryStore
+from vpnrouter.spool.store import Batch, Store
 from vpnrouter.spool.stored_counts import COUNTS, read_counts, write_counts
 from vpnrouter.wire.mqtt.packets import Publish, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties
@@ -294,8 +294,8 @@ async def test_damaged_counts(
     assert all(row["count"] is None for row in repair(tmp_path, capsys)["lost"])
 
 
-class Noted(MemoryStore):
-    """A store in memory that keeps what it is told to write."""
+class Noted(Store):
+    """A store that keeps what it is told to write."""
 
     def __init__(self) -> None:
         super().__init__(bytes(16))
