@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, cast, final
 
 from vpnrouter.bridges.link_client import may_enter
 from vpnrouter.core.access import BoundRule
-from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.mqtt.subscribe import FRAME_BYTES, LATER_NS, MESSAGE_WORK, STEPS
+from vpnrouter.core.selection import counted_match
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import Refused, SelectorError, TopicError
@@ -366,9 +366,7 @@ class RetainedReplay(Job):
         if outbox.size and outbox.size + size > outbox.limit // 2:
             return False
         selector = subscription.selector
-        wanted = selector is None or selector.matches(message.properties())
-        context.work += MEASURE.work()
-        if wanted:
+        if counted_match(selector, message, context):
             context.work += MESSAGE_WORK + len(message.payload) // 1024
             copy = message.copy()
             copy.retain = True

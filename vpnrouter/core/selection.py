@@ -66,6 +66,15 @@ def wants(selector: Selector, message: Message) -> bool:
     return selector.matches(message.properties())
 
 
+def counted_match(selector: Selector | None, message: Message, context: TurnContext) -> bool:
+    """Return whether the selector, if there is one, matches the message, and count what that cost for the turn."""
+    if selector is None:
+        return True
+    found = selector.matches(message.properties())
+    context.work += MEASURE.work()
+    return found
+
+
 def estimate(route: Route, size: i64) -> i64:
     """Return what the selectors of a route cost at most, for a message with `size` characters to look at."""
     return route.selector_cost + (route.selector_looks * size >> LOOKED_SHIFT)

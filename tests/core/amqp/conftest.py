@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from vpnrouter.testing.modules import load_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from tests.core.amqp.amqp_peer import Peer
     from tests.core.mqtt.spooled import SpooledWorld
 
 HERE = Path(__file__).parent
@@ -39,3 +40,15 @@ def router(spooled: ModuleType) -> Iterator[SpooledWorld]:
     made = cast("SpooledWorld", spooled.SpooledWorld())
     yield made
     assert made.balance() == (0, 0)
+
+
+@pytest.fixture
+def join(router: SpooledWorld, amqp: ModuleType) -> Callable[..., Peer]:
+    """Makes clients that are logged in and have a session."""
+
+    def make(container: str = "me", **more: Any) -> Peer:
+        peer: Peer = amqp.Peer(router)
+        peer.join(container, **more)
+        return peer
+
+    return make

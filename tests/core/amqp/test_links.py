@@ -30,22 +30,8 @@ from vpnrouter.wire.amqp.performatives import (
 from vpnrouter.wire.amqp.types import Described, Symbol, Typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.core.amqp.amqp_peer import Peer
     from tests.core.mqtt.spooled import SpooledWorld
-
-
-@pytest.fixture
-def join(router: SpooledWorld, amqp: ModuleType) -> Callable[..., Peer]:
-    """Makes clients that are logged in and have a session."""
-
-    def make(container: str = "me", **more: Any) -> Peer:
-        peer: Peer = amqp.Peer(router)
-        peer.join(container, **more)
-        return peer
-
-    return make
 
 
 # -- publishing --------------------------------------------------------------------------------------

@@ -34,18 +34,6 @@ SECOND = 1
 NEVER = "never"
 
 
-@pytest.fixture
-def join(router: SpooledWorld, amqp: ModuleType) -> Callable[..., Peer]:
-    """Makes clients that are logged in and have a session."""
-
-    def make(container: str = "me") -> Peer:
-        peer: Peer = amqp.Peer(router)
-        peer.join(container)
-        return peer
-
-    return make
-
-
 def entries(raw: RawMap) -> Any:
     """What a map holds."""
     return types.read(raw.data, 0, len(raw.data))[0]

@@ -48,21 +48,9 @@ def selector(number: int) -> str:
 
 
 def filters(number: int) -> dict[Symbol, Described]:
-    """The same for a source of AMQP."""
+    """Return the filters of an AMQP source with that selector."""
     name = Symbol("apache.org:selector-filter:string")
     return {Symbol("s"): Described(name, selector(number))}
-
-
-@pytest.fixture
-def join(router: SpooledWorld, amqp: ModuleType) -> Callable[..., Peer]:
-    """Makes clients that are logged in and have a session."""
-
-    def make(container: str = "me", **more: Any) -> Peer:
-        peer: Peer = amqp.Peer(router)
-        peer.join(container, **more)
-        return peer
-
-    return make
 
 
 class Turns:
@@ -255,7 +243,7 @@ PUBLISHERS: dict[str, Callable[..., Callable[[], bool]]] = {
 def test_no_turn_is_long(
     router: SpooledWorld, join: Any, amqp: ModuleType, receiver: Any, publisher: str
 ) -> None:
-    """Many receivers with dear selectors: no turn is long, each gets what it wants in order, then come the answers."""
+    """Of many receivers with expensive selectors each gets what it wants, in order, and no turn is long."""
     takers = [receiver(router, join, number) for number in range(MANY)]
     turns = Turns(router)
     answered = PUBLISHERS[publisher](router, join, amqp)

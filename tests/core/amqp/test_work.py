@@ -45,18 +45,6 @@ SECOND = 1
 WIDE = 0x7FFF_FFFE
 
 
-@pytest.fixture
-def join(router: SpooledWorld, amqp: ModuleType) -> Callable[..., Peer]:
-    """Makes clients that are logged in and have a session."""
-
-    def make(container: str = "me", **more: Any) -> Peer:
-        peer: Peer = amqp.Peer(router)
-        peer.join(container, **more)
-        return peer
-
-    return make
-
-
 def work_of(peer: Peer, *packets: Any) -> int:
     """The work that is counted for frames that come together."""
     peer.say(*packets)

@@ -78,6 +78,25 @@ def own(client: Any, number: int) -> None:
     client.got()
 
 
+def _selects(client: Any, number: int, filter_: str) -> None:
+    """Consumers with long selectors, which are all different."""
+    client.world.queue(f"{filter_[1:6]}{number}")
+    text = " OR ".join([f"a = {number}", *["b = 1"] * 800])
+    wish = Properties(user_properties=[("selector", text)])
+    queue = f"{filter_}/{filter_[1:6]}{number}"
+    client.send(Subscribe(1, [SubscriptionRequest(queue, 1)], wish))
+
+
+def selectors_of_queues(client: Any, number: int) -> None:
+    """Consumers of queues with long selectors."""
+    _selects(client, number, "$queue")
+
+
+def selectors_of_browsers(client: Any, number: int) -> None:
+    """Browsers with long selectors."""
+    _selects(client, number, "$browse")
+
+
 KINDS: dict[Callable[[Any, int], None], str] = {
     part: "closed",
     aliases: "closed",
@@ -86,6 +105,8 @@ KINDS: dict[Callable[[Any, int], None], str] = {
     consumer: "waits",
     browser: "waits",
     own: "waits",
+    selectors_of_queues: "refused",
+    selectors_of_browsers: "refused",
 }
 """What is held → what happens beyond the bound."""
 

@@ -13,7 +13,6 @@ from vpnrouter.core.amqp.delivery_tags import DeliveryTags
 from vpnrouter.core.amqp.errors import condition_of
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.serials import SERIAL
-from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     NO_LOCAL_DELIVERY,
@@ -28,6 +27,7 @@ from vpnrouter.core.guaranteed.flow import (
     SELECTED,
     Flow,
 )
+from vpnrouter.core.selection import counted_match
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 from vpnrouter.core.timers import Job
 from vpnrouter.core.tracing import leaving, trace_kept_lost
@@ -585,9 +585,7 @@ class AmqpFlow(Flow):
                     return
                 context.work += SEND_WORK
                 self._looked_at = row.msg_id
-                wanted = selector is None or selector.matches(row.message.properties())
-                context.work += MEASURE.work()
-                if wanted:
+                if counted_match(selector, row.message, context):
                     self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)

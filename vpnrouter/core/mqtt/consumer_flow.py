@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, SELECTED, Flow
+from vpnrouter.core.selection import counted_match
 from vpnrouter.core.timers import Job
 from vpnrouter.core.tracing import leaving, trace_kept_lost
 from vpnrouter.errors import Refused
@@ -362,9 +362,7 @@ class MqttFlow(Flow):
                     return
                 context.work += BROWSE_WORK
                 self.looked_at = row.msg_id
-                wanted = selector is None or selector.matches(row.message.properties())
-                context.work += MEASURE.work()
-                if wanted:
+                if counted_match(selector, row.message, context):
                     self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)
