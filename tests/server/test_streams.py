@@ -24,7 +24,7 @@ from wsproto.events import (
 )
 
 from vpnrouter.config.secrets import hash_password
-from vpnrouter.server.net.layers import origin_allowed
+from vpnrouter.server.net.layers import WebSocketLayer, origin_allowed
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Connect, Publish
 
@@ -445,3 +445,14 @@ async def test_pings_without_end(running: Any, client_type: Any, port: Any, unti
             await ask()
         await until(lambda: not node.router.vpns["blue"].clients)
         await sock.aclose()
+
+
+def test_a_flood_of_pings_is_taken_in_small_parts() -> None:
+    """Until something else comes, less is received at a time (`Layer.laborious`)."""
+    layer = WebSocketLayer()
+    layer.receive(UPGRADE % (b"h", b"Sec-WebSocket-Protocol: mqtt\r\n"))
+    assert layer.ready
+    ping = b"\x89\x80" + bytes(4)
+    for data, laborious in ((ping, False), (ping * 1_000, True), (b"\x82\x81" + bytes(5), False)):
+        layer.receive(data)
+        assert layer.laborious == laborious
