@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 Answers = dict[str, bool]
 """Whether selectors want a message, by their text."""
 
+NO_ANSWERS: Final[Answers] = {}
+"""Those of a message whose selectors are evaluated as it is delivered."""
+
 HEAVY: Final = limits.TURN_WORK << 4
 """What selectors may cost that are evaluated while a message is delivered, in sixteenths of a part of a turn."""
 

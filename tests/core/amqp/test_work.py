@@ -282,8 +282,9 @@ def test_a_temporary_queue_leaves_other_routes(router: SpooledWorld, join: Any) 
     assert cache.get(b"$queue/" + name.encode()) is None
 
 
+@pytest.mark.parametrize("how", ["add", "catch_up"])
 @pytest.mark.parametrize("seed", range(20))
-def test_order_of_serials(seed: int) -> None:
+def test_order_of_serials(seed: int, how: str) -> None:
     """Ranges of ids are what a plain look at all of them finds, also where the count begins anew."""
     draws = random.Random(seed)
     order = SerialOrder()
@@ -293,7 +294,8 @@ def test_order_of_serials(seed: int) -> None:
         kind = draws.randrange(5)
         if kind < 3:
             alive[following & SERIAL] = None
-            order.add(following & SERIAL, alive)
+            if how == "add":
+                order.add(following & SERIAL, alive)
             following += draws.choice((1, 1, 1, 7))
         elif kind == 3 and alive:
             del alive[draws.choice(list(alive))]
@@ -305,6 +307,8 @@ def test_order_of_serials(seed: int) -> None:
                 for serial in range(first, min(first + count, following + 1) + 1)
                 if serial & SERIAL in alive
             ]
+            if how == "catch_up":
+                order.catch_up(following, alive)
             assert order.within(first & SERIAL, count, alive) == wanted, seed
         assert len(order) <= 2 * len(alive) + 66
 

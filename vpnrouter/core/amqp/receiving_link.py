@@ -27,7 +27,7 @@ from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, 
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
 from vpnrouter.core.route import Route
-from vpnrouter.core.selection import HEAVY, SOME, Selection, heavy
+from vpnrouter.core.selection import HEAVY, NO_ANSWERS, SOME, Selection, heavy
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
@@ -375,7 +375,7 @@ class ReceivingLink(Link):
         if route.selector_cost and heavy(route, message, most):
             SelectedTransfer(self, publisher, route, message, number, settled, state).begin()
         else:
-            self.pass_on(message, number, settled, state, {})
+            self.pass_on(message, number, settled, state, NO_ANSWERS)
 
     def pass_on(
         self, message: Message, number: int, settled: bool, state: object, answers: Answers

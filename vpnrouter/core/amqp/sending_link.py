@@ -229,8 +229,8 @@ class SendingLink(Link):
 
     def outgoing(
         self, message: Message, count: int, number: int, message_id: int = 0
-    ) -> OutgoingTransfer:
-        """Return a message to be sent, delivered `count` times before, as the delivery `number`.
+    ) -> bytes | OutgoingTransfer:
+        """Return a message to be sent, delivered `count` times before, as the delivery `number`: a frame if it fits.
 
         `message_id` is the spool's id of a message that the client has to settle.
         """
@@ -244,8 +244,7 @@ class SendingLink(Link):
             proof: i64 = 0
             if not settled and flow is not None:
                 proof = flow.tags.proof(message_id)
-            frame = self.head.whole(number, settled, header, content, message_id, proof)
-            return OutgoingTransfer(frame)
+            return self.head.whole(number, settled, header, content, message_id, proof)
         handle = handle_bytes(self.handle)
         tag = b"" if settled or flow is None else flow.tags.tag(message_id)
         return cut_transfer(session.channel, handle, number, settled, header, content, most, tag)
@@ -335,10 +334,10 @@ class SendingLink(Link):
     def tell_resumed(self, tag: bytes, state: object) -> None:
         """Tell the client that a delivery is settled: the spool has noted its outcome."""
         session = self.session
-        number = session.next_id()
+        number = session.take_id()
         self.count = (self.count + 1) & SERIAL
         told = performatives.Transfer(self.handle, number, tag, 0, True, state=state, resume=True)
-        session.transmit(OutgoingTransfer(encode(told, session.channel)))
+        session.transmit(encode(told, session.channel))
 
     def resumed(self) -> None:
         """Deliver from now on: the client knows of all that it has taken up."""
@@ -505,11 +504,10 @@ class AmqpFlow(Flow):
             return
         session = link.session
         endpoint = self.endpoint
-        number = session.next_id()
+        number = session.take_id()
         outgoing = link.outgoing(message, count, number, message_id)
         if not link.presettled:
             session.unsettled[number] = (link, message_id)
-            session.order.add(number, session.unsettled)
             self.numbers[message_id] = number
         link.spend()
         if not session.transmit(outgoing):
@@ -710,7 +708,7 @@ class TopicSubscriber(Subscriber):
             buf,
             count,
             link.head,
-            session.next_delivery,
+            session.deliveries & SERIAL,
             session.connection.max_frame,
         )
         outbox = self.outbox
@@ -731,12 +729,13 @@ class TopicSubscriber(Subscriber):
         link = self.link
         session = link.session
         outbox = self.outbox
-        outgoing = link.outgoing(message, 0, session.next_delivery)
+        outgoing = link.outgoing(message, 0, session.deliveries & SERIAL)
+        size = len(outgoing) if isinstance(outgoing, bytes) else outgoing.size
         taken = 0
-        if outbox.size + outgoing.size > outbox.high:
+        if outbox.size + size > outbox.high:
             outbox.crowd()
-        if outbox.size + outgoing.size <= outbox.limit:
-            session.next_id()
+        if outbox.size + size <= outbox.limit:
+            session.deliveries += 1
             link.spend()
             session.transmit(outgoing)
             taken = 1

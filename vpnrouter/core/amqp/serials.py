@@ -26,23 +26,43 @@ class SerialOrder:
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
-        self._last = 0
+        self._last = -1
 
     def __len__(self) -> int:
         return len(self._numbers)
 
+    def catch_up(self, count: int, alive: dict[int, Any]) -> None:
+        """Take in the ids of `alive` up to the one before `count`, which goes on beyond 2**32.
+
+        They are in `alive` in their order. So that nothing is done for a single id, this is called when a range is
+        asked for, and costs as much as ids were added since the last time.
+        """
+        begin = self._last + 1
+        self._last = count - 1
+        if count - begin > len(alive) + FEW:
+            self._numbers = [self._unwrapped(serial) for serial in alive]
+            return
+        numbers = self._numbers
+        for number in range(begin, count):
+            if number & SERIAL in alive:
+                numbers.append(number)
+        self._tidy(alive)
+
     def add(self, serial: int, alive: dict[int, Any]) -> None:
         """Add an id, which mostly follows the one before. `alive` has those that still stand for something."""
         number = self._unwrapped(serial)
+        self._tidy(alive)
         numbers = self._numbers
-        if len(numbers) > 2 * len(alive) + FEW:
-            numbers = [one for one in numbers if (one & SERIAL) in alive]
-            self._numbers = numbers
         if not numbers or number > numbers[-1]:
             numbers.append(number)
         else:
             insort(numbers, number)
         self._last = number
+
+    def _tidy(self, alive: dict[int, Any]) -> None:
+        """Forget ids that are gone, where they are most."""
+        if len(self._numbers) > 2 * len(alive) + FEW:
+            self._numbers = [one for one in self._numbers if (one & SERIAL) in alive]
 
     def within(self, first: int, count: int, alive: dict[int, Any]) -> list[int]:
         """Return the ids among `alive` from `first` on, up to `count` behind it, in their order."""

@@ -145,9 +145,9 @@ class AmqpSession:
     """One session, on the same channel in both directions.
 
     `links` are by handle, the same in both directions. `unsettled` are the deliveries to the client that it has not
-    settled, by id: their link and the spool's id; `order` has these ids in their order. `incoming` are the links of
-    the deliveries that the client is to settle, by id. `window` is how many transfers more the client takes; what is
-    beyond that waits in `backlog`, in order.
+    settled, by id: their link and the spool's id. `deliveries` counts all that were made, settled or not. `incoming`
+    are the links of the deliveries that the client is to settle, by id. `window` is how many transfers more the client
+    takes; what is beyond that waits in `backlog`, in order.
     """
 
     __slots__ = (
@@ -158,14 +158,14 @@ class AmqpSession:
         "_incoming_order",
         "_next_incoming",
         "_next_outgoing",
+        "_order",
         "backlog",
         "channel",
         "connection",
+        "deliveries",
         "handle_max",
         "incoming",
         "links",
-        "next_delivery",
-        "order",
         "over",
         "unsettled",
         "window",
@@ -177,12 +177,12 @@ class AmqpSession:
         self.handle_max = packet.handle_max
         self.links: dict[int, Link] = {}
         self.unsettled: dict[int, tuple[SendingLink, int]] = {}
-        self.order = SerialOrder()
+        self._order = SerialOrder()
         self.incoming: dict[int, ReceivingLink] = {}
         self._incoming_order = SerialOrder()
         self.backlog: deque[OutgoingTransfer] = deque()
         self.window = packet.incoming_window
-        self.next_delivery = 0
+        self.deliveries = 0
         self.over = False
         self._next_incoming = packet.next_outgoing_id
         self._incoming_left = limits.AMQP_WINDOW
@@ -272,7 +272,7 @@ class AmqpSession:
         """Count messages that were sent together, in a frame each."""
         self.window -= count
         self._next_outgoing = (self._next_outgoing + count) & SERIAL
-        self.next_delivery = (self.next_delivery + count) & SERIAL
+        self.deliveries += count
 
     def widen(self) -> None:
         """Let the client send as many transfers again as one window has."""
@@ -327,15 +327,16 @@ class AmqpSession:
                 found = self._incoming_order.within(first, count, self.incoming)
                 self.connection.work_on(Outcomes(self, packet, found))
             return
+        if packet.settled and isinstance(packet.state, Accepted) and count < AT_ONCE:
+            self._accepted_by_client(first, count + 1)
+            return
         unsettled = self.unsettled
         if count == 0:
             found = [first] if first in unsettled else []
         else:
-            found = self.order.within(first, count, unsettled)
-        if packet.settled and isinstance(packet.state, Accepted) and len(found) <= AT_ONCE:
-            self._accepted_by_client(found)
-        else:
-            self.connection.work_on(Outcomes(self, packet, found))
+            self._order.catch_up(self.deliveries, unsettled)
+            found = self._order.within(first, count, unsettled)
+        self.connection.work_on(Outcomes(self, packet, found))
 
     def take_outcomes(self, packet: Disposition, numbers: list[int]) -> None:
         """Take what a disposition says of some of its deliveries, as far as they are still there."""
@@ -375,21 +376,31 @@ class AmqpSession:
             else:
                 client.spool.when_synced(_SettledAnswer(self, answer), 0)
 
-    def _accepted_by_client(self, numbers: list[int]) -> None:
-        """Settle deliveries as nearly all are."""
+    def _accepted_by_client(self, first: int, count: int) -> None:
+        """Settle `count` deliveries from `first` on, as far as they are there, as nearly all are settled."""
         unsettled = self.unsettled
-        for number in numbers:
-            found = unsettled.pop(number, None)
+        for step in range(count):
+            found = unsettled.pop((first + step) & SERIAL, None)
             if found is not None:
                 flow = found[0].consumer
                 if flow is not None:
                     flow.settle(found[1], ACCEPTED)
-        self.connection.context.work += len(numbers)
+        self.connection.context.work += count
 
     # -- what the client is sent -----------------------------------------------------------------
 
-    def transmit(self, outgoing: OutgoingTransfer) -> bool:
-        """Send one message, and keep what is beyond the client's window, not cut yet; False where nothing more goes."""
+    def transmit(self, message: bytes | OutgoingTransfer) -> bool:
+        """Send one message, which is one frame or is to be cut; False where nothing more goes.
+
+        What is beyond the client's window is kept, not cut yet.
+        """
+        if isinstance(message, bytes):
+            if self.window and not self.backlog:
+                self._send_frame(message)
+                return self.window > 0
+            outgoing = OutgoingTransfer(message)
+        else:
+            outgoing = message
         if self.backlog or not self._send(outgoing):
             connection = self.connection
             if connection.take(outgoing.size + OUTGOING_COST):
@@ -401,27 +412,29 @@ class AmqpSession:
 
     def _send(self, outgoing: OutgoingTransfer) -> bool:
         """Send frames as far as the client's window goes; True when all have gone."""
-        outbox = self.connection.outbox
         while self.window:
-            frame = outgoing.next()
-            self.window -= 1
-            self._next_outgoing = (self._next_outgoing + 1) & SERIAL
-            outbox.control(frame)
-            outbox.bytes_ += len(frame)
+            self._send_frame(outgoing.next())
             if outgoing.size == 0:
                 return True
         return False
+
+    def _send_frame(self, frame: bytes) -> None:
+        self.window -= 1
+        self._next_outgoing = (self._next_outgoing + 1) & SERIAL
+        outbox = self.connection.outbox
+        outbox.control(frame)
+        outbox.bytes_ += len(frame)
 
     def _drop_backlog(self) -> None:
         while self.backlog:
             outgoing = self.backlog.popleft()
             self.connection.give_back(outgoing.size + OUTGOING_COST)
 
-    def next_id(self) -> int:
-        """Return the id of the next delivery to the client."""
-        number = self.next_delivery
-        self.next_delivery = (number + 1) & SERIAL
-        return number
+    def take_id(self) -> int:
+        """Return the id of one more delivery to the client (2.8.7)."""
+        number = self.deliveries
+        self.deliveries = number + 1
+        return number & SERIAL
 
     def accept(self, delivery: int, *, settled: bool) -> None:
         """Tell the client that a delivery is accepted; in one frame with the ones before it where that can be."""
@@ -505,7 +518,7 @@ class AmqpSession:
     def left(self, answer: End | None) -> None:
         """All links have gone."""
         self.unsettled.clear()
-        self.order.clear()
+        self._order.clear()
         self.incoming.clear()
         self._incoming_order.clear()
         if answer is not None and not self.connection.closing:

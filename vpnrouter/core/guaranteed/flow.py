@@ -217,10 +217,11 @@ class Flow(CompletionCallback):
         """Take out a message that is settled, None where it is not there."""
         message = self.unacked.pop(message_id, None)
         if message is not None:
-            self.bytes_out -= message.size + limits.SPOOL_BODY_COST
+            left = self.bytes_out - message.size - limits.SPOOL_BODY_COST
             if not self.unacked:
-                self.bytes_out = 0
-            if self.counted and (not self.unacked or (self.bytes_out + AHEAD) * 2 <= self.counted):
+                left = 0
+            self.bytes_out = left
+            if self.counted and (left == 0 or (left + AHEAD) * 2 <= self.counted):
                 self.count(None)
         return message
 
