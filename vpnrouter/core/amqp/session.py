@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 WOKEN_AT_ONCE: Final = 32
 """Links that are looked at in the turn that asks for it; more of them in slices."""
 
-AT_ONCE: Final = 256
-"""Deliveries whose acceptance is taken at once; the outcomes of more of them in slices."""
+AT_ONCE: Final = 1_024
+"""Deliveries whose acceptance is taken at once, about a millisecond's work; the outcomes of more of them in slices."""
 
 OUTGOING_COST: Final = 256
 """Bytes that a message takes that waits for the client's window, besides its content."""
