@@ -8,13 +8,18 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from vpnrouter.server.net import loop as settled
-from vpnrouter.server.net.loop import SWITCH_S, YOUNG, GarbageCollector, settle
+from vpnrouter.server.net import interpreter as settled
+from vpnrouter.server.net.interpreter import (
+    SWITCH_S,
+    YOUNG,
+    GarbageCollector,
+    resident_bytes,
+    settle,
+)
 
 PLAIN = """
 listeners:
@@ -78,55 +83,56 @@ def test_what_is_there_is_frozen(interpreter: None) -> None:
     assert gc.get_freeze_count() > 0
 
 
-def test_frozen_cycles_are_freed_when_memory_has_grown(
-    interpreter: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("grown", "counted", "freed"),
+    [
+        pytest.param(0, 0, False, id="nothing has grown"),
+        pytest.param(3_000_000, 0, True, id="nobody knows why"),
+        pytest.param(3_000_000, 3_000_000, False, id="clients hold it"),
+        pytest.param(0, -3_000_000, True, id="clients held it, and have ended"),
+    ],
+)
+def test_cycles_are_freed_when_memory_has_grown(
+    interpreter: None, monkeypatch: pytest.MonkeyPatch, grown: int, counted: int, freed: bool
 ) -> None:
-    """A cycle that survived a young collection waits until all objects are walked, and that is rare."""
-    monkeypatch.setattr(settled, "PORTIONS", 2)
-    monkeypatch.setattr(settled, "GROWTH", 10_000)
-    collector = GarbageCollector()
-    collector.settle()
-    knot = Knot()
-    seen = weakref.ref(knot)
-    survivors = []
-
-    def grow(blocks: int) -> None:
-        for _ in range(4):
-            survivors.extend([number] for number in range(blocks // 4))
-            gc.collect(0)
-            collector.tick()
-
-    grow(2_000)
-    del knot
-    grow(2_000)
-    assert seen() is not None
-    grow(max(20_000, 2 * sys.getallocatedblocks()))
-    assert seen() is None
-
-
-def test_frozen_cycles_with_large_objects_are_freed_too(
-    interpreter: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Bytes of more than 512 are no blocks: resident memory that has grown is a reason, too."""
-    if not Path("/proc/self/statm").exists():
-        pytest.skip("the system does not tell of resident memory")
-    collector = GarbageCollector()
-    collector.settle()
+    """A cycle that survived a young collection waits until all objects are walked, for which there must be a reason."""
     monkeypatch.setattr(settled, "GROWTH_BYTES", 1_000_000)
+    resident = [10_000_000]
+    monkeypatch.setattr(settled, "resident_bytes", lambda: resident[0] // 4)
+    held = [40_000_000]
+    collector = GarbageCollector()
+    collector.counted = lambda: held[0] // 4
+    collector.settle()
     knot = Knot()
     seen = weakref.ref(knot)
-    survivors = [[number] for number in range(10)]
     gc.collect(0)
-    collector.tick()
     del knot
-    assert seen() is not None
-    resident = settled._resident()
-    large = b"x" * (2_000_000 + resident)
-    survivors += [[number] for number in range(10)]
-    gc.collect(0)
-    collector.tick()
-    assert seen() is None
-    assert len(large) > resident
+    resident[0] += 4 * grown
+    held[0] += 4 * counted
+    collector.look()
+    assert (seen() is None) == freed
+
+
+def test_what_exists_at_the_start_is_not_walked(
+    interpreter: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cycle of it stays: that a walk is short is worth more."""
+    if not resident_bytes():
+        pytest.skip("the system does not tell of resident memory")
+    early, late = Knot(), Knot()
+    early_seen, late_seen = weakref.ref(early), weakref.ref(late)
+    del late
+    collector = GarbageCollector()
+    collector.settle()
+    assert late_seen() is None
+    del early
+    late = Knot()
+    late_seen = weakref.ref(late)
+    del late
+    monkeypatch.setattr(settled, "resident_bytes", lambda: 1 << 50)
+    collector.look()
+    assert late_seen() is None
+    assert early_seen() is not None
 
 
 # -- tasks -----------------------------------------------------------------------------------------
@@ -187,7 +193,7 @@ def test_nothing_is_loaded_without_a_listener() -> None:
 
 
 LARGE_AND_SMALL = """
-from vpnrouter.server.net.loop import return_large_blocks
+from vpnrouter.server.net.interpreter import return_large_blocks
 
 def held():
     text = open("/proc/self/status", encoding="ascii").read()

@@ -28,8 +28,9 @@ from vpnrouter.server.events.event_context import PeerLog, raise_event, raise_na
 from vpnrouter.server.events.log import RouterEvents
 from vpnrouter.server.net.descriptors import raise_limit
 from vpnrouter.server.net.dial import Dialler, transport_of
+from vpnrouter.server.net.interpreter import settle
 from vpnrouter.server.net.listeners import ListenerSet, bind_all, served
-from vpnrouter.server.net.loop import drive, keep_time, keep_working, restarted, settle
+from vpnrouter.server.net.loop import drive, keep_time, keep_working, restarted
 from vpnrouter.server.net.reactor import Host, flush_ready
 from vpnrouter.server.net.tls import HandshakeFailures
 from vpnrouter.server.password_verifier import PasswordVerifier
@@ -347,7 +348,8 @@ async def _serve(
             begin("reloads", hangups.answer)
             # Before anybody is told that it is ready: a signal that comes then is heard.
             await nursery.start(watch_signals, stopping.set, hangups.note)
-            settle()
+            known = router.context
+            settle(lambda: known.memory.held + known.retained.bytes_)
             ready(Node(book, runners, answering, reload, context.editor))
             if config.trace is not None and config.trace.enabled:
                 begin("traces", partial(keep_traces, config.trace, router, context.traces))

@@ -70,7 +70,7 @@ bodies of waiting messages again and again."""
 
 _ARENA_BYTES: Final = 262_144
 """In such pieces the write buffer grows. Larger ones would be mapped and cleared anew for each buffer: see
-server/net/loop.py, LARGE_BYTES."""
+server/net/interpreter.py, LARGE_BYTES."""
 
 _BLOB_FILE_BYTES: Final = 67_108_864
 _TABLE_FILE_BYTES: Final = 33_554_432

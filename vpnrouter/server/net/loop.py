@@ -1,13 +1,7 @@
-"""Drives a router: rounds of the nested epoll, long work in slices, and garbage collection between them.
+"""Drives a router: rounds of the nested epoll, and long work in slices between them.
 
 On systems without epoll every socket runs as trio tasks. Their host has the methods of `Reactor`, so that nothing else
-needs to know. The interpreter is set up for a data plane: thread switches, and garbage collection in small portions.
-
-The garbage collector walks all container objects of a generation while everything else waits. With tens of
-thousands of routes and subscriptions a collection of the oldest generation takes a second, so the interpreter must
-not start one. Young objects are collected once; those that survive are frozen, and later collections do not walk
-them. Reference counts still free them. A cycle of frozen objects waits until memory has grown by so much that a walk
-of all objects is due.
+needs to know.
 
 A way through trio costs more than most gaps between two messages. So while trio has nothing to do, the
 router waits in the nested epoll itself, which trio's own epoll is part of: whatever trio waits for ends
@@ -16,11 +10,7 @@ that wait as well, and so do trio's next deadline and a task that a round made r
 
 from __future__ import annotations
 
-import ctypes
-import gc
-import resource
 import socket
-import sys
 import time
 from typing import TYPE_CHECKING, Final, final
 
@@ -31,6 +21,7 @@ from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.durations import TURN_BOUNDS_S, Durations
 from vpnrouter.events.table import NOTE
 from vpnrouter.server.events.event_context import raise_event_in
+from vpnrouter.server.net.interpreter import COLLECTOR
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.net.streams import serve_stream, serve_streams
 
@@ -82,115 +73,6 @@ class TaskHost:
     def close_all(self) -> None:
         """Flush what is ready; the tasks close their sockets when all is sent."""
         flush_ready(self._context)
-
-
-SWITCH_S: Final = 0.0005
-"""Longest time for which a helper thread keeps the interpreter lock from the data plane; 5 ms is usual."""
-
-PAGE_BYTES: Final = resource.getpagesize()
-
-YOUNG: Final = 4_000
-"""New container objects before a young collection: at most 5 ms, even where they refer to many others."""
-
-NEVER: Final = 1 << 30
-"""Young collections before one of the middle generation, and so on: never, since Collector freezes before."""
-
-PORTIONS: Final = 256
-"""Portions that are frozen between two looks at the memory in use."""
-
-GROWTH: Final = 500_000
-"""Blocks of memory, some 40 MB, by which the interpreter may grow before all objects are walked, which takes up to a
-second. A larger one may grow by a quarter."""
-
-
-GROWTH_BYTES: Final = 67_108_864
-"""Resident memory by which the process may grow before that, too: objects of more than 512 bytes are no blocks, and
-what refers to itself and to large texts would stay for long. A larger process may grow by a quarter."""
-
-
-def _resident() -> int:
-    """Bytes of resident memory; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as told:  # noqa: PTH123 - many times a second
-            return int(told.read().split()[1]) * PAGE_BYTES
-    except OSError:
-        return 0
-
-
-@final
-class GarbageCollector:
-    """Freezes objects that survived a young collection, in portions. The interpreter has one collector."""
-
-    def __init__(self) -> None:
-        self._portions = 0
-        self._blocks = 0
-        self._resident = 0
-
-    def tick(self, durations: Durations | None = None) -> None:
-        """Freeze what survived, where there was a young collection since the last call; count how long that took.
-
-        Called between rounds: what one round makes is a small portion.
-        """
-        if not gc.get_count()[1]:
-            return
-        began_ns = time.monotonic_ns()
-        self._portions += 1
-        if self._portions >= PORTIONS:
-            self._portions = 0
-            self._look()
-        resident = _resident()
-        if resident - self._resident > max(GROWTH_BYTES, self._resident // 4):
-            self.settle()
-        gc.collect(0)
-        gc.freeze()
-        if durations is not None:
-            durations.add(time.monotonic_ns() - began_ns)
-
-    def settle(self) -> None:
-        """Walk all objects and freeze those that are left."""
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()
-        self._blocks = sys.getallocatedblocks()
-        # What is free again and kept by the allocator counts: the same growth is looked at once.
-        self._resident = _resident()
-
-    def _look(self) -> None:
-        grown = sys.getallocatedblocks() - self._blocks
-        if grown > max(GROWTH, self._blocks // 4):
-            self.settle()
-
-
-COLLECTOR: Final = GarbageCollector()
-
-
-LARGE_BYTES: Final = 524_288
-"""Size from which a block of memory has pages of its own, which go back to the system with it. The allocator of glibc
-starts at 128 KiB and raises that up to 32 MiB, by the blocks that are freed: later, what lives long lies between large
-messages, and their memory stays. Blocks for reading and writing are smaller."""
-
-SPARE_BYTES: Final = 16_777_216
-"""Free memory that the allocator keeps at the end of the heap, so that it need not ask the system again at once."""
-
-_TRIM_THRESHOLD: Final = -1
-_MMAP_THRESHOLD: Final = -3
-"""Names of settings of glibc's allocator (mallopt(3))."""
-
-
-def return_large_blocks() -> None:
-    """Have the allocator give the memory of large messages back to the system. Does nothing without glibc."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
-        mallopt(_TRIM_THRESHOLD, SPARE_BYTES)
-
-
-def settle() -> None:
-    """Call once, when everything that stays for good exists."""
-    return_large_blocks()
-    sys.setswitchinterval(SWITCH_S)
-    COLLECTOR.settle()
-    gc.set_threshold(YOUNG, NEVER, NEVER)
 
 
 ROUNDS: Final = 24
@@ -324,9 +206,9 @@ def _serve(reactor: Reactor, verifier: PasswordVerifier, runnable: RunnableTasks
             runnable.tick_s = now_s + TICK_S
             _tick(reactor)
             runnable.timers.add(time.monotonic_ns() - reactor.context.now_ns)
+            COLLECTOR.look(runnable.collection)
         wait_s = 0.0 if runnable.tasks else max(0.0, min(until, runnable.tick_s) - now_s)
         reactor.round(wait_s)
-        COLLECTOR.tick(runnable.collection)
         verifier.start_waiting()
         if reactor.wanted or runnable.tasks or trio.current_time() >= until:
             return
@@ -364,7 +246,6 @@ async def _drive_blind(reactor: Reactor, verifier: PasswordVerifier) -> None:
         for _ in range(ROUNDS):
             if not reactor.round(linger_s):
                 break
-            COLLECTOR.tick()
         verifier.start_waiting()
 
 
@@ -387,12 +268,12 @@ async def keep_working(host: Host, context: RouterContext) -> None:
 
 
 async def keep_time(host: Host, verifier: PasswordVerifier) -> None:
-    """Fire timers and collect garbage in small portions, until cancelled, where the rounds do not do it."""
+    """Fire timers and look at the memory in use, until cancelled, where the rounds do not do it."""
     while True:
         if host.ticks:
             await trio.sleep(LOOK_S)
             continue
         host.tick()
-        COLLECTOR.tick()
+        COLLECTOR.look()
         verifier.start_waiting()
         await trio.sleep(TICK_S)
