@@ -68,10 +68,6 @@ BLOB_BYTES: Final = 4_096
 """Values from this size on are kept apart from the sorted files, so that merging those does not copy the
 bodies of waiting messages again and again."""
 
-_ARENA_BYTES: Final = 262_144
-"""In such pieces the write buffer grows. Larger ones would be mapped and cleared anew for each buffer: see
-server/net/interpreter.py, LARGE_BYTES."""
-
 _BLOB_FILE_BYTES: Final = 67_108_864
 _TABLE_FILE_BYTES: Final = 33_554_432
 _MANIFEST_BYTES: Final = 16_777_216
@@ -104,7 +100,6 @@ def options(strict: bool = True) -> Options:
     table.set_format_version(5)
     result.set_block_based_table_factory(table)
     result.set_write_buffer_size(limits.SPOOL_WRITE_BUFFER_BYTES)
-    result.set_arena_block_size(_ARENA_BYTES)
     result.set_max_write_buffer_number(2)
     result.set_max_total_wal_size(limits.SPOOL_WAL_BYTES)
     result.set_target_file_size_base(_TABLE_FILE_BYTES)

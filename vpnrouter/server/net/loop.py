@@ -21,7 +21,7 @@ from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.durations import TURN_BOUNDS_S, Durations
 from vpnrouter.events.table import NOTE
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.interpreter import COLLECTOR
+from vpnrouter.server.net.interpreter import MEMORY
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.server.net.streams import serve_stream, serve_streams
 
@@ -206,7 +206,7 @@ def _serve(reactor: Reactor, verifier: PasswordVerifier, runnable: RunnableTasks
             runnable.tick_s = now_s + TICK_S
             _tick(reactor)
             runnable.timers.add(time.monotonic_ns() - reactor.context.now_ns)
-            COLLECTOR.look(runnable.collection)
+            MEMORY.look(runnable.collection)
         wait_s = 0.0 if runnable.tasks else max(0.0, min(until, runnable.tick_s) - now_s)
         reactor.round(wait_s)
         verifier.start_waiting()
@@ -274,6 +274,6 @@ async def keep_time(host: Host, verifier: PasswordVerifier) -> None:
             await trio.sleep(LOOK_S)
             continue
         host.tick()
-        COLLECTOR.look()
+        MEMORY.look()
         verifier.start_waiting()
         await trio.sleep(TICK_S)
