@@ -623,7 +623,8 @@ class SelectedTransfer(Selection):
 _BURST: Final = Burst()
 
 BURST: Final = 512
-"""Messages that are forwarded together: the work of a turn is looked at behind them."""
+DELIVERIES: Final = 4_096
+"""Messages, and messages times receivers, that are forwarded together: the work of a turn is looked at behind them."""
 
 
 def receivers_of(route: Route) -> list[TopicSubscriber] | None:
@@ -664,7 +665,8 @@ def forward(link: ReceivingLink, publisher: Publisher, buf: bytes, pos: i64, end
     if receivers is None or not publisher.allowed(route):
         return pos
     sampler = publisher.sampler_for(route)
-    most: i64 = min(BURST, link.credit, sampler.left - 1)
+    together = max(1, min(BURST, DELIVERIES // (1 + len(receivers))))
+    most: i64 = min(together, link.credit, sampler.left - 1)
     session = link.session
     max_message: i64 = min(publisher.max_frame, publisher.max_size)
     burst = _BURST
@@ -685,12 +687,26 @@ def forward(link: ReceivingLink, publisher: Publisher, buf: bytes, pos: i64, end
     publisher.bytes_ += burst.size
     publisher.delivered += count
     vpn.context.work += 1 + (count * (1 + len(receivers)) >> 2)
+    behind: list[tuple[TopicSubscriber, int]] = []
     for subscriber in receivers:
         taken = subscriber.take(burst, buf, count)
-        for index in range(taken, count):
-            content = burst.message(buf, index)
-            message = Message(link.topic, content, b"", False, link.client, AMQP)
-            subscriber.deliver(message, [])
+        if taken < count:
+            behind.append((subscriber, taken))
+    if behind:
+        _deliver_singly(link, burst, buf, behind)
     session.came(count)
     link.took(count)
     return burst.next
+
+
+def _deliver_singly(
+    link: ReceivingLink, burst: Burst, buf: bytes, behind: list[tuple[TopicSubscriber, int]]
+) -> None:
+    """Deliver the messages of a burst to receivers that took only so many of them together."""
+    context = link.client.vpn.context
+    for index in range(min([taken for _, taken in behind]), burst.count):
+        message = Message(link.topic, burst.message(buf, index), b"", False, link.client, AMQP)
+        for subscriber, taken in behind:
+            if taken <= index:
+                subscriber.deliver(message, [])
+                context.work += 1
