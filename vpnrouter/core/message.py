@@ -199,6 +199,10 @@ class Message:
         self._other = None
         self._properties = None
 
+    def forget_properties(self) -> None:
+        """Keep the properties for selectors no longer: nobody else looks at them soon, and they take much memory."""
+        self._properties = None
+
     @property
     def traced(self) -> bool:
         """True when this message was picked at its first ingress."""

@@ -1,13 +1,20 @@
 """Decides which subscriptions with a selector want a message, ahead of its delivery where that is much work.
 
 Most messages meet selectors that cost next to nothing, which are evaluated while the message is delivered. Where those
-of a route may cost more than a turn, `Selection` evaluates them first, in slices, while the connection of the publisher
-is held. Then the message is delivered as any other, and the answers are at hand (`wants`): a publisher's messages stay
-in their order, and a guaranteed one is answered behind it. Subscriptions with another selector that came meanwhile are
-too late for the message.
+of a route may cost more than a turn, they are evaluated first, in slices. Then the message is delivered as any other,
+and the answers are at hand (`wants`). Subscriptions with another selector that came meanwhile are too late for the
+message. Who waits meanwhile:
 
-Where no connection can be held, a message is delivered in one turn: a will, one of the router itself, a guaranteed one
-that came over a bridge, and one that is parked.
+- a client, a link or a connector that publishes: its connection is held (`Selection`), so that its messages stay in
+  their order and a guaranteed one is answered behind it;
+- a commit, with all messages of the transaction (amqp/transactions.py): likewise;
+- a will (mqtt/due_wills.py): nobody, its publisher has gone;
+- a guaranteed message that came over a bridge, and one that is parked (bridges/flow_selection.py): what is behind it;
+- an event that is published (server/events/publisher.py): the events behind it.
+
+Nothing else meets the selectors of many receivers. A message that moves into one endpoint, as a dead letter or by a
+request, meets none, and so does a delayed one when it is due: its endpoints have it already. A replay asks one queue
+for one message, and a consumer, a browser or a new subscription of a link its own selector; they count what that costs.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import i64, mypyc_attr
+from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.conversion import MEASURE
@@ -29,17 +37,14 @@ if TYPE_CHECKING:
     from vpnrouter.core.turn import TurnContext
     from vpnrouter.selectors import Selector
 
-Answers = dict[str, bool]
-"""Whether selectors want a message, by their text."""
+Answers = set[str]
+"""The texts of the selectors that want a message."""
 
-NO_ANSWERS: Final[Answers] = {}
-"""Those of a message whose selectors are evaluated as it is delivered."""
+NO_ANSWERS: Final[Answers] = set()
+"""Those of a message that no selector wants; nothing may be added."""
 
 HEAVY: Final = limits.TURN_WORK << 4
 """What selectors may cost that are evaluated while a message is delivered, in sixteenths of a part of a turn."""
-
-SOME: Final = HEAVY >> 6
-"""What they may cost for a message of a transaction: all of its messages are delivered in one turn."""
 
 ANSWER_COST: Final = 100
 """Bytes that an answer takes."""
@@ -65,7 +70,7 @@ def wants(selector: Selector, message: Message) -> bool:
     if known:
         answers = known.get(message)
         if answers is not None:
-            return answers.get(selector.text, False)
+            return selector.text in answers
     return selector.matches(message.properties())
 
 
@@ -83,78 +88,143 @@ def estimate(route: Route, size: i64) -> i64:
     return route.selector_cost + (route.selector_looks * size >> LOOKED_SHIFT)
 
 
-def heavy(route: Route, message: Message, most: i64 = HEAVY) -> bool:
-    """Return whether the selectors of a route, if it has any, may cost more than `most` for this message: a turn."""
+def heavy(route: Route, message: Message) -> bool:
+    """Return whether the selectors of a route, if it has any, may cost more than a turn for this message."""
     size: i64 = len(message.topic) + len(message.block)
     if message.encoding == AMQP:
         size += len(message.payload)
-    return estimate(route, size) > most
+    return estimate(route, size) > HEAVY
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Selection(Job):
-    """Evaluates the selectors of `route` for one message of a client, and delivers it then."""
+def at_hand(message: Message, answers: Answers) -> None:
+    """Have the answers for a message at hand while it is delivered."""
+    ANSWERED.by_message[message] = answers
 
-    __slots__ = ("_at", "_held", "_selectors", "answers", "connection", "context", "message")
 
-    def __init__(
-        self, context: TurnContext, connection: Connection, route: Route, message: Message
-    ) -> None:
-        super().__init__()
-        self.context = context
-        self.connection = connection
-        self.message = message
-        self.answers: Answers = {}
-        self._selectors = route.selectors()
+def used(message: Message) -> None:
+    """Forget them: it has been delivered, or could not be."""
+    ANSWERED.by_message.pop(message, None)
+
+
+@final
+class Evaluation:
+    """Evaluates the selectors of `route` for one message, in slices; `answers` are complete behind the last one."""
+
+    __slots__ = ("_at", "_context", "_message", "_selectors", "answers")
+
+    def __init__(self, context: TurnContext, route: Route, message: Message) -> None:
+        self._context = context
+        self._message = message
+        self._selectors = list({one.text: one for one in route.selectors()}.values())
         self._at = 0
-        self._held = 0
+        self.answers: Answers = set()
 
-    def begin(self) -> None:
-        """Do it in this turn where it is short after all; else hold the connection, whose account has what it takes."""
-        if self._evaluate():
-            self._pass_on()
-            return
-        self._held = self.message.size + ANSWER_COST * len(self._selectors)
-        self.connection.hold()
-        self.context.jobs.add(self)
-        self.keep(self._held)
+    @property
+    def memory(self) -> int:
+        """Bytes that the answers take at most."""
+        return ANSWER_COST * len(self._selectors)
 
-    def step(self) -> bool:
-        """Evaluate until this turn has done enough. Deliver behind the last one, and let the client go on."""
-        if not self._evaluate():
-            return False
-        connection = self.connection
-        connection.held = False
-        connection.paused = connection.choked
-        self.keep(-self._held)
-        self._pass_on()
-        # Too much may wait for the spool, which resumes then.
-        if not connection.paused and not connection.closing:
-            connection.resume()
-        return True
-
-    def _evaluate(self) -> bool:
-        context = self.context
-        answers = self.answers
+    def go_on(self) -> bool:
+        """Evaluate until this turn has done enough; True when all is done."""
+        context = self._context
         selectors = self._selectors
-        message = self.message
+        message = self._message
         while self._at < len(selectors):
             if context.turn_spent:
                 return False
             selector = selectors[self._at]
             self._at += 1
-            if selector.text not in answers:
-                answers[selector.text] = selector.matches(message.properties())
-                context.work += MEASURE.work()
+            if selector.matches(message.properties()):
+                self.answers.add(selector.text)
+            context.work += MEASURE.work()
         return True
 
-    def _pass_on(self) -> None:
-        known = ANSWERED.by_message
-        known[self.message] = self.answers
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class HeldWork(Job):
+    """Work for a peer, in slices, while its connection is held."""
+
+    __slots__ = ("connection", "context")
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__()
+        self.connection = connection
+        self.context = connection.context
+
+    def begin(self) -> None:
+        """Do it in this turn where it is short after all; else hold the connection."""
+        if self.go_on():
+            self.finish()
+            return
+        self.holds()
+        self.connection.hold()
+        self.context.jobs.add(self)
+
+    def step(self) -> bool:
+        """Go on until this turn has done enough. Finish behind the last slice, and let the peer go on."""
+        if not self.go_on():
+            return False
+        connection = self.connection
+        connection.held = False
+        connection.paused = connection.choked
+        self.lets_go()
+        self.finish()
+        # Too much may wait for the spool, which resumes then.
+        if not connection.paused and not connection.closing:
+            connection.resume()
+        return True
+
+    def go_on(self) -> bool:
+        """Work until this turn has done enough; True when all is done."""
+        raise AssertionError(self)
+
+    def finish(self) -> None:
+        """Do what waited for the work. The connection may have ended meanwhile."""
+        raise AssertionError(self)
+
+    def holds(self) -> None:
+        """Count what is kept while the connection is held."""
+
+    def lets_go(self) -> None:
+        """Count it no more."""
+
+    def owning_connection(self) -> Connection | None:
+        """Return the connection of the peer."""
+        return self.connection
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Selection(HeldWork):
+    """Evaluates the selectors of `route` for one message of a client, and delivers it then."""
+
+    __slots__ = ("_evaluation", "_held", "message")
+
+    def __init__(self, connection: Connection, route: Route, message: Message) -> None:
+        super().__init__(connection)
+        self.message = message
+        self._evaluation = Evaluation(connection.context, route, message)
+        self._held = 0
+
+    @override
+    def go_on(self) -> bool:
+        return self._evaluation.go_on()
+
+    @override
+    def holds(self) -> None:
+        self._held = self.message.size + self._evaluation.memory
+        self.keep(self._held)
+
+    @override
+    def lets_go(self) -> None:
+        self.keep(-self._held)
+
+    @override
+    def finish(self) -> None:
+        at_hand(self.message, self._evaluation.answers)
         try:
             self.deliver()
         finally:
-            known.clear()
+            used(self.message)
 
     def keep(self, size: int) -> None:
         """Count bytes that the message and its answers take, in the account of the connection."""
@@ -163,7 +233,3 @@ class Selection(Job):
     def deliver(self) -> None:
         """Deliver the message. The connection may have ended meanwhile."""
         raise AssertionError(self.message)
-
-    def owning_connection(self) -> Connection | None:
-        """Return the connection of the publisher."""
-        return self.connection

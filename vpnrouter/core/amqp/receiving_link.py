@@ -27,7 +27,7 @@ from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, 
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
 from vpnrouter.core.route import Route
-from vpnrouter.core.selection import HEAVY, NO_ANSWERS, SOME, Selection, heavy
+from vpnrouter.core.selection import Selection, heavy
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.selection import Answers
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
     from vpnrouter.wire.amqp.performatives import Attach
     from vpnrouter.wire.amqp.types import MapWalk
@@ -371,24 +370,20 @@ class ReceivingLink(Link):
                 self._refuse(number, why)
             return
         message = self._message(publisher, route, topic, head, settled)
-        most = SOME if isinstance(state, TransactionalState) else HEAVY
-        if route.selector_cost and heavy(route, message, most):
-            SelectedTransfer(self, publisher, route, message, number, settled, state).begin()
-        else:
-            self.pass_on(message, number, settled, state, NO_ANSWERS)
-
-    def pass_on(
-        self, message: Message, number: int, settled: bool, state: object, answers: Answers
-    ) -> None:
-        """Deliver a message, or take it into its transaction."""
-        connection = self.session.connection
-        publisher = connection.publisher
-        if publisher is None:
-            return
         if isinstance(state, TransactionalState):
             delivery = None if settled else number
-            connection.transactions.publish(self, delivery, message, state, answers)
-        elif settled:
+            connection.transactions.publish(self, delivery, message, state)
+        elif route.selector_cost and heavy(route, message):
+            SelectedTransfer(self, publisher, route, message, number, settled).begin()
+        else:
+            self.pass_on(message, number, settled)
+
+    def pass_on(self, message: Message, number: int, settled: bool) -> None:
+        """Deliver a message that is in no transaction."""
+        publisher = self.session.connection.publisher
+        if publisher is None:
+            return
+        if settled:
             publisher.publish(message)
         else:
             self.publish(message, number)
@@ -578,7 +573,7 @@ class ReceivingLink(Link):
 class SelectedTransfer(Selection):
     """A message that waits until the selectors of its receivers have been evaluated."""
 
-    __slots__ = ("_link", "_number", "_publisher", "_settled", "_state")
+    __slots__ = ("_link", "_number", "_publisher", "_settled")
 
     def __init__(
         self,
@@ -588,15 +583,13 @@ class SelectedTransfer(Selection):
         message: Message,
         number: int,
         settled: bool,
-        state: object,
     ) -> None:
         connection = link.session.connection
-        super().__init__(connection.context, connection, route, message)
+        super().__init__(connection, route, message)
         self._link = link
         self._publisher = publisher
         self._number = number
         self._settled = settled
-        self._state = state
 
     @override
     def keep(self, size: int) -> None:
@@ -607,8 +600,8 @@ class SelectedTransfer(Selection):
         link = self._link
         over = link.detached or link.session.over or link.session.connection.closing
         if not over:
-            link.pass_on(self.message, self._number, self._settled, self._state, self.answers)
-        elif self._settled and not isinstance(self._state, TransactionalState):
+            link.pass_on(self.message, self._number, self._settled)
+        elif self._settled:
             # A client may end right behind it. What it was not told of, it sends again.
             self._publisher.publish(self.message)
         else:

@@ -1,18 +1,21 @@
 """Local transactions of an AMQP connection (AMQP 1.0, part 4): what is sent and settled in one is done together or not.
 
-Messages wait in memory until the client discharges the transaction. Then they and the outcomes are put into one unit of
-the spool, which is committed as one: after a crash all of it is there, or nothing.
+Messages wait in memory until the client discharges the transaction. Then the selectors of their receivers are
+evaluated, in slices where that is much work, and they and the outcomes are put into one unit of the spool, which is
+committed as one: after a crash all of it is there, or nothing.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from typing_extensions import override
+
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.flow import FAILED
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
-from vpnrouter.core.selection import ANSWER_COST, ANSWERED
+from vpnrouter.core.selection import ANSWER_COST, ANSWERED, NO_ANSWERS, Evaluation, HeldWork
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.amqp import conditions, performatives
 from vpnrouter.wire.amqp.performatives import (
@@ -43,7 +46,7 @@ MESSAGE_COST: Final = 256
 class Transaction:
     """What was sent and settled in one transaction. `trouble` says why it can only be rolled back, "" normally.
 
-    `answers` are those of the selectors that were evaluated ahead, by message.
+    `answers` are those of the selectors of its receivers, by message, which are found at the commit.
     """
 
     __slots__ = (
@@ -76,12 +79,17 @@ class Transaction:
             or self.count >= limits.AMQP_TRANSACTION_MESSAGES
         ):
             self.trouble = self.trouble or "the transaction is too large"
-        if not self.trouble and not self._connection.take(size):
+        if self.trouble or not self.keep(size):
+            return False
+        self.count += 1
+        return True
+
+    def keep(self, size: int) -> bool:
+        """Count bytes in the client's account; False, and there is trouble, where it has no room for them."""
+        if not self._connection.take(size):
             self.trouble = "the transactions of the client are too large"
-        if self.trouble:
             return False
         self.size += size
-        self.count += 1
         return True
 
     def end(self) -> None:
@@ -141,14 +149,20 @@ class Transactions(CompletionCallback):
         link.tell(number, Declared(txn_id))
 
     def _discharge(self, link: ReceivingLink, number: int, request: Discharge) -> None:
-        transaction = self._open.pop(request.txn_id, None)
+        transaction = self._open.get(request.txn_id)
         if transaction is None:
             link.tell(number, Rejected(_unknown(request.txn_id)))
-            return
-        if request.fail:
+        elif request.fail:
+            del self._open[request.txn_id]
             self._roll_back(transaction)
             link.tell(number, Accepted())
-            return
+        else:
+            # It stays open till then: where its client ends meanwhile, it ends as others do.
+            SelectedCommit(self._connection, link, number, request.txn_id, transaction).begin()
+
+    def commit(self, txn_id: bytes, link: ReceivingLink, number: int) -> None:
+        """Commit a transaction whose answers are at hand, or roll it back, and tell the client."""
+        transaction = self._open.pop(txn_id)
         trouble = transaction.trouble or self._commit(transaction, link, number)
         if trouble:
             self._roll_back(transaction)
@@ -239,11 +253,10 @@ class Transactions(CompletionCallback):
         number: int | None,
         message: Message,
         state: TransactionalState,
-        answers: Answers,
     ) -> None:
         """Take a message into a transaction; the client is told that it is accepted provisionally (4.4.2).
 
-        `number` is its delivery, None for one that was sent settled. `answers` are of selectors evaluated ahead.
+        `number` is its delivery, None for one that was sent settled.
         """
         transaction = self._open.get(state.txn_id)
         if transaction is None:
@@ -252,14 +265,12 @@ class Transactions(CompletionCallback):
             return
         message.persistent = True
         message.qos = 1
-        if not transaction.has_room(message.size + ANSWER_COST * len(answers)):
+        if not transaction.has_room(message.size):
             if number is not None:
                 why = error(conditions.RESOURCE_LIMIT_EXCEEDED, transaction.trouble)
                 link.tell(number, Rejected(why))
             return
         transaction.messages.append(message)
-        if answers:
-            transaction.answers[message] = answers
         transaction.links.append(link)
         if number is not None:
             link.tell(number, TransactionalState(state.txn_id, Accepted()))
@@ -292,6 +303,79 @@ class Transactions(CompletionCallback):
                 link.settle_as(message_id, FAILED)
             if not settled:
                 session.say(Disposition(False, number, number, False, state))
+
+
+@final
+class SelectedCommit(HeldWork):
+    """A commit, ahead of which the selectors of the receivers of its messages are evaluated.
+
+    Who subscribes with a selector while it waits is too late for all of its messages.
+    """
+
+    __slots__ = ("_at", "_evaluation", "_link", "_number", "_transaction", "_txn_id", "_waited")
+
+    def __init__(
+        self,
+        connection: AmqpConnection,
+        link: ReceivingLink,
+        number: int,
+        txn_id: bytes,
+        transaction: Transaction,
+    ) -> None:
+        super().__init__(connection)
+        self._link = link
+        self._number = number
+        self._txn_id = txn_id
+        self._transaction = transaction
+        self._at = 0
+        self._evaluation: Evaluation | None = None
+        self._waited = False
+
+    @override
+    def go_on(self) -> bool:
+        transaction = self._transaction
+        messages = transaction.messages
+        # It has none where the client has ended, and no use for answers where it can only be rolled back.
+        while self._at < len(messages) and not transaction.trouble:
+            message = messages[self._at]
+            evaluation = self._evaluation or self._begun(message)
+            self._evaluation = evaluation
+            if evaluation is not None and not evaluation.go_on():
+                self._waited = True
+                return False
+            self._evaluation = None
+            self._at += 1
+            if evaluation is not None:
+                self._found(message, evaluation.answers)
+        return True
+
+    def _begun(self, message: Message) -> Evaluation | None:
+        """Begin with a message, None where no receiver has a selector."""
+        try:
+            route = self._link.client.vpn.route(message.topic)
+        except TopicError:
+            # A limit of the message VPN was lowered: told when it is published.
+            return None
+        return Evaluation(self.context, route, message) if route.selector_cost else None
+
+    def _found(self, message: Message, answers: Answers) -> None:
+        transaction = self._transaction
+        transaction.answers[message] = answers or NO_ANSWERS
+        if answers:
+            transaction.keep(ANSWER_COST * len(answers))
+        # Those of ten thousand messages would take much more memory than the messages.
+        message.forget_properties()
+
+    @override
+    def finish(self) -> None:
+        transaction = self._transaction
+        if self._waited:
+            for message in transaction.messages:
+                transaction.answers.setdefault(message, NO_ANSWERS)
+        if not self.connection.closing:
+            self._link.session.connection.transactions.commit(
+                self._txn_id, self._link, self._number
+            )
 
 
 def _request(payload: bytes) -> Declare | Discharge:

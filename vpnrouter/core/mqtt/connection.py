@@ -881,7 +881,7 @@ class SelectedPublish(Selection):
         message: Message,
         packet_id: int,
     ) -> None:
-        super().__init__(connection.context, connection, route, message)
+        super().__init__(connection, route, message)
         self._connection = connection
         self._publisher = publisher
         self._packet_id = packet_id
