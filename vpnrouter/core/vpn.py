@@ -213,6 +213,7 @@ class MessageVpn:
         "context",
         "credentials",
         "discards",
+        "due_wills",
         "egress_flows",
         "enabled",
         "endpoints",
@@ -292,6 +293,8 @@ class MessageVpn:
         # Sessions that outlive their connection, and bytes of wills, by client username.
         self.lasting = UsernameQuota(self.limits.max_mqtt_session_count)
         self.wills = UsernameQuota(limits.WILL_BYTES, context.wills)
+        # Those that wait until selectors are evaluated (mqtt/due_wills.py), once there were some.
+        self.due_wills: Job | None = None
         self.spooled_bytes = 0
         self.egress_flows = 0
         # Connections that have published guaranteed messages.

@@ -32,7 +32,7 @@ from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import report_rights, rights_of
 from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt.qos_receiver import NoCallback
+from vpnrouter.core.mqtt.due_wills import DueWill, due_wills, forget_stored, publish_or_wait
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.tracing import leaving
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.mqtt.qos_sender import QosSender
     from vpnrouter.core.mqtt.subscribe import RetainedFeed
     from vpnrouter.core.profile import ClientProfile
+    from vpnrouter.core.route import Route
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.table import EventType
@@ -415,7 +416,7 @@ class MqttSession(Subscriber):
             self._keep_will(will)
         elif self.will_kept:
             self.will_kept = False
-            self._forget_will()
+            forget_stored(self.vpn, self.client_name)
 
     def _count_will(self, will: Will | None) -> None:
         """Set the will, and count its bytes for the client username."""
@@ -443,32 +444,36 @@ class MqttSession(Subscriber):
         The unit that has the message also deletes the stored will.
         """
         will = self.will
-        self.have_will(None)
-        if will is None:
+        route = None if will is None else self._will_route(will.message)
+        if will is None or route is None:
+            self.have_will(None)
             return
         message = will.message
+        if will.expiry_s >= 0:
+            message.expires_ns = self.vpn.context.now_ns + will.expiry_s * SECOND_NS
+        if not self.sends:
+            message.qos = 0
+        stored = self.will_kept
+        self.will_kept = False
+        self._count_will(None)
+        due = DueWill(message, self.client_name, self.owner)
+        publish_or_wait(self.vpn, route, due, stored=stored)
+
+    def _will_route(self, message: Message) -> Route | None:
+        """The route of the will, None where its client may not publish it now."""
         try:
             route = self.vpn.route(message.topic)
         except TopicError:
             # A limit of the message VPN was lowered after the login.
             self.vpn.discard(message, TOPIC_PARSE_ERROR)
-            return
+            return None
         rule = self.publish_rule
         if (rule is not None and not rule.allows_topic(route.topic)) or not route.may_put(
             self.username, rule
         ):
             self.vpn.discard(message, PUBLISH_TOPIC_ACL)
-            return
-        if will.expiry_s >= 0:
-            message.expires_ns = self.vpn.context.now_ns + will.expiry_s * SECOND_NS
-        spool = spool_of(self.vpn.context)
-        if not self.sends:
-            message.qos = 0
-        if message.qos and spool is not None:
-            message.persistent = True
-            spool.publish(self.vpn, message, NoCallback(), 0)
-        else:
-            self.vpn.publish(message)
+            return None
+        return route
 
     def owning_connection(self) -> Connection | None:
         """The client's connection, None while it is away."""
@@ -694,12 +699,8 @@ class MqttSession(Subscriber):
         record = to_record(message, context.now_ns, context.steady_ns)
         key = keys.will(self.vpn.name, self.client_name)
         spool.ledger.put(key, json.dumps(row).encode() + WILL_END + record)
-
-    def _forget_will(self) -> None:
-        """Delete the stored will: the same unit publishes it, or it will never be published."""
-        spool = spool_of(self.vpn.context)
-        if spool is not None:
-            spool.ledger.delete(keys.will(self.vpn.name, self.client_name))
+        if self.vpn.due_wills is not None:
+            due_wills(self.vpn).replaced(self.client_name)
 
     def _subscription_key(self, text: str) -> bytes:
         return keys.session(self.vpn.name, self.client_name + SEPARATOR + text)
