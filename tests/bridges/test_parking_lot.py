@@ -5,13 +5,27 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vpnrouter.bridges.parking_lot import BLOCK, PARK, POLICIES, SKIP, LaneActions, LaneOrder
+from vpnrouter.bridges.parking_lot import (
+    BLOCK,
+    ENTERED,
+    LATER,
+    PARK,
+    POLICIES,
+    REFUSED,
+    SKIP,
+    LaneActions,
+    LaneOrder,
+)
 from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.vpn import VpnLimits
 
 
 class Model(LaneActions):
-    """A message VPN that refuses some lanes, a lot with some room, and a note of what went where."""
+    """A message VPN that refuses some lanes, a lot with some room, and a note of what went where.
+
+    Of lanes that are `slow` it has to be found out first who wants a message, one at a time: `asked` is the one, and
+    `known` says that it has been found out.
+    """
 
     def __init__(self) -> None:
         self.shut: set[int] = set()
@@ -21,12 +35,37 @@ class Model(LaneActions):
         self.lot: dict[int, int] = {}
         self.entered: list[int] = []
         self.given_back: list[int] = []
+        self.slow: set[int] = set()
+        self.asked = 0
+        self.held = False
+        self.known = False
 
-    def enter(self, position: int) -> bool:
+    def enter(self, position: int) -> int:
+        return self._enter(position, held=True)
+
+    def _enter(self, position: int, *, held: bool) -> int:
+        if self.known and self.asked == position:
+            self.asked = 0
+            self.known = False
+        elif self.lane_of[position] in self.slow and not self.down:
+            if not self.asked:
+                self.asked = position
+                self.held = held
+            return LATER
         if self.down or self.lane_of[position] in self.shut:
-            return False
+            return REFUSED
         self.entered.append(position)
-        return True
+        return ENTERED
+
+    def find_out(self, lanes: LaneOrder) -> None:
+        """It is known who wants the message that was asked about."""
+        self.known = self.asked > 0
+        lanes.go_on(held=self.held)
+        if self.known:
+            # It entered before that was known.
+            self.known = False
+            self.asked = 0
+            lanes.go_on(held=False)
 
     def park(self, position: int, number: int) -> bool:
         if self.down or len(self.lot) >= self.room:
@@ -40,11 +79,11 @@ class Model(LaneActions):
         self.given_back.append(position)
         return True
 
-    def leave(self, number: int) -> bool:
-        if not self.enter(self.lot[number]):
-            return False
-        del self.lot[number]
-        return True
+    def leave(self, number: int) -> int:
+        answer = self._enter(self.lot[number], held=False)
+        if answer == ENTERED:
+            del self.lot[number]
+        return answer
 
 
 EVENTS = st.lists(
@@ -55,6 +94,9 @@ EVENTS = st.lists(
         st.tuples(st.just("room"), st.integers(0, 5)),
         st.tuples(st.just("down"), st.integers(0, 1)),
         st.tuples(st.just("retry"), st.just(0)),
+        st.tuples(st.just("slow"), st.integers(0, 2)),
+        st.tuples(st.just("fast"), st.integers(0, 2)),
+        st.tuples(st.just("known"), st.just(0)),
     ),
     max_size=80,
 )
@@ -67,7 +109,8 @@ def test_order_within_a_lane_and_nothing_lost(policy: int, events: list[tuple[st
     model = Model()
     lanes = LaneOrder(model, policy)
     position = 0
-    for what, number in [*events, ("room", 99), ("down", 0), ("end", 0), ("retry", 0)]:
+    end = [("room", 99), ("down", 0), ("end", 0), ("retry", 0)]
+    for what, number in [*events, *end, *[("known", 0)] * (len(events) + 1)]:
         if what == "message":
             position += 1
             model.lane_of[position] = number
@@ -80,6 +123,12 @@ def test_order_within_a_lane_and_nothing_lost(policy: int, events: list[tuple[st
             model.room = number
         elif what == "down":
             model.down = number == 1
+        elif what == "slow":
+            model.slow.add(number)
+        elif what == "fast":
+            model.slow.discard(number)
+        elif what == "known":
+            model.find_out(lanes)
         elif what == "end":
             model.shut.clear()
         else:

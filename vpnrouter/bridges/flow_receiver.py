@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from typing_extensions import override
+
 from vpnrouter import limits
 from vpnrouter.bridges import receive
-from vpnrouter.bridges.parking_lot import LaneActions, LaneOrder
+from vpnrouter.bridges.flow_selection import FlowSelection
+from vpnrouter.bridges.parking_lot import ENTERED, LATER, LaneActions, LaneOrder
+from vpnrouter.bridges.parking_lot import REFUSED as NOT_NOW
 from vpnrouter.bridges.received_positions import AcceptedPositions, PositionSet
 from vpnrouter.core.discard_reasons import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed import unit_of_work as outcomes
@@ -306,8 +310,8 @@ class FlowLaneActions(LaneActions):
     def __init__(self, flow: FlowReceiver) -> None:
         self._flow = flow
 
-    def enter(self, position: int) -> bool:
-        """Have the flow let the message at `position` enter the message VPN; False when it could not."""
+    def enter(self, position: int) -> int:
+        """Have the flow let the message at `position` enter the message VPN: ENTERED, REFUSED or LATER."""
         return self._flow.enter(position)
 
     def park(self, position: int, number: int) -> bool:
@@ -318,10 +322,29 @@ class FlowLaneActions(LaneActions):
         """Have the flow give the message at `position` back for good; False when it could not."""
         return self._flow.skip(position)
 
-    def leave(self, number: int) -> bool:
-        """Let the message that is parked under `number` enter the message VPN; False when it could not."""
+    def leave(self, number: int) -> int:
+        """Let the message that is parked under `number` enter the message VPN: ENTERED, REFUSED or LATER."""
         lot = self._flow.lot
-        return lot is not None and lot.leave(number)
+        return NOT_NOW if lot is None else lot.leave(number, self._flow.selection)
+
+
+@final
+class FlowLaneSelection(FlowSelection):
+    """The evaluation of selectors for a flow."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: FlowReceiver, vpn: MessageVpn, spool: Spool) -> None:
+        super().__init__(vpn, spool)
+        self._flow = flow
+
+    @override
+    def go_on(self) -> None:
+        self._flow.go_on()
+
+    @override
+    def owning_connection(self) -> Connection | None:
+        return self._flow.owning_connection()
 
 
 @final
@@ -393,6 +416,7 @@ class FlowReceiver:
         "lot",
         "received",
         "refusals",
+        "selection",
         "spool",
         "taken",
         "terms",
@@ -412,6 +436,7 @@ class FlowReceiver:
         self.accepted = accepted
         self.terms = terms
         self.lanes = LaneOrder(FlowLaneActions(self), terms.on_reject)
+        self.selection = FlowLaneSelection(self, vpn, spool)
         self.lot: ParkingLot | None = None
         self.received = 0
         self.taken = 0
@@ -573,6 +598,8 @@ class FlowReceiver:
 
     def _drop_held(self) -> None:
         self.lanes.drop()
+        if self.selection.held:
+            self.selection.drop()
         # All of them wait in the lanes, unless handling one of them raised.
         dropped = len(self._messages)
         self._messages.clear()
@@ -614,34 +641,48 @@ class FlowReceiver:
         else:
             self.lanes.arrive(position, receive.lane(message, self.terms.lanes))
 
-    def enter(self, position: int) -> bool:
-        """Publish the message at `position` in the message VPN. Returns False where the spool refuses it. A message
-        whose topic is not valid here is rejected for good, which counts as done.
+    def enter(self, position: int) -> int:
+        """Publish the message at `position` in the message VPN: ENTERED, REFUSED by the spool, or LATER. A message
+        whose topic is not valid here is rejected for good, which counts as ENTERED.
         """
         message = self._messages[position]
-        # Message and position are both in the unit, or neither is.
+        try:
+            route = self.vpn.route(message.topic)
+            if route.selector_cost:
+                if not self.selection.ready(route, message, message, held=True):
+                    return LATER
+                try:
+                    outcome = self._publish(position, message)
+                finally:
+                    self.selection.entered(message)
+            else:
+                outcome = self._publish(position, message)
+        except TopicError:
+            # Good enough for the sender's VPN but not for ours, and never will be.
+            self._refuse(position, TOPIC_PARSE_ERROR)
+            return ENTERED
+        if outcome == REJECTED:
+            self.refusals += 1
+            self._due = True
+            return NOT_NOW
+        del self._messages[position]
+        self.taken += 1
+        self._due = True
+        self._entered(outcome)
+        return ENTERED
+
+    def _publish(self, position: int, message: Message) -> int:
+        """Give the message to the spool. It and its position are both in the unit, or neither is."""
         try:
             self._taken.add(position)
             outcome = self.spool.publish(self.vpn, message, self._told, position)
-        except TopicError:
-            # Good enough for the sender's VPN but not for ours, and never will be.
-            self._taken.take_back(position)
-            self._refuse(position, TOPIC_PARSE_ERROR)
-            return True
         except Exception:
             if not self.spool.has_taken(message):
                 self._taken.take_back(position)
             raise
         if outcome == REJECTED:
             self._taken.take_back(position)
-            self.refusals += 1
-            self._due = True
-            return False
-        del self._messages[position]
-        self.taken += 1
-        self._due = True
-        self._entered(outcome)
-        return True
+        return outcome
 
     def park(self, position: int, number: int) -> bool:
         """Put the message at `position` into the parking lot under `number`; False when there is no room."""
@@ -727,6 +768,14 @@ class FlowReceiver:
     def retry(self) -> None:
         """Try what was refused once more."""
         self.lanes.retry()
+        self._tried()
+
+    def go_on(self) -> None:
+        """Try what waited until it is known who wants a message."""
+        self.lanes.go_on(held=self.selection.held)
+        self._tried()
+
+    def _tried(self) -> None:
         if not self.lanes.held:
             self._answers.released()
         lot = self.lot

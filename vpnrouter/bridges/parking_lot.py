@@ -11,6 +11,9 @@ message VPN in their order; the policy says which ones wait:
 | block | is held | all of it is held, whatever its lane |
 | park | is set aside | that of its lane is set aside, the rest goes on; no room there: as block |
 | skip | goes back for good | goes on |
+
+A message of which nobody knows yet who wants it, since that is much work, is held under each policy, and all that comes
+behind it; where it is set aside, that of its lane goes on waiting. It is tried again as soon as that is known.
 """
 
 from __future__ import annotations
@@ -24,13 +27,23 @@ from vpnrouter.bridges.receive import lane as lane_of
 from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
-from vpnrouter.core.guaranteed.flow import REJECTED as REFUSED
+from vpnrouter.core.guaranteed.flow import REJECTED as NEVER_WANTED
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED
 from vpnrouter.errors import TopicError
 
 if TYPE_CHECKING:
+    from vpnrouter.bridges.flow_selection import FlowSelection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
+
+ENTERED: Final = 0
+"""A message has entered the message VPN, or is not there any more."""
+
+REFUSED: Final = 1
+"""The message VPN does not take it now."""
+
+LATER: Final = 2
+"""Nobody knows yet who wants it (flow_selection.py)."""
 
 
 @final
@@ -81,30 +94,35 @@ class ParkingLot(Flow):
         self._coming.append(number)
         return True
 
-    def leave(self, number: int) -> bool:
-        """Let a message enter the message VPN; False while it cannot, or is not synced yet."""
+    def leave(self, number: int, selection: FlowSelection) -> int:
+        """Let a message enter the message VPN; REFUSED while it cannot, or is not synced yet, or LATER."""
         message_id = self.ids.get(number)
         if message_id is None:
-            return False
+            return REFUSED
         parked = self.unacked.get(message_id)
         if parked is not None:
             endpoint = self.endpoint
             message = parked.copy()
             message.retain = parked.retain
             try:
+                route = endpoint.vpn.route(message.topic)
+                if route.selector_cost and not selection.ready(route, parked, message, held=False):
+                    return LATER
                 outcome = endpoint.spool.publish(endpoint.vpn, message, self, number)
             except TopicError:
                 # A limit of the message VPN was lowered while the message was parked: it can never enter.
                 endpoint.vpn.discards.add(TOPIC_PARSE_ERROR)
-                endpoint.settle(self, message_id, REFUSED)
+                endpoint.settle(self, message_id, NEVER_WANTED)
                 del self.ids[number]
-                return True
+                return ENTERED
+            finally:
+                selection.entered(message)
             if outcome == REJECTED:
-                return False
+                return REFUSED
             endpoint.settle(self, message_id, ACCEPTED)
         # Else an operator took it away.
         del self.ids[number]
-        return True
+        return ENTERED
 
     def close(self) -> None:
         """Let go of the endpoint: what is in it waits there for another lot."""
@@ -132,8 +150,8 @@ class LaneActions:
 
     __slots__ = ()
 
-    def enter(self, position: int) -> bool:
-        """Let the message enter the message VPN."""
+    def enter(self, position: int) -> int:
+        """Let the message enter the message VPN: ENTERED, REFUSED or LATER."""
         raise AssertionError(position)
 
     def park(self, position: int, number: int) -> bool:
@@ -144,8 +162,8 @@ class LaneActions:
         """Give the message back for good."""
         raise AssertionError(position)
 
-    def leave(self, number: int) -> bool:
-        """Let what is set aside under `number` enter the message VPN."""
+    def leave(self, number: int) -> int:
+        """Let what is set aside under `number` enter the message VPN: ENTERED, REFUSED or LATER."""
         raise AssertionError(number)
 
 
@@ -155,7 +173,7 @@ class LaneOrder:
     each with its lane; `parked` are the numbers of what is set aside, in order, by lane.
     """
 
-    __slots__ = ("_next", "_steps", "held", "parked", "policy")
+    __slots__ = ("_later", "_next", "_steps", "held", "parked", "policy")
 
     def __init__(self, steps: LaneActions, policy: int) -> None:
         self._steps = steps
@@ -163,6 +181,8 @@ class LaneOrder:
         self.policy = policy
         self.held: deque[tuple[int, int]] = deque()
         self.parked: dict[int, deque[int]] = {}
+        # Lanes whose first message of `parked` is to be tried again as soon as it is known who wants it.
+        self._later: dict[int, None] = {}
 
     @property
     def waiting(self) -> bool:
@@ -188,13 +208,40 @@ class LaneOrder:
 
     def retry(self) -> None:
         """Try what was set aside, then what is held: the former is older."""
-        steps = self._steps
         for lane in list(self.parked):
-            numbers = self.parked[lane]
-            while numbers and steps.leave(numbers[0]):
+            self._leave(lane)
+        self._retry_held()
+
+    def go_on(self, *, held: bool) -> None:
+        """It is known who wants the first message that is `held`, or the first one of the lane that waits for that
+        longest: try it, and what waited behind it.
+        """
+        if held and self.held:
+            position, lane = self.held[0]
+            if self._pass(position, lane):
+                self.held.popleft()
+        for lane in list(self._later):
+            if self._leave(lane) == LATER:
+                break
+        self._retry_held()
+
+    def _leave(self, lane: int) -> int:
+        """Try what is set aside of a lane; ENTERED when nothing of it is left, or why the first one stays."""
+        numbers = self.parked.get(lane)
+        answer = ENTERED
+        while numbers and answer == ENTERED:
+            answer = self._steps.leave(numbers[0])
+            if answer == ENTERED:
                 numbers.popleft()
-            if not numbers:
-                del self.parked[lane]
+        if numbers is not None and not numbers:
+            del self.parked[lane]
+        if answer == LATER:
+            self._later[lane] = None
+        else:
+            self._later.pop(lane, None)
+        return answer
+
+    def _retry_held(self) -> None:
         held = self.held
         while held:
             position, lane = held[0]
@@ -211,9 +258,10 @@ class LaneOrder:
     def _pass(self, position: int, lane: int) -> bool:
         """Do with the message what can be done; False when it has to wait, and all behind it."""
         if lane not in self.parked:
-            if self._steps.enter(position):
+            answer = self._steps.enter(position)
+            if answer == ENTERED:
                 return True
-            if self.policy == BLOCK:
+            if answer == LATER or self.policy == BLOCK:
                 return False
             if self.policy == SKIP:
                 return self._steps.skip(position)
