@@ -7,12 +7,14 @@ import pytest
 
 from vpnrouter import limits
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.events import table
 from vpnrouter.events.log import EventLog
+from vpnrouter.selectors import parse_selector
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.events.publisher import EventPublisher
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
@@ -52,9 +54,13 @@ class Rig:
         self.other = Taker(self.router.vpns["red"], "$SYS/LOG/#", MQTT)
         self.publisher.watch()
 
+    def publish(self) -> None:
+        """Publish what waits."""
+        self.router.context.jobs.finish()
+
     def published(self) -> list[tuple[str, str]]:
         """What was published since, in the form for MQTT."""
-        self.publisher.publish_waiting()
+        self.publish()
         assert [(f"$SYS/{topic[1:]}", text) for topic, text in self.smf.got] == self.mqtt.got
         found = self.mqtt.got
         self.mqtt.got, self.smf.got = [], []
@@ -102,7 +108,7 @@ def test_hostile_names(rig: Callable[[str], Rig]) -> None:
     """What an MQTT client must not be sent in a topic is encoded; lines stay lines."""
     one = rig("client_enabled: true")
     one.log.raise_event(table.CONNECT, "blue", "+/#\n", "in")
-    one.publisher.publish_waiting()
+    one.publish()
     assert one.mqtt.got[0][0].endswith("/blue/%2B/%23\\n")
     assert one.smf.got[0][0].endswith("/blue/+/#\\n")
 
@@ -114,7 +120,7 @@ def test_one_form(configured: Callable[..., RouterConfig]) -> None:
         configured(f"msg_vpns: {{blue: {{event: {{publish: {publish}, log_tag: T}}}}, red: }}")
     )
     one.log.raise_event(table.CONNECT, "blue", "c", "in")
-    one.publisher.publish_waiting()
+    one.publish()
     assert one.smf.got == []
     assert [text for _, text in one.mqtt.got] == ["T CLIENT: CLIENT_CLIENT_CONNECT: blue c in"]
 
@@ -167,7 +173,7 @@ def test_publishing_feeds_nothing(rig: Callable[[str], Rig]) -> None:
     one.log.raise_event(table.CONNECT, "blue", "c", "in")
     before = one.log.last_event_id
     for _ in range(3):
-        one.publisher.publish_waiting()
+        one.publish()
     assert one.log.last_event_id == before
     assert len(one.mqtt.got) == 1
 
@@ -180,3 +186,26 @@ def test_a_reload_holds_for_what_comes(
     one.config = configured(TEXT.replace("PUBLISH", ""))
     one.log.raise_event(table.CONNECT, "blue", "c", "in")
     assert one.published() == []
+
+
+def test_selectors_of_many_receivers(rig: Callable[[str], Rig]) -> None:
+    """What they cost, and many events, is shared out among turns; events stay in their order."""
+    one = rig("client_enabled: true")
+    context = one.router.context
+    terms = " OR ".join(f"p{number} = 1" for number in range(500))
+    takers = [Taker(one.blue, "$SYS/LOG/none", MQTT, f"t{number}") for number in range(20)]
+    for number, taker in enumerate(takers):
+        selector = parse_selector(f"{terms} OR q{number} IS NULL")
+        there = parse_filter("$SYS/LOG/#", MQTT)
+        one.blue.subscribe(Subscription(there, taker, selector=selector))
+    for number in range(10):
+        one.log.raise_event(table.CONNECT, "blue", f"c{number}", "in")
+    turns = 0
+    while len(context.jobs):
+        context.jobs.step()
+        turns += 1
+        assert context.work + MEASURE.work() < 2 * limits.TURN_WORK
+    assert turns > 10
+    topics = [topic for topic, _ in one.mqtt.got]
+    assert [topic[-2:] for topic in topics] == [f"c{number}" for number in range(10)]
+    assert all([topic for topic, _ in taker.got] == topics for taker in takers)

@@ -216,14 +216,18 @@ class LaneOrder:
         """It is known who wants the first message that is `held`, or the first one of the lane that waits for that
         longest: try it, and what waited behind it.
         """
+        refused = False
         if held and self.held:
             position, lane = self.held[0]
-            if self._pass(position, lane):
+            refused = not self._pass(position, lane)
+            if not refused:
                 self.held.popleft()
         for lane in list(self._later):
             if self._leave(lane) == LATER:
                 break
-        self._retry_held()
+        if not refused:
+            # Else it is tried again when there is more room, and evaluated anew for that.
+            self._retry_held()
 
     def _leave(self, lane: int) -> int:
         """Try what is set aside of a lane; ENTERED when nothing of it is left, or why the first one stays."""

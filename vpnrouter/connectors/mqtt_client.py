@@ -368,13 +368,15 @@ class MqttClient(Dialled):
 
     def _retry(self) -> None:
         held = self._held
-        ingress = self.connection.ingress
-        if held is None or ingress is None:
+        connection = self.connection
+        if held is None or connection.ingress is None:
             return
         self._held = None
-        ingress.publish(*held)
-        if self._held is None:
-            self.connection.release()
+        connection.held = False
+        connection.publish_again(*held)
+        # It may be held again: the message is refused again, or selectors are evaluated first.
+        if not connection.held:
+            connection.release()
 
     # -- life ------------------------------------------------------------------------------------
 

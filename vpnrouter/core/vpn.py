@@ -421,7 +421,12 @@ class MessageVpn:
         return OFFERED if route.receivers4 or route.receivers5 else outcome
 
     def announce(self, message: Message) -> bool:
-        """Deliver a message of the router itself; False without a receiver.
+        """Deliver a message of the router itself; False without a receiver."""
+        route = self.announcement(message)
+        return route is not None and self._deliver(route, message) == OFFERED
+
+    def announcement(self, message: Message) -> Route | None:
+        """The route of a message of the router itself, None without a receiver.
 
         Clients cannot publish to its topic, so its route is not cached. A filter with a wildcard in its first level
         does not match it, and no link carries it away.
@@ -433,9 +438,7 @@ class MessageVpn:
             subscription = cast("Subscription", entry)
             if not subscription.subscriber.is_link and subscription.filter.levels[0] == first:
                 wanted.append(entry)
-        if not wanted:
-            return False
-        return self._deliver(build(text, message.topic, wanted, self.groups), message) == OFFERED
+        return build(text, message.topic, wanted, self.groups) if wanted else None
 
     def queue(self, name: str) -> EndpointSubscriber | None:
         """The queue of this name."""

@@ -332,7 +332,7 @@ async def _serve(
                 )
             begin("rates of bridges", partial(keep_rates, context.bridges))
             begin("rates of message VPNs", context.meters.keep)
-            begin("events", partial(events.run, host, context.bridges.items, context.meters))
+            begin("events", partial(events.run, context.bridges.items, context.meters))
             stopping = trio.Event()
             if files is not None:
                 dialler.locations = Locations(files.loaded)

@@ -9,21 +9,33 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.selectors import parse_selector
+from vpnrouter.spool import keys
 from vpnrouter.testing.memory import FakeLink
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
     Attach,
+    Discharge,
     Disposition,
     Flow,
     Source,
     Target,
     TransactionalState,
     Transfer,
+    write,
 )
 from vpnrouter.wire.amqp.types import Described, Symbol
-from vpnrouter.wire.mqtt.packets import Ack, Publish, Subscribe, SubscriptionRequest
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connect,
+    Disconnect,
+    Publish,
+    Subscribe,
+    SubscriptionRequest,
+    Will,
+)
 from vpnrouter.wire.mqtt.properties import Properties
 
 if TYPE_CHECKING:
@@ -62,7 +74,8 @@ class Turns:
 
     def after(self, name: str) -> None:
         """A turn has ended."""
-        work = self.router.router.context.work
+        # What nobody has counted yet as well.
+        work = self.router.router.context.work + MEASURE.work()
         assert work <= BOUND, f"{name}: {work}"
         self.count += 1
 
@@ -226,7 +239,49 @@ def by_amqp(
     return answered
 
 
+def by_will(router: SpooledWorld, cause: str, qos: int) -> Callable[[], bool]:
+    """Clients whose wills are due one after the other."""
+    delay_s, lasts_s = CAUSES[cause]
+    clients = {}
+    for payload, value in VALUES.items():
+        user = [("k", value)] if value else [("other", "x")]
+        more = Properties(user_properties=user, will_delay_interval=delay_s)
+        name = f"w{payload.decode()}"
+        clients[name] = router.join(
+            name,
+            will=Will(b"t", payload, qos, properties=more),
+            properties=Properties(session_expiry_interval=lasts_s),
+        )
+    for name, client in clients.items():
+        if cause == "takeover":
+            router.open().send(Connect(name))
+        else:
+            client.lose()
+    context = router.router.context
+    context.now_ns += 20 * SECOND_NS
+    context.work = 0
+    context.timers.run(context.now_ns)
+
+    def done() -> bool:
+        router.settle()
+        return router.vpn().wills.total == 0
+
+    return done
+
+
+CAUSES = {"lost": (0, 0), "takeover": (0, 0), "delay": (9, 99), "expiry": (9, 5)}
+"""Why wills are due: the delay of each, and how long its session lasts, in seconds."""
+
+WILLS: dict[str, Callable[..., Callable[[], bool]]] = {
+    f"will {cause} {qos}": lambda router, join, amqp, cause=cause, qos=qos: by_will(
+        router, cause, qos
+    )
+    for cause in ("lost", "takeover", "delay", "expiry")
+    for qos in (0, 1)
+}
+
 PUBLISHERS: dict[str, Callable[..., Callable[[], bool]]] = {
+    **WILLS,
     "mqtt 0": lambda router, join, amqp: by_mqtt(router, 0),
     "mqtt 1": lambda router, join, amqp: by_mqtt(router, 1),
     "mqtt 2": lambda router, join, amqp: by_mqtt(router, 2),
@@ -256,7 +311,9 @@ def test_no_turn_is_long(
     context.now_ns += 5 * SECOND_NS
     context.timers.run(context.now_ns)
     turns.after("timers")
-    assert [take() for take in takers] == [WANTED] * MANY
+    # Wills are those of several clients, whose order is open.
+    ordered = sorted if publisher in WILLS else list
+    assert [ordered(take()) for take in takers] == [WANTED] * MANY
     assert turns.count > 2 * MANY
 
 
@@ -339,3 +396,71 @@ def test_messages_without_properties(
     turns.run()
     assert turns.count > 20
     assert bodies(peer) == [bytes([number]) for number in range(20) for _ in range(20)]
+
+
+def test_commit_of_many_messages(router: SpooledWorld, join: Any, amqp: ModuleType) -> None:
+    """Each costs little, and the receivers come behind the messages: the sum is shared out among turns all the same."""
+    peer = join("p")
+    peer.sender("topic://t")
+    peer.coordinator()
+    txn_id = peer.declare()
+    for number in range(100):
+        state = TransactionalState(txn_id)
+        data = amqp.message(b"%d" % number, application={"k": "a" * 2_000})
+        peer.send(data, settled=True, state=state)
+    takers = [amqp_durable(router, join, number) for number in range(MANY)]
+    plain = join("plain")
+    plain.receiver("topic://t", mode=1)
+    turns = Turns(router)
+    router.settle = turns.run  # type: ignore[method-assign]
+    peer.send(b"\x00\x53\x77" + write(Discharge(txn_id, False)), handle=9)
+    turns.after("discharge")
+    turns.run()
+    assert any(isinstance(getattr(one, "state", None), Accepted) for one in peer.answers())
+    assert [take() for take in takers] == [[]] * MANY
+    assert len(bodies(plain)) == 100
+    assert turns.count > MANY
+
+
+def test_client_that_ends_in_a_commit(router: SpooledWorld, join: Any, amqp: ModuleType) -> None:
+    """Nothing of its transaction is published, and nothing is held any more."""
+    takers = [amqp_durable(router, join, number) for number in range(MANY)]
+    peer = join("p")
+    peer.sender("topic://t")
+    peer.coordinator()
+    txn_id = peer.declare()
+    data = amqp.message(b"0", application={"k": VALUES[b"0"]})
+    peer.send(data, settled=True, state=TransactionalState(txn_id))
+    peer.send(b"\x00\x53\x77" + write(Discharge(txn_id, False)), handle=9)
+    assert peer.connection.held
+    peer.connection.lost("cut")
+    Turns(router).run()
+    assert [take() for take in takers] == [[]] * MANY
+
+
+@pytest.mark.parametrize("again", [None, "other", "ends", "leaves"])
+def test_stored_will(router: SpooledWorld, join: Any, amqp: ModuleType, again: str | None) -> None:
+    """It is in the store until it is published, once, whatever its client does; a new one of the client stays."""
+    takers = [amqp_durable(router, join, number) for number in range(MANY)]
+    will = Will(b"t", b"0", 1, properties=Properties(user_properties=[("k", VALUES[b"0"])]))
+    key = keys.will("blue", "w")
+    router.join("w", will=will).lose()
+    context = router.router.context
+    jobs = context.jobs
+    jobs.step()
+    router.round()
+    assert router.store.get(key) is not None
+    assert router.vpn().wills.total == len(VALUES[b"0"]) + 8
+    other = Will(b"other", b"!")
+    if again:
+        client = router.open()
+        client.send(Connect("w", will=None if again == "leaves" else other))
+        router.round()
+        if again == "ends":
+            client.lose()
+        elif again == "leaves":
+            client.send(Disconnect(0))
+    Turns(router).run()
+    assert [take() for take in takers] == [[b"0"]] * MANY
+    assert (router.store.get(key) is not None) == (again == "other")
+    assert router.vpn().wills.total == (6 if again == "other" else 0)

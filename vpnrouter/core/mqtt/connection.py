@@ -392,6 +392,13 @@ class MqttConnection(ClientConnection):
             pos = following
         return pos
 
+    def publish_again(self, message: Message, packet_id: int) -> None:
+        """Deliver a guaranteed message that was held back. Raises TopicError for a bad topic."""
+        publisher = self.publisher
+        if publisher is not None:
+            route = publisher.vpn.route(message.topic)
+            self._pass_on(publisher, route, message, packet_id)
+
     def _pass_on(
         self, publisher: Publisher, route: Route, message: Message, packet_id: int
     ) -> None:

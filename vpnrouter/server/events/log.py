@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
     from vpnrouter.management.meters import VpnMeters
     from vpnrouter.management.status.bridges import OwnBridge, PeerBridge
-    from vpnrouter.server.net.reactor import Host
 
 
 AT_ONCE: Final = 2_000
@@ -218,14 +217,12 @@ class RouterEvents:
 
     async def run(
         self,
-        host: Host,
         bridges: Callable[[], Iterable[tuple[tuple[str, str], OwnBridge | PeerBridge]]],
         meters: VpnMeters,
     ) -> None:
         """Watch thresholds, publish, and write what waits, for ever."""
         sampler = EventSampler(self.log, self._router, self._config, bridges, meters)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.publisher.run, host)
             while True:
                 self.publisher.watch()
                 await sampler.look()

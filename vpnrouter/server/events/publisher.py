@@ -5,7 +5,8 @@
     #LOG/INFO/SUB_ADD/FILTER                      SUB_DEL when it goes; format v1
     #LOG/INFO/SUB/ROUTER/ADD/VPN/CLIENT/FILTER    DEL when it goes; format v2
 
-They are published after whatever raised them is done, and publishing raises none: no event feeds itself.
+They are published after whatever raised them is done, and publishing raises none: no event feeds itself. They are
+published in slices, for many may wait, and the selectors of their receivers may be much work.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
-import trio
+from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.message import Message
+from vpnrouter.core.selection import Evaluation, at_hand, used
+from vpnrouter.core.timers import Job
 from vpnrouter.events.table import TOPIC_NAMES
-from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.text import printable
 from vpnrouter.topics.grammar import EVENT_PREFIX, to_smf
 
@@ -27,11 +29,11 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.config.router import RouterConfig
+    from vpnrouter.core.route import Route
     from vpnrouter.core.router import Router
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.events.log import Event
-    from vpnrouter.server.net.reactor import Host
     from vpnrouter.settings.event import TopicFormat
 
 
@@ -42,15 +44,19 @@ QUIET_END: Final = "no-unsubscribe-events-on-disconnect"
 
 
 @final
-class EventPublisher:
+class EventPublisher(Job):
     """Listens to an EventLog. `config` gives the configuration in force."""
 
     def __init__(self, router: Router, config: Callable[[], RouterConfig]) -> None:
+        super().__init__()
         self.config = config
         self.lost = 0
         self._router = router
         self._waiting: deque[tuple[str, str, str]] = deque()
-        self._more = trio.Event()
+        # Of the event that is being published: its messages, and the answers for the first of them.
+        self._messages: deque[tuple[MessageVpn, Message]] = deque()
+        self._route: Route | None = None
+        self._evaluation: Evaluation | None = None
 
     def __call__(self, event: Event) -> None:
         """Publish an event soon, if its message VPN wants it."""
@@ -100,33 +106,58 @@ class EventPublisher:
         what = "SUBSCRIPTION_ADD" if comes else "SUBSCRIPTION_DELETE"
         self._add(vpn.name, topic, f"{self._router.name} {vpn.name} {name} {what} {text}")
 
-    async def run(self, host: Host) -> None:
-        """Publish events, for ever."""
-        while True:
-            await self._more.wait()
-            self._more = trio.Event()
-            host.set_clocks()
-            self.publish_waiting()
+    @override
+    def step(self) -> bool:
+        """Publish what waits, until this turn has done enough."""
+        context = self._router.context
+        while self._messages or self._waiting:
+            if context.turn_spent:
+                return False
+            if not self._messages:
+                self._begin(*self._waiting.popleft())
+            elif not self._publish():
+                return False
+        return True
 
-    def publish_waiting(self) -> None:
-        """Publish what waits; the clocks of the context have been set."""
-        waiting = self._waiting
-        self._waiting = deque()
-        for name, topic, text in waiting:
-            vpn = self._router.vpns.get(name)
-            configured = self.config().msg_vpns.get(name)
-            if vpn is None or configured is None or not vpn.enabled:
-                continue
-            for form in _topics(configured.event.publish.topic_format, topic):
-                vpn.announce(Message(form.encode(), _tagged(configured, text).encode(), b""))
-        flush_ready(self._router.context)
+    def _begin(self, name: str, topic: str, text: str) -> None:
+        """Make the messages of an event, one in each form."""
+        vpn = self._router.vpns.get(name)
+        configured = self.config().msg_vpns.get(name)
+        if vpn is None or configured is None or not vpn.enabled:
+            return
+        payload = _tagged(configured, text).encode()
+        for form in _topics(configured.event.publish.topic_format, topic):
+            self._messages.append((vpn, Message(form.encode(), payload, b"")))
+
+    def _publish(self) -> bool:
+        """Publish the first message; False where its selectors are not evaluated in this turn."""
+        vpn, message = self._messages[0]
+        route = self._route or vpn.announcement(message)
+        self._route = route
+        evaluation = self._evaluation
+        if route is not None and route.selector_cost:
+            if evaluation is None:
+                evaluation = self._evaluation = Evaluation(vpn.context, route, message)
+            if not evaluation.go_on():
+                return False
+        self._messages.popleft()
+        self._route = self._evaluation = None
+        vpn.context.work += 1
+        if evaluation is not None:
+            at_hand(message, evaluation.answers)
+        try:
+            # The route is made anew: its receivers may have gone meanwhile.
+            vpn.announce(message)
+        finally:
+            used(message)
+        return True
 
     def _add(self, msg_vpn: str, topic: str, text: str) -> None:
         if len(self._waiting) >= limits.EVENTS_TO_PUBLISH:
             self.lost += 1
             return
         self._waiting.append((msg_vpn, topic, text))
-        self._more.set()
+        self._router.context.jobs.add(self)
 
 
 @final
