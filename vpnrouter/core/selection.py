@@ -15,6 +15,8 @@ message. Who waits meanwhile:
 Nothing else meets the selectors of many receivers. A message that moves into one endpoint, as a dead letter or by a
 request, meets none, and so does a delayed one when it is due: its endpoints have it already. A replay asks one queue
 for one message, and a consumer, a browser or a new subscription of a link its own selector; they count what that costs.
+A copy that came over fewer links than one before it (bridges/receive.py) meets those of links again, in one turn: those
+are the selectors of bridges, which operators write.
 """
 
 from __future__ import annotations

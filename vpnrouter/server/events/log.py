@@ -220,14 +220,13 @@ class RouterEvents:
         bridges: Callable[[], Iterable[tuple[tuple[str, str], OwnBridge | PeerBridge]]],
         meters: VpnMeters,
     ) -> None:
-        """Watch thresholds, publish, and write what waits, for ever."""
+        """Watch thresholds, and write what waits, for ever."""
         sampler = EventSampler(self.log, self._router, self._config, bridges, meters)
-        async with trio.open_nursery() as nursery:
-            while True:
-                self.publisher.watch()
-                await sampler.look()
-                self._stderr.tick(time.time_ns())
-                await trio.sleep(LOOK_S)
+        while True:
+            self.publisher.watch()
+            await sampler.look()
+            self._stderr.tick(time.time_ns())
+            await trio.sleep(LOOK_S)
 
     def stopping(self) -> None:
         """The router stops: what can be written is written."""
