@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
 
 
+OFFERS_SHIFT: Final = 2
+"""So many receivers, as a power of two, cost a part of a turn (TurnContext.work) that take the same frame; a part for
+each of the others."""
+
 NOBODY: Final = 0
 """Nobody wanted the message."""
 
@@ -39,6 +43,7 @@ def deliver_special(vpn: MessageVpn, route: Route, message: Message, links_have_
     """
     if route.many_links and message.message_id == 0:
         message.message_id = vpn.context.ids.new_message_id()
+    vpn.context.work += len(route.special)
     outcome = NOBODY
     for target in route.special:
         subscriptions = target.wanting(message) if target.selective else target.subscriptions
@@ -68,6 +73,7 @@ def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
     It never holds the publisher: a receiver without room counts the loss (promise LANDING).
     """
     offered = False
+    vpn.context.work += (len(route.demoted) >> OFFERS_SHIFT) + len(route.demoted_special)
     for subscriber in route.demoted:
         if subscriber.frame == FRAME_MQTT4:
             frame = message.frame4()

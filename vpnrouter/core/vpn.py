@@ -16,6 +16,7 @@ from vpnrouter.core.deliver import (
     ABSENT,
     NOBODY,
     OFFERED,
+    OFFERS_SHIFT,
     copies_to_links,
     deliver_special,
     deliver_to_one,
@@ -409,6 +410,7 @@ class MessageVpn:
 
     def _deliver(self, route: Route, message: Message) -> int:
         traced = message.traced
+        self.context.work += route.fan_out >> OFFERS_SHIFT
         for subscriber in route.receivers4:
             taken = subscriber.outbox.offer(message.frame4(), 1)
             if traced:

@@ -464,3 +464,42 @@ def test_stored_will(router: SpooledWorld, join: Any, amqp: ModuleType, again: s
     assert [take() for take in takers] == [[b"0"]] * MANY
     assert (router.store.get(key) is not None) == (again == "other")
     assert router.vpn().wills.total == (6 if again == "other" else 0)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_commit_for_many_receivers(
+    router: SpooledWorld, join: Any, amqp: ModuleType, ends: bool
+) -> None:
+    """Without any selector: messages enter a queue together, and reach those who take them as Direct ones in slices."""
+    count, receivers = 100, 60
+    queue = router.queue("q", "t")
+    takers = []
+    for number in range(receivers):
+        peer = join(f"taker {number}")
+        peer.receiver("topic://t", mode=1)
+        takers.append(peer)
+    peer = join("p")
+    peer.sender("topic://t")
+    own = {Symbol("nl"): Described(Symbol("apache.org:no-local-filter:list"), [])}
+    peer.receiver("topic://t", 2, mode=1, filter=own)
+    peer.coordinator()
+    txn_id = peer.declare()
+    for number in range(count):
+        peer.send(amqp.message(b"%d" % number), settled=True, state=TransactionalState(txn_id))
+    turns = Turns(router)
+    router.settle = turns.run  # type: ignore[method-assign]
+    peer.send(b"\x00\x53\x77" + write(Discharge(txn_id, False)), handle=9)
+    turns.after("discharge")
+    assert queue.spooled_count == count
+    assert peer.connection.held
+    if ends:
+        peer.connection.lost("cut")
+    turns.run()
+    wanted = [b"%d" % number for number in range(count)]
+    assert [bodies(taker) for taker in takers] == [wanted] * receivers
+    assert queue.spooled_count == count
+    assert turns.count > count * receivers // limits.TURN_WORK
+    if not ends:
+        answers = peer.answers()
+        assert any(isinstance(getattr(one, "state", None), Accepted) for one in answers)
+        assert not any(isinstance(one, Transfer) for one in answers)

@@ -2,7 +2,7 @@
 
 Messages wait in memory until the client discharges the transaction. Then the selectors of their receivers are
 evaluated, in slices where that is much work, and they and the outcomes are put into one unit of the spool, which is
-committed as one: after a crash all of it is there, or nothing.
+committed as one: after a crash all of it is there, or nothing. Receivers of Direct messages get them behind that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.flow import FAILED
-from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.guaranteed.unit_of_work import UNMATCHED, CompletionCallback
 from vpnrouter.core.selection import ANSWER_COST, ANSWERED, NO_ANSWERS, Evaluation, HeldWork
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.amqp import conditions, performatives
@@ -30,11 +30,13 @@ from vpnrouter.wire.amqp.performatives import (
 from vpnrouter.wire.amqp.sections import VALUE, sections
 
 if TYPE_CHECKING:
+    from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.connection import AmqpConnection
     from vpnrouter.core.amqp.receiving_link import ReceivingLink
     from vpnrouter.core.amqp.sending_link import SendingLink
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
     from vpnrouter.core.selection import Answers
 
@@ -46,13 +48,15 @@ MESSAGE_COST: Final = 256
 class Transaction:
     """What was sent and settled in one transaction. `trouble` says why it can only be rolled back, "" normally.
 
-    `answers` are those of the selectors of its receivers, by message, which are found at the commit.
+    `answers` are those of the selectors of its receivers, by message, which are found at the commit. `kept` says then
+    which messages an endpoint matches.
     """
 
     __slots__ = (
         "_connection",
         "answers",
         "count",
+        "kept",
         "links",
         "messages",
         "outcomes",
@@ -65,6 +69,7 @@ class Transaction:
         self.messages: list[Message] = []
         self.answers: dict[Message, Answers] = {}
         self.links: list[ReceivingLink] = []
+        self.kept: list[bool] = []
         # By link and message: what is said of a delivery last holds.
         self.outcomes: dict[tuple[SendingLink, int], tuple[int, bool]] = {}
         self.size = 0
@@ -105,12 +110,14 @@ class Transaction:
 class Transactions(CompletionCallback):
     """The transactions of one connection that are open, by id."""
 
-    __slots__ = ("_connection", "_discharges", "_next", "_open")
+    __slots__ = ("_connection", "_discharges", "_next", "_open", "_passing")
 
     def __init__(self, connection: AmqpConnection) -> None:
         self._connection = connection
         self._open: dict[bytes, Transaction] = {}
         self._next = 1
+        # One that is committed, whose messages not all receivers have yet.
+        self._passing: Transaction | None = None
         # Discharges that wait for the spool: link and delivery, by token.
         self._discharges: dict[int, tuple[ReceivingLink, int]] = {}
 
@@ -160,15 +167,25 @@ class Transactions(CompletionCallback):
             # It stays open till then: where its client ends meanwhile, it ends as others do.
             SelectedCommit(self._connection, link, number, request.txn_id, transaction).begin()
 
-    def commit(self, txn_id: bytes, link: ReceivingLink, number: int) -> None:
-        """Commit a transaction whose answers are at hand, or roll it back, and tell the client."""
+    def commit(self, txn_id: bytes, link: ReceivingLink, number: int) -> bool:
+        """Commit a transaction whose answers are at hand, or roll it back and tell the client; whether it is committed.
+
+        It counts for the client until `passed_on`.
+        """
         transaction = self._open.pop(txn_id)
         trouble = transaction.trouble or self._commit(transaction, link, number)
         if trouble:
             self._roll_back(transaction)
             link.tell(number, Rejected(error(conditions.TRANSACTION_ROLLBACK, trouble)))
-        else:
-            transaction.end()
+            return False
+        self._passing = transaction
+        return True
+
+    def passed_on(self) -> None:
+        """Give back what a committed transaction held: all receivers have its messages, or its client has gone."""
+        if self._passing is not None:
+            self._passing.end()
+            self._passing = None
 
     def _commit(self, transaction: Transaction, link: ReceivingLink, number: int) -> str:
         """Put a transaction into the unit that is being built; "" or why that cannot be, and then nothing of it is."""
@@ -183,14 +200,12 @@ class Transactions(CompletionCallback):
                 return "a message of the transaction has gone back to its queue"
         ANSWERED.by_message = transaction.answers
         try:
-            reason, outcomes = spool.publish_together(client.vpn, transaction.messages)
+            reason, transaction.kept = spool.keep_together(client.vpn, transaction.messages)
         finally:
             ANSWERED.by_message = {}
         if reason:
             publisher.refused += len(transaction.messages)
             return reason
-        for index, outcome in enumerate(outcomes):
-            transaction.links[index].counted(publisher, outcome)
         if spool.fault is not None:
             spool.fault("transaction-half")
         for (sending, message_id), (outcome, _) in transaction.outcomes.items():
@@ -238,6 +253,7 @@ class Transactions(CompletionCallback):
 
         What they held has gone back to the queues.
         """
+        self.passed_on()
         if not self._open:
             return False
         _, transaction = self._open.popitem()
@@ -307,12 +323,27 @@ class Transactions(CompletionCallback):
 
 @final
 class SelectedCommit(HeldWork):
-    """A commit, ahead of which the selectors of the receivers of its messages are evaluated.
+    """A commit, with the work in slices that need not be done in one turn with it.
 
-    Who subscribes with a selector while it waits is too late for all of its messages.
+    Before it the selectors of the receivers of its messages are evaluated: who subscribes with a selector meanwhile is
+    too late for all of them. Behind it the messages go to those who take them as Direct ones, also where their
+    publisher has gone by then.
     """
 
-    __slots__ = ("_at", "_evaluation", "_link", "_number", "_transaction", "_txn_id", "_waited")
+    __slots__ = (
+        "_answers",
+        "_at",
+        "_evaluation",
+        "_kept",
+        "_link",
+        "_links",
+        "_messages",
+        "_number",
+        "_passing",
+        "_transaction",
+        "_txn_id",
+        "_waited",
+    )
 
     def __init__(
         self,
@@ -330,9 +361,33 @@ class SelectedCommit(HeldWork):
         self._at = 0
         self._evaluation: Evaluation | None = None
         self._waited = False
+        self._passing = False
+        # The transaction's own are given back when its client ends.
+        self._messages: list[Message] = []
+        self._links: list[ReceivingLink] = []
+        self._kept: list[bool] = []
+        self._answers: dict[Message, Answers] = {}
+
+    @property
+    def _transactions(self) -> Transactions:
+        return self._link.session.connection.transactions
 
     @override
     def go_on(self) -> bool:
+        if not self._passing:
+            if not self._evaluated():
+                return False
+            if self.connection.closing or not self._committed():
+                return True
+            self._passing = True
+            self._at = 0
+        ANSWERED.by_message = self._answers
+        try:
+            return self._passed_on()
+        finally:
+            ANSWERED.by_message = {}
+
+    def _evaluated(self) -> bool:
         transaction = self._transaction
         messages = transaction.messages
         # It has none where the client has ended, and no use for answers where it can only be rolled back.
@@ -366,16 +421,50 @@ class SelectedCommit(HeldWork):
         # Those of ten thousand messages would take much more memory than the messages.
         message.forget_properties()
 
-    @override
-    def finish(self) -> None:
+    def _committed(self) -> bool:
         transaction = self._transaction
         if self._waited:
             for message in transaction.messages:
                 transaction.answers.setdefault(message, NO_ANSWERS)
-        if not self.connection.closing:
-            self._link.session.connection.transactions.commit(
-                self._txn_id, self._link, self._number
-            )
+        self._messages = transaction.messages
+        self._links = transaction.links
+        self._answers = transaction.answers
+        committed = self._transactions.commit(self._txn_id, self._link, self._number)
+        self._kept = transaction.kept
+        return committed
+
+    def _passed_on(self) -> bool:
+        client = self._link.client
+        spool = client.spool
+        while self._at < len(self._messages) and spool is not None:
+            if self.context.turn_spent:
+                return False
+            self._pass_on(client, spool, self._at)
+            self._at += 1
+        return True
+
+    def _pass_on(self, client: AmqpClient, spool: Spool, at: int) -> None:
+        message = self._messages[at]
+        self.context.work += 1
+        if message.resting:
+            # An endpoint has it already. No-local delivery asks who published it.
+            message.source = client
+        try:
+            route = client.vpn.route(message.topic)
+            outcome = spool.pass_on(client.vpn, route, message, self._kept[at])
+        except TopicError:
+            # A limit of the message VPN was lowered behind the commit.
+            outcome = UNMATCHED
+        finally:
+            if message.resting:
+                message.rest()
+        if client.publisher is not None:
+            self._links[at].counted(client.publisher, outcome)
+
+    @override
+    def finish(self) -> None:
+        if self._passing:
+            self._transactions.passed_on()
 
 
 def _request(payload: bytes) -> Declare | Discharge:

@@ -255,11 +255,11 @@ class Spool(SpoolPort):
             self.take_back((messages, callbacks))
             raise
 
-    def publish_together(self, vpn: MessageVpn, messages: list[Message]) -> tuple[str, list[int]]:
-        """Take all these guaranteed messages, in the unit being built, or none of them.
+    def keep_together(self, vpn: MessageVpn, messages: list[Message]) -> tuple[str, list[bool]]:
+        """Put all these guaranteed messages into endpoints, in the unit being built, or none of them.
 
-        Returns "" and their outcomes, or the reason for which the first one is refused that nobody can keep. Raises
-        TopicError for a bad topic.
+        Returns "" and whether any endpoint matches each, for `pass_on`; or the reason for which the first one is
+        refused that nobody can keep. Raises TopicError for a bad topic.
         """
         before = len(self.unit.ids)
         callbacks = len(self.unit.callbacks)
@@ -277,11 +277,7 @@ class Spool(SpoolPort):
         except Exception:
             self.take_back((before, callbacks))
             raise
-        outcomes: list[int] = []
-        for index, message in enumerate(messages):
-            route = vpn.route(message.topic)
-            outcomes.append(self._pass_on(vpn, route, message, kept[index]))
-        return "", outcomes
+        return "", kept
 
     def _publish(
         self, vpn: MessageVpn, message: Message, callback: CompletionCallback, token: int
@@ -290,7 +286,7 @@ class Spool(SpoolPort):
         reason, where, kept = self._keep(vpn, route, message)
         if reason:
             return self._reject(vpn, message, callback, token, reason, where)
-        outcome = self._pass_on(vpn, route, message, kept)
+        outcome = self.pass_on(vpn, route, message, kept)
         self.unit.call_when_synced(callback, token, outcome, "")
         if self.fault is not None:
             self.fault("publish-accepted")
@@ -328,9 +324,10 @@ class Spool(SpoolPort):
             if route.many_links and message.message_id == 0:
                 message.message_id = vpn.context.ids.new_message_id()
             self._add(message, size, destinations)
+            vpn.context.work += len(destinations)
         return "", "", bool(matched)
 
-    def _pass_on(self, vpn: MessageVpn, route: Route, message: Message, kept: bool) -> int:
+    def pass_on(self, vpn: MessageVpn, route: Route, message: Message, kept: bool) -> int:
         """Deliver a message, which endpoints have or none matches, to all others; the outcome."""
         demoted = False
         if not route.missing_queue:
