@@ -24,8 +24,11 @@ ROUTE_CACHE_BYTES: Final = 50_331_648
 long topics or with many receivers, each of which takes 20 to 200 bytes. Beyond: the oldest quarter is dropped."""
 
 REMEMBERED_TOPIC_BYTES: Final = 524_288
-"""Memory of the topics for which one holder (a client, a link, a trace filter, a replay log) remembers an answer:
-some 4,000 of ordinary length. Beyond: all of them are forgotten, and asked again."""
+"""Memory of the topics for which one holder (a link, a trace filter, a replay log) remembers an answer: some 4,000 of
+ordinary length. Beyond: all of them are forgotten, and asked again."""
+
+PERMITTED_TOPIC_BYTES: Final = 131_072
+"""The same for a client whose own names are in its ACL profile, and which publishes: some 1,000."""
 
 MAPPED_TOPIC_BYTES: Final = 4_194_304
 """Memory of the topics whose new topic one topic mapping, or the links of one connector, remember: some 16,000 of

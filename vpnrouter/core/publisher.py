@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PUBLISH_TOPIC_ACL
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.refusals import may_learn
@@ -93,7 +94,7 @@ class Publisher:
         self.vpn = vpn
         self.subscriber = subscriber
         self.rule = rule
-        self.permitted: RememberedTopics[bool] = RememberedTopics()
+        self.permitted: RememberedTopics[bool] = RememberedTopics(limits.PERMITTED_TOPIC_BYTES)
         self.username: ClientUsername | None = None
         self.elsewhere: list[Filter] = []
         self.extra = extra
