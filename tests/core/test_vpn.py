@@ -91,13 +91,13 @@ def test_the_route_cache_is_bounded(world: MemoryRouter) -> None:
 
 
 def test_the_memory_of_permissions_is_bounded(world: MemoryRouter) -> None:
-    """REMEMBERED_TOPIC_BYTES of topics are remembered, with one more the memory starts anew; answers stay right."""
+    """PERMITTED_TOPIC_BYTES of topics are remembered, with one more the memory starts anew; answers stay right."""
     rule = TopicRule(True, [("no/#", MQTT)])
     vpn = world.add_vpn("blue", acl=AclProfile("default", publish=rule))
     publisher = world.connect("p").connection.publisher
     assert publisher is not None
     known = publisher.permitted.answers
-    most = limits.REMEMBERED_TOPIC_BYTES // (limits.ROUTE_CACHE_TOPIC_BYTES + 70)
+    most = limits.PERMITTED_TOPIC_BYTES // (limits.ROUTE_CACHE_TOPIC_BYTES + 70)
     for number in range(most):
         topic = (b"yes/%d/" % number).ljust(limits.ROUTE_CACHE_TOPIC_BYTES, b"x")
         assert publisher.allowed(vpn.route(topic))
