@@ -492,8 +492,12 @@ class AmqpFlow(Flow):
         connection = self.link.session.connection
         if self.budget > 0 and self.may_send(connection, connection.outbox):
             return True
-        connection.drain_later()
+        self.look_again()
         return False
+
+    def look_again(self) -> None:
+        """Have the links of the connection woken after a moment."""
+        self.link.session.connection.drain_later()
 
     def send(self, message_id: int, message: Message, count: int) -> None:
         """Send one message, which is in `unacked` already; discard it where the client may not have it any more."""

@@ -109,7 +109,7 @@ class DispatchOrder:
         room = self._room(flow)
         lost = 0
         while waiting.count:
-            if room <= 0 or flow.budget <= 0:
+            if room <= 0 or (flow.budget <= 0 and not flow.goes_on()):
                 flow.window_closed += 1
                 return
             if self._spent():
@@ -169,8 +169,8 @@ class DispatchOrder:
         endpoint = self._endpoint
         room = self._room(flow)
         back = flow.came_back
-        while back is not None and len(back) and room > 0 and flow.budget > 0:
-            if self._spent():
+        while back is not None and len(back) and room > 0:
+            if not flow.goes_on() or self._spent():
                 return
             message_id = back.first()
             if not waiting.has(message_id):
@@ -188,7 +188,7 @@ class DispatchOrder:
             ids = waiting.of_priority(priority, flow.cursors[priority], left)
             left -= len(ids)
             for message_id in ids:
-                if room <= 0 or flow.budget <= 0:
+                if room <= 0 or (flow.budget <= 0 and not flow.goes_on()):
                     flow.window_closed += 1
                     return
                 if self._spent():

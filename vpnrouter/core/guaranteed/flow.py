@@ -158,8 +158,16 @@ class Flow(CompletionCallback):
         return connection.has_room(outbox.size + 2 * self.endpoint.settings.max_msg_size)
 
     def goes_on(self) -> bool:
-        """Return whether it can be sent another message, after other consumers of its client have been sent some."""
-        return self.budget > 0
+        """Return whether it can be sent another message, perhaps after other consumers of its client have been sent
+        some; where not, it is looked at again.
+        """
+        if self.budget > 0:
+            return True
+        self.look_again()
+        return False
+
+    def look_again(self) -> None:
+        """Have the endpoint looked at again soon: messages wait, and no settlement may come before."""
 
     def count(self, connection: Connection | None) -> None:
         """Have what is delivered and not settled counted for the connection that it is delivered over."""

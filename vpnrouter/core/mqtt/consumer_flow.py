@@ -165,6 +165,10 @@ class MqttFlow(Flow):
             return clients
         return left
 
+    def look_again(self) -> None:
+        """Have the session's flows woken after a moment."""
+        self.outbound.drain_later()
+
     def send(self, message_id: int, message: Message, count: int) -> None:
         """Send a message as PUBLISH under a packet identifier."""
         outbound = self.outbound
