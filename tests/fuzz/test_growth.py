@@ -75,7 +75,8 @@ def _planted(tmp_path: Path) -> Iterator[Callable[[int, bool], Bench]]:
 @pytest.mark.parametrize(
     ("factor", "leaks", "kind"),
     [
-        (160, False, "holds more than 64 MiB"),
+        # Which of the two bounds is met first depends on the moment of the look.
+        (160, False, "holds more than 64 MiB|holds more than 50 times what was sent"),
         (0, False, ""),
         pytest.param(25, True, "gives less back each time", marks=pytest.mark.slow),
     ],
@@ -85,7 +86,7 @@ def test_a_planted_growth_is_found(
 ) -> None:
     """What holds too much, or keeps more at each run, is found, and what does neither is not."""
     found = planted(factor, leaks).judge(HALVES)
-    assert found.kind == kind, found.text()
+    assert found.kind in kind.split("|"), found.text()
 
 
 def test_a_planted_growth_is_made_shorter(planted: Callable[[int, bool], Bench]) -> None:
