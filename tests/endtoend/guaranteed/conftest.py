@@ -43,7 +43,7 @@ from paho.mqtt.properties import Properties
 
 from vpnrouter.testing.network import FaultyNetwork
 
-PATIENCE_S: Final = 20.0
+PATIENCE_S: Final = 120.0
 RECEIVE_MAXIMUM: Final = 2_000
 """What the router announces; paho does not look at it."""
 
