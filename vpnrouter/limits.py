@@ -28,7 +28,8 @@ REMEMBERED_TOPIC_BYTES: Final = 524_288
 ordinary length. Beyond: all of them are forgotten, and asked again."""
 
 PERMITTED_TOPIC_BYTES: Final = 131_072
-"""The same for a client whose own names are in its ACL profile, and which publishes: some 1,000."""
+"""Memory of the topics for which a client that publishes, and whose names are in its ACL profile, remembers whether it
+may: some 1,000. Beyond: as with REMEMBERED_TOPIC_BYTES."""
 
 MAPPED_TOPIC_BYTES: Final = 4_194_304
 """Memory of the topics whose new topic one topic mapping, or the links of one connector, remember: some 16,000 of

@@ -17,7 +17,6 @@ from vpnrouter.server.net.interpreter import (
     SWITCH_S,
     YOUNG,
     MemoryWatch,
-    resident_bytes,
     settle,
 )
 
@@ -97,19 +96,19 @@ def test_cycles_are_freed_when_memory_has_grown(
 ) -> None:
     """A cycle that survived a young collection waits until all objects are walked, for which there must be a reason."""
     monkeypatch.setattr(settled, "GROWTH_BYTES", 1_000_000)
-    monkeypatch.setattr(settled, "SPARE_BYTES", 500_000)
-    resident = [10_000_000]
-    monkeypatch.setattr(settled, "resident_bytes", lambda: resident[0] // 4)
-    held = [40_000_000]
+    monkeypatch.setattr(settled, "TRIM_BYTES", 500_000)
+    resident = [2_000_000]
+    monkeypatch.setattr(settled, "resident_bytes", lambda: resident[0])
+    held = [4_000_000]
     watch = MemoryWatch()
-    watch.counted = lambda: held[0] // 4
+    watch.counted = lambda: held[0]
     watch.settle()
     knot = Knot()
     seen = weakref.ref(knot)
     gc.collect(0)
     del knot
-    resident[0] += 4 * grown
-    held[0] += 4 * counted
+    resident[0] += grown
+    held[0] += counted
     for _ in range(settled.LOOKS - 1):
         watch.look()
         assert seen() is not None
@@ -121,8 +120,6 @@ def test_what_exists_at_the_start_is_not_walked(
     interpreter: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cycle of it stays: that a walk is short is worth more."""
-    if not resident_bytes():
-        pytest.skip("the system does not tell of resident memory")
     early, late = Knot(), Knot()
     early_seen, late_seen = weakref.ref(early), weakref.ref(late)
     del late

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 OFFERS_SHIFT: Final = 2
-"""So many receivers, as a power of two, cost a part of a turn (TurnContext.work) that take the same frame; a part for
-each of the others."""
+"""Receivers that take the same frame cost one part of a turn (TurnContext.work) for each 2**OFFERS_SHIFT of them. Each
+of the others costs one."""
 
 NOBODY: Final = 0
 """Nobody wanted the message."""

@@ -485,11 +485,18 @@ def test_commit_for_many_receivers(
     peer.coordinator()
     txn_id = peer.declare()
     for number in range(count):
-        peer.send(amqp.message(b"%d" % number), settled=True, state=TransactionalState(txn_id))
+        data = amqp.message(b"%d" % number, application={"k": "a" * 2_000})
+        peer.send(data, settled=True, state=TransactionalState(txn_id))
+    late = [join(f"late {number}") for number in range(MANY)]
     turns = Turns(router)
-    router.settle = turns.run  # type: ignore[method-assign]
     peer.send(b"\x00\x53\x77" + write(Discharge(txn_id, False)), handle=9)
     turns.after("discharge")
+    for number, one in enumerate(late):
+        # Without the settlement of the world, which would finish the commit.
+        source = Source("topic://t", filter=filters(number))
+        one.say(Attach("late", 1, True, 1, source=source, target=Target("here")))
+        one.credit(1, 1_000)
+    router.settle = turns.run  # type: ignore[method-assign]
     assert queue.spooled_count == count
     assert peer.connection.held
     if ends:
@@ -497,6 +504,7 @@ def test_commit_for_many_receivers(
     turns.run()
     wanted = [b"%d" % number for number in range(count)]
     assert [bodies(taker) for taker in takers] == [wanted] * receivers
+    assert not any(isinstance(answer, Transfer) for one in late for answer in one.answers())
     assert queue.spooled_count == count
     assert turns.count > count * receivers // limits.TURN_WORK
     if not ends:

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import error
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.guaranteed.flow import FAILED
 from vpnrouter.core.guaranteed.unit_of_work import UNMATCHED, CompletionCallback
 from vpnrouter.core.selection import ANSWER_COST, ANSWERED, NO_ANSWERS, Evaluation, HeldWork
@@ -423,21 +424,28 @@ class SelectedCommit(HeldWork):
 
     def _committed(self) -> bool:
         transaction = self._transaction
-        if self._waited:
-            for message in transaction.messages:
-                transaction.answers.setdefault(message, NO_ANSWERS)
         self._messages = transaction.messages
         self._links = transaction.links
         self._answers = transaction.answers
+        if self._waited:
+            self._close()
         committed = self._transactions.commit(self._txn_id, self._link, self._number)
         self._kept = transaction.kept
         return committed
+
+    def _close(self) -> None:
+        """Have whoever subscribes with a selector from now on come too late."""
+        for message in self._messages:
+            self._answers.setdefault(message, NO_ANSWERS)
 
     def _passed_on(self) -> bool:
         client = self._link.client
         spool = client.spool
         while self._at < len(self._messages) and spool is not None:
             if self.context.turn_spent:
+                if not self._waited:
+                    self._waited = True
+                    self._close()
                 return False
             self._pass_on(client, spool, self._at)
             self._at += 1
@@ -458,6 +466,7 @@ class SelectedCommit(HeldWork):
         finally:
             if message.resting:
                 message.rest()
+        self.context.work += MEASURE.work()
         if client.publisher is not None:
             self._links[at].counted(client.publisher, outcome)
 

@@ -38,7 +38,7 @@ GROWTH_BYTES: Final = 67_108_864
 """Resident memory beyond what is counted by which the process may grow before all objects are walked. A larger process
 may grow by a quarter."""
 
-SPARE_BYTES: Final = 25_165_824
+TRIM_BYTES: Final = 25_165_824
 """Memory beyond what is counted by which it may grow before the allocator is asked to give back what is free."""
 
 LOOKS: Final = 10
@@ -118,7 +118,7 @@ class MemoryWatch:
         if self._allocator is not None:
             self._allocator.malloc_trim(0)
         # The same growth is looked at once.
-        self._spare_from = self._uncounted() + SPARE_BYTES
+        self._spare_from = self._uncounted() + TRIM_BYTES
 
     def _walk(self) -> None:
         gc.collect()
