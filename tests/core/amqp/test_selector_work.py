@@ -485,7 +485,7 @@ def test_commit_for_many_receivers(
     peer.coordinator()
     txn_id = peer.declare()
     for number in range(count):
-        data = amqp.message(b"%d" % number, application={"k": "a" * 2_000})
+        data = amqp.message(b"%d" % number, application={"k": "a" * 2_000 + "b"})
         peer.send(data, settled=True, state=TransactionalState(txn_id))
     late = [join(f"late {number}") for number in range(MANY)]
     turns = Turns(router)
