@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from typing_extensions import override
 
 from vpnrouter.core.access import AclProfile
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.credentials import ClientCertRules, ClientUsername, Credentials
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.core.outbox import Outbox
@@ -210,6 +211,8 @@ class MemoryRouter:
         self.router = Router(name, seed, Recorder(), sample, terms)
         self.now_ns = START_NS
         self.router.tick(self.now_ns, WALL_NS)
+        # What earlier routers of this process left in the measure is no work of this one.
+        MEASURE.work()
         for each in names or ("blue",):
             self.add_vpn(each)
 
