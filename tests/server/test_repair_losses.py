@@ -226,7 +226,7 @@ async def test_the_list_of_files_is_lost_too(
 ) -> None:
     """Then no file names the tables that are missing; what remembers them is enough."""
     place = await spool(100)
-    for pattern in ("*.sst", "MANIFEST-*", *({COUNTS, "SYNCED"} - {remembered})):
+    for pattern in ("*.sst", "MANIFEST*", *({COUNTS, "SYNCED"} - {remembered})):
         for path in place.glob(pattern):
             path.unlink()
     told = repair(tmp_path, capsys)

@@ -95,6 +95,9 @@ class _Naming:
         if not losses.exact:
             rows += self._of_nobody()
         for unknown in losses.unknown:
+            if losses.exact and unknown.what == MESSAGES:
+                # They are counted.
+                continue
             rows.append(Lost(unknown.what, "", "", None, "; ".join(unknown.kinds)))
         return rows + counted
 

@@ -90,7 +90,9 @@ def held(spool: Path, *, may_be_damaged: bool = False) -> Iterator[None]:
                 f"{spool}: a running router has it open; stop that router first"
             ) from None
         except OSError as error:
-            raise OperationError(f"{spool}: {error.strerror or error}") from error
+            # Nobody has a spool open on a file system that is read-only.
+            if error.errno != errno.EROFS:
+                raise OperationError(f"{spool}: {error.strerror or error}") from error
         yield
 
 
@@ -367,9 +369,12 @@ def repair(
 
 def _exchange(spool: Path, fresh: Path, mask: int) -> Path:
     """Let a repaired spool take the place of the damaged one; return where that is now. Raises OSError."""
-    aside = spool.with_name(
-        f"{spool.name}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
-    )
+    named = f"{spool.name}.damaged-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    aside = spool.with_name(named)
+    count = 1
+    while aside.exists():
+        count += 1
+        aside = spool.with_name(f"{named}-{count}")
     fresh.chmod(0o777 & ~mask)
     for path in fresh.iterdir():
         path.chmod(0o666 & ~mask)

@@ -10,13 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from rocksdict import AccessType, DBRecoveryMode, Rdict, WriteBatch, WriteOptions
+from rocksdict import AccessType, DBRecoveryMode, Rdict, RdictIter, WriteBatch, WriteOptions
 
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
+from vpnrouter.spool.file_list import (
+    add_values,
+    drop_tables,
+    has_list,
+    name_list,
+    remove_lists,
+    take_copy,
+    without_tables,
+)
 from vpnrouter.spool.rocks_store import (
     MARKED,
     VERSION,
@@ -28,7 +38,6 @@ from vpnrouter.spool.rocks_store import (
 from vpnrouter.spool.segments import Columns, bits_set, decode_index, decode_segment
 from vpnrouter.spool.store import FORMAT, STORE_ID_BYTES, Batch
 from vpnrouter.spool.store_files import (
-    PRESENT,
     Listed,
     check_file,
     listed_files,
@@ -41,7 +50,7 @@ from vpnrouter.spool.store_files import (
     values_in,
 )
 from vpnrouter.spool.stored_counts import StoredCounts, read_counts
-from vpnrouter.spool.write_ahead_log import mark_in, write_record
+from vpnrouter.spool.write_ahead_log import last_change, mark_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,10 +63,6 @@ _COPIED: Final = (".sst", ".blob")
 _ROWS_BYTES: Final = 2_097_152
 _SKIPPED_IDS: Final = 1 << 32
 """Ids that are never given out after a repair: some may have been, in commits that are lost."""
-
-_NEXT_FILE: Final = b"\x03"
-_DELETED_TABLE: Final = b"\x06"
-_ADDED_VALUES: Final = b"\x90\x03"
 
 _FINE: Final = 64
 
@@ -96,6 +101,10 @@ class _Table(NamedTuple):
     level: int
     first: bytes
     last: bytes
+
+    @property
+    def number(self) -> int:
+        return int(self.name[:-4])
 
     def lost(self) -> Unknown:
         """Return what it may have held."""
@@ -156,8 +165,11 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
             ) from error
         try:
             _tell_log(work, losses)
-            rows = _Rows(database)
-            bodies, named = _copy(rows, fresh)
+            rows = _Rows(work, database)
+            try:
+                bodies, named = _copy(rows, fresh)
+            finally:
+                rows.close()
         finally:
             database.close()
         losses.lines += rows.told()
@@ -195,18 +207,7 @@ def _link(spool: Path, work: Path) -> None:
 
 def _readable(work: Path, losses: Losses) -> Rdict:
     """Open the files in the work directory, after everything is put right that keeps RocksDB from reading others."""
-    database = None
-    tables: set[str] = set()
-    if _name_list(work, losses):
-        with contextlib.suppress(Exception):
-            database = _open(work)
-    if database is None:
-        losses.lines.append(
-            "the list of files is lost, and is made again from the files there; whether one is missing cannot be told"
-        )
-        tables = {path.name for path in work.glob("*.sst")}
-        _make_list(work)
-        database = _open(work)
+    database, tables = _listed(work, losses)
     files = listed_files(database.property_value(VERSION) or "")
     for name in sorted(tables - {file.name for file in files}):
         _add_bad(losses, _Table(name, 0, b"", b""))
@@ -225,11 +226,33 @@ def _readable(work: Path, losses: Losses) -> Rdict:
     database.close()
     for table in bad:
         _add_bad(losses, table)
-    edit = b"".join(
-        _DELETED_TABLE + _varint(table.level) + _varint(int(table.name[:-4])) for table in bad
-    )
-    _append(work, edit)
+    drop_tables(work, [(table.level, table.number) for table in bad])
     return _open(work)
+
+
+def _listed(work: Path, losses: Losses) -> tuple[Rdict, set[str]]:
+    """Open the files by the list, by its copy, or by one that is made again; with the tables that are there then."""
+    wrong = name_list(work)
+    if wrong:
+        losses.lines.append(wrong)
+    if has_list(work):
+        with contextlib.suppress(Exception):
+            return _open(work), set()
+    if take_copy(work):
+        with contextlib.suppress(Exception):
+            database = _open(work)
+            files = {file.name for file in listed_files(database.property_value(VERSION) or "")}
+            # A copy that is behind does not name what came since.
+            if {name for name in store_files(work) if name.endswith(_COPIED)} <= files:
+                losses.lines.append("the list of files is damaged or missing, its copy is whole")
+                return database, set()
+            database.close()
+    losses.lines.append(
+        "the list of files is lost, and is made again from the files there; whether one is missing cannot be told"
+    )
+    tables = {path.name for path in work.glob("*.sst")}
+    _make_list(work)
+    return _open(work), tables
 
 
 def _add_bad(losses: Losses, table: _Table) -> None:
@@ -245,45 +268,33 @@ def _open(work: Path) -> Rdict:
     return Rdict(str(work), how, access_type=AccessType.read_only())
 
 
-def _name_list(work: Path, losses: Losses) -> bool:
-    """Let CURRENT name a list of files; return whether there is one."""
-    lists = sorted(work.glob("MANIFEST-*"), key=lambda path: int(path.name[9:]))
-    named = (work / PRESENT).read_bytes() if (work / PRESENT).exists() else b""
-    if lists and named != lists[-1].name.encode() + b"\n":
-        losses.lines.append(f"{PRESENT} {'is damaged' if named else 'is missing'}")
-        (work / PRESENT).write_text(f"{lists[-1].name}\n", encoding="ascii")
-    return bool(lists)
-
-
 def _make_list(work: Path) -> None:
     """Make the list of files from those there. RocksDB does so for tables; those of large values are added."""
     values = sorted(work.glob("*.blob"))
-    for path in [*work.glob("MANIFEST-*"), work / PRESENT]:
-        path.unlink(missing_ok=True)
-    for path in values:
+    logs = sorted(work.glob("*.log"))
+    for path in [*values, *logs]:
         # What is on no list is removed by whoever opens the store.
         path.rename(path.with_suffix(".kept"))
+    _make_list_of_tables(work)
+    database = _open(work)
+    flushed = database.latest_sequence_number()
+    database.close()
+    for path in logs:
+        kept = path.with_suffix(".kept")
+        # A log is kept for a while after its changes are in tables: it would bring back what was deleted since.
+        if last_change(kept.read_bytes(), int(path.stem)) > flushed:
+            kept.rename(path)
+    _make_list_of_tables(work)
+    for path in values:
+        path.with_suffix(".kept").rename(path)
+    add_values(work, [(int(path.stem), *values_in(path)) for path in values])
+
+
+def _make_list_of_tables(work: Path) -> None:
+    remove_lists(work)
     how = options(strict=False)
     how.set_recycle_log_file_num(0)
     Rdict.repair(str(work), how)
-    edit = b""
-    last = 0
-    for path in values:
-        path.with_suffix(".kept").rename(path)
-        last = max(last, int(path.stem))
-        count, size = values_in(path)
-        if count:
-            edit += _ADDED_VALUES + b"".join(
-                _varint(each) for each in (int(path.stem), count, size, 0, 0, 0)
-            )
-    _append(work, _NEXT_FILE + _varint(last + 1_000) + edit)
-
-
-def _append(work: Path, edit: bytes) -> None:
-    """Add changes to the list of files that CURRENT names."""
-    path = work / (work / PRESENT).read_text(encoding="ascii").strip()
-    with path.open("ab") as file:
-        file.write(write_record(path.stat().st_size, edit))
 
 
 def _mend(work: Path, file: Listed, losses: Losses) -> None:
@@ -349,17 +360,6 @@ def _opens(work: Path, name: str) -> bool:
         shutil.rmtree(alone, ignore_errors=True)
 
 
-def _why(database: Rdict, key: bytes) -> str:
-    """Return why nothing can be read from `key` on, or ""."""
-    rows = database.iter()
-    try:
-        rows.seek(key)
-        rows.status()
-    except Exception as error:  # noqa: BLE001 - it is what is asked for
-        return str(error) or "unknown"
-    return ""
-
-
 def _tell_log(work: Path, losses: Losses) -> None:
     """Say whether commits are lost. Rows behind what is damaged in a log are read all the same."""
     synced = mark_in(work)
@@ -376,26 +376,33 @@ def _tell_log(work: Path, losses: Losses) -> None:
         losses.lines.append("it cannot be told whether the end of the write-ahead log is lost")
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
 # -- rows ----------------------------------------------------------------------------------------------
 
 
 @final
 class _Rows:
-    """All rows of a database that can be read. What cannot be read is passed over, and told by its kind."""
+    """All rows of a database that can be read. What cannot be read is passed over, and told by its kind.
 
-    def __init__(self, database: Rdict) -> None:
+    A damaged block of a table keeps RocksDB from reading what other tables have there. So the rows of such a place
+    are looked for once more, in the `work` directory without these tables: what their loss would leave is there in any
+    case, and a row of which the damaged tables surely have nothing newer is as it was.
+    """
+
+    def __init__(self, work: Path, database: Rdict) -> None:
+        self._work = work
         self._database = database
+        self._tables = {
+            str(table["name"]).lstrip("/"): (int(table["level"]), bytes(table["start_key"]))
+            for table in database.live_files()
+        }
+        self._others: dict[frozenset[str], Rdict] = {}
         self._gaps: dict[bytes, int] = {}
         self._why: str = ""
+
+    def close(self) -> None:
+        """Close what was opened besides the database."""
+        for database in self._others.values():
+            database.close()
 
     def lack(self, kind: bytes) -> bool:
         """Return whether rows of a kind could not be read."""
@@ -420,57 +427,116 @@ class _Rows:
         return [Unknown(text, []) for text in dict.fromkeys(_IN_TABLES[kind] for kind in kinds)]
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        at = b""
+        return self._between(self._database, frozenset(), b"", b"")
+
+    def _between(
+        self, database: Rdict, without: frozenset[str], at: bytes, end: bytes
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield what a database `without` some tables has from the key `at` on, up to `end` if it is not b""."""
         while True:
-            rows = self._database.iter()
+            rows = database.iter()
             rows.seek(at)
             while rows.valid():
                 key = bytes(rows.key())
-                yield key, bytes(rows.value())
+                if end and key >= end:
+                    return
+                value: bytes | None = bytes(rows.value())
+                if without:
+                    value = self._newest(key, bytes(rows.value()))
+                if value is not None:
+                    yield key, value
                 at = key + b"\0"
                 rows.next()
-            try:
-                rows.status()
-            except Exception as error:  # noqa: BLE001 - damage is what it looks for
-                self._why = str(error)
-            else:
+            why = _error_of(rows)
+            if not why:
                 return
-            behind = self._behind(at)
-            if not behind:
+            self._why = why
+            behind = _behind(database, at)
+            if end and (not behind or behind > end):
+                behind = end
+            damaged = without | (set(_TABLE_NAME.findall(why)) & self._tables.keys())
+            if damaged == without:
+                self._note(at[:1] or b"\0", at[:1] or b"\0")
+            else:
+                first = min(self._tables[name][1] for name in damaged - without)
+                self._note(max(at, first)[:1], behind[:1] or b"\xff")
+                yield from self._between(self._without(damaged), damaged, at, behind)
+            if not behind or behind == end:
                 return
             at = behind
 
-    def _behind(self, at: bytes) -> bytes:
-        """Return where rows can be read again behind `at`, or b"" if nowhere."""
-        kind = at[:1] or b"\0"
-        self._gaps[kind] = self._gaps.get(kind, 0) + 1
-        width = _WIDTHS.get(kind, 9)
-        begin = int.from_bytes(at[:width].ljust(width, b"\0"), "big")
-        end = kind[0] + 1 << 8 * (width - 1)
-        failed = begin
-        step = 0
-        distance = 0
-        while True:
-            step += 1
-            distance = distance + 1 if step <= _FINE else distance * 2
-            tried = begin + distance
-            if tried >= end:
-                break
-            if not _why(self._database, tried.to_bytes(width, "big")):
-                return self._first_readable(failed, tried, width)
-            failed = tried
-        following = bytes([kind[0] + 1])
-        return following if kind[0] <= MARKED[0] else b""
+    def _note(self, first: bytes, last: bytes) -> None:
+        """Count a place that cannot be read, for each kind of rows that it may hold."""
+        for kind in _IN_TABLES:
+            if first <= kind <= last:
+                self._gaps[kind] = self._gaps.get(kind, 0) + 1
 
-    def _first_readable(self, failed: int, readable: int, width: int) -> bytes:
-        while readable - failed > 1:
-            middle = (failed + readable) // 2
-            if _why(self._database, middle.to_bytes(width, "big")):
-                failed = middle
-            else:
-                readable = middle
-        return readable.to_bytes(width, "big")
+    def _newest(self, key: bytes, value: bytes) -> bytes | None:
+        """Return what all tables say of a key, None that it is deleted; `value` where they cannot be read."""
+        try:
+            newest: bytes | None = self._database.get(key)
+        except Exception:  # noqa: BLE001 - damage is what it looks for
+            return value
+        return newest
 
+    def _without(self, tables: frozenset[str]) -> Rdict:
+        """Open the files in the work directory without some tables."""
+        if tables not in self._others:
+            gone = [(self._tables[name][0], int(name[:-4])) for name in tables]
+            with without_tables(self._work, gone):
+                self._others[tables] = _open(self._work)
+        return self._others[tables]
+
+
+def _error_of(rows: RdictIter) -> str:
+    """Return why rows could be read no further, "" if they have ended."""
+    try:
+        rows.status()
+    except Exception as error:  # noqa: BLE001 - it is what is asked for
+        return str(error) or "unknown"
+    return ""
+
+
+def _why(database: Rdict, key: bytes) -> str:
+    """Return why nothing can be read from `key` on, or ""."""
+    rows = database.iter()
+    rows.seek(key)
+    return _error_of(rows)
+
+
+def _behind(database: Rdict, at: bytes) -> bytes:
+    """Return where rows can be read again behind `at`, or b"" if nowhere."""
+    kind = at[:1] or b"\0"
+    width = _WIDTHS.get(kind, 9)
+    begin = int.from_bytes(at[:width].ljust(width, b"\0"), "big")
+    end = kind[0] + 1 << 8 * (width - 1)
+    failed = begin
+    step = 0
+    distance = 0
+    while True:
+        step += 1
+        distance = distance + 1 if step <= _FINE else distance * 2
+        tried = begin + distance
+        if tried >= end:
+            break
+        if not _why(database, tried.to_bytes(width, "big")):
+            return _first_readable(database, failed, tried, width)
+        failed = tried
+    following = bytes([kind[0] + 1])
+    return following if kind[0] <= MARKED[0] else b""
+
+
+def _first_readable(database: Rdict, failed: int, readable: int, width: int) -> bytes:
+    while readable - failed > 1:
+        middle = (failed + readable) // 2
+        if _why(database, middle.to_bytes(width, "big")):
+            failed = middle
+        else:
+            readable = middle
+    return readable.to_bytes(width, "big")
+
+
+_TABLE_NAME: Final = re.compile(r"\d{6,}\.sst")
 
 _WIDTHS: Final = {
     keys.ENDPOINT: 5,

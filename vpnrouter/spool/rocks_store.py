@@ -37,6 +37,7 @@ from rocksdict import (
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
+from vpnrouter.spool.file_list import ListCopy, check_list, copy_list
 from vpnrouter.spool.pieces import LOOSE, PIECE, PLACE, CutBatch, Pieces, value_of
 from vpnrouter.spool.store import FORMAT, READABLE, SECRET_BYTES, STORE_ID_BYTES, Batch, Store
 from vpnrouter.spool.store_files import (
@@ -129,22 +130,27 @@ def prefix_only(prefix: bytes) -> ReadOptions:
     return result
 
 
-def open_read_only(directory: Path, whole: bool = True) -> Rdict:
+def open_read_only(directory: Path, links: Path | None = None, *, whole: bool = True) -> Rdict:
     """Open the files of a store without a change to them, once it is certain that none is missing or cut off.
 
-    If not `whole`, only commits may not be missing.
+    With `links`, a directory with links to all of them, settings are written there instead. If not `whole`, only
+    commits may not be missing.
 
     Whoever wants to know whether a store is whole comes here: the router that starts, and the commands. Raises
     SpoolError "corrupt" for missing, cut and irregular files, and for a log that lacks a commit that was synced; else
     whatever RocksDB raises.
     """
     check_names(directory)
+    wrong = check_list(directory)
+    if wrong:
+        raise damaged(directory, [wrong])
     logs = logs_in(directory)
+    opened = str(links or directory)
     try:
-        database = Rdict(str(directory), options(strict=whole), access_type=AccessType.read_only())
+        database = Rdict(opened, options(strict=whole), access_type=AccessType.read_only())
     except Exception as error:
         if _reason(error) in {"corrupt", "gone"}:
-            raise damaged(directory, _missing(directory) or [str(error)]) from error
+            raise damaged(directory, _missing(directory, opened) or [str(error)]) from error
         raise
     try:
         listed = listed_files(database.property_value(VERSION) or "") if whole else []
@@ -166,10 +172,10 @@ def open_read_only(directory: Path, whole: bool = True) -> Rdict:
     return database
 
 
-def _missing(directory: Path) -> list[str]:
+def _missing(directory: Path, opened: str) -> list[str]:
     """Return what is wrong with the files of a store that cannot be opened, as far as it can be known."""
     try:
-        database = Rdict(str(directory), options(strict=False), access_type=AccessType.read_only())
+        database = Rdict(opened, options(strict=False), access_type=AccessType.read_only())
     except Exception:  # noqa: BLE001 - what the first attempt met is told
         return []
     try:
@@ -257,6 +263,7 @@ class RocksStore(Store):
         self._format = FORMAT
         # Held while the database is written to, or exchanged for one opened anew; readers wait for that.
         self._exchange = RLock()
+        self._list = ListCopy(directory)
         # The reason of the last commit's failure.
         self._failure = ""
         self._closed = False
@@ -326,6 +333,8 @@ class RocksStore(Store):
             self._write(batch.puts, batch.deletes)
         # A write that syncs by itself keeps the interpreter from everybody else while the disk works.
         self._db.flush_wal(True)
+        with self._exchange:
+            self._list.look()
         self._mark.note(self._db.latest_sequence_number())
 
     def _loosen(self, error: Exception) -> None:
@@ -491,6 +500,7 @@ class RocksStore(Store):
             directory.parent.mkdir(parents=True, exist_ok=True)
             Checkpoint(self._db).create_checkpoint(str(directory))
             _write_through(directory / MARK, mark_of(0))
+            copy_list(directory)
             _write_through(directory / COPY_MARK, b"")
             _sync_directory(directory)
             _sync_directory(directory.parent)
@@ -502,6 +512,8 @@ class RocksStore(Store):
         with contextlib.suppress(Exception):
             sequence = self._db.latest_sequence_number()
             write_counts(self.directory, sequence, int(time.time()), lines)
+            with self._exchange:
+                self._list.look()
 
     def close(self) -> None:
         """Close the database."""
@@ -510,6 +522,7 @@ class RocksStore(Store):
                 self.write_counts(self.counts)
             self._closed = True
             self._shut()
+            self._list.close()
             self._mark.close()
 
     def _open(self) -> Rdict:
@@ -529,6 +542,7 @@ class RocksStore(Store):
         except Exception as error:
             raise _spool_error(self.directory, error) from error
         self._merge_errors = 0
+        self._list.begin()
         return database
 
     def _mend(self, size: int) -> None:

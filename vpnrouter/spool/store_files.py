@@ -18,6 +18,7 @@ import stat
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from vpnrouter.errors import SpoolError
+from vpnrouter.spool.file_list import CURRENT, LIST_COPY
 from vpnrouter.spool.stored_counts import COUNTS
 from vpnrouter.spool.write_ahead_log import MARK, checksum
 
@@ -25,16 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PRESENT: Final = "CURRENT"
-"""A file that each store has."""
-
 COPY_MARK: Final = "VPNROUTER-COPY"
 """A file in a backup. A store opened with it gets an id of its own: from here on, its spool ids mean other
 messages than those of the original."""
 
 _NAMES: Final = re.compile(
     r"\d+\.(?:sst|blob|log)|MANIFEST-\d+|OPTIONS-\d+|LOG(?:\.old\.\d+)?|CURRENT|IDENTITY|LOCK"
-    rf"|rocksdict-config\.json|{MARK}|{COPY_MARK}|{COUNTS}"
+    rf"|rocksdict-config\.json|{MARK}|{COPY_MARK}|{COUNTS}|{LIST_COPY}"
 )
 
 _HEAD: Final = bytes.fromhex("378f240001000000") + bytes(22)
@@ -102,7 +100,7 @@ def has_store(directory: Path) -> bool:
         names = store_files(directory)
     except OSError:
         return False
-    if PRESENT in names:
+    if CURRENT in names:
         return True
     return any(
         name.endswith((".sst", ".blob"))
@@ -117,8 +115,8 @@ def check_names(directory: Path) -> None:
         found = list(irregular(directory).values())
     except OSError as error:
         raise SpoolError(f"{directory}: {error.strerror or error}", "denied") from error
-    if not found and not (directory / PRESENT).exists():
-        found = [f"{PRESENT} is missing"]
+    if not found and not (directory / CURRENT).exists():
+        found = [f"{CURRENT} is missing"]
     if found:
         raise damaged(directory, found)
 

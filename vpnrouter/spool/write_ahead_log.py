@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.spool.pieces import LOOSE, PIECE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 MARK: Final = "SYNCED"
@@ -134,10 +135,13 @@ def mark_in(directory: Path) -> int:
         data = (directory / MARK).read_bytes()
     except FileNotFoundError:
         return NO_MARK
-    sequence = int.from_bytes(data[:_SEQUENCE_BYTES], "little")
-    if data == mark_of(sequence):
-        return sequence
-    return DAMAGED_MARK if data else NO_MARK
+    return number_in_mark(data) if data else NO_MARK
+
+
+def number_in_mark(data: bytes) -> int:
+    """Return the number that `mark_of` made `data` of, or DAMAGED_MARK."""
+    number = int.from_bytes(data[:_SEQUENCE_BYTES], "little")
+    return number if data == mark_of(number) else DAMAGED_MARK
 
 
 def unread_commit(data: bytes, number: int, marked: bool, sequence: int) -> int:
@@ -151,6 +155,26 @@ def unread_commit(data: bytes, number: int, marked: bool, sequence: int) -> int:
     if earlier.kind(0) or not (marked or log.kind(0)):
         log = earlier
     return log.unread_commit(sequence)
+
+
+def last_change(data: bytes, number: int) -> int:
+    """Return the number of the last change that the log `number` has, -1 if it has none."""
+    return max(_Log(data, number).last_change(), _Log(data, -1).last_change())
+
+
+def records_in(data: bytes) -> list[bytes]:
+    """Return what the records of a log without numbers hold, up to the first that cannot be read."""
+    return list(_Log(data, -1).records())
+
+
+def whole_records(data: bytes, at: int, *, checked: bool) -> bytes:
+    """Return `data`, which is what a log without numbers has from byte `at` on, without what no whole record ends.
+
+    A record is `checked` against its checksum, or only by its length.
+    """
+    begin = at % _BLOCK
+    end = _Log(bytes(begin) + data, -1).whole(begin, checked=checked)
+    return data[: max(0, end - begin)]
 
 
 @final
@@ -180,6 +204,41 @@ class _Log:
             at = self._next(at)
             kind = self.kind(at)
         return self._commit_behind(at)
+
+    def last_change(self) -> int:
+        """Return the number of the last change in the batches that begin in the log, -1 if there are none."""
+        at = 0
+        last = -1
+        while kind := self.kind(at):
+            if kind in _BEGINS:
+                head = self._begin(at, _FIRST_CHANGE_AT)
+                first = int.from_bytes(head[:_SEQUENCE_BYTES], "little")
+                last = max(last, first + int.from_bytes(head[_SEQUENCE_BYTES:], "little") - 1)
+            at = self._next(at)
+        return last
+
+    def records(self) -> Iterator[bytes]:
+        """Yield what each record holds, up to the first that cannot be read."""
+        at = 0
+        body = b""
+        while kind := self.kind(at):
+            part = self._data[at + self._head : self._end(at)]
+            body = part if kind in _BEGINS else body + part
+            if kind in _ENDS:
+                yield body
+            at = self._next(at)
+
+    def whole(self, at: int, *, checked: bool) -> int:
+        """Return where the last record ends that is whole; `checked`: and sound."""
+        left = -at % _BLOCK
+        if left < self._head:
+            at += left
+        end = at
+        while self.kind(at) if checked else self._has_head(at):
+            if self._data[at + _KIND_AT] - self._above in _ENDS:
+                end = self._end(at)
+            at = self._next(at)
+        return end
 
     def kind(self, at: int) -> int:
         """Return the kind of the record at `at`, or _UNREADABLE."""
