@@ -784,6 +784,14 @@ UNIT_BYTES: Final = 33_554_432
 """Bytes that wait for the next commit, from which on clients that publish guaranteed messages are not read
 until theirs are answered."""
 
+LARGE_UNIT_BYTES: Final = 4_194_304
+"""Bytes that wait for the next commit, from which on large messages (LARGE_MESSAGE_BYTES) of clients wait for the one
+after it, and their publishers are not read meanwhile. So a commit, for which everybody waits whose messages are in it,
+takes no longer than so many bytes and one large message."""
+
+LARGE_MESSAGE_BYTES: Final = 16_384
+"""Payload of a guaranteed message from which on it is large. Beyond: see LARGE_UNIT_BYTES."""
+
 CLIENT_WINDOW: Final = 10_000
 """QoS 1 and 2 messages that a client may hold unacknowledged, whatever larger Receive Maximum it gives.
 Beyond: they wait in the spool."""

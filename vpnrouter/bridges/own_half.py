@@ -583,7 +583,7 @@ class SelectedArrival(Selection):
     __slots__ = ("_half", "_sink")
 
     def __init__(self, half: OwnHalf, sink: Publisher, route: Route, message: Message) -> None:
-        super().__init__(half.link, route, message)
+        super().__init__(half.link, sink.vpn, route, message)
         self._half = half
         self._sink = sink
 

@@ -15,6 +15,7 @@ from vpnrouter.trace.sampler import Sampler
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route
+    from vpnrouter.core.timers import Job
     from vpnrouter.core.tracing import TopicSamplers
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.ledger import Ledger
@@ -39,6 +40,14 @@ class SpoolPort:
     def obstacle(self, vpn: MessageVpn, size: int) -> str:
         """Why neither the message VPN nor the router has room for `size` bytes more, "" when they have."""
         raise AssertionError(self)
+
+    def crowded(self) -> bool:
+        """Return whether so much waits for the next commit that large messages have to wait for the one after it."""
+        raise AssertionError(self)
+
+    def await_commit(self, job: Job) -> None:
+        """Have a job go on when the next commit has begun."""
+        raise AssertionError(job)
 
 
 @final

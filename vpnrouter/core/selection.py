@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route
     from vpnrouter.core.turn import TurnContext
+    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.selectors import Selector
 
 Answers = set[str]
@@ -96,6 +97,14 @@ def heavy(route: Route, message: Message) -> bool:
     if message.encoding == AMQP:
         size += len(message.payload)
     return estimate(route, size) > HEAVY
+
+
+def must_wait(vpn: MessageVpn, message: Message) -> bool:
+    """Return whether a large guaranteed message has to wait for the commit after the next one."""
+    if message.qos == 0 or len(message.payload) < limits.LARGE_MESSAGE_BYTES:
+        return False
+    spool = vpn.context.spool
+    return spool is not None and spool.crowded()
 
 
 def at_hand(message: Message, answers: Answers) -> None:
@@ -197,19 +206,30 @@ class HeldWork(Job):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Selection(HeldWork):
-    """Evaluates the selectors of `route` for one message of a client, and delivers it then."""
+    """Evaluates the selectors of `route` for one message of a client, and delivers it when the spool has room."""
 
-    __slots__ = ("_evaluation", "_held", "message")
+    __slots__ = ("_evaluation", "_held", "_vpn", "message")
 
-    def __init__(self, connection: Connection, route: Route, message: Message) -> None:
+    def __init__(
+        self, connection: Connection, vpn: MessageVpn, route: Route, message: Message
+    ) -> None:
         super().__init__(connection)
         self.message = message
+        self._vpn = vpn
         self._evaluation = Evaluation(connection.context, route, message)
         self._held = 0
 
     @override
     def go_on(self) -> bool:
-        return self._evaluation.go_on()
+        return self._evaluation.go_on() and not must_wait(self._vpn, self.message)
+
+    @override
+    def step(self) -> bool:
+        spool = self._vpn.context.spool
+        if spool is not None and self._evaluation.go_on() and must_wait(self._vpn, self.message):
+            spool.await_commit(self)
+            return True
+        return super().step()
 
     @override
     def holds(self) -> None:

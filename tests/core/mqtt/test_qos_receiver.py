@@ -275,16 +275,79 @@ def test_who_may_publish_to_a_queue_learns_that_it_is_not_there(
     ] * 2
 
 
-def test_large_messages_hold_everybody_back(router: SpooledWorld) -> None:
+def test_many_messages_hold_everybody_back(router: SpooledWorld) -> None:
     """Beyond UNIT_BYTES clients are not read until theirs are answered, whatever their protocol."""
+    router.queue("q", "a")
+    payload = bytes(limits.LARGE_MESSAGE_BYTES - 1)
+    count = limits.UNIT_BYTES // len(payload) // 5 + 10
+    clients = [router.join(f"p{number}") for number in range(5)]
+    for client in clients:
+        for pid in range(1, count + 1):
+            client.pub("a", payload, pid=pid)
+        assert client.connection.paused == (client is clients[-1])
+    assert client.acks() == [(PUBACK, pid, 0) for pid in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize("size", [limits.LARGE_MESSAGE_BYTES, 1_000_000, 9_000_000])
+def test_large_messages_do_not_make_a_commit_long(
+    router: SpooledWorld, level: int, qos: int, size: int
+) -> None:
+    """However many clients publish them, a commit has LARGE_UNIT_BYTES and one of them; others' messages go along."""
+    queue = router.queue("q", "a/#")
+    router.queue("small", "s")
+    each = max(2, 6_000_000 // size)
+    clients = [router.join(f"p{number}", level) for number in range(5)]
+    witness = router.join("witness")
+    for pid in range(1, each + 1):
+        for number, client in enumerate(clients):
+            client.pub(f"a/{number}", pid.to_bytes(2, "big") + bytes(size - 2), qos=qos, pid=pid)
+    rounds = 0
+    while queue.spooled_count < each * len(clients):
+        rounds += 1
+        witness.pub("s", b"x", pid=rounds)
+        batch = router.spool.end_round()
+        assert batch is not None
+        assert batch.size <= limits.LARGE_UNIT_BYTES + size + 100_000
+        router.store.commit(batch)
+        router.spool.committed()
+        (ack,) = witness.received()
+        assert isinstance(ack, Ack)
+        assert ack.packet_id == rounds
+        router.router.context.jobs.finish()
+    assert rounds >= each * len(clients) * size // (limits.LARGE_UNIT_BYTES + size)
+    for client in clients:
+        assert [pid for _, pid, _ in client.acks()] == list(range(1, each + 1))
+    reader = router.join("reader")
+    reader.sub("$queue/q")
+    found: dict[bytes, list[int]] = {}
+    taken = reader.resolved(reader.rest)
+    while taken:
+        for message in taken:
+            found.setdefault(message.topic, []).append(int.from_bytes(message.payload[:2], "big"))
+        reader.puback(*taken)
+        taken = reader.messages()
+    assert found == {b"a/%d" % number: list(range(1, each + 1)) for number in range(5)}
+
+
+def test_large_messages_wait_for_no_store_that_is_down(router: SpooledWorld) -> None:
+    """They are refused as others are; one that has gone meanwhile is not taken."""
     queue = router.queue("q", "a")
-    client = router.join("p")
-    payload = bytes(limits.UNIT_BYTES // 4)
-    for pid in range(1, 7):
-        client.pub("a", payload, pid=pid)
-    assert client.connection.paused
-    assert queue.spooled_count == 4
-    assert client.acks() == [(PUBACK, pid, 0) for pid in range(1, 7)]
+    clients = [router.join(name) for name in ("one", "two", "gone")]
+    for client in clients:
+        client.pub("a", bytes(limits.LARGE_UNIT_BYTES + 1))
+    clients[2].lose()
+    assert queue.spooled_count == 1
+    batch = router.spool.end_round()
+    assert batch is not None
+    router.spool.failed("no space")
+    router.router.context.jobs.finish()
+    router.store.commit(batch)
+    router.spool.committed()
+    assert [code for _, _, code in clients[0].acks()] == [0]
+    assert [code for _, _, code in clients[1].acks()] == [0x97]
+    assert queue.spooled_count == 1
 
 
 def test_a_publisher_that_is_held_back_is_not_dead(router: SpooledWorld) -> None:

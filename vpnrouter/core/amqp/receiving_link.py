@@ -27,7 +27,7 @@ from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, 
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
 from vpnrouter.core.route import Route
-from vpnrouter.core.selection import Selection, heavy
+from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
@@ -373,7 +373,7 @@ class ReceivingLink(Link):
         if isinstance(state, TransactionalState):
             delivery = None if settled else number
             connection.transactions.publish(self, delivery, message, state)
-        elif route.selector_cost and heavy(route, message):
+        elif (route.selector_cost and heavy(route, message)) or must_wait(publisher.vpn, message):
             SelectedTransfer(self, publisher, route, message, number, settled).begin()
         else:
             self.pass_on(message, number, settled)
@@ -585,7 +585,7 @@ class SelectedTransfer(Selection):
         settled: bool,
     ) -> None:
         connection = link.session.connection
-        super().__init__(connection, route, message)
+        super().__init__(connection, publisher.vpn, route, message)
         self._link = link
         self._publisher = publisher
         self._number = number

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.waiting_list import WaitingList
     from vpnrouter.core.message import Message
     from vpnrouter.core.route import Route, Target
+    from vpnrouter.core.timers import Job
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.ledger import Ledger
     from vpnrouter.spool.store import Batch
@@ -179,6 +180,7 @@ class Spool(SpoolPort):
     __slots__ = (
         "_freed",
         "_hungry",
+        "_large",
         "_next_number",
         "_purging",
         "_refused",
@@ -235,6 +237,8 @@ class Spool(SpoolPort):
         self._freed = False
         self._purging = PurgeQueue()
         self._hungry: list[tuple[CompletionCallback, int]] = []
+        # Large messages that wait for the commit after the next one.
+        self._large: list[Job] = []
         self._next_number = 1
 
     # -- taking ----------------------------------------------------------------------------------
@@ -366,6 +370,21 @@ class Spool(SpoolPort):
         if vpn.spool_taken + size > vpn.limits.max_msg_spool_usage:
             return refusals.SPOOL_OVER_QUOTA
         return ""
+
+    @override
+    def crowded(self) -> bool:
+        return self.ledger.pending_bytes > limits.LARGE_UNIT_BYTES and not self.down
+
+    @override
+    def await_commit(self, job: Job) -> None:
+        self._large.append(job)
+
+    def _let_in(self) -> None:
+        """Let large messages go on that wait for a unit with room."""
+        waiting = self._large
+        self._large = []
+        for job in waiting:
+            self.context.jobs.add(job)
 
     def _reject(
         self,
@@ -687,9 +706,12 @@ class Spool(SpoolPort):
             except Exception as error:  # noqa: BLE001 - given to the barrier
                 barrier.caught(error, SPOOL, "", "", "told in the next round")
                 self._refused.take_callbacks(refused)
-        if self.syncing is not None or (self.unit.empty and not self.ledger.pending):
-            return None
-        return self._seal()
+        batch: Batch | None = None
+        if self.syncing is None and (self.ledger.pending or not self.unit.empty):
+            batch = self._seal()
+        if self._large and not self.crowded():
+            self._let_in()
+        return batch
 
     def _seal(self) -> Batch | None:
         """End the unit being built. If this raises, the unit stays as it is and is tried again a second later."""
@@ -813,6 +835,7 @@ class Spool(SpoolPort):
     def failed(self, reason: str) -> None:
         """The commit failed and is tried again: until it succeeds, nothing more is taken."""
         self.down = refusals.SERVICE_UNAVAILABLE
+        self._let_in()
 
     # -- endpoints -------------------------------------------------------------------------------
 

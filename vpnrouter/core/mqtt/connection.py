@@ -27,7 +27,7 @@ from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.mqtt.subscribe import SubscribeJob, UnsubscribeJob
 from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
 from vpnrouter.core.route import Route
-from vpnrouter.core.selection import Selection, heavy
+from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import read
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.events import table
@@ -402,8 +402,8 @@ class MqttConnection(ClientConnection):
     def _pass_on(
         self, publisher: Publisher, route: Route, message: Message, packet_id: int
     ) -> None:
-        """Deliver a message, later where the selectors of its receivers are much work."""
-        if route.selector_cost and heavy(route, message):
+        """Deliver a message, later where its receivers have much to select or the spool has much to write."""
+        if (route.selector_cost and heavy(route, message)) or must_wait(publisher.vpn, message):
             SelectedPublish(self, publisher, route, message, packet_id).begin()
             return
         deliver(publisher, self.ingress, message, packet_id)
@@ -888,7 +888,7 @@ class SelectedPublish(Selection):
         message: Message,
         packet_id: int,
     ) -> None:
-        super().__init__(connection, route, message)
+        super().__init__(connection, publisher.vpn, route, message)
         self._connection = connection
         self._publisher = publisher
         self._packet_id = packet_id
