@@ -28,8 +28,9 @@ REMEMBERED_TOPIC_BYTES: Final = 524_288
 ordinary length. Beyond: all of them are forgotten, and asked again."""
 
 PERMITTED_TOPIC_BYTES: Final = 131_072
-"""Memory of the topics for which a client that publishes, and whose names are in its ACL profile, remembers whether it
-may: some 1,000. Beyond: as with REMEMBERED_TOPIC_BYTES."""
+"""Memory of the topics for which a client remembers something: one that publishes, and whose names are in its ACL
+profile, whether it may; an MQTT session what its subscriptions say of a delivery; an AMQP client whether it may have
+them. Some 1,000. Beyond: as with REMEMBERED_TOPIC_BYTES."""
 
 MAPPED_TOPIC_BYTES: Final = 4_194_304
 """Memory of the topics whose new topic one topic mapping, or the links of one connector, remember: some 16,000 of
@@ -795,13 +796,6 @@ LARGE_MESSAGE_BYTES: Final = 16_384
 CLIENT_WINDOW: Final = 10_000
 """QoS 1 and 2 messages that a client may hold unacknowledged, whatever larger Receive Maximum it gives.
 Beyond: they wait in the spool."""
-
-DELIVERY_TOPICS: Final = 1_000
-"""Topics for which a session remembers what its subscriptions say of a delivery, and an AMQP client whether it may be
-sent them. Beyond: all are forgotten, and looked up again."""
-
-DELIVERY_TOPIC_BYTES: Final = 1_024
-"""Longest of these topics. Beyond: looked up for each message."""
 
 REPLAYS: Final = 32
 """Replays that run at a time from one replay log. Beyond: refused "503 Out of Replay Resources"."""

@@ -11,6 +11,7 @@ from vpnrouter.core.login import report_rights
 from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 from vpnrouter.core.tracing import assign
+from vpnrouter.topics.cache import RememberedTopics
 
 if TYPE_CHECKING:
     from vpnrouter.core.access import BoundRule
@@ -68,7 +69,7 @@ class AmqpClient(Subscriber):
         self.sole = sole
         self._leaving = False
         # Topics that `rule` was asked about.
-        self._may_have: dict[bytes, bool] = {}
+        self._may_have: RememberedTopics[bool] = RememberedTopics(limits.PERMITTED_TOPIC_BYTES)
         self.subscriber_count = 0
         self.ingress_flows = 0
         self.egress_flows = 0
@@ -197,12 +198,10 @@ class AmqpClient(Subscriber):
         rule = self.rule
         if rule is None:
             return True
-        found = self._may_have.get(topic)
+        found = self._may_have.answers.get(topic)
         if found is None:
-            if len(self._may_have) >= limits.DELIVERY_TOPICS:
-                self._may_have.clear()
             found = rule.allows_topic(topic.decode())
-            self._may_have[topic] = found
+            self._may_have.keep(topic, found)
         return found
 
     def _take(self, rights: Admission) -> list[str]:

@@ -55,6 +55,15 @@ class DeliveryOptions:
         self.retain_as_published = False
         self.identifiers: list[int] = []
 
+    def same(self, other: DeliveryOptions) -> bool:
+        """Return whether both say the same."""
+        return (
+            self.qos == other.qos
+            and self.denied == other.denied
+            and self.retain_as_published == other.retain_as_published
+            and self.identifiers == other.identifiers
+        )
+
 
 @final
 class MqttFlow(Flow):

@@ -28,6 +28,7 @@ from vpnrouter.core.mqtt.session import DRAIN
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.spool import keys
 from vpnrouter.topics.algebra import matches
+from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode_ack
 from vpnrouter.wire.mqtt.reason import PUBREL
@@ -49,6 +50,9 @@ FEW: Final = 64
 """So many subscriptions of a session are matched one by one."""
 
 MOST_IDS: Final = 65_535
+
+OPTIONS_COST: Final = 200
+"""Bytes of memory that a DeliveryOptions takes without its identifiers."""
 
 DRAIN_NS: Final = 100_000_000
 """How soon to look again at a client that takes messages slowly."""
@@ -80,6 +84,7 @@ class QosSender(CompletionCallback):
         "_draining",
         "_last",
         "_newest_resend",
+        "_options",
         "deliveries",
         "flows",
         "held",
@@ -101,7 +106,10 @@ class QosSender(CompletionCallback):
         self.reserved: set[int] = set()
         self.own: MqttFlow | None = None
         self.flows: dict[str, MqttFlow] = {}
-        self.deliveries: dict[bytes, DeliveryOptions] = {}
+        self.deliveries: RememberedTopics[DeliveryOptions] = RememberedTopics(
+            limits.PERMITTED_TOPIC_BYTES
+        )
+        self._options = DeliveryOptions()
         self._last = 0
         self._newest_resend = 0
         self._draining = False
@@ -491,13 +499,16 @@ class QosSender(CompletionCallback):
 
     def delivery(self, topic: bytes) -> DeliveryOptions:
         """Return how the subscriptions that match `topic` deliver it."""
-        found = self.deliveries.get(topic)
+        found = self.deliveries.answers.get(topic)
         if found is None:
             found = self._look_up(topic)
-            if len(self.deliveries) >= limits.DELIVERY_TOPICS:
-                self.deliveries.clear()
-            if len(topic) <= limits.DELIVERY_TOPIC_BYTES and len(found.identifiers) <= FEW:
-                self.deliveries[topic] = found
+            options = self._options
+            if found.same(options):
+                # Most topics of a session are delivered alike.
+                self.deliveries.keep(topic, options)
+                return options
+            self._options = found
+            self.deliveries.keep(topic, found, OPTIONS_COST + 8 * len(found.identifiers))
         return found
 
     def _look_up(self, topic: bytes) -> DeliveryOptions:
