@@ -785,6 +785,10 @@ UNIT_BYTES: Final = 33_554_432
 """Bytes that wait for the next commit, from which on clients that publish guaranteed messages are not read
 until theirs are answered."""
 
+COMMITTED_AT_ONCE: Final = 2_000
+"""Messages of a commit that is on disk that are put into their endpoints, or answered, in one turn, some 3 ms. Beyond:
+in the turns after it, and the next commit begins behind them."""
+
 LARGE_UNIT_BYTES: Final = 4_194_304
 """Bytes that wait for the next commit, from which on large messages (LARGE_MESSAGE_BYTES) of clients wait for the one
 after it, and their publishers are not read meanwhile. So a commit, for which everybody waits whose messages are in it,

@@ -42,6 +42,30 @@ def test_while_the_store_fails(world: SpoolWorld) -> None:
     assert queue.spooled_count == 2
 
 
+@pytest.mark.parametrize("most", [1, 7, 40, 41, 79, 80, 1_000])
+def test_a_commit_that_is_finished_in_parts(world: SpoolWorld, most: int) -> None:
+    """Each part puts some messages into their queues, or answers some, in order; the next unit is sealed behind them."""
+    queue = world.endpoint("q", "a/#")
+    world.bind(queue)
+    before = [world.publish("a", b"%d" % number) for number in range(40)]
+    assert before == [SPOOLED] * 40
+    batch = world.seal()
+    assert batch is not None
+    world.store.commit(batch)
+    parts = answered = 0
+    while parts == 0 or world.spool.unfinished:
+        assert world.seal() is None
+        world.spool.committed(most)
+        world.publish("a", b"later")
+        parts += 1
+        answered += len(world.told.outcomes())
+        assert answered == max(0, min(40, parts * most - 40))
+    assert parts == -(-80 // most)
+    world.commit()
+    assert len(world.told.outcomes()) == parts
+    assert queue.spooled_count == 40 + parts
+
+
 def test_who_waits_for_nothing_is_refused_at_once(world: SpoolWorld) -> None:
     """Answers keep their order for each receipt; others need not wait for the store to work again."""
     world.endpoint("q", "a/#")

@@ -26,6 +26,7 @@ from vpnrouter.core.guaranteed.message_record import (
 )
 from vpnrouter.core.guaranteed.unit_of_work import (
     DEMOTED,
+    EVERYTHING,
     REJECTED,
     SPOOLED,
     SYNCED,
@@ -707,7 +708,8 @@ class Spool(SpoolPort):
                 barrier.caught(error, SPOOL, "", "", "told in the next round")
                 self._refused.take_callbacks(refused)
         batch: Batch | None = None
-        if self.syncing is None and (self.ledger.pending or not self.unit.empty):
+        idle = self.syncing is None and self.finishing is None
+        if idle and (self.ledger.pending or not self.unit.empty):
             batch = self._seal()
         if self._large and not self.crowded():
             self._let_in()
@@ -780,10 +782,10 @@ class Spool(SpoolPort):
         else:
             self.later.append(endpoint)
 
-    def committed(self) -> None:
-        """Finish the unit that `end_round` returned: it is synced.
+    def committed(self, most: int = EVERYTHING) -> None:
+        """Finish the unit that `end_round` returned: it is synced. Only `most` steps of it are done now.
 
-        After an exception, call again while `unfinished`: each step is done once.
+        Call again while `unfinished`, also after an exception: each step is done once. Until then no unit is sealed.
         """
         unit = self.finishing
         if unit is None:
@@ -797,18 +799,22 @@ class Spool(SpoolPort):
             endpoint = unit.marks.pop()
             endpoint.mark = max(endpoint.mark, unit.marked.pop())
             endpoint.wake()
-        while unit.arrived < len(unit.ids):
+        end = min(len(unit.ids), unit.arrived + most)
+        most -= end - unit.arrived
+        while unit.arrived < end:
             self._arrived(unit, unit.arrived)
             unit.arrived += 1
             unit.placed = 0
-        self.syncing = None
-        unit.run_callbacks(self.context.barrier)
-        self.finishing = None
+        if end == len(unit.ids):
+            self.syncing = None
+            unit.run_callbacks(self.context.barrier, unit.answered + most)
+            if unit.answered == len(unit.callbacks):
+                self.finishing = None
         self._deliver()
 
     @property
     def unfinished(self) -> bool:
-        """True when `committed` raised before it had done everything."""
+        """True when `committed` has not yet done everything."""
         return self.finishing is not None
 
     def _arrived(self, unit: UnitOfWork, index: int) -> None:
@@ -865,7 +871,8 @@ class Spool(SpoolPort):
     @property
     def busy(self) -> bool:
         """Return whether the next round has work even without new input."""
-        if self.syncing is None and (self.ledger.pending or not self.unit.empty):
+        idle = self.syncing is None and self.finishing is None
+        if idle and (self.ledger.pending or not self.unit.empty):
             return True
         work = (
             self.dirty

@@ -37,6 +37,10 @@ SYNCED: Final = 4
 """What `Spool.when_synced` was asked for."""
 
 
+EVERYTHING: Final = 1 << 60
+"""More than a unit can have."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class CompletionCallback:
     """Gets the outcome of requests to the spool."""
@@ -110,9 +114,10 @@ class UnitOfWork:
         """Return whether `callback` waits for this unit or the one before it. Looks at all callbacks."""
         return callback in self.callbacks or (before is not None and callback in before.callbacks)
 
-    def run_callbacks(self, barrier: FaultBarrier) -> None:
-        """Call all callbacks. An exception is given to the barrier, and the others are called all the same."""
-        while self.answered < len(self.callbacks):
+    def run_callbacks(self, barrier: FaultBarrier, until: int = EVERYTHING) -> None:
+        """Call the first `until` callbacks, whatever one of them raises: that is given to the barrier."""
+        end = min(until, len(self.callbacks))
+        while self.answered < end:
             index = self.answered
             self.answered = index + 1
             callback = self.callbacks[index]

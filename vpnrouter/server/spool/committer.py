@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
 from vpnrouter.core.fault_barrier import SPOOL, THREAD, fault_id
 from vpnrouter.core.turn import CommitPort
 from vpnrouter.durations import Durations, Histogram
@@ -44,6 +45,8 @@ class Committer(CommitPort):
         self._flying = False
         self._inbox: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._done: list[str] = []
+        # The unit that is on disk has more to do in later turns.
+        self._finishing = False
         self._faults: list[Exception] = []
         self._retry_now = threading.Event()
         self._closing = False
@@ -110,27 +113,28 @@ class Committer(CommitPort):
             if reason:
                 self._failed(reason)
             else:
-                self._flying = False
                 if self._fault is not None:
                     self._fault("commit-after-sync")
                 if self._spool.down:
                     raise_event_in(self._spool.context, SPOOL_UP, "the message spool works again")
-                self._committed()
-                if self._fault is not None:
-                    self._fault("answered")
+                self._finishing = True
+        if self._finishing:
+            self._committed()
         self.spent_ns += time.monotonic_ns() - began
 
     def _committed(self) -> None:
-        """Call `committed` until the spool has done everything; a step that raised is not repeated."""
+        """Let the spool finish the unit that is on disk, a part in each turn; a step that raised is not repeated."""
         spool = self._spool
-        done = False
-        while not done:
-            try:
-                spool.committed()
-                done = True
-            except Exception as error:  # noqa: BLE001 - given to the barrier
-                spool.context.barrier.caught(error, SPOOL, "", "", "the rest of the unit goes on")
-                done = spool.syncing is None and not spool.unfinished
+        try:
+            spool.committed(limits.COMMITTED_AT_ONCE)
+        except Exception as error:  # noqa: BLE001 - given to the barrier
+            spool.context.barrier.caught(error, SPOOL, "", "", "the rest of the unit goes on")
+        if spool.syncing is not None or spool.unfinished:
+            self._wake_up()
+            return
+        self._finishing = self._flying = False
+        if self._fault is not None:
+            self._fault("answered")
 
     def figures(self) -> tuple[Histogram, int]:
         """How long commits took that succeeded, and how many did not."""
@@ -151,6 +155,8 @@ class Committer(CommitPort):
         # What the last consumers held goes back now: there are no later turns.
         self._spool.context.jobs.finish()
         while True:
+            while self._finishing:
+                self.finished()
             self.step()
             if not self._flying:
                 break
