@@ -44,7 +44,7 @@ def test_while_the_store_fails(world: SpoolWorld) -> None:
 
 @pytest.mark.parametrize("most", [1, 7, 40, 41, 79, 80, 1_000])
 def test_a_commit_that_is_finished_in_parts(world: SpoolWorld, most: int) -> None:
-    """Each part puts some messages into their queues, or answers some, in order; the next unit is sealed behind them."""
+    """Each part puts some messages into their queues, or answers some, in order; the next unit comes behind them."""
     queue = world.endpoint("q", "a/#")
     world.bind(queue)
     before = [world.publish("a", b"%d" % number) for number in range(40)]
