@@ -452,6 +452,10 @@ CLIENT_SUBSCRIPTIONS: Final = 10_000
 message on a new topic costs some 3 ms, and a session's end some 10 ms of rows in the store; those grow with the
 number. Beyond: refused."""
 
+OUTBOX_CHUNKS: Final = 65_536
+"""Parts of which an outbox consists: each answer is one, and each write of messages. Beyond: a client whose packets add
+further ones is not read until it has read half of them. To drop millions of small answers takes 100 ms."""
+
 OUTBOX_BYTES_LEAST: Final = 65_536
 """Smallest outbox a client profile may set: below it one round of small messages overflows."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from vpnrouter import limits
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import ClientUsername
@@ -394,6 +396,30 @@ def test_a_client_that_reads_again(world: MemoryRouter) -> None:
     assert answers == 20 * 10_000
     world.advance(3 * limits.UNREAD_S)
     assert not client.closed
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_small_answers_are_bounded_by_their_number(world: MemoryRouter, level: int) -> None:
+    """Long before they fill the outbox; a client that only receives more than that is read all the same."""
+    silent, slow, source = (world.connect(name, level=level) for name in ("p", "c", "s"))
+    slow.subscribe("a/#")
+    for number in range(limits.OUTBOX_CHUNKS + 10):
+        source.publish(f"a/{number % 3}", b"%d" % number)
+    assert len(slow.connection.outbox.chunks) > limits.OUTBOX_CHUNKS
+    slow.publish("b")
+    assert not slow.connection.paused
+    for _ in range(4):
+        silent.raw(b"\xc0\x00" * limits.OUTBOX_CHUNKS)
+        world.router.context.jobs.finish()
+    assert silent.connection.choked
+    assert len(silent.connection.outbox.chunks) < 1.1 * limits.OUTBOX_CHUNKS
+    answers = 0
+    while silent.connection.choked:
+        answers += len(silent.connection.outbox.take(40_000)) // 2
+        silent.connection.eased()
+        world.router.context.jobs.finish()
+    assert answers >= limits.OUTBOX_CHUNKS // 2
+    assert answers + len(silent.received()) == 4 * limits.OUTBOX_CHUNKS
 
 
 def test_outboxes_of_all_who_do_not_read(world: MemoryRouter) -> None:

@@ -317,10 +317,14 @@ class Connection(TimerTarget):
         if self.paused:
             self._keep(data[pos:])
             return
+        outbox = self.outbox
+        chunks = len(outbox.chunks)
         rest = self.consume(data, pos)
         if rest >= 0 and rest < len(data):
             self._keep(data[rest:])
-        if self.outbox.size > self.outbox.limit:
+        if outbox.size > outbox.limit or (
+            len(outbox.chunks) > limits.OUTBOX_CHUNKS and len(outbox.chunks) > chunks
+        ):
             self._choke()
         backpressure = self.context.backpressure
         if backpressure.crowded:
@@ -341,11 +345,12 @@ class Connection(TimerTarget):
         self._stall = StallWatch(self)
 
     def eased(self) -> None:
-        """Note that the peer has read. Resume when at most half of the outbox's limit is left."""
+        """Note that the peer has read. Resume when at most half of the outbox's limits is left."""
         stall = self._stall
         if stall is not None:
             stall.moved = True
-        if self.outbox.size <= self.outbox.limit // 2:
+        outbox = self.outbox
+        if outbox.size <= outbox.limit // 2 and len(outbox.chunks) <= limits.OUTBOX_CHUNKS // 2:
             self._end_stall()
             self.resume()
 

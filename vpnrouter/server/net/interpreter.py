@@ -41,6 +41,10 @@ may grow by a quarter."""
 TRIM_BYTES: Final = 25_165_824
 """Memory beyond what is counted by which it may grow before the allocator is asked to give back what is free."""
 
+TRIM_AT_ONCE_BYTES: Final = 100_663_296
+"""Memory beyond what is counted which is given back at the first look: that takes 0.1 to 0.5 ms for each megabyte, and
+everything else waits."""
+
 LOOKS: Final = 10
 """Looks in a row, a tenth of a second apart, at which it must be so: what is used again at once is not given back."""
 
@@ -89,11 +93,12 @@ class MemoryWatch:
 
     def look(self, durations: Durations | None = None) -> None:
         """Do what is due; count how long that took. Called every tenth of a second."""
-        if self._uncounted() <= self._spare_from:
+        excess = self._uncounted() - self._spare_from
+        if excess <= 0:
             self._looks = 0
             return
         self._looks += 1
-        if self._looks < LOOKS:
+        if self._looks < LOOKS and excess < TRIM_AT_ONCE_BYTES - TRIM_BYTES:
             return
         self._looks = 0
         began_ns = time.monotonic_ns()
