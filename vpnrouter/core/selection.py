@@ -100,8 +100,8 @@ def heavy(route: Route, message: Message) -> bool:
 
 
 def must_wait(vpn: MessageVpn, message: Message) -> bool:
-    """Return whether a large guaranteed message has to wait for the commit after the next one."""
-    if message.qos == 0 or len(message.payload) < limits.LARGE_MESSAGE_BYTES:
+    """Return whether a large guaranteed or retained message has to wait for the commit after the next one."""
+    if len(message.payload) < limits.LARGE_MESSAGE_BYTES or not (message.qos or message.retain):
         return False
     spool = vpn.context.spool
     return spool is not None and spool.crowded()

@@ -331,6 +331,27 @@ def test_large_messages_do_not_make_a_commit_long(
     assert found == {b"a/%d" % number: list(range(1, each + 1)) for number in range(5)}
 
 
+def test_large_retained_messages_do_not_make_a_commit_long(router: SpooledWorld) -> None:
+    """They are in the spool whatever their QoS is; the order of two on one topic stays."""
+    clients = [router.join(f"p{number}") for number in range(4)]
+    for turn in range(4):
+        for number, client in enumerate(clients):
+            client.publish(f"r/{number}", b"%d" % turn + bytes(3_000_000), retain=True)
+    largest = 0
+    while router.spool.busy or len(router.router.context.jobs):
+        batch = router.spool.end_round()
+        if batch is not None:
+            largest = max(largest, batch.size)
+            router.store.commit(batch)
+            router.spool.committed()
+        router.router.context.jobs.finish()
+    assert 0 < largest <= limits.LARGE_UNIT_BYTES + 3_100_000
+    reader = router.join("reader")
+    reader.sub("r/#")
+    kept = {message.topic: message.payload[:1] for message in reader.resolved(reader.rest)}
+    assert kept == {b"r/%d" % number: b"3" for number in range(4)}
+
+
 def test_large_messages_wait_for_no_store_that_is_down(router: SpooledWorld) -> None:
     """They are refused as others are; one that has gone meanwhile is not taken."""
     queue = router.queue("q", "a")
