@@ -799,7 +799,7 @@ after it, and their publishers are not read meanwhile. So a commit, for which ev
 takes no longer than so many bytes and one large message."""
 
 LARGE_MESSAGE_BYTES: Final = 16_384
-"""Payload of a guaranteed message from which on it is large; a retained one counts at any QoS. Beyond: see LARGE_UNIT_BYTES."""
+"""Payload of a guaranteed or a retained message from which on it is large. Beyond: see LARGE_UNIT_BYTES."""
 
 CLIENT_WINDOW: Final = 10_000
 """QoS 1 and 2 messages that a client may hold unacknowledged, whatever larger Receive Maximum it gives.
