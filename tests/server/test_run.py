@@ -8,6 +8,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -114,6 +115,31 @@ def test_cycles_are_freed_when_memory_has_grown(
         assert seen() is not None
     watch.look()
     assert (seen() is None) == freed
+
+
+@pytest.mark.parametrize(
+    ("grown", "looks"), [(20_000_000, 0), (30_000_000, settled.LOOKS), (110_000_000, 1)]
+)
+def test_much_free_memory_goes_back_at_once(
+    interpreter: None, monkeypatch: pytest.MonkeyPatch, grown: int, looks: int
+) -> None:
+    """What is less is given back when nobody has used it for a second, and objects are not walked before."""
+    resident = [100_000_000]
+    monkeypatch.setattr(settled, "resident_bytes", lambda: resident[0])
+    watch = MemoryWatch()
+    watch.settle()
+    trims: list[int] = []
+    monkeypatch.setattr(watch, "_allocator", SimpleNamespace(malloc_trim=trims.append))
+    knot = Knot()
+    seen = weakref.ref(knot)
+    gc.collect(0)
+    del knot
+    resident[0] += grown
+    for look in range(1, 2 * settled.LOOKS):
+        watch.look()
+        assert bool(trims) == (0 < looks <= look)
+        assert look >= settled.LOOKS or seen() is not None
+    assert (seen() is None) == (grown > settled.GROWTH_BYTES)
 
 
 def test_what_exists_at_the_start_is_not_walked(

@@ -42,8 +42,8 @@ TRIM_BYTES: Final = 25_165_824
 """Memory beyond what is counted by which it may grow before the allocator is asked to give back what is free."""
 
 TRIM_AT_ONCE_BYTES: Final = 100_663_296
-"""Memory beyond what is counted which is given back at the first look: that takes 0.1 to 0.5 ms for each megabyte, and
-everything else waits."""
+"""Memory beyond what is counted by which it may grow before that is done at the first look: it takes 0.1 to 0.5 ms for
+each megabyte that is given back, and everything else waits."""
 
 LOOKS: Final = 10
 """Looks in a row, a tenth of a second apart, at which it must be so: what is used again at once is not given back."""
@@ -83,7 +83,9 @@ class MemoryWatch:
     def __init__(self) -> None:
         self.counted: Callable[[], int] = int
         self._allocator = _glibc()
+        # Looks in a row at which there was more than these.
         self._looks = 0
+        self._grown = 0
         # What is not counted may come to so much before free memory is given back, and before objects are walked.
         self._spare_from = 0
         self._walk_from = 0
@@ -93,17 +95,17 @@ class MemoryWatch:
 
     def look(self, durations: Durations | None = None) -> None:
         """Do what is due; count how long that took. Called every tenth of a second."""
-        excess = self._uncounted() - self._spare_from
-        if excess <= 0:
-            self._looks = 0
+        uncounted = self._uncounted()
+        excess = uncounted - self._spare_from
+        self._looks = self._looks + 1 if excess > 0 else 0
+        self._grown = self._grown + 1 if uncounted > self._walk_from else 0
+        trims = self._looks >= LOOKS or excess >= TRIM_AT_ONCE_BYTES - TRIM_BYTES
+        if not trims and self._grown < LOOKS:
             return
-        self._looks += 1
-        if self._looks < LOOKS and excess < TRIM_AT_ONCE_BYTES - TRIM_BYTES:
-            return
-        self._looks = 0
         began_ns = time.monotonic_ns()
-        self._trim()
-        if self._uncounted() > self._walk_from:
+        if trims:
+            self._trim()
+        if self._grown >= LOOKS and self._uncounted() > self._walk_from:
             self._walk()
             self._trim()
         if durations is not None:
@@ -124,9 +126,11 @@ class MemoryWatch:
             self._allocator.malloc_trim(0)
         # The same growth is looked at once.
         self._spare_from = self._uncounted() + TRIM_BYTES
+        self._looks = 0
 
     def _walk(self) -> None:
         gc.collect()
+        self._grown = 0
         self._walk_from = self._uncounted() + max(GROWTH_BYTES, resident_bytes() // 4)
 
 
