@@ -619,3 +619,37 @@ def test_a_router_that_stops_finishes_all(router: SpooledWorld, join: Any) -> No
     assert not blue.endpoints
     assert second.closed
     assert blue.memory.own == 0
+
+
+@pytest.mark.parametrize("size", [20_000, 1_000_000, 9_000_000])
+def test_large_messages_do_not_make_a_commit_long(
+    router: SpooledWorld, join: Any, amqp: ModuleType, size: int
+) -> None:
+    """A commit has LARGE_UNIT_BYTES and one of them; all are accepted in order, but of who has gone meanwhile."""
+    queue = router.queue("q")
+    each = max(2, 8_000_000 // size)
+    peers = [join(f"p{number}") for number in range(4)]
+    for peer in peers:
+        peer.sender("queue://q")
+    for number in range(each):
+        for peer in peers:
+            peer.send(amqp.message(b"%d" % number + bytes(size)), frame=60_000)
+    gone = peers.pop()
+    gone.say(Detach(0, True))
+    largest = 0
+    while router.spool.busy or len(router.router.context.jobs):
+        batch = router.spool.end_round()
+        if batch is not None:
+            largest = max(largest, batch.size)
+            router.store.commit(batch)
+            router.spool.committed()
+        router.router.context.jobs.finish()
+    assert 0 < largest <= limits.LARGE_UNIT_BYTES + size + 200_000
+    for peer in peers:
+        told = [one for one in peer.answers() if isinstance(one, Disposition)]
+        assert all(one.state == Accepted() for one in told)
+        accepted = [
+            number for one in told for number in range(one.first, (one.last or one.first) + 1)
+        ]
+        assert accepted == list(range(each))
+    assert 3 * each <= queue.spooled_count <= 4 * each
