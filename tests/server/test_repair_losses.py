@@ -16,6 +16,7 @@ import trio.testing
 
 from vpnrouter.cli import app
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.server.spool.held_counts import keep_counts
 from vpnrouter.spool import keys
 from vpnrouter.spool.read_only_store import findings
@@ -222,7 +223,11 @@ async def test_not_counted(
 
 @pytest.mark.parametrize("remembered", [COUNTS, "SYNCED"])
 async def test_the_list_of_files_is_lost_too(
-    spool: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], remembered: str
+    spool: Any,
+    stored: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    remembered: str,
 ) -> None:
     """Then no file names the tables that are missing; what remembers them is enough."""
     place = await spool(100)
@@ -233,8 +238,35 @@ async def test_the_list_of_files_is_lost_too(
     assert "all that missing files held" in {row["what"] for row in told["lost"]}
     if remembered == COUNTS:
         counts = {(row["what"], row["msg_vpn"]): row["count"] for row in told["lost"]}
-        assert counts["messages", "blue"] == counts["messages", "green"] == 2 * MESSAGES
+        left = held(stored)
+        for vpn, queue in (("blue", "qa"), ("green", "qv")):
+            # What is in the log is there.
+            assert left["messages", vpn, queue] == MESSAGES
+            assert counts["messages", vpn] == MESSAGES
         assert counts["MQTT sessions", "blue"] == counts["retained messages", "green"] == 1
+
+
+@pytest.mark.parametrize("counted", [True, False])
+async def test_lost_definitions(
+    spool: Any, stored: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], counted: bool
+) -> None:
+    """Queues that were counted are defined again. Nobody gets the messages of one that was not."""
+    place = await spool(100)
+    if not counted:
+        (place / COUNTS).unlink()
+    store = RocksStore(place)
+    batch = Batch()
+    for key, _ in store.scan(keys.ENDPOINT):
+        batch.delete(key)
+    # What is sound would not be repaired.
+    batch.put(keys.bodies(1 << 40), b"x")
+    store.commit(batch)
+    store.close()
+    repair(tmp_path, capsys)
+    left = held(stored)
+    there = 2 * MESSAGES if counted else 0
+    assert left["messages", "blue", "qa"] == left["messages", "green", "qv"] == there
+    assert left["messages of MQTT sessions", "blue", ""] == 2 * MESSAGES
 
 
 async def test_counted_before_a_crash(
@@ -324,7 +356,7 @@ async def test_counted_again_and_again(
         rows = [json.loads(line) for line in store.written[-1].splitlines()]
         assert sorted({row[1] for row in rows}) == expected
         number = endpoints_of(vpns["blue"])[0, "qa"].number
-        assert ["messages", "blue", "qa", number, 1] in rows
+        assert ["messages", "blue", "qa", number, 1, QUEUE] in rows
         shown = list(vpns.values())
     nursery.cancel_scope.cancel()
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.core.mqtt.restore import StoredSession
 from vpnrouter.core.mqtt.session import ENDPOINT_PREFIX, SEPARATOR
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.spool.rocks_store import RocksStore
+from vpnrouter.spool.store import Batch
 from vpnrouter.spool.stored_counts import MESSAGES, RETAINED, SESSION_MESSAGES, SESSIONS
 
 if TYPE_CHECKING:
@@ -59,9 +61,32 @@ def lost_rows(losses: Losses, fresh: Path) -> list[Lost]:
     """Return what is lost, by what is in the repaired spool and what the damaged one had counted."""
     store = RocksStore(fresh, create=False)
     try:
+        _define_queues(losses, store)
         return _Naming(losses, store).rows()
     finally:
         store.close()
+
+
+def _define_queues(losses: Losses, store: Store) -> None:
+    """Define queues again that were counted and whose definition is lost: their messages would go with the next start.
+
+    No new endpoint gets the number of one that has messages: it would get these.
+    """
+    known, following = read_definitions(store)
+    numbers = {one.number for one in known}
+    names = {(one.vpn, one.name) for one in known if one.kind == QUEUE}
+    batch = Batch()
+    rows = [] if losses.counts is None else losses.counts.rows
+    for row in rows:
+        named = (row.msg_vpn, row.endpoint)
+        if row.kind == QUEUE and row.number not in numbers and named not in names:
+            one = EndpointDefinition(row.number, row.msg_vpn, QUEUE, row.endpoint, True)
+            batch.put(keys.endpoint(row.number), one.encode())
+    free = 1 + max([*losses.left, *losses.messages, *(row.number for row in rows)], default=0)
+    if free > following:
+        batch.put(keys.endpoint(0), free.to_bytes(4, "big"))
+    if not batch.empty:
+        store.commit(batch)
 
 
 @final

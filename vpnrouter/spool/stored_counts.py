@@ -3,7 +3,8 @@
 The router writes the file once a minute and at a clean stop, at no cost per message. It is not synced, and a start
 needs nothing of it: one that is missing or damaged is as good as none. Its first line has a checksum of what follows
 (CRC-32, decimal), the sequence number of the store's last change then, and the time (seconds since 1970). Each further
-line is a JSON array: what is counted, the message VPN, the name of the endpoint or "", its number or 0, and how many.
+line is a JSON array: what is counted, the message VPN, the name of the endpoint or "", its number or 0, how many, and
+the kind of the endpoint.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ _FRESH: Final = "COUNTS.new"
 
 
 class Counted(NamedTuple):
-    """How `many` of something a message VPN had; `endpoint` and its `number` for messages of endpoints."""
+    """How `many` of something a message VPN had; for messages `endpoint`, its `number`, and its `kind` (-1: unknown)."""
 
     what: str
     msg_vpn: str
     endpoint: str
     number: int
     many: int
+    kind: int = -1
 
 
 class StoredCounts(NamedTuple):

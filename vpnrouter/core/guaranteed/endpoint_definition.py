@@ -105,7 +105,8 @@ def read_definitions(store: Store) -> tuple[list[EndpointDefinition], int]:
     for key, value in store.scan(keys.ENDPOINT):
         number = keys.endpoint_of(key)
         if number == 0:
-            following = int.from_bytes(value, "big")
+            following = max(following, int.from_bytes(value, "big"))
         else:
             found.append(decode_definition(number, value))
+            following = max(following, number + 1)
     return found, following

@@ -47,7 +47,7 @@ def held_counts(vpns: Iterable[MessageVpn]) -> Iterator[Counted | None]:
                 yield None
             else:
                 count = endpoint.spooled_count
-                yield Counted(MESSAGES, vpn.name, name, endpoint.number, count)
+                yield Counted(MESSAGES, vpn.name, name, endpoint.number, count, kind)
         sessions = 0
         for client in list(vpn.clients.values()):
             sessions += isinstance(client, MqttSession) and client.durable
