@@ -30,7 +30,7 @@ _FRESH: Final = "COUNTS.new"
 
 
 class Counted(NamedTuple):
-    """How `many` of something a message VPN had; for messages `endpoint`, its `number`, and its `kind` (-1: unknown)."""
+    """How `many` of something a message VPN had; of messages `endpoint`, its `number` and its `kind` (-1: unknown)."""
 
     what: str
     msg_vpn: str
