@@ -138,6 +138,43 @@ def test_a_damaged_table_costs_no_more_than_its_loss(
                 assert scene.losses.rows_lost or scene.losses.messages, where
 
 
+@pytest.fixture(scope="module")
+def killed(
+    filled: tuple[Path, Held], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Held]:
+    """A store as SIGKILL leaves it, with much in the log, and what waits in it."""
+    folder = tmp_path_factory.mktemp("killed")
+    shutil.copytree(filled[0], folder / "open")
+    store = RocksStore(folder / "open")
+    ledger = Ledger(store)
+    list(ledger.recover())
+    for number in range(300):
+        record = encode_record(b"t", number.to_bytes(2, "big") * 400, b"", 0, 4, 0, 0, 0, "")
+        ledger.add(record, len(record), 4, 0, 0, [number % 3 + 1])
+        store.commit(ledger.seal())
+    shutil.copytree(folder / "open", folder / "spool")
+    store.close()
+    return folder / "spool", held(folder / "spool")
+
+
+@pytest.mark.parametrize("parts", [5, pytest.param(60, marks=pytest.mark.slow)])
+def test_lost_commits_are_told(killed: tuple[Path, Held], tmp_path: Path, parts: int) -> None:
+    """One bit of the log costs some of them, never without a word."""
+    directory, before = killed
+    scene = Scene(directory, tmp_path / "scene")
+    log = max(directory.glob("*.log"), key=lambda path: path.stat().st_size).name
+    size = len((directory / log).read_bytes().rstrip(b"\0"))
+    for at in [0, 5, 7, *(size * part // parts for part in range(1, parts))]:
+
+        def damage(spool: Path, at: int = at) -> None:
+            flip(spool / log, at)
+
+        after = scene.damaged(damage)
+        assert all(after[one] == before[one] for one in after.keys() & before.keys())
+        if before.keys() - after.keys():
+            assert [one for one in scene.losses.unknown if "write-ahead" in one.what], at
+
+
 LIST_DAMAGE: Final[dict[str, Callable[[Path], None]]] = {
     "without its last record": lambda path: shorten(path, 1),
     "without its last two records": lambda path: shorten(path, 2),

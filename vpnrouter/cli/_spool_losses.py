@@ -120,7 +120,7 @@ class _Naming:
         if not losses.exact:
             rows += self._of_nobody()
         for unknown in losses.unknown:
-            if losses.exact and unknown.what == MESSAGES:
+            if losses.exact and unknown.what == MESSAGES and not losses.settled_lost:
                 # They are counted.
                 continue
             rows.append(Lost(unknown.what, "", "", None, "; ".join(unknown.kinds)))
@@ -144,6 +144,8 @@ class _Naming:
         """Add what is missing of the counted messages of endpoints; return what is missing of anything else."""
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(counts.taken_s))
         since = "" if self._losses.exact else ", with those that were consumed since"
+        if self._losses.settled_lost:
+            since += ", or more: consumed ones may have come back in their place"
         present = self._present()
         rows = []
         for row in counts.rows:

@@ -77,8 +77,8 @@ def held(spool: Path, *, may_be_damaged: bool = False) -> Iterator[None]:
                     raise
                 refuse_irregular(spool, _LOCKS, "; remove it, when no router runs")
             others = irregular(spool)
-            if "LOCK" not in others:
-                lock = os.open(spool / "LOCK", _OPENED | os.O_CREAT, 0o666)
+            if "LOCK" not in others and (spool / "LOCK").exists():
+                lock = os.open(spool / "LOCK", _OPENED)
                 stack.callback(os.close, lock)
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if MARK not in others and (spool / MARK).exists():

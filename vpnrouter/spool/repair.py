@@ -120,7 +120,8 @@ class Losses:
     `tables` counts those that cannot be read at all, `index_lost` says that segments are missing, and `unclaimed`
     counts messages that may be theirs, at most. `rows_lost` says that rows of tables are lost, `unknown` is what is
     lost and cannot be counted. `left` are messages that are in the new store, by endpoint. `counts` are those that the
-    store had itself written down, None if it has none; `exact` says that nothing has changed since.
+    store had itself written down, None if it has none; `exact` says that nothing has changed since. `settled_lost` says
+    that acknowledgements may be lost, and that consumed messages are among what is left then.
     """
 
     def __init__(self) -> None:
@@ -134,6 +135,7 @@ class Losses:
         self.left: dict[int, int] = {}
         self.counts: StoredCounts | None = None
         self.exact = False
+        self.settled_lost = False
 
     def add(self, endpoint: int, count: int) -> None:
         """Count lost messages of an endpoint."""
@@ -184,6 +186,7 @@ def salvage(spool: Path, work: Path, fresh: Path) -> Losses:
                 Unknown("all that missing files held", list(dict.fromkeys(_IN_TABLES.values())))
             )
         losses.index_lost = rows.lack(keys.INDEX)
+        losses.settled_lost |= rows.lack(keys.SETTLED)
         _clean(fresh, bodies, _Kept(work), losses)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -257,6 +260,7 @@ def _listed(work: Path, losses: Losses) -> tuple[Rdict, set[str]]:
 
 def _add_bad(losses: Losses, table: _Table) -> None:
     losses.tables += 1
+    losses.settled_lost |= table.first[:1] <= keys.SETTLED <= (table.last[:1] or b"\xff")
     losses.lines.append(f"{table.name} cannot be read")
     losses.unknown.append(table.lost())
 
@@ -364,7 +368,11 @@ def _tell_log(work: Path, losses: Losses) -> None:
     """Say whether commits are lost. Rows behind what is damaged in a log are read all the same."""
     synced = mark_in(work)
     losses.exact = losses.counts is not None and losses.counts.sequence == synced
-    database = Rdict(str(work), options(strict=False), access_type=AccessType.read_only())
+    try:
+        # Only so does RocksDB end at what it cannot read.
+        database = Rdict(str(work), options(), access_type=AccessType.read_only())
+    except Exception:  # noqa: BLE001 - some damage is not put right
+        database = Rdict(str(work), options(strict=False), access_type=AccessType.read_only())
     try:
         lost = missing_commits(logs_in(work), synced, database.latest_sequence_number())
     finally:
