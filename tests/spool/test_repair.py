@@ -53,7 +53,7 @@ def fill(directory: Path, draws: random.Random) -> None:
             members = sorted(draws.sample((1, 2, 3), draws.randint(1, 3)))
             number = ledger.add(record, len(record), 4, 0, 0, members)
             waiting += [(endpoint, number) for endpoint in members]
-        for _ in range(draws.randint(0, 3)):
+        for _ in range(min(len(waiting), draws.randint(0, 3))):
             ledger.settle(*waiting.pop(draws.randrange(len(waiting))))
         store.commit(ledger.seal())
     store.close()

@@ -655,16 +655,20 @@ def _clean(fresh: Path, bodies: dict[int, int], kept: _Kept, losses: Losses) -> 
             if columns is not None and first >= end and _left(columns, bitmaps):
                 end = first + columns.count
                 whole = _bodies(store, first, columns, kept)
-                if whole is not None:
+                kept_bitmaps = bitmaps if whole is None else _settle(first, columns, bitmaps, whole)
+                if whole is not None and _left(columns, kept_bitmaps):
+                    for each, bits in set(kept_bitmaps) - set(bitmaps):
+                        batch.put(each, bits)
                     if first not in bodies:
                         found = Batch()
                         found.put(keys.bodies(first), whole)
                         store.commit(found)
                     bodies.pop(first, None)
-                    losses.keep(_waiting(columns, bitmaps))
+                    losses.keep(_waiting(columns, kept_bitmaps))
                     continue
-                for endpoint, count in _waiting(columns, bitmaps).items():
-                    losses.add(endpoint, count)
+                if whole is None:
+                    for endpoint, count in _waiting(columns, bitmaps).items():
+                        losses.add(endpoint, count)
                 bodies.pop(first, None)
             batch.delete(key)
             batch.delete(keys.bodies(first))
@@ -706,6 +710,25 @@ def _bodies(store: RocksStore, first: int, columns: Columns, kept: _Kept) -> byt
     except SpoolError:
         pass
     return None
+
+
+def _settle(
+    first: int, columns: Columns, bitmaps: list[tuple[bytes, bytes]], bodies: bytes
+) -> list[tuple[bytes, bytes]]:
+    """Return the bitmaps of a segment, in which what has no body is settled.
+
+    Everybody had settled it before it was stored; where it is not, the bitmap that said so is lost.
+    """
+    found = {key: bytearray(value) for key, value in bitmaps}
+    for place, record in enumerate(decode_segment(bodies)):
+        if record:
+            continue
+        for endpoint in columns.sets[columns.which[place] if columns.which else 0]:
+            bits = found.setdefault(
+                keys.settled(endpoint, first), bytearray(columns.count + 7 >> 3)
+            )
+            bits[place >> 3] |= 1 << (place & 7)
+    return [(key, bytes(value)) for key, value in found.items()]
 
 
 def _waiting(columns: Columns, bitmaps: list[tuple[bytes, bytes]]) -> dict[int, int]:
