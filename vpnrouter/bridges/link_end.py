@@ -52,7 +52,7 @@ class LinkEnd(Connection):
 
     def tally(self) -> None:
         """Update the counters of the records of the bridges on this link."""
-        raise NotImplementedError
+        raise AssertionError(self)
 
     def next_flow_id(self) -> int:
         """Return an id that no flow of this connection had: odd ones on the side that dialled (LINK-40)."""

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from vpnrouter.core.guaranteed.endpoint import DAMAGED
+from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.core.guaranteed.unit_of_work import SPOOLED
 from vpnrouter.core.message import Message
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
-from vpnrouter.spool.store import Batch, Store
+from vpnrouter.spool.store import Batch, MemoryStore, Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -228,3 +230,16 @@ def test_what_is_settled_of_a_segment_cannot_be_read(world: SpoolWorld) -> None:
     flow = world.bind(queue)
     world.commit()
     assert flow.payloads() == [b"two"]
+
+
+def test_numbers_go_on_where_the_next_one_is_lost() -> None:
+    """A new endpoint never gets the number of another one: it would get its messages."""
+    store = MemoryStore(bytes(16))
+    batch = Batch()
+    for number in (3, 7):
+        one = EndpointDefinition(number, "blue", QUEUE, f"q{number}", True)
+        batch.put(keys.endpoint(number), one.encode())
+    store.commit(batch)
+    found, following = read_definitions(store)
+    assert [one.number for one in found] == [3, 7]
+    assert following == 8

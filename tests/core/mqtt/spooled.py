@@ -112,7 +112,10 @@ class SpooledClient(Client):
 
 
 class SpooledWorld(MemoryRouter):
-    """World with a spool. `settle` makes all commits that are due, as the edge does in its rounds."""
+    """World with a spool. `settle` makes all commits that are due, as the edge does in its rounds.
+
+    `largest` are the bytes of the largest of them.
+    """
 
     def __init__(
         self,
@@ -124,6 +127,7 @@ class SpooledWorld(MemoryRouter):
         self._vpn = vpn or {}
         self.store = store or MemoryStore(bytes(16))
         self.commits = 0
+        self.largest = 0
         self._later_ns = later_ns
         super().__init__(**more)
 
@@ -178,6 +182,7 @@ class SpooledWorld(MemoryRouter):
             return False
         self.store.commit(batch)
         self.commits += 1
+        self.largest = max(self.largest, batch.size)
         self.spool.committed()
         return True
 
