@@ -102,6 +102,9 @@ def test_a_factor_beyond_the_bound_is_a_finding() -> None:
     assert "50 times" in verdict(one, lambda: Measured(100_000, 20 * MIB, 0)).kind
     assert not verdict(one, lambda: Measured(100_000, 10 * MIB, 0)).kind
     assert not verdict(one, lambda: Measured(MIB, 20 * MIB, 0)).kind
+    # What the store does for an earlier plan happens once.
+    merged = iter([Measured(0, 34 * MIB, 0), Measured(0, 0, 0)])
+    assert not verdict(one, lambda: next(merged)).kind
 
 
 def test_what_stays_at_one_size_is_no_leak() -> None:
