@@ -12,12 +12,12 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.bridges import receive
-from vpnrouter.bridges.flow_selection import FlowSelection
 from vpnrouter.bridges.parking_lot import ENTERED, LATER, LaneActions, LaneOrder
 from vpnrouter.bridges.parking_lot import REFUSED as NOT_NOW
 from vpnrouter.bridges.received_positions import AcceptedPositions, PositionSet
 from vpnrouter.core.discard_reasons import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed import unit_of_work as outcomes
+from vpnrouter.core.guaranteed.flow_selection import FlowSelection
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, CompletionCallback
 from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import ProtocolError, TopicError

@@ -32,8 +32,8 @@ from vpnrouter.core.guaranteed.unit_of_work import REJECTED
 from vpnrouter.errors import TopicError
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.flow_selection import FlowSelection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.flow_selection import FlowSelection
     from vpnrouter.core.message import Message
 
 ENTERED: Final = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from vpnrouter.connectors.links import QOS, Link
+from vpnrouter.connectors.links import QOS, LinkTerms
 from vpnrouter.connectors.machine import Attempts
 from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.access import ProviderClient
@@ -59,14 +59,15 @@ def _dialect(connector: Connector) -> int:
     return MQTT if connector.topic_syntax == "mqtt" else SMF
 
 
-def links_of(connector: Connector) -> list[Link]:
-    """Return the links of a connector, in the order of the configuration."""
-    links: list[Link] = []
+def links_of(connector: Connector) -> list[LinkTerms]:
+    """Return the terms of a connector's links, in the order of the configuration."""
+    no_local = needs_no_local(connector)
+    links: list[LinkTerms] = []
     for name, link in connector.links.items():
         source = link.source
         selector = source.selector
         links.append(
-            Link(
+            LinkTerms(
                 name,
                 source.address or source.queue or source.topic or "",
                 source_filter(connector, link),
@@ -78,6 +79,9 @@ def links_of(connector: Connector) -> list[Link]:
                 queue_target=link.target.queue or "",
                 keeps_retained=link.retained == "keep",
                 selector=None if selector is None else parse_selector(selector),
+                no_local=no_local,
+                reject_attempts=link.reject_attempts,
+                then=link.then,
             )
         )
     return links

@@ -1,4 +1,4 @@
-"""The links of a connector as they run: where each takes messages from, and the topic that it gives them."""
+"""The terms of a connector's links: where each takes messages from, and the topic that it gives them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,22 @@ QOS: Final = {"at-most-once": 0, "duplicates-ok": 1, "once-and-only-once": 2}
 """The QoS of MQTT for each quality of service."""
 
 
-@final
-class Link:
-    """One link. `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
+DEAD_LETTER: Final = "dead-letter"
+PARK: Final = "park"
+SKIP: Final = "skip"
+STOP: Final = "stop"
+"""What a link does with a message that the provider has refused too often (`then`)."""
 
+
+@final
+class LinkTerms:
+    """What one link is to do.
+
+    `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
     `filter` matches the topics of its messages. `rule` renames them, None where they keep their topics; `queue_target`
     is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
-    take out is kept.
+    take out is kept. `no_local`: what came from the provider does not go back. A message that the provider has refused
+    `reject_attempts` times (0: no bound) goes where `then` says.
     """
 
     __slots__ = (
@@ -35,11 +44,14 @@ class Link:
         "inbound",
         "keeps_retained",
         "name",
+        "no_local",
         "qos",
         "queue_target",
+        "reject_attempts",
         "rule",
         "selector",
         "source",
+        "then",
     )
 
     def __init__(
@@ -56,6 +68,9 @@ class Link:
         queue_target: str = "",
         keeps_retained: bool = True,
         selector: Selector | None = None,
+        no_local: bool = False,
+        reject_attempts: int = 0,
+        then: str = DEAD_LETTER,
     ) -> None:
         self.name = name
         self.source = source
@@ -68,6 +83,14 @@ class Link:
         self.queue_target = queue_target
         self.keeps_retained = keeps_retained
         self.selector = selector
+        self.no_local = no_local
+        self.reject_attempts = reject_attempts
+        self.then = then
+
+    @property
+    def direct(self) -> bool:
+        """True where it takes messages from topics as they come, at most once."""
+        return not (self.inbound or self.from_queue or self.qos)
 
     @property
     def plain(self) -> bool:
@@ -94,13 +117,13 @@ class LinkTopics:
 
     __slots__ = ("_known", "links")
 
-    def __init__(self, links: Iterable[Link]) -> None:
+    def __init__(self, links: Iterable[LinkTerms]) -> None:
         self.links = list(links)
-        self._known: RememberedTopics[tuple[bytes, Link | None]] = RememberedTopics(
+        self._known: RememberedTopics[tuple[bytes, LinkTerms | None]] = RememberedTopics(
             limits.MAPPED_TOPIC_BYTES
         )
 
-    def of(self, topic: bytes) -> tuple[bytes, Link | None]:
+    def of(self, topic: bytes) -> tuple[bytes, LinkTerms | None]:
         """Return the new topic of a message, and the link that gives it; None where no link takes it.
 
         `topic` is a valid one, in UTF-8. Raises TopicError where it would become none.
@@ -111,7 +134,7 @@ class LinkTopics:
             self._known.keep(topic, found, len(found[0]))
         return found
 
-    def _look_up(self, topic: bytes) -> tuple[bytes, Link | None]:
+    def _look_up(self, topic: bytes) -> tuple[bytes, LinkTerms | None]:
         text = topic.decode()
         levels = text.split("/")
         for link in self.links:

@@ -18,10 +18,36 @@ class ConnectorLinkStatus:
     target: str
     quality_of_service: str
     enabled: bool
-    waiting_msg_count: int
-    """Guaranteed messages that wait for it, or are on their way: of its queue, or kept of its topics."""
-    refused: str = ""
+    state: str
+    """`disabled`, `down`, `opening`, `up`, `held`, `refused` or `stopped`."""
+    state_reason: str
     """Why it carries nothing, or less than it should; "" where it works."""
+    state_since: int
+    """Seconds since the state began."""
+    waiting_msg_count: int
+    """Guaranteed messages that wait for it, or are on their way: of its queue, kept of its topics, or set aside."""
+    parked_msg_count: int
+    """Messages that the provider has refused and the link has parked."""
+    msg_count: int
+    """Messages that came from the provider, or were taken out to be sent to it."""
+    byte_count: int
+    """Their bytes."""
+    delivered_msg_count: int
+    """Those that the other side has accepted, or was sent at most once."""
+    duplicate_msg_count: int
+    """Those that came again, and were left out."""
+    returned_msg_count: int
+    """Those that went back to where they came from, to be sent again."""
+    dead_letter_msg_count: int
+    """Those that the link has given up: dead letters, or parked."""
+    discarded_msg_count: int
+    """Those that were discarded for the reasons of `discards`."""
+    in_flight_msg_count: int
+    """Those whose outcome is not known yet."""
+    refused_msg_count: int
+    """How often the other side has refused a message."""
+    discards: dict[str, int] = field(default_factory=dict)
+    """How many were discarded, by reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +69,14 @@ class ConnectorStatus:
     """Why the last attempt or connection ended, "" while it is up."""
     failed_attempts: int
     """Attempts in a row that failed."""
-    client_name: str
-    """Under which `clients` shows what the connector sends and receives."""
     rx_msg_count: int
-    """Messages that came in over the present connection."""
+    """Messages that its links have brought in."""
+    rx_byte_count: int
+    """Their bytes."""
     tx_msg_count: int
-    """Messages that went out over it."""
+    """Messages that its links have sent and that were accepted."""
+    discarded_msg_count: int
+    """Messages that were discarded, with those of the provider that no link takes."""
     waiting_msg_count: int
     """Guaranteed messages that wait for its links, or are on their way and not acknowledged."""
     memory_bytes: int

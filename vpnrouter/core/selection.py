@@ -9,7 +9,8 @@ message. Who waits meanwhile:
   their order and a guaranteed one is answered behind it;
 - a commit, with all messages of the transaction (amqp/transactions.py): likewise;
 - a will (mqtt/due_wills.py): nobody, its publisher has gone;
-- a guaranteed message that came over a bridge, and one that is parked (bridges/flow_selection.py): what is behind it;
+- a guaranteed message that came over a bridge or by a connector, and one that is parked
+  (guaranteed/flow_selection.py): what is behind it;
 - an event that is published (server/events/publisher.py): the events behind it.
 
 Nothing else meets the selectors of many receivers. A message that moves into one endpoint, as a dead letter or by a

@@ -406,6 +406,27 @@ CONNECTOR_LINK_REFUSED: Final = EventType(
     "A link of a connector carries nothing, or less than it should",
     label="",
 )
+CONNECTOR_LINK_HELD: Final = EventType(
+    "VPN_CONNECTOR_LINK_HELD",
+    WARNING,
+    BRIDGE,
+    "The message VPN refuses a message of a link, and what comes behind it waits",
+    label="",
+)
+CONNECTOR_LINK_RELEASED: Final = EventType(
+    "VPN_CONNECTOR_LINK_RELEASED",
+    NOTICE,
+    BRIDGE,
+    "Nothing of a link waits any more for the message VPN to take it",
+    label="",
+)
+CONNECTOR_MESSAGE_REFUSED: Final = EventType(
+    "VPN_CONNECTOR_MESSAGE_REFUSED",
+    WARNING,
+    BRIDGE,
+    "A provider has refused a message too often, and what the link did with it",
+    label="",
+)
 
 # -- clients -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from vpnrouter.connectors.status import ConnectorLinkStatus, ConnectorStatus
-from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     OF_MSG_VPN,
@@ -23,7 +22,7 @@ from vpnrouter.management.collections import (
     serve_children,
 )
 from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
-from vpnrouter.management.responses import Row, object_reply, row_of, segment
+from vpnrouter.management.responses import Row, object_reply, row_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -52,9 +51,6 @@ CONNECTORS: Final = Collection(
     many="connectors",
     description="The connectors of a message VPN to foreign brokers.",
     open=_connectors,
-    links=lambda msg_vpn, name: {
-        "clientUri": f"{msg_vpn}/clients/{segment(CONNECTOR_PREFIX + name)}"
-    },
     children=("links",),
 )
 

@@ -17,6 +17,7 @@ from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.config.locations import Locations
 from vpnrouter.core.client_connection import ClientConnection
+from vpnrouter.core.fault_barrier import CONNECTOR
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.config.editor import ConfigEditor
@@ -97,7 +98,9 @@ class SighupHandler:
                 raise_named("SIGHUP", "this router was not started from a file")
 
 
-def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
+def say_goodbye(
+    router: Router, host: Host, links: Iterable[Link], connectors: Iterable[ConnectorRunner] = ()
+) -> None:
     """Disconnect everybody, `links` are the bridges' among them, and close all plain sockets."""
     barrier = router.context.barrier
     for vpn in router.vpns.values():
@@ -108,6 +111,11 @@ def say_goodbye(router: Router, host: Host, links: Iterable[Link]) -> None:
                     connection.put_out("the router stops", stopping=True)
                 except Exception as error:  # noqa: BLE001 - given to the barrier: the others hear why
                     barrier.end(connection, error)
+    for connector in connectors:
+        try:
+            connector.leave("the router stops")
+        except Exception as error:  # noqa: BLE001 - the same
+            barrier.caught(error, CONNECTOR, connector.name, connector.vpn.name)
     for link in links:
         try:
             link.goodbye(codes.SHUTTING_DOWN, codes.REASONS[codes.SHUTTING_DOWN])
@@ -358,7 +366,7 @@ async def _serve(
             finally:
                 edge.stopping = True
                 events.stopping()
-                say_goodbye(router, host, _links(book, runners))
+                say_goodbye(router, host, _links(book, runners), connectors)
                 nursery.cancel_scope.cancel()
         streams.cancel_scope.deadline = trio.current_time() + STOP_S
 

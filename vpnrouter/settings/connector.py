@@ -21,6 +21,7 @@ from vpnrouter.settings.schema import (
 QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
 Retained = Literal["keep", "clear"]
 MqttVersion = Literal["auto", "5", "3.1.1"]
+Then = Literal["dead-letter", "park", "skip", "stop"]
 
 AS_SOURCE: Final = "AS_SOURCE"
 """In a target: the topic that the message has."""
@@ -160,12 +161,21 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
     """A link of a connector: messages go from its source to its target, one way."""
 
     enabled: bool = attribute(True)
-    """Whether it carries messages. What waits for a link that is disabled is kept."""
+    """Whether it carries messages. What a disabled link would take out is kept for it. What it would bring in is
+    not: the provider is told that the router does not want it."""
 
     quality_of_service: QualityOfService = attribute("duplicates-ok")
     """at-most-once: nothing is acknowledged, and a loss of the connection may lose messages.
     duplicates-ok: a message is acknowledged when the other side has it, and may come twice then.
     once-and-only-once: neither."""
+
+    reject_attempts: int = attribute(3, least=0, most=1_000_000)
+    """How often the provider may refuse a message that the link takes out, by a code or by ending the connection,
+    before `then` is done with it; 0 is without end."""
+
+    then: Then = attribute("dead-letter")
+    """What is done with it then. dead-letter: it goes to the dead message queue of its queue; park: to the queue
+    #connector/CONNECTOR/LINK/parked; skip: it is discarded; stop: it stays, and the link stops."""
 
     retained: Retained = attribute("keep")
     """Whether a message keeps its RETAIN flag."""
@@ -205,6 +215,10 @@ class Connector(Settings, effect=Effect.RECONNECT):
 
     provider: Provider = group(Provider)
     """The foreign broker."""
+
+    max_ttl: int = attribute(limits.HOPS, least=1, most=255)
+    """Message VPNs that a message may have visited when it comes from the provider, which says so in MQTT 5. Beyond:
+    discarded."""
 
     topic_syntax: TopicSyntax = attribute("smf")
     """Dialect of source.topic: smf has * and >, mqtt has + and #. Addresses at the provider are in its

@@ -8,7 +8,12 @@ from typing import Any
 from vpnrouter.core.amqp.subscriptions import restore_subscriptions
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
-from vpnrouter.core.guaranteed.endpoint_settings import QUEUE, TOPIC_ENDPOINT, EndpointSettings
+from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
+    QUEUE,
+    TOPIC_ENDPOINT,
+    EndpointSettings,
+)
 from vpnrouter.core.guaranteed.recover import recover, recover_retained
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.mqtt.restore import restore_sessions
@@ -149,7 +154,7 @@ class SpooledWorld(MemoryRouter):
         by_number: dict[int, Endpoint] = {}
         for vpn in self.router.vpns.values():
             for one in definitions:
-                if one.kind in (QUEUE, TOPIC_ENDPOINT) and one.vpn == vpn.name:
+                if one.kind in (QUEUE, TOPIC_ENDPOINT, CONNECTOR_LINK) and one.vpn == vpn.name:
                     endpoint = Endpoint(
                         spool, vpn, one.kind, one.name, one.number, EndpointSettings()
                     )

@@ -11,7 +11,15 @@ from vpnrouter.core.discard_reasons import MSG_TOO_BIG
 from vpnrouter.core.discard_rows import DiscardRows
 from vpnrouter.spool import keys
 from vpnrouter.trace.span import span_id
-from vpnrouter.wire.mqtt.packets import Ack, Publish, Subscribe, SubscriptionRequest, Unsubscribe
+from vpnrouter.wire.mqtt.packets import (
+    BRIDGE_BIT,
+    Ack,
+    Connect,
+    Publish,
+    Subscribe,
+    SubscriptionRequest,
+    Unsubscribe,
+)
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
@@ -77,6 +85,23 @@ def test_no_local(router: SpooledWorld) -> None:
     assert client.got() == [Ack(PUBACK, 3)]
     publisher(router).pub("a")
     assert len(client.messages()) == 1
+
+
+@pytest.mark.parametrize("level", [3, 4])
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("bridge", [False, True])
+def test_a_bridge_gets_nothing_back(
+    router: SpooledWorld, level: int, qos: int, bridge: bool
+) -> None:
+    """A client of 3.1 or 3.1.1 that says that it is a bridge has no-local, and gets RETAIN as it was published."""
+    client = router.open("blue", level)
+    client.send(Connect("c", protocol_level=level | BRIDGE_BIT if bridge else level))
+    client.got()
+    assert client.sub("t/#", qos) == qos
+    client.publish("t/own")
+    publisher(router).publish("t/a", b"kept", retain=True)
+    found = [(message.payload, message.retain) for message in client.messages()]
+    assert found == ([(b"kept", True)] if bridge else [(b"x", False), (b"kept", False)])
 
 
 @pytest.mark.parametrize("level", [4, 5])

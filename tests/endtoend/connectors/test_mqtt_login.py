@@ -125,7 +125,7 @@ def test_a_broker_that_grants_less(sites: Any, broker: Any, patiently: Any) -> N
     here.says("link no: the provider refused no/#: 0x87 Not authorized")
     given_up = [each for each in found.got if isinstance(each, Unsubscribe)]
     assert [each.filters for each in given_up] == [["once/#"]]
-    links = {link["linkName"]: link["refused"] for link in sites.row()["links"]}
+    links = {link["linkName"]: link["stateReason"] for link in sites.row()["links"]}
     assert links["in"] == ""
     assert "0x87" in links["no"]
 
@@ -135,10 +135,11 @@ def test_a_broker_without_qos_2(sites: Any, broker: Any) -> None:
     answer = Connack(False, 0, Properties(maximum_qos=1))
     broker(lambda packet: [encode(answer, 5)] if isinstance(packet, Connect) else [])
     out = {"source": {"topic": "out/>"}, "quality_of_service": "once-and-only-once"}
-    sites.connect({"out": out}, wait=False)
-    sites.until_failure(
-        "the provider knows no QoS 2, which the quality of service of link out needs"
-    )
+    sites.connect({"out": out, "other": {"source": {"topic": "other/>"}}})
+    links = {link["linkName"]: link for link in sites.row()["links"]}
+    assert links["out"]["state"] == "refused"
+    assert "the provider knows no QoS 2" in links["out"]["stateReason"]
+    assert (links["other"]["state"], links["other"]["stateReason"]) == ("up", "")
 
 
 @pytest.mark.parametrize("level", [4, 5])
@@ -168,8 +169,8 @@ def test_without_a_spool(sites: Any, start: Any) -> None:
     )
     sites.here = start(f"{text}guaranteed_msging: {{enabled: false}}\n", "here")
     sites.state("up")
-    links = {link["linkName"]: link["refused"] for link in sites.row()["links"]}
-    assert links == {"in": "503 Service Unavailable", "direct": ""}
+    links = {link["linkName"]: link["stateReason"] for link in sites.row()["links"]}
+    assert links == {"in": "guaranteed messages are disabled here", "direct": ""}
 
 
 @pytest.mark.parametrize(

@@ -590,8 +590,11 @@ class Endpoint(EndpointSubscriber):
 
     # -- what goes ------------------------------------------------------------------------------------
 
-    def settle(self, flow: Flow, message_id: int, outcome: int) -> bool:
-        """A consumer's word on a message that it holds; False when it holds no such message."""
+    def settle(self, flow: Flow, message_id: int, outcome: int, why: str = "") -> bool:
+        """A consumer's word on a message that it holds; False when it holds no such message.
+
+        `why` is what a dead letter says of its reason, "" for CONSUMER.
+        """
         message = flow.unacked.get(message_id)
         if message is None:
             return False
@@ -608,7 +611,7 @@ class Endpoint(EndpointSubscriber):
             elif outcome == FAILED:
                 self._failed(message_id, message)
             else:
-                self._dead_letter(message_id, message, CONSUMER)
+                self._dead_letter(message_id, message, CONSUMER, why)
         except Exception:
             self.mend(message_id, message)
             raise
@@ -648,8 +651,10 @@ class Endpoint(EndpointSubscriber):
         """Treat a message as expired: it goes to the dead message queue or is discarded."""
         self._dead_letter(message_id, message, EXPIRED)
 
-    def _dead_letter(self, message_id: int, message: Message, reason: str) -> None:
+    def _dead_letter(self, message_id: int, message: Message, reason: str, why: str = "") -> None:
         """Move a message to the dead message queue, in the unit in which it leaves here; else discard it.
+
+        It says `why`, or the `reason`, by which it is counted.
 
         It goes to no queue that gave it up before, so that two queues that name each other do not exchange it for ever.
         """
@@ -664,7 +669,7 @@ class Endpoint(EndpointSubscriber):
                 copy.expires_ns = 0
                 # It arrives anew: the queue's own life time begins now.
                 copy.ingress_ns = 0
-                copy.block = addressed(message.block, reason, self.name)
+                copy.block = addressed(message.block, why or reason, self.name)
                 if not self.spool.place(queue, copy, even_down=True):
                     counters.to_dmq[reason] = counters.to_dmq.get(reason, 0) + 1
                     self.forget(message_id, message.size, MOVED)

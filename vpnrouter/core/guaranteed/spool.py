@@ -332,6 +332,24 @@ class Spool(SpoolPort):
             vpn.context.work += len(destinations)
         return "", "", bool(matched)
 
+    def foreseen(self, vpn: MessageVpn, message: Message) -> str:
+        """Return why a guaranteed message would be refused now, "" where it would not. Counts nothing.
+
+        Raises TopicError for a bad topic.
+        """
+        route = vpn.route(message.topic)
+        if self.down:
+            return self.down
+        if route.missing_queue:
+            return refusals.QUEUE_NOT_FOUND if message.hops == 0 else ""
+        matched = matching_endpoints(route, message)
+        full = self.obstacle(vpn, message.size * len(matched)) if matched else ""
+        for endpoint in matched:
+            reason = full or endpoint.obstacle(message, message.size)
+            if reason and endpoint.settings.rejects():
+                return reason
+        return ""
+
     def pass_on(self, vpn: MessageVpn, route: Route, message: Message, kept: bool) -> int:
         """Deliver a message, which endpoints have or none matches, to all others; the outcome."""
         demoted = False

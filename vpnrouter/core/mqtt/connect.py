@@ -50,7 +50,7 @@ class ConnectHandler:
         """Admit or refuse a CONNECT of `length` bytes. The edge may still have to verify the password."""
         connection = self._connection
         packet = self._packet
-        connection.level = packet.protocol_level
+        connection.level = packet.level
         connection.connect_packet = packet
         properties = packet.properties
         if properties.request_problem_information == 0:
@@ -59,7 +59,7 @@ class ConnectHandler:
             raise ProtocolError(
                 reason.BAD_AUTHENTICATION_METHOD, "enhanced authentication is not offered"
             )
-        if not packet.client_id and not packet.clean_start and packet.protocol_level < 5:
+        if not packet.client_id and not packet.clean_start and packet.level < 5:
             raise ProtocolError(
                 reason.CLIENT_IDENTIFIER_NOT_VALID,
                 "empty client id wants clean session (MQTT-3.1.3-8)",
@@ -218,9 +218,10 @@ class ConnectHandler:
         changed = session.judge(admission)
         if changed and present:
             report_rights(vpn, client_id, admission, changed)
+        session.is_bridge = packet.is_bridge
         session.attach(
             connection,
-            packet.protocol_level,
+            packet.level,
             properties.topic_alias_maximum or 0,
             properties.maximum_packet_size or 0,
             properties.receive_maximum or 0,
@@ -282,41 +283,6 @@ def _publisher(connection: MqttConnection, admission: Admission, session: MqttSe
         vpn.limits.max_msg_size + vpn.limits.max_topic_bytes + limits.PROPERTY_BYTES
     )
     return publisher
-
-
-def join(
-    connection: MqttConnection,
-    admission: Admission,
-    session: MqttSession,
-    *,
-    present: bool,
-    receive_maximum: int,
-    max_packet: int,
-    one_by_one: bool,
-) -> None:
-    """Go on with `session` over a connection that the router has dialled, and whose server let it in.
-
-    `present`: the server has the session too. `receive_maximum` and `max_packet` are the server's, 0 where it says
-    none. `one_by_one`: each message of the server is looked at alone, because its topic changes.
-    """
-    vpn = admission.vpn
-    connection.admission = admission
-    connection.outbox.set_limit(admission.profile.max_outbox_bytes)
-    if not present:
-        session.forget_inbound()
-    connection.session = session
-    session.attach(connection, connection.level, 0, max_packet, receive_maximum)
-    publisher = _publisher(connection, admission, session)
-    if one_by_one:
-        publisher.max_frame = 0
-    spool = spool_of(vpn.context)
-    if spool is not None:
-        connection.ingress = QosReceiver(connection, publisher, session, spool, False)
-    vpn.publishers[session.client_name] = publisher
-    connection.established(0)
-    connection.report_connected(publisher)
-    if session.outbound is not None:
-        session.outbound.resume()
 
 
 def _holder(vpn: MessageVpn, client_id: str) -> Admission | None:

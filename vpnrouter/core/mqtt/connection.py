@@ -1,7 +1,5 @@
 """One MQTT connection: which packet is allowed when, and what it does.
 
-The router is the server, or the client of a server that it dialled (`dialled.py`). After the login both are alike.
-
 The table `ALLOWED` is the state machine: a packet that is not in it for the current state is a
 protocol error. Bytes in, effects on the router out; no socket in sight.
 """
@@ -17,7 +15,7 @@ from vpnrouter import limits
 from vpnrouter.core.access import covered
 from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.conversion import MEASURE
-from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY, TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY
 from vpnrouter.core.fault_barrier import CONNECTION
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
 from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
@@ -43,7 +41,6 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.core.login import Admission
-    from vpnrouter.core.mqtt.dialled import Dialled
     from vpnrouter.core.mqtt.qos_receiver import QosReceiver
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.router import Router
@@ -63,12 +60,6 @@ READY: Final = 2
 ENDED: Final = 3
 """Nothing more is read."""
 
-GREETING: Final = 4
-"""The router has dialled and sent CONNECT; CONNACK is due."""
-
-JOINED: Final = 5
-"""The server that the router dialled has let it in."""
-
 ALLOWED: Final[dict[tuple[int, int], str]] = {
     (WAITING, 1): "connect",
     (READY, 3): "publish",
@@ -81,16 +72,6 @@ ALLOWED: Final[dict[tuple[int, int], str]] = {
     (READY, 12): "ping",
     (READY, 14): "disconnect",
     (READY, 15): "auth",
-    (GREETING, 2): "answer",
-    (JOINED, 3): "publish",
-    (JOINED, 4): "acknowledge",
-    (JOINED, 5): "acknowledge",
-    (JOINED, 6): "acknowledge",
-    (JOINED, 7): "acknowledge",
-    (JOINED, 9): "answer",
-    (JOINED, 11): "answer",
-    (JOINED, 13): "answer",
-    (JOINED, 14): "answer",
 }
 """(state, packet type) → what happens."""
 
@@ -131,17 +112,13 @@ _PROTOCOLS: Final = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5"}
 
 @final
 class MqttConnection(ClientConnection):
-    """One connection. `ingress` takes QoS 1 and 2, None where the client may not publish them.
-
-    `dialled` is there where the router is the client.
-    """
+    """One connection. `ingress` takes QoS 1 and 2, None where the client may not publish them."""
 
     __slots__ = (
         "_alias_topics",
         "_keep_alive_ns",
         "_timer",
         "connect_packet",
-        "dialled",
         "ingress",
         "level",
         "max_packet",
@@ -158,7 +135,6 @@ class MqttConnection(ClientConnection):
         self.session: MqttSession | None = None
         self.ingress: QosReceiver | None = None
         self.connect_packet: Connect | None = None
-        self.dialled: Dialled | None = None
         self.wants_problem_information = True
         self._alias_topics: dict[int, bytes] = {}
         self._keep_alive_ns = 0
@@ -231,9 +207,6 @@ class MqttConnection(ClientConnection):
         packet = decode(data, pos, length, self.level)
         if action == "acknowledge":
             self._acknowledge(cast(Ack, packet))
-        elif action == "answer":
-            if self.dialled is not None:
-                self.dialled.answer(packet)
         elif action == "subscribe":
             if self.session is not None:
                 self._begin(SubscribeJob(self, self.session, cast(Subscribe, packet)), length)
@@ -392,13 +365,6 @@ class MqttConnection(ClientConnection):
             pos = following
         return pos
 
-    def publish_again(self, message: Message, packet_id: int) -> None:
-        """Deliver a guaranteed message that was held back. Raises TopicError for a bad topic."""
-        publisher = self.publisher
-        if publisher is not None:
-            route = publisher.vpn.route(message.topic)
-            self._pass_on(publisher, route, message, packet_id)
-
     def _pass_on(
         self, publisher: Publisher, route: Route, message: Message, packet_id: int
     ) -> None:
@@ -461,15 +427,9 @@ class MqttConnection(ClientConnection):
         topic = self._topic_of_alias(alias, topic)
         retain = first & 0x01 == 1
         try:
-            if self.dialled is not None:
-                retain = retain and self.dialled.retained_in(topic)
-                topic = self.dialled.topic(topic)
             route = vpn.route(topic)
         except TopicError as error:
-            if self.dialled is None:
-                raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
-            self._pass_over(topic, qos, packet_id, TOPIC_PARSE_ERROR)
-            return
+            raise ProtocolError(reason.TOPIC_NAME_INVALID, str(error)) from error
         if publisher.elsewhere and covered(publisher.elsewhere, route.topic):
             self._pass_over(topic, qos, packet_id, NO_LOCAL_DELIVERY)
             return
@@ -566,20 +526,9 @@ class MqttConnection(ClientConnection):
         if self.state == VERIFYING and packet is not None:
             ConnectHandler(self, packet).verified(good)
 
-    def greet(self, dialled: Dialled, packet: Connect, answer_s: int) -> None:
-        """Send CONNECT to the server that was dialled; it has `answer_s` seconds for its CONNACK."""
-        self.dialled = dialled
-        self.state = GREETING
-        self.level = packet.protocol_level & 0x7F
-        self._cancel_timer()
-        self._timer = self.context.timers.arm(
-            self.context.now_ns + answer_s * SECOND_NS, self, CONNECT_TIMEOUT
-        )
-        self.outbox.control(encode(packet, self.level))
-
     def established(self, keep_alive_s: int) -> None:
-        """The session is attached, and CONNACK is out, or came."""
-        self.state = READY if self.dialled is None else JOINED
+        """The session is attached, and CONNACK is out."""
+        self.state = READY
         self._cancel_timer()
         self.leave_strangers()
         self.hold_in_account()
@@ -616,7 +565,7 @@ class MqttConnection(ClientConnection):
         """Send the reason, as the protocol level allows, and close."""
         if self.state == ENDED:
             return
-        if self.state in (READY, JOINED):
+        if self.state == READY:
             if self.level == 5:
                 packet = Disconnect(code)
                 if self.wants_problem_information:
@@ -651,7 +600,7 @@ class MqttConnection(ClientConnection):
 
     def crowded_out(self) -> None:
         """Close the connection: its client holds too much."""
-        if self.state in (READY, JOINED):
+        if self.state == READY:
             text = OUTGROWN
             self.report_protocol_error(text)
         else:
@@ -690,11 +639,6 @@ class MqttConnection(ClientConnection):
 
     @override
     def put_out(self, why: str, *, stopping: bool = False) -> None:
-        if self.state == JOINED:
-            # The reasons of a server are none of a client (MQTT 5, 3.14.2.1).
-            self.outbox.control(encode(Disconnect(reason.NORMAL_DISCONNECTION), self.level))
-            self._end(False, why)
-            return
         code = reason.SERVER_SHUTTING_DOWN if stopping else reason.ADMINISTRATIVE_ACTION
         self.fail(code, why)
 
@@ -729,7 +673,7 @@ class MqttConnection(ClientConnection):
         self.closing = True
         publisher = self.publisher
         # Three steps run twice, in case one raised half-way; a second run of a finished step does nothing.
-        for step in (0, 1, 1, 2, 2, 3, 4, 4, 5, 6):
+        for step in (0, 1, 1, 2, 2, 3, 4, 4, 5):
             try:
                 self._let_go(step, publisher, publish_will, why)
             except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
@@ -760,11 +704,6 @@ class MqttConnection(ClientConnection):
         elif step == 3:
             if publisher is not None:
                 self._report_disconnected(publisher, why)
-        elif step == 6:
-            dialled = self.dialled
-            self.dialled = None
-            if dialled is not None:
-                dialled.ended(why)
         else:
             session = self.session
             if session is not None:
@@ -803,7 +742,7 @@ class MqttConnection(ClientConnection):
         if self.state == ENDED:
             return
         if kind == CONNECT_TIMEOUT:
-            self._end(False, "no CONNECT in time" if self.dialled is None else "no CONNACK in time")
+            self._end(False, "no CONNECT in time")
             return
         quiet_until = self.heard_ns + self._keep_alive_ns
         if self.paused:

@@ -70,8 +70,8 @@ class MqttFlow(Flow):
     """One flow of one connection. `text` is the filter that bound it, "" for the session's own endpoint.
 
     `granted` is the most QoS, `identifier` the subscription's. `keyed`: the session lasts, so that QoS 2
-    identifiers are in the spool before they are used and mean the same after a restart. `keeps`: what was sent keeps
-    its identifier over connections, also where it went back to its queue. `browsing` only looks.
+    identifiers are in the spool before they are used and mean the same after a restart. `own`: what was sent keeps its
+    identifier over connections, also where it went back. `browsing` only looks.
     """
 
     __slots__ = (
@@ -83,7 +83,6 @@ class MqttFlow(Flow):
         "closed",
         "granted",
         "identifier",
-        "keeps",
         "keyed",
         "looked_at",
         "outbound",
@@ -105,7 +104,6 @@ class MqttFlow(Flow):
         self.outbound = outbound
         self.text = text
         self.own = not text
-        self.keeps = self.own or outbound.session.of_connector
         self.granted = granted
         self.identifier = 0
         self.keyed = outbound.session.durable
@@ -181,11 +179,8 @@ class MqttFlow(Flow):
     def send(self, message_id: int, message: Message, count: int) -> None:
         """Send a message as PUBLISH under a packet identifier."""
         outbound = self.outbound
-        if self.keeps and self.granted == 0:
-            self._send_once(message_id, message)
-            return
         known = 0
-        if self.keeps and outbound.resend:
+        if self.own and outbound.resend:
             known = outbound.sent_before(message_id)
         most = outbound.delivery(message.topic).qos if self.own else self.granted
         # What was promoted, or came over a bridge, is kept like any other: it has QoS 1 at least.
@@ -208,23 +203,10 @@ class MqttFlow(Flow):
             dup = known != 0 or (self.own and count != 0 and qos == 1)
             self.transmit(packet_id, held, message, dup, count)
 
-    def _send_once(self, message_id: int, message: Message) -> None:
-        """Send a message as QoS 0: whether the other side gets it or not, it is done with."""
-        session = self.outbound.session
-        frame = session.encoded(message, message.mqtt().block, message.retain, [], flow=self.text)
-        if frame:
-            outbox = session.outbox
-            outbox.control(frame)
-            outbox.messages += 1
-            outbox.bytes_ += len(frame)
-            if message.traced:
-                self.endpoint.trace(DELIVER, message_id, message, "", self.client_name)
-        self.settle(message_id, ACCEPTED if frame else REJECTED)
-
     def _write_down(self, packet_id: int, message_id: int) -> None:
         spool = self.endpoint.spool
         value = keys.pack_id(message_id)
-        if not self.keeps:
+        if not self.own:
             value += FOREIGN
         spool.ledger.put(keys.outbound(self.outbound.session.number, packet_id), value)
         if self._promised is not spool.unit:
@@ -280,7 +262,7 @@ class MqttFlow(Flow):
             retain = retain and (delivery.retain_as_published or message.snapshot)
         else:
             identifiers = [self.identifier] if self.identifier else []
-            if count and not self.browsing and not self.keeps:
+            if count and not self.browsing and not self.own:
                 block = with_user_properties(block, [REDELIVERED])
         if endpoint.settings.delivery_count_enabled:
             times = str(max(0, count) + 1)
@@ -292,9 +274,7 @@ class MqttFlow(Flow):
             block = leaving(
                 vpn.context, message, block, vpn.name, EVENT_NAMES[event], self.client_name, where
             )
-        frame = session.encoded(
-            message, block, retain, identifiers, held.qos, dup, packet_id, self.text
-        )
+        frame = session.encoded(message, block, retain, identifiers, held.qos, dup, packet_id)
         if not frame:
             self._give_up(packet_id, held, message, MSG_TOO_BIG)
             return

@@ -61,13 +61,11 @@ class QosReceiver(EndToEndCallback):
 
     `waiting` counts packets that the spool has not answered, `unacknowledged` those of which the client has
     to think so (MQTT 5, 3.3.4). `flows`: it counts as an ingress flow of the message VPN, since the first
-    message. With `end_to_end` answers wait for a bridge too, None for all others. `dialled` is there where a server
-    that the router dialled publishes: it is told no refusal, for it would discard the message.
+    message. With `end_to_end` answers wait for a bridge too, None for all others.
     """
 
     __slots__ = (
         "connection",
-        "dialled",
         "end_to_end",
         "flows",
         "level",
@@ -89,7 +87,6 @@ class QosReceiver(EndToEndCallback):
         bridge: str = "",
     ) -> None:
         self.connection: MqttConnection | None = connection
-        self.dialled = connection.dialled
         self.level = connection.level
         self.publisher = publisher
         self.session = session
@@ -148,9 +145,6 @@ class QosReceiver(EndToEndCallback):
             outcome = self._publish_once(message, packet_id, token)
         else:
             outcome = self.spool.publish(publisher.vpn, message, self, token)
-        if outcome == REJECTED and self.dialled is not None:
-            self.dialled.held_back(message, token)
-            return
         if outcome == SPOOLED:
             publisher.spooled += 1
         elif outcome == DEMOTED:
@@ -187,9 +181,6 @@ class QosReceiver(EndToEndCallback):
             self.flows = True
             self.publisher.report_flow(opened=True)
             return True
-        if self.dialled is not None:
-            self.dialled.held_back(message, token)
-            return False
         vpn.rejected += 1
         self.publisher.refused += 1
         trace_kept_lost(vpn, REJECT, message, "", refusals.TOO_MANY_INGRESS_FLOWS)
@@ -238,9 +229,6 @@ class QosReceiver(EndToEndCallback):
 
     def refuse(self, packet_id: int, qos: int, reason: str) -> None:
         """Refuse a PUBLISH that may not go to the spool, after the answers before it."""
-        if self.dialled is not None:
-            self.pass_over(packet_id, qos)
-            return
         self._answer(packet_id if qos == 1 else packet_id | RECEIVED, REJECTED, reason)
 
     def pass_over(self, packet_id: int, qos: int) -> None:
@@ -270,7 +258,7 @@ class QosReceiver(EndToEndCallback):
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Answer the publisher with PUBACK, PUBREC or PUBCOMP; a refusal ends an MQTT 3.1.1 connection."""
         connection = self.connection
-        if connection is None or (outcome == REJECTED and self.dialled is not None):
+        if connection is None:
             return
         self.waiting -= 1
         packet_id = token & 0xFFFF

@@ -143,23 +143,11 @@ class QosSender(CompletionCallback):
         if not known and message_id > self._newest_resend:
             # All older ones have passed: what is left has expired or was deleted meanwhile.
             for old_id, left in list(self.resend.items()):
-                if self.session.of_connector and self._is_there(old_id):
-                    # It is in another endpoint, whose messages are sent in an order of their own.
-                    continue
                 if left >> 16 == 2:
                     self.abandon(left & 0xFFFF)
                     self.send_pubrel(left & 0xFFFF)
                 self.sends_again(old_id, left & 0xFFFF)
         return known
-
-    def _is_there(self, message_id: int) -> bool:
-        own = self.own
-        if own is not None and own.endpoint.holds(message_id):
-            return True
-        for flow in self.flows.values():  # noqa: SIM110 (compiled: no generator expressions)
-            if flow.endpoint.holds(message_id):
-                return True
-        return False
 
     def sends_again(self, message_id: int, packet_id: int) -> None:
         """Forget what was kept of an identifier while the client was away: it is in use again, or being released."""
@@ -311,8 +299,8 @@ class QosSender(CompletionCallback):
             flows = list(self.flows.values())
             self.flows.clear()
             for flow in flows:
-                # A consumer that goes may be what is wrong with a message; a broker that is away is not.
-                self._part(flow, not flow.keeps)
+                # A consumer that goes may be what is wrong with a message.
+                self._part(flow, True)
 
     def _keep_identifiers(self, own: MqttFlow | None, stays: bool) -> None:
         orphans = self.reserved - {known & 0xFFFF for known in self.resend.values()}
@@ -323,7 +311,7 @@ class QosSender(CompletionCallback):
         # Taken out one by one, so that a second call goes on behind the one that raised.
         for packet_id, held in list(self.held.items()):
             flow = held.flow
-            if not flow.keeps:
+            if not flow.own:
                 if held.qos == 2:
                     self.abandon(packet_id)
             elif held.message_id not in flow.unacked and not flow.endpoint.holds(held.message_id):

@@ -10,7 +10,14 @@ from vpnrouter.core.guaranteed.message_record import from_record
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.qos_sender import KEYED, SYNCED, QosSender
-from vpnrouter.core.mqtt.session import NEVER_S, SEPARATOR, WILL_END, MqttSession, Will
+from vpnrouter.core.mqtt.session import (
+    CONNECTOR_PREFIX,
+    NEVER_S,
+    SEPARATOR,
+    WILL_END,
+    MqttSession,
+    Will,
+)
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import Refused, SpoolError, TopicError
@@ -36,7 +43,7 @@ class StoredSession:
     Earlier versions wrote as `creator` who made the endpoint, which was the owner.
     """
 
-    __slots__ = ("asked", "endpoint", "expiry_s", "left_ns", "level", "number", "owner")
+    __slots__ = ("endpoint", "expiry_s", "left_ns", "level", "number", "owner")
 
     def __init__(self, value: bytes) -> None:
         """Raises SpoolError when `value` is no such row."""
@@ -48,7 +55,6 @@ class StoredSession:
             self.endpoint = bool(said["endpoint"])
             self.left_ns = int(said["left_ns"])
             self.owner = str(said.get("owner") or said.get("creator", ""))
-            self.asked = [str(text) for text in said.get("asked", [])]
         except (ValueError, KeyError, TypeError) as error:
             raise SpoolError("an MQTT session in the spool is damaged", "corrupt") from error
 
@@ -73,6 +79,9 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
     for key, value in store.scan(keys.of_vpn(keys.SESSION, vpn.name)):
         _, rest = keys.vpn_and_rest(key)
         client_id, separator, text = rest.decode().partition(SEPARATOR)
+        if client_id.startswith(CONNECTOR_PREFIX):
+            # A session at the server of somebody else (connectors/mqtt/session.py).
+            continue
         if not separator:
             current = client_id
             row = StoredSession(value)
@@ -114,7 +123,6 @@ def restore_session(
     session.expiry_s = row.expiry_s
     session.durable = True
     session.number = row.number
-    session.asked = row.asked
     if row.endpoint:
         session.make_endpoint(spool)
         session.outbound = QosSender(session)

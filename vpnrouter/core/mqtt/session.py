@@ -79,9 +79,6 @@ ENDPOINT_PREFIX: Final = "#mqtt/"
 CONNECTOR_PREFIX: Final = "#connector/"
 """What the client names of connectors begin with; no client may have such a name."""
 
-DOLLAR: Final = ord("$")
-"""What topics of the router's own begin with."""
-
 ID_STEP: Final = 64
 ID_COST: Final = 100
 """So many QoS 2 packet identifiers count at a time in the session's account, with so many bytes each."""
@@ -119,9 +116,7 @@ class MqttSession(Subscriber):
     client is sent with QoS 1 and 2, once it has subscribed so. `receive_maximum` is the client's. `owner` is the client
     username that owns the session and its endpoint (promise OWNER), "" for one stored by an earlier version.
     `username`, `publish_rule` (None: everything), `sends` and `receives` (guaranteed messages) are its rights
-    (connect.py). `will_kept`: the store has its will. `of_connector`: the router is the client of the server at the
-    other end; `renames`: that server gets messages under other topics; `asked` are the filters that the router has
-    subscribed to there.
+    (connect.py). `will_kept`: the store has its will. `is_bridge`: the client of 3.1 or 3.1.1 has said so.
     """
 
     __slots__ = (
@@ -133,24 +128,22 @@ class MqttSession(Subscriber):
         "_new_alias",
         "_will_timer",
         "alias_maximum",
-        "asked",
         "carried",
         "connection",
         "durable",
         "expiry_s",
         "feed",
         "inbound",
+        "is_bridge",
         "lasting",
         "level",
         "max_packet",
         "number",
-        "of_connector",
         "outbound",
         "owner",
         "publish_rule",
         "receive_maximum",
         "receives",
-        "renames",
         "sends",
         "username",
         "vpn",
@@ -163,6 +156,7 @@ class MqttSession(Subscriber):
         super().__init__(client_id, outbox, FRAME_MQTT4, local_name=name, connected=False)
         self.vpn = vpn
         self.level = 4
+        self.is_bridge = False
         self.connection: MqttConnection | None = None
         self.expiry_s = 0
         self.lasting = False
@@ -171,9 +165,6 @@ class MqttSession(Subscriber):
         self.receive_maximum = 0
         self.durable = False
         self.number = 0
-        self.of_connector = client_id.startswith(CONNECTOR_PREFIX)
-        self.renames = False
-        self.asked: list[str] = []
         self.owner = owner
         self.username: ClientUsername | None = None
         self.publish_rule: BoundRule | None = None
@@ -248,7 +239,7 @@ class MqttSession(Subscriber):
         self.max_packet = max_packet
         self.receive_maximum = receive_maximum
         self._aliases.clear()
-        if alias_maximum or max_packet or self.renames:
+        if alias_maximum or max_packet:
             self.frame = FRAME_OWN
         else:
             self.frame = FRAME_MQTT5 if level == 5 else FRAME_MQTT4
@@ -613,8 +604,6 @@ class MqttSession(Subscriber):
             "left_ns": 0 if self.connected else self.vpn.context.steady_ns,
             "owner": self.owner,
         }
-        if self.asked:
-            row["asked"] = self.asked
         spool.ledger.put(keys.session(self.vpn.name, self.client_name), json.dumps(row).encode())
         if spool.fault is not None:
             spool.fault("session-saved")
@@ -648,15 +637,6 @@ class MqttSession(Subscriber):
         if self._ids_counted and len(inbound) + ID_STEP < self._ids_counted:
             self._ids_counted -= ID_STEP
             self.memory().forget(ID_STEP * ID_COST)
-
-    def forget_inbound(self) -> None:
-        """Forget the QoS 2 packet identifiers of the other side, which has lost its session."""
-        spool = spool_of(self.vpn.context)
-        for packet_id in list(self.inbound):
-            if self.durable and spool is not None:
-                spool.ledger.delete(keys.inbound(self.number, packet_id))
-            self.end_inbound(packet_id)
-        self.carried.clear()
 
     def forget_subscription(self, text: str) -> None:
         """Delete the row of one subscription."""
@@ -754,33 +734,22 @@ class MqttSession(Subscriber):
         qos: int = 0,
         dup: bool = False,
         packet_id: int = 0,
-        flow: str = "",
     ) -> bytes:
         """Return the PUBLISH with these properties, flags and identifiers; b"" where it is too large for the client.
 
-        `block` are properties in MQTT's terms, `flow` is the name of the flow that the message comes from, "" for a
-        Direct one. It may establish a topic alias, so what is sent with QoS 1 or 2 must leave, and in this order.
+        `block` are properties in MQTT's terms. It may establish a topic alias, so what is sent with QoS 1 or 2 must
+        leave, and in this order.
         """
         message = message.mqtt()
-        new_topic = message.topic
-        if self.of_connector:
-            connection = self.connection
-            dialled = None if connection is None else connection.dialled
-            if dialled is not None and (self.renames or new_topic[0] == DOLLAR):
-                new_topic = dialled.outward(new_topic, flow)
-                if not new_topic:
-                    return b""
-            if retain and dialled is not None:
-                retain = dialled.retained_out(flow)
         if self.level < 5:
             frame = encode_publish_field(
-                new_topic, message.payload, b"", qos, retain, dup, packet_id
+                message.topic, message.payload, b"", qos, retain, dup, packet_id
             )
         else:
             self._new_alias = False
             most = self.alias_maximum
             field = self._field(message, block, identifiers, most)
-            topic = b"" if most and self._aliased else new_topic
+            topic = b"" if most and self._aliased else message.topic
             frame = encode_publish_field(topic, message.payload, field, qos, retain, dup, packet_id)
             if self._new_alias and self.max_packet and len(frame) > self.max_packet:
                 # It may fit without the alias.

@@ -609,8 +609,8 @@ class SubscribeJob(_FilterJob):
             session,
             self._granted(request.qos),
             # What its own broker gets over a connector, the client of that broker must not get too.
-            request.no_local or session.local_name != session.client_name,
-            request.retain_as_published,
+            request.no_local or session.is_bridge or session.local_name != session.client_name,
+            request.retain_as_published or session.is_bridge,
             self._identifier,
         )
 

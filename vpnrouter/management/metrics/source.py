@@ -301,7 +301,7 @@ class Figures:
                     status.state,
                     status.failed_attempts,
                     status.waiting_msg_count,
-                    sum(link.refused != "" for link in status.links),
+                    sum(link.state_reason != "" for link in status.links),
                     status.memory_bytes,
                 )
 

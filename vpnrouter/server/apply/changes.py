@@ -17,8 +17,7 @@ from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import SUBSCRIPTION, endpoint_settings_of
 from vpnrouter.core.login import rights_of
-from vpnrouter.core.mqtt.connection import MqttConnection
-from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, MqttSession
+from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import OperationError, Refused
 from vpnrouter.events.table import PERMISSIONS, VPN_STATE
@@ -173,14 +172,6 @@ def _connector_of(change: Change, place: Place) -> bool:
     if path[2] == "connectors":
         return len(path) > 4 and path[3] == place[1]
     return path[2] in ("bridging", "enabled")
-
-
-def end_others(vpn: MessageVpn, connectors: Iterable[str]) -> None:
-    """End the sessions of connectors that are not configured any more."""
-    known = {CONNECTOR_PREFIX + name for name in connectors}
-    for name, client in list(vpn.clients.items()):
-        if isinstance(client, MqttSession) and client.of_connector and name not in known:
-            client.end()
 
 
 def bridge_item(runner: BridgeRunner) -> Place:
@@ -424,8 +415,6 @@ class RightsJob(Job):
     def _judge_connection(self, connection: ClientConnection | Link) -> None:
         admission = connection.admission
         if admission is None or connection.closing:
-            return
-        if isinstance(connection, MqttConnection) and connection.dialled is not None:
             return
         name = admission.username.name
         rights = rights_of(self._vpn, name)

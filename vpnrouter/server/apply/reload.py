@@ -11,6 +11,7 @@ from vpnrouter.config.effects import NEEDS_RESTART, describe
 from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.model import changed
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.management.config.editor import PreparedChange
 from vpnrouter.server.apply.assemble import read_authorities, take_authorities, vpn_of
 from vpnrouter.server.apply.changes import (
@@ -18,7 +19,6 @@ from vpnrouter.server.apply.changes import (
     change_bridges,
     change_connectors,
     change_message_vpn,
-    end_others,
     remove_message_vpn,
     rename_outward,
 )
@@ -31,6 +31,7 @@ from vpnrouter.settings.schema import Effect
 if TYPE_CHECKING:
     from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.config.locations import Locations
+    from vpnrouter.connectors.mqtt.session import ProviderSession
     from vpnrouter.server.net.dial import Dialler
     from vpnrouter.server.net.listeners import ListenerSet
     from vpnrouter.server.spool.spool_service import SpoolService
@@ -64,7 +65,9 @@ class Reload:
         self._connectors: list[ConnectorRunner] = [] if connectors is None else connectors
         self._spool_service = spool_service
         self._flows: BridgeFlows | None = None
+        self._provider_sessions: dict[tuple[str, str], ProviderSession] = {}
         if spool_service is not None:
+            self._provider_sessions = spool_service.provider_sessions
             self._flows = BridgeFlows(
                 spool_service.spool, spool_service.store, spool_service.endpoints
             )
@@ -161,9 +164,12 @@ class Reload:
                 self._runners.append(self._begin(self.config, vpn_name, name))
             for name in vpn.connectors:
                 self._connectors.append(self._connect(self.config, vpn_name, name))
-            end_others(self._book.router.vpns[vpn_name], vpn.connectors)
         if self._flows is not None:
             self._flows.look_for_gone()
+        for session in self._provider_sessions.values():
+            # Its connector is not configured any more.
+            session.erase()
+        self._provider_sessions.clear()
 
     def tell_ports(self) -> None:
         """Let peers learn the ports of the link listeners again."""
@@ -194,6 +200,7 @@ class Reload:
             name,
             vpn.connectors[name],
             vpn.bridging.tls_server_cert,
+            self._provider_sessions.pop((vpn_name, CONNECTOR_PREFIX + name), None),
         )
         self._nursery.start_soon(runner.run, name="connectors")
         return runner

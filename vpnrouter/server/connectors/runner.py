@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from time import monotonic_ns
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import trio
 from typing_extensions import override
 
-from vpnrouter.config.configured_connector import (
-    attempts_of,
-    links_of,
-    needs_no_local,
-    provider_settings_of,
-)
+from vpnrouter import limits
+from vpnrouter.config.configured_connector import attempts_of, links_of, provider_settings_of
+from vpnrouter.connectors.connector_links import ConnectorLinks
+from vpnrouter.connectors.inward import InwardLink
+from vpnrouter.connectors.link_state import LinkCounters, LinkOwner, LinkState
 from vpnrouter.connectors.machine import Machine, State
-from vpnrouter.connectors.mqtt_client import (
-    LEVELS,
-    ConnectorCallbacks,
-    MqttClient,
-    attract,
-    session_of,
-)
+from vpnrouter.connectors.mqtt.client import LEVELS, MqttClient
+from vpnrouter.connectors.mqtt.session import ProviderSession
+from vpnrouter.connectors.provider import ProviderCallbacks
 from vpnrouter.connectors.status import ConnectorLinkStatus, ConnectorStatus
 from vpnrouter.core.fault_barrier import CONNECTOR
-from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import CONNECTOR_LINK, QUEUE
+from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.memory_account import MemoryAccount
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.errors import OperationError
-from vpnrouter.events.table import CONNECTOR_DOWN, CONNECTOR_LINK_REFUSED, CONNECTOR_UP
+from vpnrouter.events.table import (
+    CONNECTOR_DOWN,
+    CONNECTOR_LINK_HELD,
+    CONNECTOR_LINK_REFUSED,
+    CONNECTOR_LINK_RELEASED,
+    CONNECTOR_MESSAGE_REFUSED,
+    CONNECTOR_UP,
+)
 from vpnrouter.management.server_hooks import RunningConnector
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.dial import TlsSettings
@@ -39,15 +43,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from vpnrouter.config.connector import Connector, ConnectorLink
+    from vpnrouter.connectors.outward import OutwardLink
+    from vpnrouter.connectors.provider import Loss, Provider
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.router import Router
     from vpnrouter.events.table import EventType
     from vpnrouter.server.net.dial import Dialler
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 
+QUICK_RETRIES: Final = 3
+"""Times in a row that a connection which the provider has ended is made again at once: it may have ended it for a
+message, and what is behind that is not to wait."""
+
+
 @final
-class ConnectorRunner(ConnectorCallbacks, RunningConnector):
-    """One connector of the configuration. `draw` gives random numbers in [0, 1), `clock` nanoseconds of monotonic time.
+class ConnectorRunner(LinkOwner, ProviderCallbacks, RunningConnector):
+    """One connector of the configuration. `session` is what the store has of it, None for nothing; `draw` gives random
+    numbers in [0, 1), `clock` nanoseconds of monotonic time.
 
     What its links take out of topics is kept from now on, whether the provider is there or not.
     """
@@ -60,6 +73,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         name: str,
         connector: Connector,
         server_cert: TlsServerCert,
+        session: ProviderSession | None = None,
         draw: Callable[[], float] = random.random,
         clock: Callable[[], int] = monotonic_ns,
     ) -> None:
@@ -67,26 +81,34 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self.vpn = router.vpns[vpn_name]
         self.name = name
         self.configured = connector
-        self.refused: dict[str, str] = {}
-        self.session = session_of(self.vpn, name)
+        client_name = CONNECTOR_PREFIX + name
+        spool = spool_of(self.vpn.context)
+        self.session = session or ProviderSession(spool, vpn_name, client_name)
+        home = self.vpn.memory.of(client_name)
+        self._memory = MemoryAccount(client_name, limits.CLIENT_MEMORY, home)
+        self._counters: dict[str, LinkCounters] = {}
+        self._states: dict[str, LinkState] = {}
         self._server_cert = server_cert
         self._dialler = dialler
         self._draw = draw
         self._clock = clock
         self._client: MqttClient | None = None
         self._version = 0
+        self._quick = 0
         self._removed = False
         self._wake = trio.Event()
         self._scope = trio.CancelScope()
         self.machine = Machine(attempts_of(connector, vpn_enabled=self.vpn.enabled), clock())
-        self._take_links()
+        self.links = self._make_links()
 
-    def _take_links(self) -> None:
-        links = links_of(self.configured)
-        self._links = links
-        self.session.renames = any(link.rule is not None for link in links if not link.inbound)
-        self.refused.clear()
-        attract(self.session, links, no_local=needs_no_local(self.configured))
+    def _make_links(self) -> ConnectorLinks:
+        connector = self.configured
+        terms = links_of(connector)
+        names = {each.name for each in terms}
+        for name in [name for name in self._counters if name not in names]:
+            del self._counters[name]
+        self._states.clear()
+        return ConnectorLinks(self, self.vpn, self.name, terms, self._counters, connector.max_ttl)
 
     # -- changes ---------------------------------------------------------------------------------
 
@@ -94,29 +116,37 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         """Go on under a changed configuration, over a new connection."""
         self.configured = connector
         self._server_cert = server_cert
-        self._leave("the connector was changed")
+        self.leave("the connector was changed")
         self._version = 0
-        self._take_links()
+        self.links.close()
+        self.links = self._make_links()
         self.machine.configure(attempts_of(connector, vpn_enabled=self.vpn.enabled), self._clock())
         self._wake.set()
 
     @override
     def reconnect(self) -> None:
+        self.links.restart()
         self.change(self.configured, self._server_cert)
 
     def remove(self) -> None:
-        """End for good: the connector was removed from the configuration, and what was kept for it goes."""
+        """End for good: the connector was removed from the configuration, and what was kept for it goes.
+
+        The session at the provider is ended too, if that can be reached now.
+        """
         self._removed = True
-        self._leave("the connector was removed")
-        self.session.end()
+        self.leave("the connector was removed")
+        self.links.close()
+        self.session.erase()
+        self._memory.end()
         self._wake.set()
 
-    def _leave(self, why: str) -> None:
+    def leave(self, why: str) -> None:
         """Log out, or give up the attempt."""
         client, self._client = self._client, None
         self._scope.cancel()
         if client is not None:
             client.end(why)
+            self.links.disconnected()
             flush_ready(self.vpn.context)
 
     # -- the task --------------------------------------------------------------------------------
@@ -130,8 +160,22 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
                     await self._dial()
                     continue
                 await self._pause()
+            await self._end_session()
         finally:
-            self._leave("the router stops")
+            self.leave("the router stops")
+
+    async def _end_session(self) -> None:
+        """Have the provider forget the session of a connector that was removed, with what waits for it there."""
+        if not self.configured.enabled or not self.machine.attempts.urls:
+            return
+        with trio.move_on_after(limits.CONNECT_TIMEOUT_S), suppress(OperationError):
+            await self._open(leaving=True)
+            await self._wake_after_loss()
+
+    async def _wake_after_loss(self) -> None:
+        while self._client is not None:
+            self._wake = trio.Event()
+            await self._wake.wait()
 
     async def _pause(self) -> None:
         wake_ns = self.machine.wake_ns
@@ -157,21 +201,29 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
                 if machine.state not in (State.WAITING, State.STOPPED, State.DISABLED):
                     self._failed(f"fault {fault} of the router")
 
-    async def _open(self) -> None:
+    async def _open(self, *, leaving: bool = False) -> None:
         machine = self.machine
         url = machine.url
-        level = LEVELS[self._version]
+        level = self._level()
         configured = self.configured.provider
         settings = provider_settings_of(self.router.name, self.vpn.name, self.name, self.configured)
-        if settings.level:
-            level = settings.level
         tls = TlsSettings(self._server_cert, configured.client_cert) if url.tls else None
         transport = await self._dialler.open(url.host, url.port, tls, lambda: None)
         try:
             self._dialler.set_clocks()
-            machine.reached(self._clock())
+            if not leaving:
+                machine.reached(self._clock())
             client = MqttClient(
-                self, self.router, str(url), self.session, self.name, self._links, settings, level
+                self,
+                self.vpn,
+                str(url),
+                self.session,
+                self._memory,
+                self.links.inward,
+                self.links.outward,
+                settings,
+                level,
+                leaving=leaving,
             )
             self._client = client
             client.begin()
@@ -182,36 +234,71 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             raise
         flush_ready(self.vpn.context)
 
+    def _level(self) -> int:
+        """Return the version to speak: that of the configuration, else the one that worked last, else the next one."""
+        wanted = self.configured.provider.mqtt_version
+        if wanted == "5":
+            return LEVELS[0]
+        first = 1 if wanted == "3.1.1" else 0
+        known = self.session.level
+        order = list(LEVELS[first:])
+        if known in order:
+            order.remove(known)
+            order.insert(0, known)
+        return order[self._version % len(order)]
+
     # -- what the connection tells ---------------------------------------------------------------
 
     @override
-    def joined(self, client: MqttClient) -> None:
-        if client is not self._client:
+    def joined(self, provider: Provider) -> None:
+        if provider is not self._client:
             return
+        self._version = 0
         self.machine.joined(self._clock())
-        self._tell(CONNECTOR_UP, f"up: {self.machine.url}, {client.connection.platform}")
+        self._tell(CONNECTOR_UP, f"up: {self.machine.url}, {provider.protocol}")
+        self.links.connected(provider)
 
     @override
-    def lost(self, client: MqttClient, why: str, *, other_version: bool) -> None:
-        if client is not self._client:
+    def lost(self, provider: Provider, loss: Loss) -> None:
+        if provider is not self._client:
             return
         self._client = None
-        if other_version and self.configured.provider.mqtt_version == "auto":
-            self._version = (self._version + 1) % len(LEVELS)
-            if self._version:
+        self.links.disconnected(loss)
+        if self._removed:
+            self._wake.set()
+            return
+        if loss.other_version and self.configured.provider.mqtt_version != "5":
+            self._version += 1
+            if self._version % len(LEVELS):
                 # Another version at once: the provider is there.
                 self.machine.again(self._clock())
                 self._wake.set()
                 return
-        self._failed(why)
+        self._quick = self._quick + 1 if loss.message_id else 0
+        if loss.renews or 0 < self._quick <= QUICK_RETRIES:
+            self.machine.again(self._clock())
+            self._wake.set()
+            return
+        self._failed(loss.why)
 
     @override
-    def link_refused(self, link: str, why: str) -> None:
-        before = self.refused.pop(link, "")
-        if why:
-            self.refused[link] = why
-            if why != before:
-                self._tell(CONNECTOR_LINK_REFUSED, f"link {link}: {why}")
+    def link_changed(self, link: str) -> None:
+        status = self.links.all[link].status
+        before = self._states.get(link, LinkState.DOWN)
+        state = status.state
+        self._states[link] = state
+        if state is before and state is not LinkState.REFUSED:
+            return
+        if state is LinkState.HELD:
+            self._tell(CONNECTOR_LINK_HELD, f"link {link} is held: {status.reason}")
+        elif state in (LinkState.REFUSED, LinkState.STOPPED):
+            self._tell(CONNECTOR_LINK_REFUSED, f"link {link}: {status.reason}")
+        elif before is LinkState.HELD:
+            self._tell(CONNECTOR_LINK_RELEASED, f"link {link} is not held any more")
+
+    @override
+    def gave_up(self, link: str, text: str) -> None:
+        self._tell(CONNECTOR_MESSAGE_REFUSED, f"link {link}: {text}")
 
     def _failed(self, why: str) -> None:
         machine = self.machine
@@ -231,34 +318,36 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
     def status(self) -> ConnectorStatus:
         machine = self.machine
         up = machine.state is State.UP
-        connection = None if self._client is None else self._client.connection
-        publisher = None if connection is None else connection.publisher
+        client = self._client
         urls = machine.attempts.urls
         links = [self._link(name, link) for name, link in self.configured.links.items()]
+        inward = [link.counters for link in self.links.inward]
+        outward = [link.counters for link in self.links.outward]
+        unclaimed = 0 if client is None else sum(client.unclaimed.values())
         return ConnectorStatus(
             self.vpn.name,
             self.name,
             self.configured.enabled,
             machine.state.value,
             str(machine.url) if urls else "",
-            connection.platform if up and connection is not None else "",
+            client.protocol if up and client is not None else "",
             (self._clock() - machine.since_ns) // SECOND_NS if up else 0,
             machine.failure,
             machine.failures,
-            self.session.client_name,
-            0 if publisher is None else publisher.messages,
-            0 if connection is None else connection.outbox.messages,
+            sum(each.messages for each in inward),
+            sum(each.bytes_ for each in inward),
+            sum(each.delivered for each in outward),
+            sum(each.discarded.total() for each in (*inward, *outward)) + unclaimed,
             sum(link.waiting_msg_count for link in links),
-            self.session.memory_held,
+            self._memory.held,
             links,
         )
 
     def _link(self, name: str, link: ConnectorLink) -> ConnectorLinkStatus:
+        running = self.links.all[name]
+        counters, status = running.counters, running.status
         source, target = link.source, link.target
-        place = (CONNECTOR_LINK, f"{self.name}/{name}")
-        if source.queue is not None:
-            place = (QUEUE, source.queue)
-        endpoint = endpoints_of(self.vpn).get(place)
+        parked = None if isinstance(running, InwardLink) else running.parking
         return ConnectorLinkStatus(
             self.vpn.name,
             self.name,
@@ -268,6 +357,29 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             (target.queue or target.topic) if link.inbound else target.address,
             link.quality_of_service,
             link.enabled,
-            0 if endpoint is None else endpoint.spooled_count,
-            self.refused.get(name, ""),
+            status.state.value,
+            status.reason,
+            max(0, self._clock() - status.since_ns) // SECOND_NS,
+            _waiting(running),
+            0 if parked is None else parked.spooled_count,
+            counters.messages,
+            counters.bytes_,
+            counters.delivered,
+            counters.duplicates,
+            counters.returned,
+            counters.dead_letters,
+            counters.discarded.total(),
+            counters.in_flight,
+            counters.refused,
+            dict(counters.discarded.counts),
         )
+
+
+def _waiting(link: InwardLink | OutwardLink) -> int:
+    """Return how many guaranteed messages wait for a link, or are on their way."""
+    endpoint: Endpoint | None
+    if isinstance(link, InwardLink):
+        endpoint = None if link.aside is None else link.aside.endpoint
+        return len(link.waiting) + (0 if endpoint is None else endpoint.spooled_count)
+    endpoint = link.endpoint
+    return 0 if endpoint is None else endpoint.spooled_count

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.config.configured_connector import links_of, needs_no_local
+from vpnrouter.config.configured_connector import links_of
+from vpnrouter.connectors.connector_links import own_queue, parking_queue
+from vpnrouter.connectors.links import PARK
 from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.config.msg_vpn import MsgVpn
-    from vpnrouter.connectors.links import Link
+    from vpnrouter.connectors.links import LinkTerms
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.settings.endpoint import Queue
@@ -77,34 +79,46 @@ class Endpoints:
                 self.let_go(endpoint)
         vpn.forget_all_routes()
 
-    def _have_links(self, vpn: MessageVpn, configured: MsgVpn) -> dict[str, Link]:
-        """Let `vpn` have what connectors keep for their links, also while these are disabled; return the links.
+    def _have_links(self, vpn: MessageVpn, configured: MsgVpn) -> dict[str, LinkTerms]:
+        """Let `vpn` have the queues of its connectors' links, also while these are disabled.
 
-        The names are those of connector and link, with a slash between them.
+        Returns the links by queue.
         """
-        found: dict[str, Link] = {}
+        found: dict[str, LinkTerms] = {}
         for connector, each in configured.connectors.items():
             for link in links_of(each):
-                if link.inbound or link.from_queue or not link.qos:
-                    continue
-                name = f"{connector}/{link.name}"
-                found[name] = link
-                terms = vpn.session_terms.copy()
-                terms.exclusive = True
-                endpoint = self.have(vpn, CONNECTOR_LINK, name, terms)
-                endpoint.local_name = CONNECTOR_PREFIX + connector
-                subscription = Subscription(
-                    link.filter,
-                    endpoint,
-                    no_local=needs_no_local(each),
-                    selector=link.selector,
-                )
-                subscription.configured = True
-                for key in list(endpoint.subscriptions):
-                    if key != subscription.key:
-                        vpn.unsubscribe(endpoint, key)
-                vpn.subscribe(subscription)
+                if not link.inbound and link.then == PARK:
+                    name = parking_queue(connector, link.name)
+                    found[name] = link
+                    self._have_link_queue(vpn, connector, name)
+                if link.qos and not link.from_queue:
+                    name = own_queue(connector, link.name)
+                    found[name] = link
+                    endpoint = self._have_link_queue(vpn, connector, name)
+                    self._attract(endpoint, link)
         return found
+
+    def _have_link_queue(self, vpn: MessageVpn, connector: str, name: str) -> Endpoint:
+        terms = vpn.session_terms.copy()
+        terms.exclusive = True
+        endpoint = self.have(vpn, CONNECTOR_LINK, name, terms)
+        endpoint.local_name = CONNECTOR_PREFIX + connector
+        return endpoint
+
+    def _attract(self, endpoint: Endpoint, link: LinkTerms) -> None:
+        """Let the queue of a link have what the topics of the link bring; nothing where it brings messages in."""
+        vpn = endpoint.vpn
+        wanted = ""
+        if not link.inbound:
+            subscription = Subscription(
+                link.filter, endpoint, no_local=link.no_local, selector=link.selector
+            )
+            subscription.configured = True
+            wanted = subscription.key
+            vpn.subscribe(subscription)
+        for key in list(endpoint.subscriptions):
+            if key != wanted:
+                vpn.unsubscribe(endpoint, key)
 
     def _log(self, vpn: MessageVpn, configured: MsgVpn) -> None:
         """Let `vpn` have the replay log of its configuration; what a log that goes has logged goes too."""

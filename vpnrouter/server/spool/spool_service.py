@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 import trio
 
 from vpnrouter.config.checks.listeners import SPOOL_FOLDER
+from vpnrouter.connectors.mqtt.session import restore_provider_sessions
 from vpnrouter.core.amqp.subscriptions import restore_subscriptions
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.fault_barrier import SPOOL
@@ -34,6 +35,7 @@ from vpnrouter.units import MEGABYTE
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
+    from vpnrouter.connectors.mqtt.session import ProviderSession
     from vpnrouter.core.router import Router
     from vpnrouter.server.net.reactor import Reactor
     from vpnrouter.spool.store import Store
@@ -107,7 +109,10 @@ class SpoolService:
                 have_lots(self.endpoints, router.vpns[name], configured)
             by_number = self.endpoints.by_number
             vpns = {**router.vpns, **self._absent(router, definitions)}
+            self.provider_sessions: dict[tuple[str, str], ProviderSession] = {}
             for vpn in vpns.values():
+                for session in restore_provider_sessions(spool, store, vpn.name):
+                    self.provider_sessions[vpn.name, session.client_name] = session
                 restored = restore_sessions(vpn, store)
                 restored += restore_subscriptions(vpn, spool, definitions)
                 for endpoint in restored:

@@ -20,6 +20,7 @@ from vpnrouter.wire.mqtt.fields import (
     read_varint,
 )
 from vpnrouter.wire.mqtt.packets import (
+    BRIDGE_BIT,
     Ack,
     Auth,
     Connack,
@@ -57,6 +58,7 @@ from vpnrouter.wire.mqtt.reason import (
     SUBSCRIBE,
     SUCCESS,
     TYPE_NAMES,
+    UNSPECIFIED_ERROR,
     UNSUBACK,
     UNSUBSCRIBE,
     UNSUPPORTED_PROTOCOL_VERSION,
@@ -81,7 +83,8 @@ def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
     gives no client id, else as `decode` does.
     """
     name, pos = read_binary(buf, pos, end)
-    level = read_u8(buf, pos, end)
+    said = read_u8(buf, pos, end)
+    level = said & ~BRIDGE_BIT
     if name == b"MQIsdp" and level == 3:
         # MQTT 3.1, which old devices speak.
         pass
@@ -89,9 +92,9 @@ def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
         raise ProtocolError(
             UNSUPPORTED_PROTOCOL_VERSION, f"MQTT-3.1.2-1: protocol name {name[:16]!r} is not MQTT"
         )
-    elif level not in (4, 5):
+    elif said not in (4, 5, 4 | BRIDGE_BIT):
         raise ProtocolError(
-            UNSUPPORTED_PROTOCOL_VERSION, f"MQTT-3.1.2-2: protocol level {level} is not 4 or 5"
+            UNSUPPORTED_PROTOCOL_VERSION, f"MQTT-3.1.2-2: protocol level {said} is not 4 or 5"
         )
     flags = read_u8(buf, pos + 1, end)
     _check_connect_flags(flags, level)
@@ -130,7 +133,7 @@ def decode_connect(buf: bytes, pos: int, end: int) -> Connect:
         client_id,
         flags & _CLEAN_START != 0,
         keep_alive_s,
-        level,
+        said,
         username,
         password,
         will,
@@ -177,7 +180,7 @@ def protocol_level(frame: bytes, start: int, length: int) -> int:
         return 0
 
 
-def decode_connack(buf: bytes, pos: int, end: int, level: int) -> Connack:
+def decode_connack(buf: bytes, pos: int, end: int, level: int, any_code: bool = False) -> Connack:
     """Decode a CONNACK; a 3.1.1 return code becomes the equivalent reason code."""
     flags = read_u8(buf, pos, end)
     if flags > 1:
@@ -185,12 +188,15 @@ def decode_connack(buf: bytes, pos: int, end: int, level: int) -> Connack:
     code = read_u8(buf, pos + 1, end)
     pos += 2
     if level == 5:
-        reason = checked_reason(CONNACK, code)
+        reason = code if any_code else checked_reason(CONNACK, code)
         props, pos = decode_properties(buf, pos, end, CONNACK)
     else:
-        if code >= len(V3_REASONS):
+        if code < len(V3_REASONS):
+            reason = V3_REASONS[code]
+        elif any_code:
+            reason = UNSPECIFIED_ERROR
+        else:
             raise violation(f"MQTT 3.2.2.3 (3.1.1): return code {code} is reserved")
-        reason = V3_REASONS[code]
         props = Properties()
     if flags and reason != SUCCESS:
         raise violation("MQTT-3.2.2-6: session present in a refusal")
@@ -199,13 +205,15 @@ def decode_connack(buf: bytes, pos: int, end: int, level: int) -> Connack:
     return Connack(flags == 1, reason, props)
 
 
-def decode_disconnect(buf: bytes, pos: int, end: int, level: int) -> Disconnect:
+def decode_disconnect(
+    buf: bytes, pos: int, end: int, level: int, any_code: bool = False
+) -> Disconnect:
     """DISCONNECT; in 3.1.1 it is empty."""
     if pos == end:
         return Disconnect()
     if level != 5:
         raise malformed("MQTT 3.14.1 (3.1.1): DISCONNECT is not empty")
-    reason, props = _reason_and_properties(buf, pos, end, DISCONNECT)
+    reason, props = _reason_and_properties(buf, pos, end, DISCONNECT, any_code)
     return Disconnect(reason, props)
 
 
@@ -220,9 +228,9 @@ def decode_auth(buf: bytes, pos: int, end: int) -> Auth:
 
 
 def _reason_and_properties(
-    buf: bytes, pos: int, end: int, packet_type: int
+    buf: bytes, pos: int, end: int, packet_type: int, any_code: bool = False
 ) -> tuple[int, Properties]:
-    reason = checked_reason(packet_type, buf[pos])
+    reason = buf[pos] if any_code else checked_reason(packet_type, buf[pos])
     pos += 1
     if pos == end:
         return reason, Properties()
@@ -242,10 +250,11 @@ def checked_reason(packet_type: int, reason: int) -> int:
     return reason
 
 
-def decode(frame: bytes, start: int, length: int, level: int) -> Packet:
+def decode(frame: bytes, start: int, length: int, level: int, any_code: bool = False) -> Packet:
     """Decode the packet in `frame[start:start + length]`, which must be exactly one frame.
 
-    `level` is 3, 4 or 5; CONNECT carries its own and ignores it. Raises only ProtocolError: 0x81 for what cannot be
+    `level` is 3, 4 or 5; CONNECT carries its own and ignores it. With `any_code` an answer may have a reason code that
+    the standard does not know, as those of some servers have. Raises only ProtocolError: 0x81 for what cannot be
     parsed, 0x82 and more precise codes for broken rules; the message begins with the clause.
     """
     end = start + length
@@ -266,7 +275,7 @@ def decode(frame: bytes, start: int, length: int, level: int) -> Packet:
         clause = FLAG_CLAUSES.get(packet_type, "MQTT-2.1.3-1")
         raise malformed(f"{clause}: flags {flags:#x} in packet type {packet_type}")
     if PUBACK <= packet_type <= PUBCOMP:
-        return _decode_ack(frame, pos, end, packet_type, level)
+        return _decode_ack(frame, pos, end, packet_type, level, any_code)
     if packet_type == SUBSCRIBE:
         return _decode_subscribe(frame, pos, end, level)
     if packet_type == UNSUBSCRIBE:
@@ -278,15 +287,15 @@ def decode(frame: bytes, start: int, length: int, level: int) -> Packet:
     if packet_type == CONNECT:
         return decode_connect(frame, pos, end)
     if packet_type == CONNACK:
-        return decode_connack(frame, pos, end, level)
+        return decode_connack(frame, pos, end, level, any_code)
     if packet_type == SUBACK:
-        packet_id, props, codes = _read_codes(frame, pos, end, packet_type, level)
+        packet_id, props, codes = _read_codes(frame, pos, end, packet_type, level, any_code)
         return Suback(packet_id, codes, props)
     if packet_type == UNSUBACK:
-        packet_id, props, codes = _read_codes(frame, pos, end, packet_type, level)
+        packet_id, props, codes = _read_codes(frame, pos, end, packet_type, level, any_code)
         return Unsuback(packet_id, codes, props)
     if packet_type == DISCONNECT:
-        return decode_disconnect(frame, pos, end, level)
+        return decode_disconnect(frame, pos, end, level, any_code)
     if packet_type == AUTH and level == 5:
         return decode_auth(frame, pos, end)
     raise malformed(f"MQTT 2.1.2: packet type {packet_type} is reserved at level {level}")
@@ -316,7 +325,9 @@ def _decode_publish(buf: bytes, pos: int, end: int, flags: int, level: int) -> P
     return Publish(topic, buf[pos:end], qos, flags & 1 != 0, dup, packet_id, props)
 
 
-def _decode_ack(buf: bytes, pos: int, end: int, packet_type: int, level: int) -> Ack:
+def _decode_ack(
+    buf: bytes, pos: int, end: int, packet_type: int, level: int, any_code: bool
+) -> Ack:
     packet_id = read_packet_id(buf, pos, end)
     pos += 2
     if pos == end:
@@ -327,7 +338,7 @@ def _decode_ack(buf: bytes, pos: int, end: int, packet_type: int, level: int) ->
         )
     reason = buf[pos]
     pos += 1
-    if reason != SUCCESS:
+    if reason != SUCCESS and not any_code:
         checked_reason(packet_type, reason)
     if pos == end:
         return Ack(packet_type, packet_id, reason)
@@ -403,7 +414,7 @@ def _decode_unsubscribe(buf: bytes, pos: int, end: int, level: int) -> Unsubscri
 
 
 def _read_codes(
-    buf: bytes, pos: int, end: int, packet_type: int, level: int
+    buf: bytes, pos: int, end: int, packet_type: int, level: int, any_code: bool
 ) -> tuple[int, Properties, list[int]]:
     """Identifier, properties and reason codes of SUBACK or UNSUBACK."""
     packet_id = read_packet_id(buf, pos, end)
@@ -412,7 +423,8 @@ def _read_codes(
     if level == 5:
         props, pos = decode_properties(buf, pos, end, packet_type)
         while pos < end:
-            codes.append(checked_reason(packet_type, buf[pos]))
+            code = buf[pos]
+            codes.append(code if any_code else checked_reason(packet_type, code))
             pos += 1
     else:
         props = Properties()
@@ -422,7 +434,7 @@ def _read_codes(
             return packet_id, props, codes
         while pos < end:
             code = buf[pos]
-            if code > 2 and code != 0x80:
+            if code > 2 and code != 0x80 and not any_code:
                 raise violation(f"MQTT-3.9.3-2 (3.1.1): SUBACK return code 0x{code:02x}")
             codes.append(code)
             pos += 1

@@ -194,7 +194,7 @@ def _subscribe(packet: Subscribe, level: int) -> bytes:
 
 
 def _connect(packet: Connect) -> bytes:
-    level = packet.protocol_level
+    level = packet.level
     will = packet.will
     flags = 2 if packet.clean_start else 0
     if will is not None:
@@ -205,7 +205,7 @@ def _connect(packet: Connect) -> bytes:
         flags |= 0x80
     parts: list[bytes] = [
         b"\x00\x06MQIsdp" if level == 3 else b"\x00\x04MQTT",
-        _BYTE[level],
+        _BYTE[packet.protocol_level],
         _BYTE[flags],
         u16(packet.keep_alive_s),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import (
@@ -176,12 +176,17 @@ class Will:  # noqa: PLW1641 (fields may change: not for hashing)
         return f"Will({inner})"
 
 
+BRIDGE_BIT: Final = 0x80
+"""Of a protocol level below 5: the client is a bridge, which gets back nothing that it has published, and RETAIN as it
+was published. No standard has it; mosquitto, and brokers like it, do."""
+
+
 @final
 class Connect(Packet):
     """A client introduces itself (3.1).
 
-    `protocol_level` is 4 (MQTT 3.1.1) or 5. `clean_start` is 3.1.1's "clean session".
-    `keep_alive_s` 0 means no keep-alive. An empty `client_id` asks the server to assign one.
+    `protocol_level` is 3 (MQTT 3.1), 4 (3.1.1) or 5, with BRIDGE_BIT for a bridge. `clean_start` is 3.1.1's "clean
+    session". `keep_alive_s` 0 means no keep-alive. An empty `client_id` asks the server to assign one.
     """
 
     __slots__ = (
@@ -215,6 +220,16 @@ class Connect(Packet):
         self.password = password
         self.will = will
         self.properties = Properties() if properties is None else properties
+
+    @property
+    def level(self) -> int:
+        """The protocol level without BRIDGE_BIT."""
+        return self.protocol_level & ~BRIDGE_BIT
+
+    @property
+    def is_bridge(self) -> bool:
+        """Whether the client says that it is a bridge."""
+        return self.protocol_level & BRIDGE_BIT != 0
 
     def fields(self) -> list[tuple[str, object]]:
         """Name and value of each field."""

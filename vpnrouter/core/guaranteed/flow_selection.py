@@ -1,4 +1,4 @@
-"""Evaluates the selectors of the receivers of one message of a bridge's flow, ahead of its entry into the message VPN.
+"""Evaluates the selectors of the receivers of one guaranteed message that came over a link, ahead of its entry.
 
 One message of the flow at a time: the first that waits in memory, or the first that is parked of some lane. What
 comes behind it waits in its place. So what this keeps is bounded by one message, which the flow's window or the parking

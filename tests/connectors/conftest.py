@@ -1,0 +1,39 @@
+"""A connector in memory, and its provider, which is played by the test: packets in, packets out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from vpnrouter.testing.modules import load_module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def spooled() -> ModuleType:
+    """A router in memory with a spool."""
+    return load_module("connectors_spooled", HERE.parent / "core" / "mqtt" / "spooled.py")
+
+
+@pytest.fixture(scope="session")
+def kit(spooled: ModuleType) -> ModuleType:
+    """The module connected.py."""
+    assert spooled is not None
+    return load_module("connectors_connected", HERE / "connected.py")
+
+
+@pytest.fixture
+def connected(kit: ModuleType, spooled: ModuleType) -> Callable[..., Any]:
+    """`connected(links, …)`: a connector with these links in a new router."""
+
+    def make(links: dict[str, Any], **more: Any) -> Any:
+        return cast("Any", kit).Connected(spooled.SpooledWorld(), links, **more)
+
+    return make

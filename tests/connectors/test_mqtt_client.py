@@ -1,0 +1,508 @@
+"""Connectors over MQTT in memory: what crosses how often, whatever was published and wherever the connection breaks."""
+
+from typing import Any
+
+import pytest
+
+from vpnrouter.connectors.visited import PATH_NAME
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.packets import (
+    Ack,
+    Connack,
+    Disconnect,
+    Publish,
+    Suback,
+    Subscribe,
+    Unsubscribe,
+)
+from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.user_properties import take_out
+
+ONCE = {"quality_of_service": "once-and-only-once"}
+MOST_ONCE = {"quality_of_service": "at-most-once"}
+QUALITIES = {"at-most-once": 0, "duplicates-ok": 1, "once-and-only-once": 2}
+LEVELS = (5, 0x84, 4)
+
+
+def publish(router: Any, topic: str, payload: bytes, qos: int, name: str = "p") -> None:
+    """Let a client of the router publish, as far as the router goes without its answers."""
+    client = router.world.join(f"{name}{topic.replace('/', '-')}{payload.decode()}")
+    client.pub(topic, payload, qos, 1 if qos else 0)
+    if qos == 2:
+        client.got()
+        client.ack(PUBREL, 1)
+    client.got()
+    client.disconnect()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("quality", QUALITIES)
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("source", ["topic", "queue"])
+def test_the_link_decides_how_a_message_leaves(
+    connected: Any, source: str, qos: int, quality: str, level: int
+) -> None:
+    """However it was published, it leaves with the QoS of the link, once."""
+    there = connected(
+        {
+            "out": {
+                "source": {source: "out/>" if source == "topic" else "work"},
+                "quality_of_service": quality,
+            }
+        },
+        level=level,
+    )
+    there.world.queue("work", "out/#")
+    there.join()
+    publish(there, "out/a", b"1", qos)
+    (message,) = there.published()
+    assert (message.topic, message.payload, message.qos) == (b"out/a", b"1", QUALITIES[quality])
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("at", ["PUBLISH", "PUBREC", "PUBREL", "PUBCOMP"])
+@pytest.mark.parametrize("dies", ["connection", "router"])
+def test_once_outward_wherever_it_breaks(connected: Any, qos: int, at: str, dies: str) -> None:
+    """A message leaves under one packet identifier until the provider has it, and then no more."""
+    there = connected({"out": {"source": {"topic": "out/>"}, **ONCE}})
+    there.join()
+    publish(there, "out/a", b"1", qos)
+    (message,) = there.published()
+    took = 0
+    if at != "PUBLISH":
+        # The provider has it; its answer may be lost.
+        took = 1
+    if at in ("PUBREL", "PUBCOMP"):
+        there.send(Ack(PUBREC, message.packet_id))
+        (release,) = there.got()
+        assert (release.packet_type, release.packet_id) == (PUBREL, message.packet_id)
+    if at == "PUBCOMP":
+        there.send(Ack(PUBCOMP, message.packet_id))
+        there.got()
+    if dies == "connection":
+        there.cut()
+    else:
+        there.lose_router(there.world.restart())
+    said = there.join(present=True)
+    again = [each for each in said if isinstance(each, Publish)]
+    released = [each for each in said if isinstance(each, Ack)]
+    if at in ("PUBLISH", "PUBREC"):
+        assert [(each.packet_id, each.dup, each.payload) for each in again] == [
+            (message.packet_id, True, b"1")
+        ]
+        there.send(Ack(PUBREC, message.packet_id))
+        (release,) = there.got()
+        assert release.packet_id == message.packet_id
+    else:
+        assert again == []
+        assert [each.packet_id for each in released] == [message.packet_id] * (at == "PUBREL")
+    there.send(Ack(PUBCOMP, message.packet_id))
+    assert there.got() == []
+    assert took in (0, 1)
+    # The identifier is free again, in the store as well.
+    there.lose_router(there.world.restart())
+    assert there.join(present=True) == []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("quality", QUALITIES)
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("lost", ["message", "answer", "nothing"])
+@pytest.mark.parametrize("dies", ["connection", "router"])
+def test_inward_wherever_it_breaks(
+    connected: Any, qos: int, quality: str, level: int, lost: str, dies: str
+) -> None:
+    """Once and only once is kept for messages of each QoS; the others lose or double as they may, and no more."""
+    there = connected(
+        {"in": {"source": {"address": "in/#"}, "quality_of_service": quality}}, level=level
+    )
+    there.world.queue("q", "in/#")
+    there.join()
+    arrives = min(qos, QUALITIES[quality])
+    first = Publish(b"in/a", b"1", arrives, False, False, 7 if arrives else 0)
+    if lost != "message":
+        there.send(first)
+        answers = there.got()
+        assert len(answers) == (1 if arrives else 0)
+    if lost == "nothing" and arrives == 2:
+        there.send(Ack(PUBREL, 7))
+        assert there.acks() == [(PUBCOMP, 7)]
+    if dies == "connection":
+        there.cut()
+    else:
+        world = there.world.restart()
+        world.attract("q", "in/#")
+        there.lose_router(world)
+    there.join(present=True)
+    if arrives and lost != "nothing":
+        there.send(Publish(b"in/a", b"1", arrives, False, True, 7))
+        kind = PUBACK if arrives == 1 else PUBREC
+        assert there.acks() == [(kind, 7)]
+    doubled = lost == "answer" and arrives == 1 and quality == "duplicates-ok"
+    missing = arrives == 0 and lost == "message"
+    assert there.held("q") == [] if missing else [b"1"] * (2 if doubled else 1)
+    # What comes later under the same identifier is another message.
+    if arrives:
+        if arrives == 2 and lost != "nothing":
+            there.send(Ack(PUBREL, 7))
+            there.got()
+        there.send(Publish(b"in/a", b"1", arrives, False, False, 7))
+        there.got()
+        assert there.held("q").count(b"1") == (2 if doubled else 1) + 1
+
+
+def test_a_qos_1_message_is_forgotten_when_the_provider_has_the_answer(connected: Any) -> None:
+    """A PINGRESP to a later PINGREQ proves it; then an equal one with DUP is another message."""
+    there = connected({"in": {"source": {"address": "in/#"}, **ONCE}})
+    there.world.queue("q", "in/#")
+    there.join()
+    there.send(Publish(b"in/a", b"1", 1, False, False, 7))
+    assert there.acks() == [(PUBACK, 7)]
+    assert there.session.known
+    there.world.advance(0.2)
+    assert there.got() == []
+    there.got()
+    assert not there.session.known
+    there.cut()
+    there.join(present=True)
+    there.send(Publish(b"in/a", b"1", 1, False, True, 7))
+    assert there.acks() == [(PUBACK, 7)]
+    assert there.held("q") == [b"1", b"1"]
+
+
+def test_a_full_queue_holds_its_link_alone(connected: Any) -> None:
+    """What it refuses is set aside and acknowledged; others go on, and all comes in order when there is room."""
+    there = connected(
+        {
+            "in": {"source": {"address": "in/#"}},
+            "other": {"source": {"address": "other/#"}},
+            "alarms": {"source": {"address": "alarms/#"}, **MOST_ONCE},
+            "out": {"source": {"topic": "out/>"}},
+        }
+    )
+    full = there.world.queue("full", "in/#", max_spooled_msg_count=2)
+    there.world.queue("others", "other/#", "alarms/#")
+    there.join()
+    for number in range(6):
+        there.send(Publish(b"in/a", b"%d" % number, 1, False, False, number + 1))
+    assert there.acks() == [(PUBACK, number + 1) for number in range(6)]
+    assert there.held("full") == [b"0", b"1"]
+    assert there.state("in")[0] == "held"
+    assert there.changes.count(("in", "held")) == 1
+    there.send(Publish(b"other/a", b"o", 1, False, False, 20), Publish(b"alarms/a", b"a"))
+    assert there.acks() == [(PUBACK, 20)]
+    assert there.held("others") == [b"o", b"a"]
+    publish(there, "out/a", b"x", 1)
+    assert there.take() == [b"x"]
+    before = there.world.vpn().rejected
+    for _ in range(6):
+        there.world.advance(10)
+        there.got()
+    # One refusal, not one for each time that it is tried again.
+    assert there.world.vpn().rejected == before
+    assert there.counters["in"].refused == 1
+    taken = []
+    while full.spooled_count:
+        for row in full.browse(0, 10):
+            taken.append(row.message.payload)
+            assert full.delete_message(row.msg_id) == ""
+        there.world.advance(1)
+        there.got()
+    assert taken == [b"%d" % number for number in range(6)]
+    assert there.state("in") == ("up", "")
+    assert there.balanced()
+
+
+def test_what_was_set_aside_outlives_the_router(connected: Any) -> None:
+    """It enters after a restart, in order, though the provider is away."""
+    there = connected({"in": {"source": {"address": "in/#"}}})
+    there.world.queue("full", "in/#", max_spooled_msg_count=1)
+    there.join()
+    for number in range(4):
+        there.send(Publish(b"in/a", b"%d" % number, 1, False, False, number + 1))
+    there.got()
+    world = there.world.restart()
+    world.attract("full", "in/#")
+    there.lose_router(world)
+    world.settle()
+    assert there.held("full") == [b"0", b"1", b"2", b"3"]
+    there.join(present=True)
+    assert there.state("in") == ("up", "")
+
+
+CODES = (0x80, 0x83, 0x87, 0x90, 0x91, 0x95, 0x97, 0x99, 0xFE)
+"""Reason codes of refusals; 0x95 may not stand in a PUBACK, and 0xFE is none of the standard's."""
+
+
+def dead_letters(there: Any) -> list[tuple[bytes, str]]:
+    """Payloads in the dead message queue, with their reasons."""
+    queue = there.world.vpn().queue("#DEAD_MSG_QUEUE")
+    found = []
+    for row in queue.browse(0, 100):
+        ((_, reason),) = take_out(row.message.block, ("dead-letter-reason",))[1]
+        found.append((row.message.payload, reason))
+    return found
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("quality", ["duplicates-ok", "once-and-only-once"])
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_refusal_by_code(connected: Any, quality: str, code: int, attempts: int) -> None:
+    """Any code is a refusal. After so many the message is a dead letter that says why; the rest crosses, once."""
+    there = connected(
+        {
+            "out": {
+                "source": {"topic": "out/>"},
+                "quality_of_service": quality,
+                "reject_attempts": attempts,
+            }
+        }
+    )
+    there.world.queue("#DEAD_MSG_QUEUE")
+    there.join()
+    for payload in (b"a", b"bad", b"c"):
+        publish(there, "out/a", payload, 1)
+    kind = PUBACK if quality == "duplicates-ok" else PUBREC
+    taken: list[bytes] = []
+    refused = 0
+    while found := there.got():
+        for packet in found:
+            if isinstance(packet, Publish) and packet.payload == b"bad":
+                refused += 1
+                there.send(Ack(kind, packet.packet_id, code, Properties(reason_string="no")))
+            elif isinstance(packet, Publish):
+                taken.append(packet.payload)
+                there.send(Ack(kind, packet.packet_id))
+            elif isinstance(packet, Ack):
+                there.send(Ack(PUBCOMP, packet.packet_id))
+    assert (sorted(taken), refused) == ([b"a", b"c"], attempts)
+    ((payload, why),) = dead_letters(there)
+    assert payload == b"bad"
+    assert f"0x{code:02x}" in why
+    assert "(no)" in why
+    assert len(there.told) == 1
+    assert "out/a" in there.told[0]
+    assert there.balanced()
+
+
+@pytest.mark.parametrize(
+    ("how", "level"), [("DISCONNECT", 5), *[("closes", level) for level in LEVELS]]
+)
+@pytest.mark.parametrize("then", ["dead-letter", "park", "skip", "stop"])
+@pytest.mark.parametrize("quality", ["duplicates-ok", "once-and-only-once"])
+def test_a_refusal_by_closing(
+    connected: Any, how: str, quality: str, then: str, level: int
+) -> None:
+    """The message that ends three connections goes where the link says; nothing else does, or is lost or doubled."""
+    links = {
+        "out": {"source": {"topic": "out/>"}, "quality_of_service": quality, "then": then},
+        "in": {"source": {"address": "in/#"}, **ONCE},
+    }
+    there = connected(links, level=level)
+    there.world.queue("#DEAD_MSG_QUEUE")
+    there.world.queue("q", "in/#")
+    for payload in (b"a", b"bad", b"c"):
+        publish(there, "out/a", payload, 1)
+    kind = PUBACK if quality == "duplicates-ok" else PUBREC
+    taken: list[bytes] = []
+    present = False
+    ends = 0
+    for _ in range(10):
+        found = there.join(present=present)
+        present = True
+        there.send(Publish(b"in/a", b"i", 1, False, ends > 0, 9))
+        ended = False
+        while found and not ended:
+            for packet in found:
+                if isinstance(packet, Publish) and packet.payload == b"bad":
+                    ended = True
+                    break
+                if isinstance(packet, Publish):
+                    taken.append(packet.payload)
+                    there.send(Ack(kind, packet.packet_id))
+                elif isinstance(packet, Ack) and packet.packet_type == PUBREL:
+                    there.send(Ack(PUBCOMP, packet.packet_id))
+            found = there.got()
+        if not ended:
+            break
+        ends += 1
+        if how == "DISCONNECT":
+            there.send(Disconnect(0x99))
+            there.world.settle()
+        else:
+            there.cut()
+    assert ends == 3
+    assert there.held("q") == [b"i"]
+    assert len(there.told) == 1
+    stays = {
+        "dead-letter": lambda: [payload for payload, _ in dead_letters(there)],
+        "park": lambda: [
+            row.message.payload for row in there.links.all["out"].parking.browse(0, 10)
+        ],
+        "skip": lambda: [b"bad"] * (there.counters["out"].discarded.total() == 1),
+        "stop": lambda: [
+            row.message.payload for row in there.links.all["out"].endpoint.browse(0, 1)
+        ],
+    }
+    assert stays[then]() == [b"bad"]
+    assert taken == ([b"a"] if then == "stop" else [b"a", b"c"])
+    assert there.state("out")[0] == ("stopped" if then == "stop" else "up")
+    assert there.balanced()
+
+
+def test_what_is_innocent_is_not_given_up(connected: Any) -> None:
+    """A message that happens to be on its way when connections end, before the provider has proved to live, stays."""
+    there = connected({"out": {"source": {"topic": "out/>"}}})
+    publish(there, "out/a", b"1", 1)
+    for _ in range(10):
+        there.join(present=True, pong=False)
+        there.cut()
+    assert there.told == []
+    there.join(present=True)
+    assert there.counters["out"].delivered == 0
+    assert there.take() == []
+
+
+def test_subscriptions_of_a_session_that_is_there(connected: Any) -> None:
+    """Only what is new is asked for, and what has gone is given up; a lost session asks for all again."""
+    there = connected({"a": {"source": {"address": "a/#"}}, "b": {"source": {"address": "b/#"}}})
+    assert there.join() == []
+    assert there.asked == {"a/#": 1, "b/#": 1}
+    there.cut()
+    there.dial()
+    there.send(Connack(True, 0))
+    assert there.got() == []
+    assert there.state("a") == there.state("b") == ("up", "")
+    there.cut()
+    there.dial()
+    there.send(Connack(False, 0))
+    assert [type(each) for each in there.got()] == [Subscribe, Subscribe]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_is_retained_here_does_not_come_again(connected: Any, level: int) -> None:
+    """A provider that has lost its session sends all that it retains; the same is not new, another one is."""
+    there = connected({"in": {"source": {"address": "in/#"}}}, level=level)
+    there.world.queue("q", "in/#")
+    there.join()
+    there.send(Publish(b"in/a", b"1", 1, True, False, 1), Publish(b"in/b", b"1", 1, True, False, 2))
+    there.got()
+    there.cut()
+    there.dial()
+    there.send(Connack(False, 0))
+    (request,) = there.got(pings=False)
+    there.send(
+        Suback(request.packet_id, [1]),
+        Publish(b"in/a", b"1", 1, True, False, 1),
+        Publish(b"in/b", b"2", 1, True, False, 2),
+    )
+    assert there.acks() == [(PUBACK, 1), (PUBACK, 2)]
+    assert there.held("q") == [b"1", b"1", b"2"]
+    assert there.counters["in"].duplicates == 1
+
+
+def test_the_path_is_told_and_stops_what_goes_round(connected: Any) -> None:
+    """What leaves says where it has been; what has been here does not come in, nor what has gone too far."""
+    there = connected(
+        {"in": {"source": {"address": "in/#"}}, "out": {"source": {"topic": "out/>"}}}, max_ttl=2
+    )
+    there.world.queue("q", "in/#")
+    there.join()
+    publish(there, "out/a", b"1", 1)
+    (message,) = there.published()
+    assert message.properties.user_properties == [(PATH_NAME, "here/blue")]
+    paths = {b"mine": "far/red here/blue", b"far": "a/b c/d e/f", b"good": "a/b c/d", b"none": ""}
+    for number, (payload, path) in enumerate(paths.items(), 10):
+        pairs = [(PATH_NAME, path), ("colour", "red")] if path else []
+        there.send(
+            Publish(b"in/a", payload, 1, False, False, number, Properties(user_properties=pairs))
+        )
+    there.got()
+    assert there.held("q") == [b"good", b"none"]
+    (first, _) = there.world.vpn().queue("q").browse(0, 10)
+    assert first.message.path == ["a/b", "c/d"]
+    assert first.message.properties()["colour"] == "red"
+    assert PATH_NAME not in first.message.properties()
+    assert there.counters["in"].discarded.counts == {"loop-detected": 1, "ttl-exceeded": 1}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_is_too_large_is_passed_over(connected: Any, level: int) -> None:
+    """A message beyond what may enter is acknowledged, in whatever pieces it comes, and the next one enters."""
+    there = connected({"in": {"source": {"address": "in/#"}}}, level=level)
+    there.world.queue("q", "in/#")
+    there.join()
+    if level == 5:
+        assert there.connect_packet.properties.maximum_packet_size == there.client.client_side.most
+    huge = encode(Publish(b"in/a", bytes(12_000_000), 1, False, False, 1), level & 0x7F)
+    rest = encode(Publish(b"in/a", b"next", 1, False, False, 2), level & 0x7F)
+    data = huge + rest
+    for at in range(0, len(data), 1_000_003):
+        there.raw(data[at : at + 1_000_003])
+    assert there.acks() == [(PUBACK, 1), (PUBACK, 2)]
+    assert there.held("q") == [b"next"]
+    assert there.counters["in"].discarded.counts == {"msg-too-big": 1}
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        (b"in/\xff", "topic-parse-error"),
+        (b"in/+", "topic-parse-error"),
+        (b"other/a", "not-subscribed"),
+    ],
+)
+def test_topics_that_cannot_enter(connected: Any, topic: bytes, why: str) -> None:
+    """What no link takes, and what is no topic, is acknowledged and counted by its reason."""
+    there = connected({"in": {"source": {"address": "in/#"}}})
+    there.join()
+    frame = b"\x32" + bytes((len(topic) + 6,)) + b"\0" + bytes((len(topic),)) + topic
+    there.raw(frame + b"\0\x05\0x")
+    assert there.acks() == [(PUBACK, 5)]
+    found = {**there.client.unclaimed, **there.counters["in"].discarded.counts}
+    assert found == {why: 1}
+
+
+def test_server_keep_alive(connected: Any) -> None:
+    """The provider's interval counts, not ours (MQTT 5, 3.2.2.3.14)."""
+    there = connected({"in": {"source": {"address": "in/#"}}})
+    there.join(server_keep_alive=4)
+    there.received(pings=False)
+    before = there.client._pings
+    there.world.advance(4.1)
+    there.received(pings=False)
+    assert there.client._pings == before + 1
+    there.world.advance(4.1)
+    assert there.losses[-1].why == "the provider gives no sign of life"
+
+
+def test_links_that_overlap(connected: Any) -> None:
+    """A provider that sends a copy for each subscription brings a message once, by the first link that takes it."""
+    there = connected(
+        {
+            "one": {"source": {"address": "in/#"}, "target": {"topic": "one/{1}"}},
+            "all": {"source": {"address": "#"}, "target": {"topic": "all/{1}"}},
+        }
+    )
+    there.world.queue("q", "#")
+    there.join()
+    for number, identifiers in enumerate(([1], [2], [2, 1]), 1):
+        properties = Properties(subscription_identifiers=identifiers)
+        there.send(Publish(b"in/a", b"%d" % number, 1, False, False, number, properties))
+    assert [kind for kind, _ in there.acks()] == [PUBACK] * 3
+    assert there.held("q") == [b"1", b"3"]
+
+
+def test_a_link_that_goes_is_given_up_at_the_provider(connected: Any) -> None:
+    """What no link brings in any more is unsubscribed over the next connection."""
+    there = connected({"a": {"source": {"address": "a/#"}}, "b": {"source": {"address": "b/#"}}})
+    there.join()
+    there.cut()
+    del there.configured.links["b"]
+    there.begin(there.session)
+    there.dial()
+    there.send(Connack(True, 0))
+    (packet,) = there.got()
+    assert isinstance(packet, Unsubscribe)
+    assert packet.filters == ["b/#"]

@@ -1,0 +1,108 @@
+"""The links of one connector as they run, and what a connection and its loss mean for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.connectors.inward import InwardLink
+from vpnrouter.connectors.link_state import LinkCounters, LinkEvent
+from vpnrouter.connectors.outward import OutwardLink
+from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import CONNECTOR_LINK, QUEUE
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.link_state import LinkOwner
+    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.provider import Loss, Provider
+    from vpnrouter.core.vpn import MessageVpn
+
+
+def own_queue(connector: str, link: str) -> str:
+    """Return the name of the link's own queue: of what its topics brought, or of what is set aside."""
+    return f"{connector}/{link}"
+
+
+def parking_queue(connector: str, link: str) -> str:
+    """Return the name of the queue where the link sets aside what the provider refuses."""
+    return f"{connector}/{link}/parked"
+
+
+@final
+class ConnectorLinks:
+    """All links of the connector `name`. `counters` has those of each link by name, and outlives the links."""
+
+    def __init__(
+        self,
+        owner: LinkOwner,
+        vpn: MessageVpn,
+        name: str,
+        terms: list[LinkTerms],
+        counters: dict[str, LinkCounters],
+        max_ttl: int,
+    ) -> None:
+        self.vpn = vpn
+        self.name = name
+        client_name = CONNECTOR_PREFIX + name
+        self.inward: list[InwardLink] = []
+        self.outward: list[OutwardLink] = []
+        for each in terms:
+            counted = counters.setdefault(each.name, LinkCounters())
+            if each.inbound:
+                self.inward.append(InwardLink(owner, vpn, client_name, each, counted, max_ttl))
+            else:
+                self.outward.append(OutwardLink(owner, vpn, client_name, each, counted))
+        links: list[InwardLink | OutwardLink] = [*self.inward, *self.outward]
+        self.all = {link.terms.name: link for link in links}
+        self.find_queues()
+
+    def find_queues(self) -> None:
+        """Find the queues of the links: they come and go with the configuration."""
+        found = endpoints_of(self.vpn)
+        for inward in self.inward:
+            endpoint = found.get((CONNECTOR_LINK, own_queue(self.name, inward.terms.name)))
+            if endpoint is not None and inward.aside is None and inward.terms.qos:
+                inward.set_aside_in(endpoint)
+        for outward in self.outward:
+            outward.endpoint = self._source_of(found, outward.terms)
+            parked = parking_queue(self.name, outward.terms.name)
+            outward.parking = found.get((CONNECTOR_LINK, parked))
+
+    def _source_of(
+        self, found: dict[tuple[int, str], Endpoint], terms: LinkTerms
+    ) -> Endpoint | None:
+        if terms.from_queue:
+            return found.get((QUEUE, terms.source))
+        return (
+            None if terms.direct else found.get((CONNECTOR_LINK, own_queue(self.name, terms.name)))
+        )
+
+    def connected(self, provider: Provider) -> None:
+        """The provider has let the connector in: each link that can be carried carries messages."""
+        self.find_queues()
+        for outward in self.outward:
+            outward.connected(provider)
+        for inward in self.inward:
+            inward.connected(provider)
+
+    def disconnected(self, loss: Loss | None = None) -> None:
+        """The connection is over: each link waits by itself."""
+        for link in self.all.values():
+            link.disconnected()
+        outward = None if loss is None or not loss.message_id else self.all.get(loss.link)
+        if loss is not None and isinstance(outward, OutwardLink):
+            outward.ended_connection(
+                loss.message_id,
+                f"the provider ended the connection: {loss.why}",
+                proved=loss.suspected,
+            )
+
+    def restart(self) -> None:
+        """Let links go on that have stopped."""
+        for link in self.all.values():
+            link.status.happened(LinkEvent.RESTART, self.vpn.context.now_ns)
+
+    def close(self) -> None:
+        """End all links: the connector is removed, or begins anew under other settings."""
+        for link in self.all.values():
+            link.close()

@@ -1,0 +1,626 @@
+"""Links that bring messages into a message VPN, from a provider.
+
+A Direct message enters at once. A guaranteed one is acknowledged when it is in the synced spool. What the message VPN
+refuses for now, a full queue for example, is set aside in the link's own queue (`#connector/CONNECTOR/LINK`) together
+with all that comes behind it, and enters from there in order. Where that is full too, messages wait in memory and are
+not acknowledged. So the link waits alone: neither other links nor what leaves wait for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
+
+from typing_extensions import override
+
+from vpnrouter import limits
+from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
+from vpnrouter.core.conversion import MEASURE
+from vpnrouter.core.discard_reasons import (
+    DUPLICATE,
+    LOOP_DETECTED,
+    MSG_TOO_BIG,
+    NO_SUBSCRIPTION_MATCH,
+    TOPIC_PARSE_ERROR,
+    TTL_EXCEEDED,
+)
+from vpnrouter.core.forward import trace
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
+from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
+from vpnrouter.core.guaranteed.flow import REJECTED as NEVER_WANTED
+from vpnrouter.core.guaranteed.flow_selection import FlowSelection
+from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED, CompletionCallback
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.publisher import Publisher
+from vpnrouter.core.selection import Selection, heavy, must_wait
+from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
+from vpnrouter.core.timers import Job, TimerTarget
+from vpnrouter.core.tracing import read
+from vpnrouter.errors import TopicError
+from vpnrouter.units import MILLISECOND_NS
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.link_state import LinkCounters, LinkOwner
+    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.provider import Provider, Receipts
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.route import Route
+    from vpnrouter.core.timers import Timer
+    from vpnrouter.core.vpn import MessageVpn
+
+RETRY_NS: Final = 200 * MILLISECOND_NS
+"""Time after which what was refused is tried again, where no queue tells of more room before."""
+
+SET_ASIDE: Final = 64
+"""Messages of the link's own queue that are looked at at once."""
+
+ENTERED: Final = 0
+REFUSED: Final = 1
+LATER: Final = 2
+"""What became of a message that was to enter: it has, it cannot now, nobody knows yet who wants it."""
+
+
+@final
+class Waiting:
+    """A message that waits in memory, and how its provider is answered."""
+
+    __slots__ = ("message", "receipts", "token")
+
+    def __init__(self, message: Message, receipts: Receipts, token: int) -> None:
+        self.message = message
+        self.receipts = receipts
+        self.token = token
+
+
+@final
+class InwardLink:
+    """One link inward, over all connections. `own` is its own queue, None where nothing is guaranteed.
+
+    `max_ttl` bounds the message VPNs that a message may have visited.
+    """
+
+    __slots__ = (
+        "_memory",
+        "_selection",
+        "aside",
+        "counters",
+        "max_ttl",
+        "provider",
+        "publisher",
+        "retry",
+        "shed",
+        "source",
+        "spool",
+        "status",
+        "terms",
+        "vpn",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        owner: LinkOwner,
+        vpn: MessageVpn,
+        local_name: str,
+        terms: LinkTerms,
+        counters: LinkCounters,
+        max_ttl: int,
+    ) -> None:
+        self.vpn = vpn
+        self.terms = terms
+        self.counters = counters
+        self.max_ttl = max_ttl
+        self.status = LinkStatus(
+            owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
+        )
+        name = f"{local_name}/{terms.name}"
+        outbox = Outbox(vpn.context.ready, 0)
+        source = Subscriber(name, outbox, FRAME_OWN, local_name=local_name, connected=False)
+        publisher = Publisher(vpn, source, None, 0, vpn.limits.max_msg_size)
+        self.source = source
+        self.publisher = publisher
+        vpn.publishers[name] = publisher
+        self.spool = spool_of(vpn.context)
+        self.aside: SetAside | None = None
+        self.provider: Provider | None = None
+        # What waits in memory, its bytes, and whether more was left to the provider, which sends it over the next
+        # connection.
+        self.waiting: deque[Waiting] = deque()
+        self._memory = 0
+        self.shed = False
+        self.retry = Retry(self)
+        spool = self.spool
+        self._selection = None if spool is None else LinkSelection(self, vpn, spool)
+
+    @property
+    def _now_ns(self) -> int:
+        return self.vpn.context.now_ns
+
+    def set_aside_in(self, endpoint: Endpoint) -> None:
+        """Use `endpoint` as the link's own queue."""
+        self.aside = SetAside(self, endpoint)
+
+    # -- connections -----------------------------------------------------------------------------
+
+    def connected(self, provider: Provider) -> None:
+        """Ask for messages over a new connection, if its provider can carry them."""
+        self.status.happened(LinkEvent.CONNECTED, self._now_ns)
+        if not self.status.opens:
+            return
+        obstacle = provider.obstacle(self.terms)
+        if obstacle:
+            self.status.happened(LinkEvent.REFUSED, self._now_ns, obstacle)
+        else:
+            self.provider = provider
+            provider.ask(self)
+
+    def opened(self) -> None:
+        """The provider gives the link its messages."""
+        self.status.happened(LinkEvent.OPENED, self._now_ns)
+
+    def refused(self, why: str) -> None:
+        """The provider does not, for `why`."""
+        self.status.happened(LinkEvent.REFUSED, self._now_ns, why)
+
+    def disconnected(self) -> None:
+        """The connection is over: what waits in memory comes again."""
+        self.provider = None
+        self.counters.returned += len(self.waiting)
+        self.waiting.clear()
+        self._memory = 0
+        self.shed = False
+        if self._selection is not None and self._selection.held:
+            self._selection.drop()
+        self.status.happened(LinkEvent.LOST, self._now_ns)
+
+    def close(self) -> None:
+        """Take nothing any more: the link is removed, or begins anew under other settings."""
+        self.disconnected()
+        self.retry.stop()
+        aside, self.aside = self.aside, None
+        if aside is not None:
+            aside.close()
+        name = self.publisher.subscriber.client_name
+        if self.vpn.publishers.get(name) is self.publisher:
+            del self.vpn.publishers[name]
+            self.vpn.absorb(self.publisher)
+
+    # -- messages --------------------------------------------------------------------------------
+
+    def takes(self, message: Message, size: int) -> str:
+        """Count a message of the provider, a frame of `size` bytes; return why it can never enter, "" where it can."""
+        counters = self.counters
+        publisher = self.publisher
+        counters.messages += 1
+        counters.bytes_ += size
+        publisher.messages += 1
+        publisher.bytes_ += size
+        vpn = self.vpn
+        if message.path:
+            if vpn.vpn_id in message.path:
+                return LOOP_DETECTED
+            if message.hops > self.max_ttl:
+                return TTL_EXCEEDED
+        try:
+            vpn.route(message.topic)
+        except TopicError:
+            return TOPIC_PARSE_ERROR
+        return MSG_TOO_BIG if len(message.payload) > vpn.limits.max_msg_size else ""
+
+    def too_large(self, size: int) -> None:
+        """Count a message, a frame of `size` bytes, that was passed over, because no message may be so large."""
+        self.counters.messages += 1
+        self.counters.bytes_ += size
+        self.counters.discarded.add(MSG_TOO_BIG)
+        self.publisher.messages += 1
+        self.publisher.bytes_ += size
+        self.publisher.refused += 1
+        self.vpn.discards.add(MSG_TOO_BIG)
+
+    def has_retained(self, message: Message) -> bool:
+        """Return whether a retained message is retained here already, the same one."""
+        retained = self.vpn.retained
+        kept = retained.message(message.topic, retained.last, self._now_ns)
+        return kept is not None and (kept.payload, kept.block) == (message.payload, message.block)
+
+    def discards(self, message: Message, reason: str) -> None:
+        """Count a message of the provider that does not enter. It is to be acknowledged: it would come again."""
+        if reason == DUPLICATE:
+            self.counters.duplicates += 1
+        else:
+            self.counters.discarded.add(reason)
+        self.publisher.refused += 1
+        self.vpn.discard(message, reason)
+
+    def traced(self, message: Message, route: Route) -> None:
+        """Decide whether a message is traced: as its publisher says, or by the sampler."""
+        publisher = self.publisher
+        context = self.vpn.context
+        block = message.block
+        parent = read(block) if block and context.honours else None
+        if parent is not None and parent.sampled:
+            # Who publishes traces it: that is no draw of ours.
+            trace(publisher, message, parent)
+            return
+        sampler = publisher.sampler_for(route)
+        sampler.left -= 1
+        if sampler.left == 0:
+            sampler.next()
+            trace(publisher, message, parent)
+
+    def enter_direct(self, message: Message, connection: Connection) -> None:
+        """Publish a Direct message that the link `takes`, and that came over `connection`."""
+        vpn = self.vpn
+        route = vpn.route(message.topic)
+        self.traced(message, route)
+        if (route.selector_cost and heavy(route, message)) or must_wait(vpn, message):
+            DirectSelection(self, connection, route, message).begin()
+            return
+        self.publish_direct(message)
+        vpn.context.work += MEASURE.work()
+
+    def publish_direct(self, message: Message) -> None:
+        """Publish a Direct message whose receivers have selected, where that was much work."""
+        reason = self.publisher.publish(message)
+        if reason:
+            self.counters.discarded.add(reason)
+        else:
+            self.counters.delivered += 1
+
+    def enter(self, message: Message, receipts: Receipts, token: int) -> None:
+        """Publish a guaranteed message that the link `takes`, in its turn."""
+        self.traced(message, self.vpn.route(message.topic))
+        waiting = Waiting(message, receipts, token)
+        if self.waiting or self.shed:
+            self._keep_in_memory(waiting)
+            return
+        aside = self.aside
+        answer = REFUSED if aside is not None and aside.busy else self._enter(waiting)
+        if answer == REFUSED and not self._set_aside(waiting):
+            answer = LATER
+        if answer == LATER:
+            self._keep_in_memory(waiting)
+
+    def _enter(self, waiting: Waiting) -> int:
+        message = waiting.message
+        vpn = self.vpn
+        spool = self.spool
+        selection = self._selection
+        if spool is None or selection is None:
+            return LATER
+        try:
+            route = vpn.route(message.topic)
+        except TopicError:
+            # A limit of the message VPN was lowered while it waited.
+            self._leave_out(waiting, TOPIC_PARSE_ERROR)
+            return ENTERED
+        if must_wait(vpn, message):
+            spool.await_commit(GoOn(self))
+            return LATER
+        if route.selector_cost and not selection.ready(route, message, message, held=True):
+            return LATER
+        try:
+            outcome = self._publish(spool, waiting)
+        finally:
+            if route.selector_cost:
+                selection.entered(message)
+        if outcome == REJECTED:
+            self.held(spool.foreseen(vpn, message) or "refused")
+            return REFUSED
+        self.entered(outcome)
+        return ENTERED
+
+    def _publish(self, spool: Spool, waiting: Waiting) -> int:
+        """Give the message to the spool: it and what it is known by are both in the unit, or neither is."""
+        message, receipts, token = waiting.message, waiting.receipts, waiting.token
+        receipts.remember(token)
+        try:
+            outcome = spool.publish(self.vpn, message, receipts, token)
+        except Exception:
+            if not spool.has_taken(message):
+                receipts.forget(token)
+            raise
+        if outcome == REJECTED:
+            receipts.forget(token)
+        return outcome
+
+    def entered(self, outcome: int) -> None:
+        """Count a message that has entered; `outcome` is the spool's."""
+        if outcome == UNMATCHED:
+            self.counters.discarded.add(NO_SUBSCRIPTION_MATCH)
+            self.publisher.unmatched += 1
+        else:
+            self.counters.delivered += 1
+            if outcome == SPOOLED:
+                self.publisher.spooled += 1
+            else:
+                self.publisher.delivered += 1
+
+    def _leave_out(self, waiting: Waiting, reason: str) -> None:
+        self.discards(waiting.message, reason)
+        spool = self.spool
+        if spool is not None:
+            spool.unit.call_when_synced(waiting.receipts, waiting.token, SPOOLED, "")
+
+    # -- what waits ------------------------------------------------------------------------------
+
+    def _keep_in_memory(self, waiting: Waiting) -> None:
+        """Keep a message in memory, not acknowledged. Where that is too much, the provider has to send it again."""
+        size = waiting.message.size + limits.SPOOL_BODY_COST
+        if self.shed or self._memory + size > limits.LINK_WAITING_BYTES:
+            self.shed = True
+            self.counters.returned += 1
+        else:
+            self._memory += size
+            self.waiting.append(waiting)
+        self.retry.wait()
+
+    def _set_aside(self, waiting: Waiting) -> bool:
+        aside = self.aside
+        spool = self.spool
+        if aside is None or spool is None:
+            return False
+        receipts, token = waiting.receipts, waiting.token
+        receipts.remember(token)
+        try:
+            placed = aside.put(waiting.message)
+        except Exception:
+            receipts.forget(token)
+            raise
+        if not placed:
+            receipts.forget(token)
+            return False
+        spool.unit.call_when_synced(receipts, token, SPOOLED, "")
+        return True
+
+    def held(self, reason: str) -> None:
+        """Note why messages wait, "" where none do."""
+        if reason and not self.status.reason:
+            self.counters.refused += 1
+        self.status.hold(reason, self._now_ns)
+
+    def go_on(self) -> None:
+        """Try what waits: first what was set aside, which is older."""
+        aside = self.aside
+        if aside is not None:
+            aside.go_on()
+        waiting = self.waiting
+        while waiting:
+            first = waiting[0]
+            busy = aside is not None and aside.busy
+            answer = REFUSED if busy or self._foreseen(first.message) else self._enter(first)
+            if answer == LATER or (answer == REFUSED and not self._set_aside(first)):
+                break
+            waiting.popleft()
+            self._memory -= first.message.size + limits.SPOOL_BODY_COST
+        if waiting or (aside is not None and aside.busy):
+            self.retry.wait()
+            return
+        self.held("")
+        provider = self.provider
+        if self.shed and provider is not None:
+            self.shed = False
+            provider.renew(f"link {self.terms.name} has room again")
+
+    def leaves(self, aside: SetAside, message_id: int, parked: Message) -> bool:
+        """Let a message enter that was set aside; False where it cannot now."""
+        vpn, spool, selection = self.vpn, self.spool, self._selection
+        if spool is None or selection is None or self._foreseen(parked):
+            return False
+        endpoint = aside.endpoint
+        message = parked.copy()
+        message.retain = parked.retain
+        try:
+            route = vpn.route(message.topic)
+            if route.selector_cost and not selection.ready(route, parked, message, held=False):
+                return False
+            outcome = spool.publish(vpn, message, aside, message_id)
+        except TopicError:
+            # A limit of the message VPN was lowered while it was set aside: it can never enter.
+            self.discards(message, TOPIC_PARSE_ERROR)
+            endpoint.settle(aside, message_id, NEVER_WANTED)
+            return True
+        finally:
+            selection.entered(message)
+        if outcome == REJECTED:
+            return False
+        endpoint.settle(aside, message_id, ACCEPTED)
+        self.entered(outcome)
+        return True
+
+    def _foreseen(self, message: Message) -> bool:
+        """Return whether the message VPN would refuse a message; it is not counted as a refusal once more."""
+        spool = self.spool
+        if spool is None:
+            return True
+        try:
+            reason = spool.foreseen(self.vpn, message)
+        except TopicError:
+            return False
+        if reason:
+            self.held(reason)
+        return reason != ""
+
+
+@final
+class SetAside(Flow):
+    """What a link has set aside: the only consumer of its own queue. `order` are the ids that it holds."""
+
+    __slots__ = ("_link", "order")
+
+    def __init__(self, link: InwardLink, endpoint: Endpoint) -> None:
+        super().__init__(endpoint, link.publisher.subscriber.client_name, SET_ASIDE)
+        self._link = link
+        self.order: deque[int] = deque()
+        endpoint.bind(self, CONSUME, CONSUME)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is set aside."""
+        return self.endpoint.spooled_count > 0
+
+    def put(self, message: Message) -> bool:
+        """Set a message aside, in the unit being built; False where there is no room."""
+        return not self.endpoint.spool.place(self.endpoint, message)
+
+    @override
+    def room(self) -> int:
+        return self.window - len(self.unacked)
+
+    @override
+    def send(self, message_id: int, message: Message, count: int) -> None:
+        self.order.append(message_id)
+        self._link.retry.soon()
+
+    def go_on(self) -> None:
+        """Let messages enter in their order, until one is refused."""
+        order = self.order
+        while order:
+            message = self.unacked.get(order[0])
+            # Else an operator took it away.
+            if message is not None and not self._link.leaves(self, order[0], message):
+                return
+            order.popleft()
+
+    @override
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        # What leaves has been acknowledged when it came.
+        return
+
+    def close(self) -> None:
+        """Let go of the queue: what is in it waits there."""
+        self.endpoint.unbind(self, counts=False)
+        self.order.clear()
+
+    @override
+    def unbound(self, reason: str) -> None:
+        self.order.clear()
+
+
+@final
+class LinkSelection(FlowSelection):
+    """The evaluation of selectors for a link."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, link: InwardLink, vpn: MessageVpn, spool: Spool) -> None:
+        super().__init__(vpn, spool)
+        self._link = link
+
+    @override
+    def go_on(self) -> None:
+        self._link.go_on()
+
+
+@final
+class DirectSelection(Selection):
+    """A Direct message that waits until the selectors of its receivers have been evaluated."""
+
+    __slots__ = ("_connection", "_link")
+
+    def __init__(
+        self, link: InwardLink, connection: Connection, route: Route, message: Message
+    ) -> None:
+        super().__init__(connection, link.vpn, route, message)
+        self._connection = connection
+        self._link = link
+
+    @override
+    def keep(self, size: int) -> None:
+        self._connection.keep_packet(max(0, size))
+
+    @override
+    def deliver(self) -> None:
+        self._link.publish_direct(self.message)
+
+
+@final
+class GoOn(Job):
+    """The next turn of a link."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, link: InwardLink) -> None:
+        super().__init__()
+        self._link = link
+
+    @override
+    def step(self) -> bool:
+        self._link.retry.due()
+        return True
+
+
+ROOM: Final = 0
+"""Token: an endpoint has more room."""
+
+
+@final
+class Retry(TimerTarget):
+    """When a link tries again what was refused: as soon as an endpoint has more room, and after a time."""
+
+    __slots__ = ("_asked_room", "_link", "_room", "_soon", "_stopped", "_timer")
+
+    def __init__(self, link: InwardLink) -> None:
+        self._link = link
+        self._room = RoomAgain(self)
+        self._timer: Timer | None = None
+        self._asked_room = False
+        self._soon = False
+        self._stopped = False
+
+    def wait(self) -> None:
+        """Try again after a time, and when the spool has room."""
+        link = self._link
+        context = link.vpn.context
+        if self._timer is None:
+            self._timer = context.timers.arm(context.now_ns + RETRY_NS, self, 0)
+        if not self._asked_room and link.spool is not None:
+            self._asked_room = True
+            link.spool.when_room(self._room, ROOM)
+
+    def soon(self) -> None:
+        """Try in the next turn."""
+        if not self._soon:
+            self._soon = True
+            self._link.vpn.context.jobs.add(GoOn(self._link))
+
+    def due(self) -> None:
+        """Try now."""
+        self._soon = False
+        if not self._stopped:
+            self._link.go_on()
+
+    def room(self) -> None:
+        """Try, because the spool has room."""
+        self._asked_room = False
+        self.due()
+
+    def stop(self) -> None:
+        """Try no more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    @override
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        self._timer = None
+        self.due()
+
+
+@final
+class RoomAgain(CompletionCallback):
+    """Told by the spool that an endpoint has more room."""
+
+    __slots__ = ("_retry",)
+
+    def __init__(self, retry: Retry) -> None:
+        self._retry = retry
+
+    @override
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        self._retry.room()

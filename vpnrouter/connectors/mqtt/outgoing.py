@@ -1,0 +1,412 @@
+"""Sends the guaranteed messages of links to an MQTT provider: packet identifiers, its window, its answers.
+
+The quality of service of the link decides how a message is sent, however it was published. The states of an outbound
+packet identifier (MQTT 5, 4.3.2 and 4.3.3):
+
+    on the way  PUBLISH sent, or about to be; waits for PUBACK or PUBREC
+    resend      the same over an earlier connection: sent again with DUP, under the same identifier
+    releasing   PUBREC came; PUBREL is due, or sent and waits for PUBCOMP
+
+An identifier of QoS 2 is in the spool before it is used, and PUBREL follows when it is in the spool that the message
+has left its queue. So the provider gets the message once, whatever breaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from typing_extensions import override
+
+from vpnrouter import limits
+from vpnrouter.connectors.mqtt.session import KEYED, SYNCED
+from vpnrouter.connectors.outward import OutwardFlow
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback, UnitOfWork
+from vpnrouter.trace.events import DELIVER, REDELIVER
+from vpnrouter.wire.mqtt import reason
+from vpnrouter.wire.mqtt.encode import encode_ack
+from vpnrouter.wire.mqtt.reason import PUBREL
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.mqtt.publishing import Publishing
+    from vpnrouter.connectors.mqtt.session import ProviderSession
+    from vpnrouter.connectors.outward import OutwardLink
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+
+MOST_IDS: Final = 65_535
+
+ALONE: Final = 1
+"""Messages on the way while one is suspected of ending the connection."""
+
+
+@final
+class OnTheWay:
+    """A message that the provider has not answered. `sent`: its PUBLISH is out over this connection."""
+
+    __slots__ = ("flow", "message_id", "qos", "sent", "topic")
+
+    def __init__(self, flow: MqttOutwardFlow, message_id: int, qos: int, topic: bytes) -> None:
+        self.flow = flow
+        self.message_id = message_id
+        self.qos = qos
+        self.topic = topic
+        self.sent = False
+
+
+@final
+class Outgoing(CompletionCallback):
+    """What is on its way to the provider over one connection, by packet identifier, in the order of sending.
+
+    `window` is the provider's receive maximum. `flows` are those of the `links` that carry messages. `narrow`: the
+    window has left one of them less than its own. `proving`: nothing is sent yet, since a message is suspected of
+    ending the connection, and the provider has not shown that it is alive. Then one is sent at a time.
+    """
+
+    __slots__ = (
+        "_last",
+        "connection",
+        "flows",
+        "links",
+        "narrow",
+        "on_the_way",
+        "proving",
+        "publishing",
+        "session",
+        "window",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        session: ProviderSession,
+        publishing: Publishing,
+        links: list[OutwardLink],
+    ) -> None:
+        self.connection = connection
+        self.session = session
+        self.publishing = publishing
+        self.links = links
+        self.window = limits.CLIENT_WINDOW
+        self.on_the_way: dict[int, OnTheWay] = {}
+        self.flows: list[MqttOutwardFlow] = []
+        self.narrow = False
+        self.proving = False
+        self._last = 0
+
+    def take_window(self, receive_maximum: int) -> None:
+        """Take the receive maximum that the provider gave, 0 for none."""
+        self.window = min(receive_maximum or MOST_IDS, limits.CLIENT_WINDOW)
+
+    @property
+    def suspects(self) -> bool:
+        """Whether a message is suspected of ending the connection."""
+        for link in self.links:  # noqa: SIM110 (compiled: no generator expressions)
+            if link.suspected:
+                return True
+        return False
+
+    def begin(self) -> None:
+        """Send: the provider has shown that it is alive."""
+        self.proving = False
+        for flow in self.flows:
+            flow.endpoint.wake()
+
+    # -- identifiers -----------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """Return how many more messages the provider may be sent."""
+        if self.proving:
+            return 0
+        used = len(self.on_the_way) + len(self.session.releasing)
+        room = self.window - used
+        if self.suspects:
+            room = min(room, ALONE - len(self.on_the_way))
+        return min(room, MOST_IDS - 1 - used - len(self.session.resend))
+
+    def next_id(self) -> int:
+        """Return a packet identifier that is not in use, also for SUBSCRIBE and UNSUBSCRIBE (MQTT-2.2.1-3)."""
+        session = self.session
+        taken = {known & 0xFFFF for known in session.resend.values()} if session.resend else None
+        number = self._last
+        while True:
+            number = number % MOST_IDS + 1
+            if number in self.on_the_way or number in session.releasing:
+                continue
+            if taken is None or number not in taken:
+                self._last = number
+                return number
+
+    # -- sending ---------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """End what is half done, after the login: PUBREL again, and for messages that have gone (MQTT-4.4.0-1)."""
+        session = self.session
+        spool = session.spool
+        for packet_id, state in list(session.releasing.items()):
+            if state & SYNCED:
+                self.send_pubrel(packet_id)
+            elif spool is not None:
+                # Its sync was under way when the connection before ended.
+                spool.when_synced(self, packet_id)
+
+    def sweep(self) -> None:
+        """Free the identifiers of messages that have left their queues otherwise: expired, deleted, taken by others."""
+        session = self.session
+        for message_id, known in list(session.resend.items()):
+            if not self._is_there(message_id):
+                del session.resend[message_id]
+                self.abandon(known)
+        for link in self.links:
+            link.sweep()
+
+    def _is_there(self, message_id: int) -> bool:
+        for link in self.links:
+            endpoint = link.endpoint
+            if endpoint is not None and endpoint.holds(message_id):
+                return True
+        return False
+
+    def abandon(self, known: int) -> None:
+        """End the exchange of a message that is not sent again; `known` is its identifier, with the QoS."""
+        packet_id = known & 0xFFFF
+        if known >> 16 == 2:
+            self.session.releasing[packet_id] = SYNCED | KEYED
+            self.session.will_release(packet_id)
+            self.send_pubrel(packet_id)
+
+    def send_pubrel(self, packet_id: int) -> None:
+        """Send PUBREL."""
+        connection = self.connection
+        if not connection.closing:
+            connection.outbox.control(encode_ack(PUBREL, packet_id, self.publishing.level))
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def puback(self, packet_id: int, code: int, why: str) -> None:
+        """A QoS 1 message is the provider's now, or refused. What is not on the way means nothing."""
+        known = self.on_the_way.get(packet_id)
+        if known is None or known.qos != 1:
+            return
+        # The identifier is in use until nothing more can raise.
+        self._answered(known, code, why)
+        self.on_the_way.pop(packet_id, None)
+        self._fault("ack-received")
+        self.go_on()
+
+    def pubrec(self, packet_id: int, code: int, why: str) -> None:
+        """A QoS 2 message is the provider's, or refused: settle it, and send PUBREL when that is synced."""
+        known = self.on_the_way.get(packet_id)
+        session = self.session
+        if known is None or known.qos != 2:
+            state = session.releasing.get(packet_id, -1)
+            if state >= 0:
+                if state & SYNCED:
+                    self.send_pubrel(packet_id)
+            elif known is None and code < reason.UNSPECIFIED_ERROR:
+                unknown = reason.PACKET_IDENTIFIER_NOT_FOUND
+                frame = encode_ack(PUBREL, packet_id, self.publishing.level, unknown)
+                self.connection.outbox.control(frame)
+            return
+        self._answered(known, code, why)
+        if code >= reason.UNSPECIFIED_ERROR:
+            session.is_free(packet_id)
+            self.on_the_way.pop(packet_id, None)
+            self.go_on()
+            return
+        # Before anything can raise: the provider waits for PUBREL, which `resume` sends over the next connection.
+        session.releasing[packet_id] = KEYED
+        self.on_the_way.pop(packet_id, None)
+        session.will_release(packet_id)
+        if session.spool is not None:
+            session.spool.when_synced(self, packet_id)
+        self._fault("pubrec-received")
+
+    def _answered(self, known: OnTheWay, code: int, why: str) -> None:
+        flow = known.flow
+        if code >= reason.UNSPECIFIED_ERROR:
+            flow.link.refused(flow, known.message_id, why)
+        else:
+            flow.link.accepted(flow, known.message_id)
+
+    def pubcomp(self, packet_id: int) -> None:
+        """The exchange of a QoS 2 message is over."""
+        session = self.session
+        if session.releasing.get(packet_id, 0) & SYNCED == 0:
+            return
+        del session.releasing[packet_id]
+        session.is_free(packet_id)
+        self._fault("pubcomp-received")
+        self.go_on()
+
+    def _fault(self, point: str) -> None:
+        spool = self.session.spool
+        if spool is not None and spool.fault is not None:
+            spool.fault(point)
+
+    @override
+    def owning_connection(self) -> Connection | None:
+        return self.connection
+
+    @override
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        # It is in the spool that the message has left its queue.
+        state = self.session.releasing.get(token, -1)
+        if state >= 0 and not state & SYNCED:
+            self.session.releasing[token] = state | SYNCED
+            self.send_pubrel(token)
+
+    def go_on(self) -> None:
+        """Look for more to send, where the window was narrow."""
+        if self.narrow:
+            self.narrow = False
+            for flow in self.flows:
+                flow.endpoint.wake()
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def oldest(self) -> OnTheWay | None:
+        """Return the message that the provider has to answer next, None where it owes no answer to a PUBLISH."""
+        for known in self.on_the_way.values():
+            if known.sent:
+                return known
+        return None
+
+    def end(self) -> None:
+        """Note which messages the provider may have: the connection has ended."""
+        session = self.session
+        for packet_id, known in list(self.on_the_way.items()):
+            flow = known.flow
+            if known.message_id not in flow.unacked:
+                # It is settled, but a later step raised.
+                if known.qos == 2 and packet_id not in session.releasing:
+                    session.releasing[packet_id] = SYNCED | KEYED
+                    session.will_release(packet_id)
+            elif known.sent:
+                session.resend[known.message_id] = packet_id | known.qos << 16
+            elif known.qos == 2:
+                # Its identifier was never used.
+                session.is_free(packet_id)
+            self.on_the_way.pop(packet_id, None)
+        self.flows.clear()
+
+
+@final
+class MqttOutwardFlow(OutwardFlow):
+    """The flow of one link, over one connection to an MQTT provider."""
+
+    __slots__ = ("_promised", "_unsent", "outgoing", "qos")
+
+    def __init__(self, outgoing: Outgoing, link: OutwardLink, endpoint: Endpoint) -> None:
+        super().__init__(link, endpoint, outgoing.connection, limits.CLIENT_WINDOW)
+        self.outgoing = outgoing
+        self.qos = link.terms.qos
+        # Identifiers of QoS 2 that are being written down, unit by unit.
+        self._unsent: list[list[int]] = []
+        self._promised: UnitOfWork | None = None
+        outgoing.flows.append(self)
+
+    @override
+    def provider_room(self) -> int:
+        if self.qos == 0:
+            return limits.CLIENT_WINDOW
+        room = self.outgoing.room()
+        if room < self.window - len(self.unacked):
+            self.outgoing.narrow = True
+        return room
+
+    @override
+    def transmit(self, message_id: int, message: Message, topic: bytes) -> None:
+        if self.qos == 0:
+            self._send_once(message_id, message, topic)
+            return
+        outgoing = self.outgoing
+        session = outgoing.session
+        known = session.resend.pop(message_id, 0)
+        qos = known >> 16 if known else self.qos
+        packet_id = known & 0xFFFF if known else outgoing.next_id()
+        on_the_way = OnTheWay(self, message_id, qos, topic)
+        outgoing.on_the_way[packet_id] = on_the_way
+        if qos == 2 and not known:
+            self._write_down(packet_id, message_id)
+        elif self._unsent:
+            # What came later is sent later.
+            self._unsent[-1].append(packet_id)
+        else:
+            self._publish(packet_id, on_the_way, message, dup=known != 0)
+
+    def _send_once(self, message_id: int, message: Message, topic: bytes) -> None:
+        publishing = self.outgoing.publishing
+        frame = publishing.frame(message, topic, publishing.retain(self.link.terms, message), 0)
+        if not frame:
+            self.link.give_up(self, message_id, publishing.too_large)
+            return
+        self.connection.outbox.control(frame)
+        self._trace(message_id, message)
+        self.link.accepted(self, message_id)
+
+    def _write_down(self, packet_id: int, message_id: int) -> None:
+        spool = self.endpoint.spool
+        self.outgoing.session.will_send(packet_id, message_id)
+        if self._promised is not spool.unit:
+            self._unsent.append([])
+            try:
+                spool.when_synced(self, 0)
+            except Exception:
+                # No receipt will come for this batch, so it must not stay before others.
+                self._unsent.pop()
+                raise
+            self._promised = spool.unit
+        self._unsent[-1].append(packet_id)
+
+    @override
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        # The oldest batch of identifiers is in the spool.
+        batch = self._unsent.pop(0) if self._unsent else []
+        if self.closed:
+            return
+        for packet_id in batch:
+            known = self.outgoing.on_the_way.get(packet_id)
+            if known is not None and known.flow is self:
+                message = self.unacked.get(known.message_id)
+                if message is not None:
+                    self._publish(packet_id, known, message, dup=False)
+
+    def _publish(self, packet_id: int, known: OnTheWay, message: Message, *, dup: bool) -> None:
+        outgoing = self.outgoing
+        publishing = outgoing.publishing
+        frame = publishing.frame(
+            message,
+            known.topic,
+            publishing.retain(self.link.terms, message),
+            known.qos,
+            packet_id,
+            dup=dup,
+            named=self.endpoint.name,
+        )
+        if not frame:
+            outgoing.on_the_way.pop(packet_id, None)
+            if known.qos == 2:
+                outgoing.abandon(packet_id | 2 << 16) if dup else outgoing.session.is_free(
+                    packet_id
+                )
+            self.link.give_up(self, known.message_id, publishing.too_large)
+            return
+        known.sent = True
+        self.connection.outbox.control(frame)
+        fault = self.endpoint.spool.fault
+        if fault is not None:
+            fault("deliver-before-flush")
+        self._trace(known.message_id, message)
+
+    def _trace(self, message_id: int, message: Message) -> None:
+        if message.traced:
+            count = self.endpoint.redeliveries.get(message_id, 0)
+            event = REDELIVER if count else DELIVER
+            self.endpoint.trace(event, message_id, message, "", self.client_name)
+
+    @override
+    def let_be(self, message_id: int) -> None:
+        known = self.outgoing.session.resend.pop(message_id, 0)
+        if known:
+            self.outgoing.abandon(known)

@@ -1,0 +1,449 @@
+"""Links that take messages out of a message VPN, to a provider.
+
+A link at most once takes what its topics bring as it comes (`DirectTap`). All others consume a queue: the one that is
+their source, or their own of what their topics brought (`#connector/CONNECTOR/LINK`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, final
+
+from mypy_extensions import mypyc_attr
+from typing_extensions import override
+
+from vpnrouter import limits
+from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
+from vpnrouter.connectors.links import DEAD_LETTER, PARK, SKIP, STOP, LinkTopics, outward
+from vpnrouter.core.discard_reasons import (
+    CLIENT_NOT_CONNECTED,
+    NO_LOCAL_DELIVERY,
+    REFUSED,
+    TOPIC_PARSE_ERROR,
+)
+from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, DELETE
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED, Flow
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
+from vpnrouter.core.timers import TimerTarget
+from vpnrouter.errors import Refused, TopicError
+from vpnrouter.units import MILLISECOND_NS
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.link_state import LinkCounters, LinkOwner
+    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.provider import Provider
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.vpn import MessageVpn
+
+COUNTED_REFUSALS: Final = 1_000
+"""Messages of a link of which refusals are counted. Beyond: the one counted first begins anew."""
+
+NEVER_SENT: Final = "it can have no topic at the provider"
+
+LOOK_AGAIN_NS: Final = 100 * MILLISECOND_NS
+"""How soon to look again for messages, where no answer of the provider may come before."""
+
+_DONE: Final[dict[str, str]] = {
+    DEAD_LETTER: "a message was rejected as a dead letter",
+    PARK: "a message was parked",
+    SKIP: "a message was skipped",
+    STOP: "the link has stopped",
+}
+
+
+@final
+class OutwardLink:
+    """One link outward, over all connections. `provider` is None while there is no connection.
+
+    `endpoint` is what it consumes, None for a link that takes Direct messages, whose `tap` subscribes to its topics.
+    `parking` is where it sets messages aside. `suspected` are the ids of messages that were the next to be answered
+    when the provider ended a connection.
+    """
+
+    __slots__ = (
+        "_condemned",
+        "_owner",
+        "_refusals",
+        "counters",
+        "endpoint",
+        "flow",
+        "parking",
+        "provider",
+        "status",
+        "suspected",
+        "tap",
+        "terms",
+        "topics",
+        "vpn",
+    )
+
+    def __init__(
+        self,
+        owner: LinkOwner,
+        vpn: MessageVpn,
+        local_name: str,
+        terms: LinkTerms,
+        counters: LinkCounters,
+    ) -> None:
+        self._owner = owner
+        self.vpn = vpn
+        self.terms = terms
+        self.counters = counters
+        self.status = LinkStatus(
+            owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
+        )
+        self.topics = LinkTopics([terms])
+        self.provider: Provider | None = None
+        self.endpoint: Endpoint | None = None
+        self.parking: Endpoint | None = None
+        self.flow: OutwardFlow | None = None
+        # How often the provider has refused a message, by its id; which are given up when they are next in turn, with
+        # the reason.
+        self._refusals: dict[int, int] = {}
+        self._condemned: dict[int, str] = {}
+        self.suspected: set[int] = set()
+        self.tap: DirectTap | None = None
+        if terms.direct and terms.enabled:
+            self.tap = DirectTap(self, local_name)
+
+    @property
+    def _now_ns(self) -> int:
+        return self.vpn.context.now_ns
+
+    # -- connections -----------------------------------------------------------------------------
+
+    def connected(self, provider: Provider) -> None:
+        """Carry messages over a new connection, if its provider can carry them."""
+        self.status.happened(LinkEvent.CONNECTED, self._now_ns)
+        obstacle = provider.obstacle(self.terms)
+        if obstacle:
+            self.status.happened(LinkEvent.REFUSED, self._now_ns, obstacle)
+            return
+        if not self.status.opens:
+            return
+        self.provider = provider
+        if self.tap is not None:
+            self.tap.plug(provider)
+        else:
+            try:
+                self._bind(provider)
+            except Refused as refusal:
+                reason = f"{self.terms.source}: {refusal.reason}"
+                self.status.happened(LinkEvent.REFUSED, self._now_ns, reason)
+                return
+        self.status.happened(LinkEvent.OPENED, self._now_ns)
+
+    def _bind(self, provider: Provider) -> None:
+        """Consume from the queue. Raises Refused."""
+        endpoint = self.endpoint
+        if endpoint is None or endpoint.deleted:
+            raise Refused(refusals.QUEUE_NOT_FOUND, 0)
+        flow = provider.flow(self, endpoint)
+        self.flow = flow
+        try:
+            endpoint.bind(flow, DELETE, CONSUME)
+        except Refused:
+            self.flow = None
+            raise
+        endpoint.wake()
+
+    def disconnected(self) -> None:
+        """Carry nothing until there is another connection; what is on its way goes back to its queue."""
+        self.provider = None
+        if self.tap is not None:
+            self.tap.unplug()
+        self._unbind()
+        self.status.happened(LinkEvent.LOST, self._now_ns)
+
+    def _unbind(self) -> None:
+        flow, self.flow = self.flow, None
+        if flow is not None:
+            flow.closed = True
+            self.counters.returned += len(flow.unacked)
+            # Nothing was wrong with the messages: this does not count as a redelivery.
+            flow.endpoint.unbind(flow, counts=False)
+
+    def unbound(self, flow: OutwardFlow, reason: str) -> None:
+        """The queue has let the flow go: it was shut down or deleted."""
+        if self.flow is flow:
+            self.flow = None
+            self.status.happened(LinkEvent.REFUSED, self._now_ns, f"{self.terms.source}: {reason}")
+
+    def close(self) -> None:
+        """Take nothing any more: the link is removed, or begins anew under other settings."""
+        if self.tap is not None:
+            self.vpn.drop(self.tap)
+        self.disconnected()
+
+    # -- what became of a message ----------------------------------------------------------------
+
+    def topic_of(self, message: Message) -> bytes:
+        """Return the topic under which a message leaves, b"" where it can have none."""
+        try:
+            image, link = self.topics.of(outward(message.topic))
+        except TopicError:
+            return b""
+        return b"" if link is None else image
+
+    def accepted(self, flow: OutwardFlow, message_id: int) -> None:
+        """The provider has a message, or it was sent at most once."""
+        if self._refusals:
+            self._refusals.pop(message_id, 0)
+            self.suspected.discard(message_id)
+        if flow.endpoint.settle(flow, message_id, ACCEPTED):
+            self.counters.delivered += 1
+
+    def refused(
+        self, flow: OutwardFlow, message_id: int, why: str, *, at_once: bool = False
+    ) -> None:
+        """The provider does not take a message, for `why`. `at_once`: it never will."""
+        self.counters.refused += 1
+        if at_once or self._too_often(message_id):
+            self.give_up(flow, message_id, why)
+        elif flow.endpoint.settle(flow, message_id, FAILED):
+            self.counters.returned += 1
+
+    def ended_connection(self, message_id: int, why: str, *, proved: bool) -> None:
+        """The provider has ended the connection instead of answering a message, which is in its queue again.
+
+        Without proof that it was this message, it is only suspected.
+        """
+        if message_id in self.suspected and not proved:
+            return
+        self.counters.refused += 1
+        self.suspected.add(message_id)
+        if self._too_often(message_id):
+            self._condemned[message_id] = why
+
+    def verdict(self, message_id: int) -> str:
+        """Return why a message is to be given up now that it is in turn, "" where it is not."""
+        why = self._condemned.pop(message_id, "") if self._condemned else ""
+        if why:
+            self.suspected.discard(message_id)
+        return why
+
+    def sweep(self) -> None:
+        """Forget refusals of messages that have left the queue otherwise."""
+        endpoint = self.endpoint
+        for message_id in [*self._refusals, *self._condemned]:
+            if endpoint is None or not endpoint.holds(message_id):
+                self._refusals.pop(message_id, 0)
+                self.suspected.discard(message_id)
+                self._condemned.pop(message_id, "")
+
+    def _too_often(self, message_id: int) -> bool:
+        known = self._refusals
+        count = known.pop(message_id, 0) + 1
+        if 0 < self.terms.reject_attempts <= count:
+            return True
+        if len(known) >= COUNTED_REFUSALS:
+            del known[next(iter(known))]
+        known[message_id] = count
+        return False
+
+    def give_up(self, flow: OutwardFlow, message_id: int, why: str) -> None:
+        """Do with a message what the link is to do with one that the provider refuses."""
+        message = flow.unacked.get(message_id)
+        if message is None:
+            return
+        counters = self.counters
+        endpoint = flow.endpoint
+        then = self.terms.then
+        if then == PARK and not self._park(message):
+            then = DEAD_LETTER
+        topic = message.topic.decode(errors="replace")
+        self._owner.gave_up(self.terms.name, f"{_DONE[then]}: {topic}, id {message_id}: {why}")
+        if then == SKIP:
+            endpoint.settle(flow, message_id, ACCEPTED)
+            counters.discarded.add(REFUSED)
+        elif then == STOP:
+            endpoint.settle(flow, message_id, RELEASED)
+            counters.returned += 1
+            self.status.happened(LinkEvent.STOP, self._now_ns, f"{topic}, id {message_id}: {why}")
+            self._unbind()
+        elif then == PARK:
+            endpoint.settle(flow, message_id, ACCEPTED)
+            counters.dead_letters += 1
+        else:
+            endpoint.settle(flow, message_id, REJECTED, why)
+            counters.dead_letters += 1
+
+    def _park(self, message: Message) -> bool:
+        parking = self.parking
+        if parking is None:
+            return False
+        copy = message.copy()
+        copy.ingress_ns = 0
+        return not parking.spool.place(parking, copy, even_down=True)
+
+    # -- Direct messages -------------------------------------------------------------------------
+
+    def send_direct(self, message: Message) -> None:
+        """Send a message at most once."""
+        counters = self.counters
+        counters.messages += 1
+        counters.bytes_ += message.size
+        provider = self.provider
+        topic = self.topic_of(message)
+        reason = CLIENT_NOT_CONNECTED
+        if not topic:
+            reason = TOPIC_PARSE_ERROR
+        elif provider is not None:
+            reason = provider.send_direct(self, message, topic)
+        if not reason:
+            counters.delivered += 1
+            return
+        counters.discarded.add(reason)
+        tap = self.tap
+        if tap is not None:
+            self.vpn.discard(message, reason, tap)
+
+
+@final
+class DirectTap(Subscriber):
+    """Subscribes for a link to its topics, at most once."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, link: OutwardLink, local_name: str) -> None:
+        terms = link.terms
+        name = f"{local_name}/{terms.name}"
+        super().__init__(
+            name,
+            Outbox(link.vpn.context.ready, 0),
+            FRAME_OWN,
+            local_name=local_name,
+            connected=False,
+        )
+        self._link = link
+        subscription = Subscription(
+            terms.filter,
+            self,
+            no_local=terms.no_local,
+            retain_as_published=terms.keeps_retained,
+            selector=terms.selector,
+        )
+        subscription.configured = True
+        link.vpn.subscribe(subscription)
+
+    def plug(self, provider: Provider) -> None:
+        """Take messages from now on, and wait where the connection takes no more."""
+        self.outbox = provider.connection.outbox
+        self.connected = True
+        self._link.vpn.forget_routes(self)
+
+    def unplug(self) -> None:
+        """Take nothing: there is no connection."""
+        self.connected = False
+        self._link.vpn.forget_routes(self)
+
+    @override
+    def client_connection(self) -> Connection | None:
+        provider = self._link.provider
+        return None if provider is None else provider.connection
+
+    @override
+    def deliver(self, message: Message, subscriptions: list[Subscription]) -> None:
+        subscription = subscriptions[0]
+        if subscription.no_local and message.local_name == self.local_name:
+            self._link.vpn.discard(message, NO_LOCAL_DELIVERY, self)
+        elif self.connected:
+            self._link.send_direct(message)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OutwardFlow(Flow):
+    """The flow of a link over one connection. Subclasses send over the provider's protocol."""
+
+    __slots__ = ("_again", "closed", "connection", "link")
+
+    def __init__(
+        self, link: OutwardLink, endpoint: Endpoint, connection: Connection, window: int
+    ) -> None:
+        # What is kept for a link was selected when it was kept.
+        selector = link.terms.selector if link.terms.from_queue else None
+        most = endpoint.settings.max_delivered_unacked_msgs_per_flow
+        super().__init__(endpoint, link.terms.name, min(window, most), selector)
+        self.link = link
+        self.connection = connection
+        self.closed = False
+        self._again: LookAgain | None = None
+
+    @override
+    def owning_connection(self) -> Connection | None:
+        return self.connection
+
+    @override
+    def room(self) -> int:
+        connection = self.connection
+        if self.closed or connection.closing or connection.faulty:
+            return 0
+        outbox = connection.outbox
+        if outbox.size > limits.GUARANTEED_AHEAD_BYTES or not self.has_budget(connection, outbox):
+            self.look_again()
+            return 0
+        return min(self.window - len(self.unacked), self.provider_room())
+
+    def provider_room(self) -> int:
+        """Return how many more messages the provider may be sent over this connection."""
+        raise AssertionError(self)
+
+    @override
+    def look_again(self) -> None:
+        if self._again is None:
+            self._again = LookAgain(self)
+
+    def looked(self) -> None:
+        """Look for messages, after `look_again`."""
+        self._again = None
+        if not self.closed:
+            self.endpoint.wake()
+
+    @override
+    def send(self, message_id: int, message: Message, count: int) -> None:
+        link = self.link
+        counters = link.counters
+        counters.messages += 1
+        counters.bytes_ += message.size
+        verdict = link.verdict(message_id)
+        topic = b"" if verdict else link.topic_of(message)
+        if topic:
+            self.transmit(message_id, message, topic)
+            return
+        self.let_be(message_id)
+        link.give_up(self, message_id, verdict or NEVER_SENT)
+
+    def transmit(self, message_id: int, message: Message, topic: bytes) -> None:
+        """Send a message under `topic`. The link is told what became of it, at once or later."""
+        raise AssertionError(message_id)
+
+    def let_be(self, message_id: int) -> None:
+        """Forget what was sent of a message over an earlier connection: it is not sent again."""
+
+    @override
+    def unbound(self, reason: str) -> None:
+        self.closed = True
+        self.link.unbound(self, reason)
+
+
+@final
+class LookAgain(TimerTarget):
+    """Looks for messages of a flow after a moment."""
+
+    __slots__ = ("_flow",)
+
+    def __init__(self, flow: OutwardFlow) -> None:
+        self._flow = flow
+        context = flow.connection.context
+        context.timers.arm(context.now_ns + LOOK_AGAIN_NS, self, 0)
+
+    @override
+    def owning_connection(self) -> Connection | None:
+        return self._flow.connection
+
+    @override
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        self._flow.looked()

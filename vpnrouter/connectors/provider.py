@@ -1,0 +1,118 @@
+"""Defines what the links of a connector and a connection to its provider ask of each other, whatever it speaks.
+
+    runner  → Provider        begins the connection and ends it
+    Provider → ProviderCallbacks   the login was accepted, the connection is over
+    links   → Provider        may this link be carried; ask for its messages; give me a flow for its queue; send this
+    Provider → links          opened or refused; here is a message; it was accepted, or refused
+
+A provider is made for each connection. What has to outlive connections, so that a message is known again, is its own
+matter (mqtt/session.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from mypy_extensions import mypyc_attr
+
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.inward import InwardLink
+    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.message import Message
+
+
+class Loss(NamedTuple):
+    """Why and how a connection ended. `joined`: after the login was accepted.
+
+    `other_version`: the provider might take another version of its protocol. `renews`: the next one is due at once.
+    `link` and `message_id` are those of the
+    message that it had to answer next where it closed the connection itself, "" and 0 for none. `suspected`: that
+    message was alone on the way, and the provider had just shown that it was alive.
+    """
+
+    why: str
+    joined: bool = False
+    other_version: bool = False
+    renews: bool = False
+    link: str = ""
+    message_id: int = 0
+    suspected: bool = False
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class ProviderCallbacks:
+    """What a connection tells the connector."""
+
+    __slots__ = ()
+
+    def joined(self, provider: Provider) -> None:
+        """The provider has accepted the login."""
+        raise AssertionError(provider)
+
+    def lost(self, provider: Provider, loss: Loss) -> None:
+        """The connection is over."""
+        raise AssertionError(loss)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Provider:
+    """One connection to a provider. `protocol` is what it speaks, as people write it."""
+
+    __slots__ = ("connection", "protocol")
+
+    def __init__(self, connection: Connection, protocol: str) -> None:
+        self.connection = connection
+        self.protocol = protocol
+
+    def begin(self) -> None:
+        """Log in."""
+        raise AssertionError(self)
+
+    def end(self, why: str) -> None:
+        """Log out, for `why`."""
+        raise AssertionError(why)
+
+    def renew(self, why: str) -> None:
+        """Log in anew, at once, for `why`: what is not acknowledged comes again."""
+        raise AssertionError(why)
+
+    # -- links that bring messages in ------------------------------------------------------------
+
+    def obstacle(self, terms: LinkTerms) -> str:
+        """Return why this provider cannot carry a link as it is configured, "" where it can. Asked when joined."""
+        return ""
+
+    def ask(self, link: InwardLink) -> None:
+        """Ask for the messages of a link, which is told whether it gets them (`opened`, `refused`)."""
+        raise AssertionError(link)
+
+    # -- links that take messages out ------------------------------------------------------------
+
+    def flow(self, link: OutwardLink, endpoint: Endpoint) -> OutwardFlow:
+        """Return a flow that sends what `endpoint` has for a link; not bound yet."""
+        raise AssertionError(link)
+
+    def send_direct(self, link: OutwardLink, message: Message, topic: bytes) -> str:
+        """Send a message at most once, under `topic`; "" or the reason (discard_reasons.py) why it was not."""
+        raise AssertionError(topic)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Receipts(CompletionCallback):
+    """What a connection is told of the guaranteed messages that it has brought; each is known by a token.
+
+    `on_outcome` is called for each that was accepted, when it is in the synced spool, or was left out for good.
+    """
+
+    __slots__ = ()
+
+    def remember(self, token: int) -> None:
+        """Put into the unit being built by what the message is known again, if that is needed."""
+
+    def forget(self, token: int) -> None:
+        """Take that back: the message is not in the unit."""

@@ -1,0 +1,40 @@
+"""Says in a user property of MQTT 5 which message VPNs a message has visited, so that it goes round nowhere.
+
+    vpnrouter-path: R1/blue R2/red       router and message VPN of each, oldest first
+
+A message VPN does not take a message in that has been there, nor one that has crossed more links than its connector
+allows. The property is the router's: what a client writes into it is taken at its word, which costs that message alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, unquote
+
+from vpnrouter import limits
+from vpnrouter.wire.mqtt.user_properties import take_out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PATH_NAME: Final = "vpnrouter-path"
+"""Name of the property."""
+
+_NAME: Final = PATH_NAME.encode()
+
+
+def shown(path: Sequence[str]) -> str:
+    """Return the value of the property for a path: "router/vpn", oldest first."""
+    return " ".join([quote(place, safe="/#") for place in path[-limits.LINK_PATH_KEPT :]])
+
+
+def visited(block: bytes) -> tuple[bytes, list[str]]:
+    """Return the properties of a message without the path, and the path, [] where there is none.
+
+    Raises ProtocolError for properties that cannot be read.
+    """
+    if _NAME not in block:
+        return block, []
+    rest, found = take_out(block, (PATH_NAME,))
+    places = [unquote(place) for _, text in found for place in text.split(" ") if place]
+    return rest, places[-limits.LINK_PATH_KEPT :]
