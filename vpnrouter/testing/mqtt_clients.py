@@ -151,7 +151,9 @@ class _Sent:
 
 @final
 class Producer:
-    """One client that publishes `NAME-1`, `NAME-2`, … at one QoS, 1 or 2. Does no I/O: see MqttClient.
+    """One client that publishes `NAME-1`, `NAME-2`, … at one QoS. Does no I/O: see MqttClient.
+
+    At QoS 0 nothing is answered, and nothing is sent again.
 
     `topics` says which endpoints a topic is to reach. At most `window` messages are in flight; up to `burst`
     new ones leave with each call of `due`. Its session is durable. `limit` is how many messages there are,
@@ -278,7 +280,8 @@ class Producer:
         message = f"{self.name}-{self.count}"
         topic = self._draws.choice(list(self._topics))
         payload = f"{message} ".encode().ljust(self._size, b".")
-        packet = Publish(topic.encode(), payload, self.qos, packet_id=self._free_id())
+        packet_id = self._free_id() if self.qos else 0
+        packet = Publish(topic.encode(), payload, self.qos, packet_id=packet_id)
         self._history.published(
             message,
             producer=self.name,
@@ -286,7 +289,8 @@ class Producer:
             topic=topic,
             targets=self._topics[topic],
         )
-        self._in_flight[packet.packet_id] = _Sent(message, packet)
+        if self.qos:
+            self._in_flight[packet_id] = _Sent(message, packet)
         return packet
 
     def _free_id(self) -> int:

@@ -1,4 +1,5 @@
-"""A connector to mosquitto with quality of service once-and-only-once: the router is killed, the broker restarts.
+"""A connector to mosquitto with quality of service once-and-only-once: the router is killed, the connection breaks, the
+broker restarts. Messages are published at each QoS.
 
 mosquitto keeps its sessions on disk when it stops, and nothing of what it had acknowledged when it is killed: so it is
 stopped here. `VPNROUTER_LONG=1` kills 500 times.
@@ -73,18 +74,20 @@ def mosquitto(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Mosquitt
     broker.stop()
 
 
-def document(port: int) -> dict[str, Any]:
+def document(address: str) -> dict[str, Any]:
     """A router with a connector to the broker, in and out, of a topic and of a queue."""
     links = {
         "in": {"source": {"address": "orders/#"}, **ONCE},
+        "direct-in": {"source": {"address": "direct/#"}, **ONCE},
         "out": {"source": {"topic": "out/>"}, "target": {"address": "far/{1}"}, **ONCE},
         "from-queue": {"source": {"queue": "work"}, "target": {"address": "far/{1}"}, **ONCE},
     }
-    provider = {"url": f"mqtt://127.0.0.1:{port}", "connect": {"retry_delay": 0}, "keepalive": 5}
+    provider = {"url": f"mqtt://{address}", "connect": {"retry_delay": 0}, "keepalive": 5}
     blue = {
         "authentication": {"basic": {"enabled": False}},
         "queues": {
             "orders": {"subscriptions": ["orders/>"]},
+            "direct": {"subscriptions": ["direct/>"]},
             "work": {"subscriptions": ["work/>"]},
             "barrier": {"subscriptions": ["barrier/>"]},
         },
@@ -100,12 +103,14 @@ def document(port: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("run", range(RUNS))
 def test_kills_beside_mosquitto(
-    traffic: Any, place: Any, mosquitto: Mosquitto, patiently: Any, run: int
+    traffic: Any, place: Any, mosquitto: Mosquitto, network: Any, patiently: Any, run: int
 ) -> None:
     """A message crosses exactly once, in either direction, whichever side goes away."""
     port = mosquitto.port()
     assert port is not None
-    here = place("here", document(port))
+    link = network.link()
+    link.target = ("127.0.0.1", port)
+    here = place("here", document(link.address))
     here.start()
     patiently(lambda: here.router.api().connectors("blue")[0]["state"] == "up", "it is up")
     traffic.read(here)
@@ -113,15 +118,33 @@ def test_kills_beside_mosquitto(
         mosquitto, "far", endpoint="far", topic_filter="far/#", qos=2, barrier="barrier/far"
     )
     inward = dict.fromkeys(("orders/x", "orders/y"), ("orders", "twice"))
-    traffic.produce(mosquitto, "p-in", inward, qos=2, burst=2)
+    traffic.consume(
+        here,
+        "direct",
+        endpoint="direct",
+        topic_filter="$queue/direct",
+        durable=False,
+        barrier="barrier/direct",
+    )
+    traffic.produce(mosquitto, "p-in-0", {"direct/x": ("direct",)}, qos=0, burst=1)
+    for qos in (1, 2):
+        traffic.produce(mosquitto, f"p-in-{qos}", inward, qos=qos, burst=2)
     for topic in ("out/x", "work/x"):
-        traffic.produce(here, f"p-{topic}", {topic: ("far",)}, qos=2, burst=2)
+        for qos in (0, 1, 2):
+            traffic.produce(here, f"p-{topic}-{qos}", {topic: ("far",)}, qos=qos, burst=2)
     for _ in range(KILLS):
         time.sleep(traffic.draws.uniform(0.1, 0.5))
-        if traffic.draws.random() < 0.2:
+        broken = traffic.draws.random()
+        if broken < 0.2:
             mosquitto.stop()
             traffic.history.noted("mosquitto stops")
             mosquitto.start()
+        elif broken < 0.6:
+            breaks = traffic.draws.choice((link.cut, link.close, link.orphan, link.unreachable))
+            traffic.history.noted(f"link: {breaks.__name__}")
+            breaks()
+            time.sleep(traffic.draws.uniform(0.0, 0.3))
+            link.heal()
         else:
             here.kill()
             traffic.history.noted("here is killed")
