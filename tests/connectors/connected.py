@@ -7,10 +7,10 @@ from typing import Any
 from vpnrouter.config.configured_connector import links_of
 from vpnrouter.config.connector import Connector
 from vpnrouter.connectors.connector_links import ConnectorLinks, own_queue, parking_queue
-from vpnrouter.connectors.link_state import LinkCounters, LinkOwner
+from vpnrouter.connectors.link_state import LinkCounters
 from vpnrouter.connectors.mqtt.client import MqttClient
 from vpnrouter.connectors.mqtt.session import ProviderSession, restore_provider_sessions
-from vpnrouter.connectors.provider import Loss, ProviderCallbacks
+from vpnrouter.connectors.provider import ConnectorCallbacks, Loss
 from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.guaranteed.endpoint_settings import CONNECTOR_LINK
 from vpnrouter.core.memory_account import MemoryAccount
@@ -37,7 +37,7 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 NAME = "there"
 
 
-class Connected(LinkOwner, ProviderCallbacks):
+class Connected(ConnectorCallbacks):
     """The connector `there` of the message VPN blue of `world`, with `links` as in a configuration.
 
     `told` are the texts of messages that were given up, `losses` how connections ended, `asked` the filters that the

@@ -1,7 +1,7 @@
 """Defines what the links of a connector and a connection to its provider ask of each other, whatever it speaks.
 
     runner  → Provider        begins the connection and ends it
-    Provider → ProviderCallbacks   the login was accepted, the connection is over
+    Provider → ConnectorCallbacks  the login was accepted, the connection is over
     links   → Provider        may this link be carried; ask for its messages; give me a flow for its queue; send this
     Provider → links          opened or refused; here is a message; it was accepted, or refused
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.connectors.link_state import LinkOwner
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 
 if TYPE_CHECKING:
@@ -45,8 +46,8 @@ class Loss(NamedTuple):
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class ProviderCallbacks:
-    """What a connection tells the connector."""
+class ConnectorCallbacks(LinkOwner):
+    """What its links and its connections tell a connector."""
 
     __slots__ = ()
 

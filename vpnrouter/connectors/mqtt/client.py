@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from vpnrouter.connectors.links import LinkTerms
     from vpnrouter.connectors.mqtt.session import ProviderSession
     from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
-    from vpnrouter.connectors.provider import ProviderCallbacks
+    from vpnrouter.connectors.provider import ConnectorCallbacks
     from vpnrouter.connectors.settings import ProviderSettings
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -89,7 +89,7 @@ class MqttClient(Provider):
 
     def __init__(
         self,
-        owner: ProviderCallbacks,
+        owner: ConnectorCallbacks,
         vpn: MessageVpn,
         peer: str,
         session: ProviderSession,

@@ -14,11 +14,11 @@ from vpnrouter import limits
 from vpnrouter.config.configured_connector import attempts_of, links_of, provider_settings_of
 from vpnrouter.connectors.connector_links import ConnectorLinks
 from vpnrouter.connectors.inward import InwardLink
-from vpnrouter.connectors.link_state import LinkCounters, LinkOwner, LinkState
+from vpnrouter.connectors.link_state import LinkCounters, LinkState
 from vpnrouter.connectors.machine import Machine, State
 from vpnrouter.connectors.mqtt.client import LEVELS, MqttClient
 from vpnrouter.connectors.mqtt.session import ProviderSession
-from vpnrouter.connectors.provider import ProviderCallbacks
+from vpnrouter.connectors.provider import ConnectorCallbacks
 from vpnrouter.connectors.status import ConnectorLinkStatus, ConnectorStatus
 from vpnrouter.core.fault_barrier import CONNECTOR
 from vpnrouter.core.guaranteed.spool import spool_of
@@ -58,7 +58,7 @@ message, and what is behind that is not to wait."""
 
 
 @final
-class ConnectorRunner(LinkOwner, ProviderCallbacks, RunningConnector):
+class ConnectorRunner(ConnectorCallbacks, RunningConnector):
     """One connector of the configuration. `session` is what the store has of it, None for nothing; `draw` gives random
     numbers in [0, 1), `clock` nanoseconds of monotonic time.
 
