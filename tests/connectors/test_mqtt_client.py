@@ -152,6 +152,23 @@ def test_inward_wherever_it_breaks(
         assert there.held("q").count(b"1") == (2 if doubled else 1) + 1
 
 
+def test_a_connection_that_comes_before_the_sync(connected: Any) -> None:
+    """PUBREL leaves over the new connection when it is synced that the message has left its queue, and at once then."""
+    there = connected({"out": {"source": {"topic": "out/>"}, **ONCE}})
+    there.join()
+    publish(there, "out/a", b"1", 1)
+    (message,) = there.published()
+    there.send(Ack(PUBREC, message.packet_id))
+    there.client.connection.lost("connection lost")
+    there.dial()
+    there.send(Connack(True, 0))
+    assert there.received() == []
+    (release,) = there.got()
+    assert (release.packet_type, release.packet_id) == (PUBREL, message.packet_id)
+    there.send(Ack(PUBCOMP, message.packet_id))
+    assert there.got() == []
+
+
 def test_a_qos_1_message_is_forgotten_when_the_provider_has_the_answer(connected: Any) -> None:
     """A PINGRESP to a later PINGREQ proves it; then an equal one with DUP is another message."""
     there = connected({"in": {"source": {"address": "in/#"}, **ONCE}})

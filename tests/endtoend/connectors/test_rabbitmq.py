@@ -34,7 +34,7 @@ def test_rabbitmq(sites: Any, paho: Any) -> None:
     queues = {"arrived": {"subscriptions": ["in/>"]}}
     here = sites.connect(links, queues=queues)
     assert sites.row()["protocol"] == "MQTT 3.1.1"
-    sites.until_link("once", refused=sites.refusal("once/#"))
+    sites.until_link("once", stateReason=sites.refusal("once/#"))
     theirs = paho(sites.port, "theirs", level=4)
     theirs.subscribe("out/#", 1)
     sent = 0

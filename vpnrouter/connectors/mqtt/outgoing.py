@@ -250,9 +250,9 @@ class Outgoing(CompletionCallback):
 
     @override
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
-        # It is in the spool that the message has left its queue.
+        # It is in the spool that the message has left its queue. The connection before may have been told so first.
         state = self.session.releasing.get(token, -1)
-        if state >= 0 and not state & SYNCED:
+        if state >= 0:
             self.session.releasing[token] = state | SYNCED
             self.send_pubrel(token)
 
