@@ -1,0 +1,124 @@
+"""Real brokers as providers of connectors, each at a port that it is given."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.guaranteed_rabbit import RabbitMq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOSQUITTO = """
+listener {port} 127.0.0.1
+allow_anonymous true
+persistence true
+persistence_location {folder}/
+max_queued_messages 0
+user root
+"""
+
+NATS = """
+server_name: provider
+listen: "127.0.0.1:-1"
+jetstream {{store_dir: "{folder}"}}
+mqtt {{listen: "127.0.0.1:{port}"}}
+"""
+
+
+class ProgramProvider:
+    """A broker that is one program with a configuration file; it stops, and comes again with what it had kept."""
+
+    def __init__(self, command: list[str], config: Path, text: str) -> None:
+        config.parent.mkdir(exist_ok=True)
+        config.write_text(text, encoding="utf-8")
+        self._command = [*command, str(config)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin a life."""
+        null = subprocess.DEVNULL
+        self._process = subprocess.Popen(self._command, stdout=null, stderr=null)
+
+    def stop(self) -> None:
+        """End it, so that it keeps what it has."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._end(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Let it hang."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(signal.SIGCONT)
+            process.send_signal(how)
+            process.wait(30)
+
+
+def missing(name: str) -> str:
+    """Why a provider cannot be used on this machine; "" where it can."""
+    if name == "rabbitmq":
+        return RabbitMq("classic").missing()
+    program = {"mosquitto": "mosquitto", "nats": "nats-server"}.get(name)
+    if program is None or program_of(program):
+        return ""
+    return f"{program} is not installed: apt-get install {program}"
+
+
+def program_of(name: str) -> str:
+    """The path of a program that may be out of a user's PATH, "" where it is not installed."""
+    found = shutil.which(name) or f"/usr/sbin/{name}"
+    return found if Path(found).exists() else ""
+
+
+@contextlib.contextmanager
+def providing(name: str, port: int, folder: Path, more: str = "") -> Iterator[Any]:
+    """Run a broker; `more` is appended to its configuration."""
+    place = folder / name
+    if name == "rabbitmq":
+        place.mkdir(exist_ok=True)
+        with RabbitMq("classic").with_mqtt(place, port):
+            yield None
+        return
+    if name == "mosquitto":
+        text = MOSQUITTO.format(port=port, folder=place) + more
+        broker = ProgramProvider([program_of("mosquitto"), "-c"], place / "conf", text)
+    else:
+        text = NATS.format(port=port, folder=place) + more
+        broker = ProgramProvider([program_of("nats-server"), "-c"], place / "conf", text)
+    broker.start()
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+def settled(look: Any, still_s: float = 1.0, within_s: float = 30.0) -> Any:
+    """What `look` returns when it has not changed for `still_s`: nothing more comes."""
+    deadline = time.monotonic() + within_s
+    seen, since = look(), time.monotonic()
+    while time.monotonic() < deadline:
+        now = look()
+        if now != seen:
+            seen, since = now, time.monotonic()
+        if time.monotonic() - since > still_s:
+            return seen
+        time.sleep(0.05)
+    return seen
