@@ -182,6 +182,8 @@ class OutwardLink:
 
     def topic_of(self, message: Message) -> bytes:
         """Return the topic under which a message leaves, b"" where it can have none."""
+        if self.terms.rule is None:
+            return outward(message.topic)
         try:
             image, link = self.topics.of(outward(message.topic))
         except TopicError:

@@ -27,7 +27,7 @@ class Publishing:
     `retains`: it keeps retained messages. `client` is the connector's name.
     """
 
-    __slots__ = ("_own", "_tag", "_vpn", "client", "level", "max_packet", "retains")
+    __slots__ = ("_own", "_plain", "_tag", "_vpn", "client", "level", "max_packet", "retains")
 
     def __init__(self, vpn: MessageVpn, client: str, level: int) -> None:
         self._vpn = vpn
@@ -36,8 +36,9 @@ class Publishing:
         self.max_packet = 0
         self.retains = True
         self._own = vpn.vpn_id
-        # That of a message which was published here: most are.
+        # That of a message which was published here, and all properties of one that has none: most are such.
         self._tag = with_user_properties(b"", [(PATH_NAME, shown([vpn.vpn_id]))])
+        self._plain = publish_block_with(self._tag)
 
     @property
     def too_large(self) -> str:
@@ -70,6 +71,8 @@ class Publishing:
         return frame
 
     def _field(self, message: Message, named: str) -> bytes:
+        if not (message.block or message.path or message.traced or message.expires_ns):
+            return self._plain
         block = message.block
         if message.path:
             path = shown([*message.path, self._own])
