@@ -100,7 +100,7 @@ class Connected(ConnectorCallbacks):
 
     def dial(self) -> MqttClient:
         """Connect, and say CONNECT."""
-        settings = ProviderSettings("me", None, None, 30, 0)
+        settings = ProviderSettings("me", None, None, 30, 0, "mqtt://provider:1")
         self.client = MqttClient(
             self,
             self.world.vpn(),

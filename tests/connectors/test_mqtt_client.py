@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.connectors.visited import PATH_NAME
+from vpnrouter.core.message import Message
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import (
     Ack,
@@ -429,7 +430,7 @@ def test_the_path_is_told_and_stops_what_goes_round(connected: Any) -> None:
     publish(there, "out/a", b"1", 1)
     (message,) = there.published()
     assert message.properties.user_properties == [(PATH_NAME, "here/blue")]
-    paths = {b"mine": "far/red here/blue", b"far": "a/b c/d e/f", b"good": "a/b c/d", b"none": ""}
+    paths = {b"mine": "far/red here/blue", b"far": "a/b c/d", b"good": "a/b", b"none": ""}
     for number, (payload, path) in enumerate(paths.items(), 10):
         pairs = [(PATH_NAME, path), ("colour", "red")] if path else []
         there.send(
@@ -438,10 +439,35 @@ def test_the_path_is_told_and_stops_what_goes_round(connected: Any) -> None:
     there.got()
     assert there.held("q") == [b"good", b"none"]
     (first, _) = there.world.vpn().queue("q").browse(0, 10)
-    assert first.message.path == ["a/b", "c/d"]
+    assert first.message.path == ["a/b", "mqtt://provider:1"]
     assert first.message.properties()["colour"] == "red"
     assert PATH_NAME not in first.message.properties()
     assert there.counters["in"].discarded.counts == {"loop-detected": 1, "ttl-exceeded": 1}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_nothing_goes_back_to_a_provider(connected: Any, quality: str, level: int) -> None:
+    """What has come from it, by another connector or router, stays away from it, in each version."""
+    there = connected(
+        {
+            "out": {"source": {"topic": "out/>"}, "quality_of_service": quality},
+            "queue": {"source": {"queue": "work"}, "quality_of_service": quality},
+        },
+        level=level,
+    )
+    there.world.queue("work", "work/#")
+    there.join()
+    for topic in (b"out/a", b"work/a"):
+        for path in (["mqtt://provider:1", "far/red"], ["mqtt://other:1"]):
+            message = Message(topic, path[0].encode())
+            message.path = path
+            message.hops = len(path)
+            there.world.vpn().publish(message)
+    assert there.take() == [b"mqtt://other:1"] * 2
+    for link in ("out", "queue"):
+        assert there.counters[link].discarded.counts == {"loop-detected": 1}
+    assert there.balanced()
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from vpnrouter import limits
 from vpnrouter.connectors.links import QOS, LinkTerms
 from vpnrouter.connectors.machine import Attempts
 from vpnrouter.connectors.settings import ProviderSettings
@@ -116,6 +117,12 @@ def urls_of(connector: Connector) -> tuple[ProviderUrl, ...]:
     return tuple(parse_url(text) for text in (provider.url, *provider.failover_urls) if text)
 
 
+def place_of(connector: Connector) -> str:
+    """Return the name of the provider in the paths of messages, "" where it has no address."""
+    urls = urls_of(connector)
+    return str(urls[0])[: limits.LINK_PATH_ENTRY_BYTES] if urls else ""
+
+
 def provider_settings_of(
     router: str, msg_vpn: str, name: str, connector: Connector
 ) -> ProviderSettings:
@@ -128,6 +135,7 @@ def provider_settings_of(
         None if password is None else password.reveal().encode(),
         provider.keepalive,
         _LEVELS[provider.mqtt_version],
+        place_of(connector),
     )
 
 

@@ -16,6 +16,7 @@ from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
 from vpnrouter.connectors.links import DEAD_LETTER, PARK, SKIP, STOP, LinkTopics, outward
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
+    LOOP_DETECTED,
     NO_LOCAL_DELIVERY,
     REFUSED,
     TOPIC_PARSE_ERROR,
@@ -246,6 +247,17 @@ class OutwardLink:
         known[message_id] = count
         return False
 
+    def has_been(self, message: Message) -> bool:
+        """Return whether a message has come from the provider, by whatever way."""
+        provider = self.provider
+        return provider is not None and provider.place in message.path
+
+    def goes_round(self, flow: OutwardFlow, message_id: int) -> None:
+        """Leave out a message that has come from the provider."""
+        flow.endpoint.settle(flow, message_id, ACCEPTED)
+        self.counters.discarded.add(LOOP_DETECTED)
+        self.vpn.discards.add(LOOP_DETECTED)
+
     def give_up(self, flow: OutwardFlow, message_id: int, why: str) -> None:
         """Do with a message what the link is to do with one that the provider refuses."""
         message = flow.unacked.get(message_id)
@@ -293,6 +305,8 @@ class OutwardLink:
         reason = CLIENT_NOT_CONNECTED
         if not topic:
             reason = TOPIC_PARSE_ERROR
+        elif provider is not None and provider.place in message.path:
+            reason = LOOP_DETECTED
         elif provider is not None:
             reason = provider.send_direct(self, message, topic)
         if not reason:
@@ -410,6 +424,9 @@ class OutwardFlow(Flow):
         counters = link.counters
         counters.messages += 1
         counters.bytes_ += message.size
+        if message.path and link.has_been(message):
+            link.goes_round(self, message_id)
+            return
         verdict = link.verdict(message_id)
         topic = b"" if verdict else link.topic_of(message)
         if topic:

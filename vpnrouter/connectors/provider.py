@@ -62,13 +62,14 @@ class ConnectorCallbacks(LinkOwner):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Provider:
-    """One connection to a provider. `protocol` is what it speaks, as people write it."""
+    """One connection to a provider. `protocol` is what it speaks, as people write it; `place` its name in paths."""
 
-    __slots__ = ("connection", "protocol")
+    __slots__ = ("connection", "place", "protocol")
 
-    def __init__(self, connection: Connection, protocol: str) -> None:
+    def __init__(self, connection: Connection, protocol: str, place: str) -> None:
         self.connection = connection
         self.protocol = protocol
+        self.place = place
 
     def begin(self) -> None:
         """Log in."""

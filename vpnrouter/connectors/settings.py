@@ -6,10 +6,14 @@ from typing import NamedTuple
 
 
 class ProviderSettings(NamedTuple):
-    """What a provider is told. `level` is the MQTT version to speak, 0 for the newest that the provider knows."""
+    """What a provider is told. `level` is the MQTT version to speak, 0 for the newest that the provider knows.
+
+    `place` is the name of the provider in the paths of messages: its first address, whichever is in use.
+    """
 
     client_id: str
     username: str | None
     password: bytes | None
     keep_alive_s: int
     level: int
+    place: str = ""

@@ -1,9 +1,10 @@
 """Says in a user property of MQTT 5 which message VPNs a message has visited, so that it goes round nowhere.
 
-    vpnrouter-path: R1/blue R2/red       router and message VPN of each, oldest first
+    vpnrouter-path: R1/blue mqtt://broker:1883 R2/red       router and message VPN, or provider; oldest first
 
-A message VPN does not take a message in that has been there, nor one that has crossed more links than its connector
-allows. The property is the router's: what a client writes into it is taken at its word, which costs that message alone.
+A message VPN does not take a message in that has been there, nor one that has visited more places than its connector
+allows, and nothing is sent to a provider that has been there. The property is the router's: what a client writes into it
+is taken at its word, which costs that message alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NAME: Final = PATH_NAME.encode()
 
 def shown(path: Sequence[str]) -> str:
     """Return the value of the property for a path: "router/vpn", oldest first."""
-    return " ".join([quote(place, safe="/#") for place in path[-limits.LINK_PATH_KEPT :]])
+    return " ".join([quote(place, safe="/#:[]") for place in path[-limits.LINK_PATH_KEPT :]])
 
 
 def visited(block: bytes) -> tuple[bytes, list[str]]:

@@ -104,7 +104,7 @@ class MqttClient(Provider):
         bounds = vpn.limits
         most = bounds.max_msg_size + bounds.max_topic_bytes + limits.PROPERTY_BYTES
         connection = ClientSideConnection(vpn.context, self, peer, home, most)
-        super().__init__(connection, PROTOCOLS[level])
+        super().__init__(connection, PROTOCOLS[level], settings.place)
         self.client_side = connection
         self.vpn = vpn
         self.identity = (session.client_name, vpn.name)
@@ -356,6 +356,7 @@ class MqttClient(Provider):
             link.counters.duplicates += 1
             return
         block, path = visited(block)
+        path.append(self.place)
         retained = first & 1 == 1
         message = Message(
             image, data[start:end], block, retained and link.terms.keeps_retained, link.source
