@@ -85,3 +85,50 @@ def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
     )
     empty = text().partition("        links")[0]
     assert any("carries nothing: it has no links" in one for one in warnings_of(empty))
+
+
+IN, OUT, AWAY = "{source: {address: 't/#'}}", "{source: {topic: 't/>'}}", "{source: {topic: 'u/>'}}"
+
+WAYS: dict[str, tuple[str, str, str, str, str]] = {
+    "both in": (IN, IN, "5", "error", "a message on t comes from mqtt://h:1883 twice"),
+    "both out": (
+        OUT,
+        OUT,
+        "5",
+        "error",
+        "goes to mqtt://h:1883 twice: by link l of connector a too",
+    ),
+    "other topics": (OUT, AWAY, "3.1.1", "", ""),
+    "in and out, 5": (IN, OUT, "5", "", ""),
+    "in and out, auto": (IN, OUT, "auto", "warning", "if the provider speaks no MQTT 5"),
+    "in and out, 3.1.1": (IN, OUT, "3.1.1", "error", "MQTT 3.1.1 does not say where a message"),
+    "renamed": (IN, "{source: {topic: 't/>'}, target: {address: 'v/{1}'}}", "3.1.1", "", ""),
+    "selected": (OUT, "{source: {topic: 't/>', selector: 'x = 1'}}", "5", "", ""),
+}
+"""Links of two connectors to one provider, their version, and what is said of them."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("same", [True, False])
+def test_two_connectors_to_one_provider(
+    problems_of: Callable[[str], list[str]],
+    warnings_of: Callable[[str], list[str]],
+    way: str,
+    same: bool,
+) -> None:
+    """What would cross twice, or come back, is refused with a topic for which it is so; only at one provider."""
+    first, second, version, level, told = WAYS[way]
+    lines = ["msg_vpns:", "  blue:", "    connectors:"]
+    for name, link, host in (("a", first, "h"), ("b", second, "h" if same else "other")):
+        lines += [
+            f"      {name}:",
+            f'        provider: {{url: "mqtt://{host}", mqtt_version: "{version}"}}',
+            f"        links: {{l: {link}}}",
+        ]
+    document = "\n".join(lines) + "\n"
+    wrong = same and level == "error"
+    found = (problems_of if wrong else warnings_of)(document)
+    if same and level:
+        assert any(told in one for one in found), found
+    else:
+        assert not [one for one in found if "connectors" in one]

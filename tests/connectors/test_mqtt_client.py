@@ -549,3 +549,20 @@ def test_a_link_that_goes_is_given_up_at_the_provider(connected: Any) -> None:
     (packet,) = there.got()
     assert isinstance(packet, Unsubscribe)
     assert packet.filters == ["b/#"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_echo_is_refused(connected: Any, level: int) -> None:
+    """A provider of plain MQTT 3.1.1 would send back what leaves: the link that takes it in is refused, no other."""
+    there = connected(
+        {
+            "in": {"source": {"address": "t/#"}},
+            "other": {"source": {"address": "u/#"}},
+            "out": {"source": {"topic": "t/>"}},
+        },
+        level=level,
+    )
+    there.join()
+    states = {name: there.state(name)[0] for name in ("in", "other", "out")}
+    assert states == {"in": "refused" if level == 4 else "up", "other": "up", "out": "up"}
+    assert ("would bring back what link out takes out" in there.state("in")[1]) == (level == 4)

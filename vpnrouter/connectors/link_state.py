@@ -77,7 +77,7 @@ COUNTS: Final = (
 
 @final
 class LinkCounters:
-    """What one link has carried; it outlives connections and restarts (server/spool/saved_counters.py).
+    """What one link has carried since the router started; it outlives connections, and changes of the configuration.
 
     `messages` (and `bytes_`) came from the provider, or were taken out to be sent to it. Of these `delivered` were
     accepted by the other side (at most once: were sent), `duplicates` were known and left out, `returned` went back to

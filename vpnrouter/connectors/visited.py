@@ -3,8 +3,8 @@
     vpnrouter-path: R1/blue mqtt://broker:1883 R2/red       router and message VPN, or provider; oldest first
 
 A message VPN does not take a message in that has been there, nor one that has visited more places than its connector
-allows, and nothing is sent to a provider that has been there. The property is the router's: what a client writes into it
-is taken at its word, which costs that message alone.
+allows, and nothing is sent to a provider that has been there. The property is the router's: what a client writes into
+it is taken at its word, which costs that message alone.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from vpnrouter.config.checks.message_vpns import clause_of
-from vpnrouter.config.configured_connector import rule_of, source_filter, urls_of
+from vpnrouter.config.configured_connector import place_of, rule_of, source_filter, urls_of
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE
-from vpnrouter.topics.algebra import intersects
+from vpnrouter.topics.algebra import witness
 
 if TYPE_CHECKING:
     from vpnrouter.config.connector import Connector, ConnectorLink
@@ -41,7 +41,7 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
                 problems.key_warning(
                     at, "not served: guaranteed_msging: {enabled: false}; only at-most-once works"
                 )
-        _check_loops(problems, path, connector)
+    _check_ways(problems, config, msg_vpn)
 
 
 def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> None:
@@ -90,25 +90,92 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
             problems.error((*at, "source", "selector"), str(error))
 
 
-def _check_loops(problems: ProblemList, path: Path, connector: Connector) -> None:
-    """Warn of topics that go out by one link and come back by another, where the provider has no no-local."""
-    if connector.provider.mqtt_version == "5":
-        return
-    ins: list[tuple[str, Filter]] = []
-    outs: list[tuple[str, Filter]] = []
-    for name, link in connector.links.items():
-        try:
-            if link.inbound and link.target.topic == AS_SOURCE and link.target.queue is None:
-                ins.append((name, source_filter(connector, link)))
-            elif link.source.topic is not None and link.target.address == AS_SOURCE:
-                outs.append((name, source_filter(connector, link)))
-        except TopicError:
+class _Crossing(NamedTuple):
+    """A link that leaves topics as they are: its place in the file, its connector, and what it takes."""
+
+    path: Path
+    connector: str
+    link: str
+    provider: str
+    version: str
+    inbound: bool
+    filter: Filter
+
+    @property
+    def shown(self) -> str:
+        """Its name."""
+        return f"link {self.link} of connector {self.connector}"
+
+
+def _crossings(config: RouterConfig, msg_vpn: str) -> list[_Crossing]:
+    found: list[_Crossing] = []
+    for name, connector in config.msg_vpns[msg_vpn].connectors.items():
+        if not connector.enabled:
             continue
-    for inward, filter_ in ins:
-        for outward, other in outs:
-            if intersects(filter_, other):
-                problems.key_warning(
-                    (*path, "links", inward),
-                    f"brings back what {outward} takes out if the provider speaks no MQTT 5;"
-                    " mqtt_version: 5 makes sure that it does",
-                )
+        for link_name, link in connector.links.items():
+            source, target = link.source, link.target
+            plain = source.queue is None and target.queue is None and source.selector is None
+            if not (link.enabled and plain and AS_SOURCE == target.topic == target.address):
+                continue
+            path = ("msg_vpns", msg_vpn, "connectors", name, "links", link_name)
+            version = connector.provider.mqtt_version
+            try:
+                filter_ = source_filter(connector, link)
+                place = place_of(connector)
+            except (TopicError, ValueError):
+                # Told where the link is checked.
+                continue
+            found.append(_Crossing(path, name, link_name, place, version, link.inbound, filter_))
+    return found
+
+
+def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
+    """Refuse links by which a message would cross twice, and warn of those that depend on the provider's MQTT 5."""
+    known = _crossings(config, msg_vpn)
+    for at, one in enumerate(known):
+        for other in known[:at]:
+            if one.provider != other.provider:
+                continue
+            topic = witness(one.filter, other.filter)
+            if topic is None:
+                continue
+            if one.inbound == other.inbound:
+                _check_twice(problems, one, other, topic)
+            else:
+                back, out = (one, other) if one.inbound else (other, one)
+                _check_back(problems, back, out, topic)
+
+
+def _check_twice(problems: ProblemList, one: _Crossing, other: _Crossing, topic: str) -> None:
+    if one.connector != other.connector:
+        way = f"comes from {one.provider}" if one.inbound else f"goes to {one.provider}"
+        text = f"a message on {topic} {way} twice: by {other.shown} too"
+        problems.key_error(one.path, text)
+    elif not one.inbound:
+        problems.key_warning(
+            one.path, f"a message on {topic} goes out twice: by link {other.link} too"
+        )
+
+
+def _check_back(problems: ProblemList, back: _Crossing, out: _Crossing, topic: str) -> None:
+    versions = {back.version, out.version}
+    if versions == {"5"}:
+        return
+    if back.connector == out.connector:
+        problems.key_warning(
+            back.path,
+            f"brings back what {out.link} takes out if the provider speaks no MQTT 5;"
+            " mqtt_version: 5 makes sure that it does",
+        )
+    elif "3.1.1" in versions:
+        problems.key_error(
+            back.path,
+            f"brings back what {out.shown} takes out, {topic} for example: MQTT 3.1.1 does not say where a message"
+            " has been; use one connector, or mqtt_version: 5",
+        )
+    else:
+        problems.key_warning(
+            back.path,
+            f"brings back what {out.shown} takes out if the provider speaks no MQTT 5;"
+            " mqtt_version: 5 makes sure that it does",
+        )

@@ -77,6 +77,9 @@ PROVE_NS: Final = 100 * MILLISECOND_NS
 BLOCK_SHIFT: Final = 4
 """What properties cost, by their bytes: so many bits are shifted out of the number."""
 
+PLAIN: Final = 4
+"""Of these the one in which a provider echoes what it gets."""
+
 PROTOCOLS: Final[dict[int, str]] = {5: "MQTT 5", 0x84: "MQTT 3.1.1", 4: "MQTT 3.1.1"}
 
 
@@ -216,6 +219,23 @@ class MqttClient(Provider):
             )
         if terms.qos and self._session.spool is None:
             return "guaranteed messages are disabled here"
+        return self._echo_of(terms) if self._level == PLAIN and terms.inbound else ""
+
+    def _echo_of(self, terms: LinkTerms) -> str:
+        """Return why a link would only bring back what another one takes out, "" where it would not."""
+        if terms.rule is not None or terms.queue_target:
+            return ""
+        for link in self.outgoing.links:
+            other = link.terms
+            if (
+                other.rule is None
+                and not other.from_queue
+                and intersects(terms.filter, other.filter)
+            ):
+                return (
+                    "the provider speaks MQTT 3.1.1 and knows no bridges: it would bring back what link"
+                    f" {other.name} takes out"
+                )
         return ""
 
     # -- subscriptions ---------------------------------------------------------------------------
