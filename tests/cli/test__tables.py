@@ -18,6 +18,7 @@ from vpnrouter.cli._tables import (
     SUBSCRIPTIONS,
     VPNS,
     BridgeTables,
+    ConnectorTables,
     halves,
     is_balanced,
     is_stuck,
@@ -216,3 +217,34 @@ def test_a_msg_vpn(here: Any) -> None:
     assert words[:3] == ["blue", "enabled", "up"]
     assert lines(VPNS, row, "detail")[0] == ["Message", "VPN", "blue:", "up"]
     assert lines(VPNS, row, "stats")
+
+
+LINK = {
+    "linkName": "in",
+    "state": "held",
+    "stateReason": "503 Spool Over Quota",
+    "msgCount": 10,
+    "deliveredMsgCount": 4,
+    "duplicateMsgCount": 1,
+    "returnedMsgCount": 1,
+    "deadLetterMsgCount": 1,
+    "discardedMsgCount": 1,
+    "inFlightMsgCount": 2,
+    "discards": {"msg-too-big": 1},
+}
+CONNECTOR = {"connectorName": "there", "msgVpnName": "blue", "state": "up", "links": [LINK]}
+
+
+@pytest.mark.parametrize(("delivered", "told"), [(4, "all 1 connectors balance"), (3, "1 of 1")])
+def test_balance_of_connectors(delivered: int, told: str) -> None:
+    """Each link has a row with what became of its messages; one that is missing is told."""
+    row = {**CONNECTOR, "links": [{**LINK, "deliveredMsgCount": delivered}]}
+    out = io.StringIO()
+    tables = ConnectorTables(out)
+    tables.balance([row])
+    assert told in out.getvalue()
+    assert "msg-too-big" in out.getvalue()
+    assert tables.is_balanced(row) == (delivered == 4)
+    tables.detail([row])
+    assert "link in: held" in out.getvalue()
+    assert "503 Spool Over Quota" in out.getvalue()

@@ -363,7 +363,7 @@ def test_watched(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["vpns", "--balance"], "is for bridges and queues"),
+        (["vpns", "--balance"], "is for bridges, connectors and queues"),
         (["queues", "--matching", "t"], "is for subscriptions"),
         (["events", "--wide"], "one form only"),
         (["vpns", "--url", "http://a", "--url", "http://b"], "several are for topology"),

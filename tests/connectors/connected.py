@@ -234,5 +234,8 @@ class Connected(ConnectorCallbacks):
         return status.state.value, status.reason
 
     def balanced(self) -> bool:
-        """Whether no link has anything in flight."""
-        return all(each.in_flight == 0 for each in self.counters.values())
+        """Whether each message of each link is accounted for, and none is in flight."""
+        return all(
+            link.in_flight == 0 and link.counters.messages == link.counters.outcomes
+            for link in self.links.all.values()
+        )

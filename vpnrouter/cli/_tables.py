@@ -92,12 +92,8 @@ CONNECTORS: Final = Spec(
     ),
     wide=chosen(
         CONNECTOR,
-        "enabled",
-        "clientName",
-        "rxMsgCount",
-        "txMsgCount",
-        "memoryBytes",
-        "failedAttempts",
+        *("enabled", "rxMsgCount", "txMsgCount", "discardedMsgCount", "memoryBytes"),
+        *("failedAttempts", "troubles"),
     ),
     stats=(_COUNTS[0], ("waiting", "", "waitingMsgCount")),
     style=lambda row: {"up": None, "disabled": "dim"}.get(row["state"], "yellow"),
@@ -288,6 +284,73 @@ class BridgeTables(FoldedListing):
         self._console.print(table)
         wrong = sum(not is_balanced(row) for row in rows)
         text = f"{wrong} of {len(rows)} bridges do not" if wrong else f"all {len(rows)} bridges"
+        self._console.print(f"{text} balance")
+
+
+OUTCOMES: Final = ("delivered", "duplicate", "returned", "deadLetter", "discarded", "inFlight")
+"""What becomes of the messages of a connector's link, as the counts of its row begin."""
+
+
+def difference(link: Row) -> int:
+    """Messages of a connector's link that are not accounted for, 0 for none."""
+    found: int = link["msgCount"] - sum(link[f"{name}MsgCount"] for name in OUTCOMES)
+    return found
+
+
+class ConnectorTables(FoldedListing):
+    """Prints connectors of the management API to `file`."""
+
+    def __init__(self, file: TextIO | RenderBuffer) -> None:
+        super().__init__(file, CONNECTORS)
+
+    @staticmethod
+    def is_balanced(row: Row) -> bool:
+        """Whether every message of each link is accounted for."""
+        return not any(map(difference, row["links"]))
+
+    def title(self, row: Row) -> None:
+        """Name, message VPN and state, in the colour of the state."""
+        style = None if CONNECTORS.style is None else CONNECTORS.style(row)
+        self._console.print(CONNECTORS.title(row), style=style)
+
+    def detail(self, rows: Sequence[Row]) -> None:
+        """All attributes of each connector and of its links."""
+        for row in rows:
+            self.title(row)
+            self.attributes({name: value for name, value in row.items() if name != "links"})
+            for link in row["links"]:
+                self._console.print(f"  link {link['linkName']}: {link['state']}")
+                self.attributes(link, indent="    ")
+            self._console.print()
+
+    def balance(self, rows: Sequence[Row]) -> None:
+        """Messages = delivered + duplicates + returned + dead letters + discarded + in flight, for each link."""
+        table = Table(box=None, pad_edge=False)
+        for title in ("Connector", "VPN", "Link", "State"):
+            table.add_column(title, overflow="fold")
+        for title in ("messages", "delivered", "duplicates", "returned", "dead letters"):
+            table.add_column(title, justify="right")
+        for title in ("discarded", "in flight", "difference"):
+            table.add_column(title, justify="right")
+        table.add_column("discards by reason", overflow="fold")
+        for row in rows:
+            for link in row["links"]:
+                table.add_row(
+                    row["connectorName"],
+                    row["msgVpnName"],
+                    link["linkName"],
+                    link["state"],
+                    f"{link['msgCount']:,}",
+                    *(f"{link[f'{name}MsgCount']:,}" for name in OUTCOMES),
+                    f"{difference(link):,}",
+                    shown(link["discards"]),
+                    style="bold red" if difference(link) else None,
+                )
+        self._console.print(table)
+        wrong = sum(not self.is_balanced(row) for row in rows)
+        text = (
+            f"{wrong} of {len(rows)} connectors do not" if wrong else f"all {len(rows)} connectors"
+        )
         self._console.print(f"{text} balance")
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FAILED: Final = 1
 
-_BALANCED: Final = frozenset({What.BRIDGES, What.QUEUES})
+_BALANCED: Final = frozenset({What.BRIDGES, What.CONNECTORS, What.QUEUES})
 
 _ONE_LINE: Final = frozenset({What.TOPOLOGY, What.EVENTS})
 """Kinds that have one form only, without --wide, --detail and --stats."""
@@ -150,7 +150,7 @@ def _check(
     if matching and what is not What.SUBSCRIPTIONS:
         raise typer.BadParameter("is for subscriptions", param_hint="--matching")
     if style.balance and what not in _BALANCED:
-        raise typer.BadParameter("is for bridges and queues", param_hint="--balance")
+        raise typer.BadParameter("is for bridges, connectors and queues", param_hint="--balance")
     if what in _ONE_LINE and any(style):
         raise typer.BadParameter(f"{what} have one form only", param_hint="--wide")
     if len(urls) > 1 and what is not What.TOPOLOGY:
@@ -175,10 +175,14 @@ def _tables(what: What, out: "TextIO | RenderBuffer") -> _Tables:
             from vpnrouter.cli._tables import BridgeTables
 
             return BridgeTables(out)
-    from vpnrouter.cli._listing import Listing
-    from vpnrouter.cli._tables import CLIENTS, CONNECTORS, SUBSCRIPTIONS, VPNS
+        case What.CONNECTORS:
+            from vpnrouter.cli._tables import ConnectorTables
 
-    specs = {What.VPNS: VPNS, What.CLIENTS: CLIENTS, What.CONNECTORS: CONNECTORS}
+            return ConnectorTables(out)
+    from vpnrouter.cli._listing import Listing
+    from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
+
+    specs = {What.VPNS: VPNS, What.CLIENTS: CLIENTS}
     return Listing(out, specs.get(what, SUBSCRIPTIONS))
 
 
@@ -228,7 +232,7 @@ def _print_events(rows: list[dict[str, Any]], out: "TextIO | RenderBuffer") -> N
 
 def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
     """Print a JSON list, object by object as they come. Returns whether all of them balance."""
-    from vpnrouter.cli._tables import is_balanced
+    from vpnrouter.cli._tables import difference, is_balanced
 
     wrong = 0
 
@@ -240,6 +244,8 @@ def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
                 wrong += not is_balanced(row)
             elif what is What.QUEUES:
                 wrong += bool(row["imbalance"])
+            elif what is What.CONNECTORS:
+                wrong += any(map(difference, row["links"]))
 
     print_json_rows(counted())
     return not wrong

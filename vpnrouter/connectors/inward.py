@@ -142,7 +142,16 @@ class InwardLink:
 
     def set_aside_in(self, endpoint: Endpoint) -> None:
         """Use `endpoint` as the link's own queue."""
+        if not self.counters.recovered:
+            self.counters.recovered = True
+            self.counters.messages += endpoint.spooled_count
         self.aside = SetAside(self, endpoint)
+
+    @property
+    def in_flight(self) -> int:
+        """Messages whose outcome is not known yet."""
+        aside = self.aside
+        return len(self.waiting) + (0 if aside is None else aside.endpoint.spooled_count)
 
     # -- connections -----------------------------------------------------------------------------
 

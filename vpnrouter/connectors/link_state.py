@@ -79,13 +79,14 @@ COUNTS: Final = (
 class LinkCounters:
     """What one link has carried since the router started; it outlives connections, and changes of the configuration.
 
-    `messages` (and `bytes_`) came from the provider, or were taken out to be sent to it. Of these `delivered` were
+    `messages` (and `bytes_`) came from the provider, or were taken out to be sent to it; what an earlier life of the
+    router had set aside counts as messages (`recovered`: that has been done). Of these `delivered` were
     accepted by the other side (at most once: were sent), `duplicates` were known and left out, `returned` went back to
     where they came from, since the connection was lost, `dead_letters` were given up by the link, and `discarded` has
-    the others by reason. What is left is in flight. `refused` counts what the other side said no to, each time.
+    the others by reason. The rest is in flight. `refused` counts what the other side said no to, each time.
     """
 
-    __slots__ = (*COUNTS, "discarded")
+    __slots__ = (*COUNTS, "discarded", "recovered")
 
     def __init__(self) -> None:
         self.messages = 0
@@ -96,12 +97,13 @@ class LinkCounters:
         self.refused = 0
         self.dead_letters = 0
         self.discarded = DiscardCounts()
+        self.recovered = False
 
     @property
-    def in_flight(self) -> int:
-        """Messages whose outcome is not known yet."""
+    def outcomes(self) -> int:
+        """Messages of which it is known what became of them."""
         known = self.delivered + self.duplicates + self.returned + self.dead_letters
-        return self.messages - known - self.discarded.total()
+        return known + self.discarded.total()
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -114,6 +114,11 @@ class OutwardLink:
     def _now_ns(self) -> int:
         return self.vpn.context.now_ns
 
+    @property
+    def in_flight(self) -> int:
+        """Messages whose outcome is not known yet."""
+        return 0 if self.flow is None else len(self.flow.unacked)
+
     # -- connections -----------------------------------------------------------------------------
 
     def connected(self, provider: Provider) -> None:

@@ -239,17 +239,19 @@ CONNECTOR: Final = _named(
     uptime=Display("Uptime", Form.SECONDS, of=("uptime",), make=lambda uptime: uptime or None),
     failure=Display("Failure"),
     failedAttempts=Display("Failed attempts", Form.NUMBER),
-    clientName=Display("Client"),
     rxMsgCount=Display("Rx messages", Form.NUMBER),
     txMsgCount=Display("Tx messages", Form.NUMBER),
+    discardedMsgCount=Display("Discarded", Form.LOSS),
     waitingMsgCount=Display("Waiting", Form.LOSS, narrow="Wait"),
     memoryBytes=Display("Memory bytes", Form.NUMBER),
     linkCount=Display("Links", Form.NUMBER, of=("links",), make=len),
-    refused=Display(
-        "Refused links",
+    troubles=Display(
+        "Links in trouble",
         of=("links",),
         make=lambda links: ", ".join(
-            f"{link['linkName']}: {link['refused']}" for link in links if link["refused"]
+            f"{link['linkName']} is {link['state']}: {link['stateReason']}"
+            for link in links
+            if link["stateReason"]
         ),
     ),
 )

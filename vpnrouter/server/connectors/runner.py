@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from vpnrouter.config.connector import Connector, ConnectorLink
     from vpnrouter.connectors.outward import OutwardLink
     from vpnrouter.connectors.provider import Loss, Provider
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.router import Router
     from vpnrouter.events.table import EventType
     from vpnrouter.server.net.dial import Dialler
@@ -369,7 +368,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             counters.returned,
             counters.dead_letters,
             counters.discarded.total(),
-            counters.in_flight,
+            running.in_flight,
             counters.refused,
             dict(counters.discarded.counts),
         )
@@ -377,9 +376,6 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
 
 def _waiting(link: InwardLink | OutwardLink) -> int:
     """Return how many guaranteed messages wait for a link, or are on their way."""
-    endpoint: Endpoint | None
     if isinstance(link, InwardLink):
-        endpoint = None if link.aside is None else link.aside.endpoint
-        return len(link.waiting) + (0 if endpoint is None else endpoint.spooled_count)
-    endpoint = link.endpoint
-    return 0 if endpoint is None else endpoint.spooled_count
+        return link.in_flight
+    return 0 if link.endpoint is None else link.endpoint.spooled_count
