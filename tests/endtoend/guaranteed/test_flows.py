@@ -299,7 +299,7 @@ def test_qos_2_without_a_storm(kit: Any) -> None:
     producer = Producer("p", history, draws, {"orders/a": ("c",)}, qos=2, limit=MESSAGES)
     near, far = one.port("mqtt"), two.port("mqtt")
     with ExitStack() as stack:
-        clients = [MqttClient(counting, lambda: far, history, random.Random(seed), cut_chance=0.02)]
+        clients = [MqttClient(counting, lambda: far, history, random.Random(seed), cut_chance=0.05)]
         stack.enter_context(clients[0])
         kit.until(lambda: consumer.ready, "the consumer subscribes")
         clients.append(

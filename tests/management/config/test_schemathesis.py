@@ -46,7 +46,9 @@ KNOWN = {
 
 def operations(url: str) -> list[Any]:
     """All operations of a served application, in an order that the seed draws."""
-    schema: Any = schemathesis.openapi.from_url(f"{url}/SEMP/v2/openapi.json")
+    # On a busy machine the document takes longer than schemathesis waits.
+    document = requests.get(f"{url}/SEMP/v2/openapi.json", timeout=120).json()
+    schema: Any = schemathesis.openapi.from_dict(document)
     found = [each.ok() for each in schema.get_all_operations()]
     random.Random(SEED).shuffle(found)
     return found
@@ -97,9 +99,10 @@ def modes_of(operation: Any) -> list[Any]:
 
 def run(url: str, examples: int, seconds: float) -> tuple[int, int]:
     """Examine operations until the time is over; returns how many of them, and how many requests."""
-    until = time.monotonic() + seconds
     sent = looked = 0
-    for operation in operations(url):
+    wanted = operations(url)
+    until = time.monotonic() + seconds
+    for operation in wanted:
         if time.monotonic() > until:
             break
         looked += 1
