@@ -773,6 +773,10 @@ UNSETTLED_BYTES: Final = 16_777_216
 """Bytes of messages that one consumer has been sent and has not settled; they stay in memory until then. Beyond: the
 next ones wait in the spool. One message is sent, whatever its size."""
 
+CHECKED_LINK_PAIRS: Final = 200_000
+"""Pairs of links of connectors that `check` compares in one message VPN. Beyond: a warning, and the rest is not
+compared."""
+
 LINK_WAITING_BYTES: Final = 8_388_608
 """Bytes of guaranteed messages of a provider that a connector's link keeps in memory, not acknowledged, because the
 message VPN refuses them and the link's own queue is full. Beyond: they are left to the provider, which sends them over

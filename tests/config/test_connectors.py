@@ -1,5 +1,6 @@
 """Checks of connectors: each mistake is one problem that says what is wrong, and where."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -132,3 +133,15 @@ def test_two_connectors_to_one_provider(
         assert any(told in one for one in found), found
     else:
         assert not [one for one in found if "connectors" in one]
+
+
+def test_many_links_are_compared_within_seconds(warnings_of: Callable[[str], list[str]]) -> None:
+    """Beyond a bound the rest is not compared, which is told."""
+    links = "\n".join(
+        f"          l{number}: {{source: {{topic: 't{number}/>'}}}}" for number in range(700)
+    )
+    document = text(link=LINK) + links + "\n"
+    began = time.monotonic()
+    found = warnings_of(document)
+    assert time.monotonic() - began < 20
+    assert any("is not compared with other links" in one for one in found)

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.connectors.visited import PATH_NAME
+from vpnrouter.connectors.visited import PATH_NAME, shown
 from vpnrouter.core.message import Message
+from vpnrouter.wire.link.extension import encode_extension
+from vpnrouter.wire.link.frames import Extension
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import (
     Ack,
@@ -566,3 +568,92 @@ def test_an_echo_is_refused(connected: Any, level: int) -> None:
     states = {name: there.state(name)[0] for name in ("in", "other", "out")}
     assert states == {"in": "refused" if level == 4 else "up", "other": "up", "out": "up"}
     assert ("would bring back what link out takes out" in there.state("in")[1]) == (level == 4)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_link_with_nowhere_to_go_stops_nothing(connected: Any, level: int) -> None:
+    """Where its own queue is full too, some messages wait in memory, counted, and the rest is left to the provider.
+
+    What leaves goes on, and all come in order over a new connection when there is room.
+    """
+    links = {"in": {"source": {"address": "in/#"}, **ONCE}, "out": {"source": {"topic": "out/>"}}}
+    there = connected(links, level=level)
+    full = there.world.queue("full", "in/#", max_spooled_msg_count=1)
+    there.links.all["in"].aside.endpoint.settings.max_spooled_msg_count = 1
+    there.join()
+    size = 100_000
+    for number in range(300):
+        payload = b"%d " % number + bytes(size)
+        there.send(Publish(b"in/a", payload, 2, False, False, number + 1))
+        if number % 50 == 49:
+            there.got()
+    link = there.links.all["in"]
+    assert link.shed
+    assert 0 < len(link.waiting) < 100
+    assert there.account.held >= len(link.waiting) * size
+    assert not there.client.connection.paused
+    publish(there, "out/a", b"x", 1)
+    assert there.take() == [b"x"]
+    waiting = len(link.waiting)
+    for _ in range(waiting + 10):
+        for row in full.browse(0, 10):
+            assert full.delete_message(row.msg_id) == ""
+        there.world.settle()
+        if there.losses:
+            break
+    assert there.losses[-1].renews
+    assert there.account.held == 0
+    assert there.balanced()
+
+
+def test_what_is_set_aside_takes_little_memory(connected: Any) -> None:
+    """Large messages that wait in the link's own queue stay in the store."""
+    there = connected({"in": {"source": {"address": "in/#"}}})
+    there.world.queue("full", "in/#", max_spooled_msg_count=1)
+    there.join()
+    for number in range(30):
+        there.send(Publish(b"in/a", bytes(3_000_000), 1, False, False, number + 1))
+        there.got()
+    aside = there.links.all["in"].aside
+    assert aside.endpoint.spooled_count == 29
+    assert aside.bytes_out < 12_000_000
+
+
+def test_a_path_that_nobody_could_carry(connected: Any) -> None:
+    """Whatever a client writes into the property, its message enters, and bridges and connectors can send it on."""
+    there = connected({"in": {"source": {"address": "in/#"}}})
+    there.world.queue("q", "in/#")
+    there.join()
+    paths = ("x" * 300, "%ff/%00", "/", "a" * 60_000, " " * 500, "é" * 200)
+    for number, path in enumerate(paths, 1):
+        properties = Properties(user_properties=[(PATH_NAME, path)])
+        there.send(Publish(b"in/a", b"%d" % number, 1, False, False, number, properties))
+    assert [kind for kind, _ in there.acks()] == [PUBACK] * len(paths)
+    rows = there.world.vpn().queue("q").browse(0, 10)
+    assert len(rows) == len(paths)
+    for row in rows:
+        extension = Extension(row.message.path)
+        extension.hops = row.message.hops
+        assert encode_extension(extension)
+        there.client.publishing.frame(row.message, b"out", False, 0)
+    # A path of many long names is told as far as a string of MQTT goes.
+    assert 50 < len(shown(["é" * 120] * 250).split(" ")) < 250
+
+
+def test_a_connector_is_one_connection(connected: Any) -> None:
+    """However many links it has, and none while it is down; what it sends and receives counts for its message VPN."""
+    links = {f"in{number}": {"source": {"address": f"in/{number}"}} for number in range(20)}
+    there = connected({**links, "out": {"source": {"topic": "out/>"}}})
+    vpn = there.world.vpn()
+    assert len(vpn.publishers) == 0
+    there.join()
+    assert len(vpn.publishers) == 1
+    there.send(Publish(b"in/3", b"12", 1, False, False, 1))
+    there.got()
+    publish(there, "out/a", b"x", 1)
+    assert there.take() == [b"x"]
+    there.cut()
+    assert len(vpn.publishers) == 0
+    totals = vpn.totals()
+    # The message that came in, the one of the local publisher, and the one that left.
+    assert (totals.rx_msg_count, totals.tx_msg_count) == (2, 1)

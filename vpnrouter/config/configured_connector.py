@@ -120,7 +120,8 @@ def urls_of(connector: Connector) -> tuple[ProviderUrl, ...]:
 def place_of(connector: Connector) -> str:
     """Return the name of the provider in the paths of messages, "" where it has no address."""
     urls = urls_of(connector)
-    return str(urls[0])[: limits.LINK_PATH_ENTRY_BYTES] if urls else ""
+    name = str(urls[0]).encode()[: limits.LINK_PATH_ENTRY_BYTES] if urls else b""
+    return name.decode(errors="ignore")
 
 
 def provider_settings_of(

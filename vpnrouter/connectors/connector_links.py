@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.connectors.inward import InwardLink
-from vpnrouter.connectors.link_state import LinkCounters, LinkEvent
+from vpnrouter.connectors.link_state import LinkCounters
 from vpnrouter.connectors.outward import OutwardLink
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONNECTOR_LINK, QUEUE
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
+from vpnrouter.core.outbox import Outbox
+from vpnrouter.core.publisher import Publisher
+from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.link_state import LinkOwner
@@ -30,7 +33,10 @@ def parking_queue(connector: str, link: str) -> str:
 
 @final
 class ConnectorLinks:
-    """All links of the connector `name`. `counters` has those of each link by name, and outlives the links."""
+    """All links of the connector `name`. `counters` has those of each link by name, and outlives the links.
+
+    A connector counts as one connection of its message VPN while it is up: `publisher` is its own.
+    """
 
     def __init__(
         self,
@@ -44,17 +50,26 @@ class ConnectorLinks:
         self.vpn = vpn
         self.name = name
         client_name = CONNECTOR_PREFIX + name
+        self.client_name = client_name
+        self.publisher = self._new_publisher()
         self.inward: list[InwardLink] = []
         self.outward: list[OutwardLink] = []
         for each in terms:
             counted = counters.setdefault(each.name, LinkCounters())
             if each.inbound:
-                self.inward.append(InwardLink(owner, vpn, client_name, each, counted, max_ttl))
+                self.inward.append(InwardLink(owner, vpn, self.publisher, each, counted, max_ttl))
             else:
                 self.outward.append(OutwardLink(owner, vpn, client_name, each, counted))
         links: list[InwardLink | OutwardLink] = [*self.inward, *self.outward]
         self.all = {link.terms.name: link for link in links}
         self.find_queues()
+
+    def _new_publisher(self) -> Publisher:
+        vpn = self.vpn
+        name = self.client_name
+        outbox = Outbox(vpn.context.ready, 0)
+        source = Subscriber(name, outbox, FRAME_OWN, local_name=name, connected=False)
+        return Publisher(vpn, source, None, 0, vpn.limits.max_msg_size)
 
     def find_queues(self) -> None:
         """Find the queues of the links: they come and go with the configuration."""
@@ -80,6 +95,8 @@ class ConnectorLinks:
     def connected(self, provider: Provider) -> None:
         """The provider has let the connector in: each link that can be carried carries messages."""
         self.find_queues()
+        self.publisher.subscriber.outbox = provider.connection.outbox
+        self.vpn.publishers[self.client_name] = self.publisher
         for outward in self.outward:
             outward.connected(provider)
         for inward in self.inward:
@@ -89,6 +106,7 @@ class ConnectorLinks:
         """The connection is over: each link waits by itself."""
         for link in self.all.values():
             link.disconnected()
+        self._retire()
         outward = None if loss is None or not loss.message_id else self.all.get(loss.link)
         if loss is not None and isinstance(outward, OutwardLink):
             outward.ended_connection(
@@ -97,12 +115,20 @@ class ConnectorLinks:
                 proved=loss.suspected,
             )
 
-    def restart(self) -> None:
-        """Let links go on that have stopped."""
-        for link in self.all.values():
-            link.status.happened(LinkEvent.RESTART, self.vpn.context.now_ns)
+    def _retire(self) -> None:
+        """Have what was counted over a connection counted by the message VPN."""
+        vpn = self.vpn
+        publisher = self.publisher
+        if vpn.publishers.get(self.client_name) is not publisher:
+            return
+        del vpn.publishers[self.client_name]
+        vpn.absorb(publisher)
+        self.publisher = self._new_publisher()
+        for inward in self.inward:
+            inward.publisher = self.publisher
 
     def close(self) -> None:
         """End all links: the connector is removed, or begins anew under other settings."""
         for link in self.all.values():
             link.close()
+        self._retire()

@@ -31,10 +31,7 @@ from vpnrouter.core.guaranteed.flow import REJECTED as NEVER_WANTED
 from vpnrouter.core.guaranteed.flow_selection import FlowSelection
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED, CompletionCallback
-from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.publisher import Publisher
 from vpnrouter.core.selection import Selection, heavy, must_wait
-from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.core.tracing import read
 from vpnrouter.errors import TopicError
@@ -48,7 +45,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
+    from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
+    from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
 
@@ -78,9 +77,9 @@ class Waiting:
 
 @final
 class InwardLink:
-    """One link inward, over all connections. `own` is its own queue, None where nothing is guaranteed.
+    """One link inward, over all connections. `aside` is what it has set aside, None where nothing is guaranteed.
 
-    `max_ttl` bounds the message VPNs that a message may have visited.
+    `publisher` counts for its connector. `max_ttl` bounds the places that a message may have visited.
     """
 
     __slots__ = (
@@ -93,7 +92,6 @@ class InwardLink:
         "publisher",
         "retry",
         "shed",
-        "source",
         "spool",
         "status",
         "terms",
@@ -105,25 +103,19 @@ class InwardLink:
         self,
         owner: LinkOwner,
         vpn: MessageVpn,
-        local_name: str,
+        publisher: Publisher,
         terms: LinkTerms,
         counters: LinkCounters,
         max_ttl: int,
     ) -> None:
         self.vpn = vpn
+        self.publisher = publisher
         self.terms = terms
         self.counters = counters
         self.max_ttl = max_ttl
         self.status = LinkStatus(
             owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
         )
-        name = f"{local_name}/{terms.name}"
-        outbox = Outbox(vpn.context.ready, 0)
-        source = Subscriber(name, outbox, FRAME_OWN, local_name=local_name, connected=False)
-        publisher = Publisher(vpn, source, None, 0, vpn.limits.max_msg_size)
-        self.source = source
-        self.publisher = publisher
-        vpn.publishers[name] = publisher
         self.spool = spool_of(vpn.context)
         self.aside: SetAside | None = None
         self.provider: Provider | None = None
@@ -139,6 +131,11 @@ class InwardLink:
     @property
     def _now_ns(self) -> int:
         return self.vpn.context.now_ns
+
+    @property
+    def source(self) -> Subscriber:
+        """Who publishes what it brings in, for no-local and for traces."""
+        return self.publisher.subscriber
 
     def set_aside_in(self, endpoint: Endpoint) -> None:
         """Use `endpoint` as the link's own queue."""
@@ -177,10 +174,10 @@ class InwardLink:
 
     def disconnected(self) -> None:
         """The connection is over: what waits in memory comes again."""
-        self.provider = None
         self.counters.returned += len(self.waiting)
         self.waiting.clear()
-        self._memory = 0
+        self._keep(-self._memory)
+        self.provider = None
         self.shed = False
         if self._selection is not None and self._selection.held:
             self._selection.drop()
@@ -193,10 +190,6 @@ class InwardLink:
         aside, self.aside = self.aside, None
         if aside is not None:
             aside.close()
-        name = self.publisher.subscriber.client_name
-        if self.vpn.publishers.get(name) is self.publisher:
-            del self.vpn.publishers[name]
-            self.vpn.absorb(self.publisher)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -360,13 +353,26 @@ class InwardLink:
     def _keep_in_memory(self, waiting: Waiting) -> None:
         """Keep a message in memory, not acknowledged. Where that is too much, the provider has to send it again."""
         size = waiting.message.size + limits.SPOOL_BODY_COST
-        if self.shed or self._memory + size > limits.LINK_WAITING_BYTES:
+        full = self.shed or self._memory + size > limits.LINK_WAITING_BYTES
+        if full or not self._keep(size):
             self.shed = True
             self.counters.returned += 1
         else:
-            self._memory += size
             self.waiting.append(waiting)
         self.retry.wait()
+
+    def _keep(self, size: int) -> bool:
+        """Count bytes that wait in memory for the connection, less of them where `size` is negative.
+
+        False where they are too many.
+        """
+        provider = self.provider
+        if provider is not None and size > 0 and not provider.connection.take(size):
+            return False
+        if provider is not None and size < 0:
+            provider.connection.give_back(-size)
+        self._memory += size
+        return True
 
     def _set_aside(self, waiting: Waiting) -> bool:
         aside = self.aside
@@ -405,7 +411,7 @@ class InwardLink:
             if answer == LATER or (answer == REFUSED and not self._set_aside(first)):
                 break
             waiting.popleft()
-            self._memory -= first.message.size + limits.SPOOL_BODY_COST
+            self._keep(-(first.message.size + limits.SPOOL_BODY_COST))
         if waiting or (aside is not None and aside.busy):
             self.retry.wait()
             return
@@ -478,7 +484,9 @@ class SetAside(Flow):
 
     @override
     def room(self) -> int:
-        return self.window - len(self.unacked)
+        # One message, whatever its size; what is refused stays in the store for the rest.
+        self.budget = limits.LINK_WAITING_BYTES - self.bytes_out
+        return self.window - len(self.unacked) if self.budget > 0 else 0
 
     @override
     def send(self, message_id: int, message: Message, count: int) -> None:

@@ -42,8 +42,6 @@ class LinkEvent(StrEnum):
     """The connection is over."""
     STOP = "stop"
     """A message was refused too often."""
-    RESTART = "restart"
-    """An operator begins anew."""
 
 
 TABLE: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
@@ -58,9 +56,9 @@ TABLE: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
     (LinkState.UP, LinkEvent.STOP): LinkState.STOPPED,
     (LinkState.REFUSED, LinkEvent.OPENED): LinkState.UP,
     (LinkState.REFUSED, LinkEvent.LOST): LinkState.DOWN,
-    (LinkState.STOPPED, LinkEvent.RESTART): LinkState.DOWN,
 }
-"""(state, event) → the next state. What is missing changes nothing. HELD is no row: whether a message is held is
+"""(state, event) → the next state. What is missing changes nothing: a link that has stopped is made anew by a
+reconnect. HELD is no row: whether a message is held is
 another matter than whether there is a connection."""
 
 COUNTS: Final = (

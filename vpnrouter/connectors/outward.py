@@ -26,7 +26,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, DELETE
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED, Flow
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
-from vpnrouter.core.timers import TimerTarget
+from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.errors import Refused, TopicError
 from vpnrouter.units import MILLISECOND_NS
 
@@ -124,11 +124,11 @@ class OutwardLink:
     def connected(self, provider: Provider) -> None:
         """Carry messages over a new connection, if its provider can carry them."""
         self.status.happened(LinkEvent.CONNECTED, self._now_ns)
+        if not self.status.opens:
+            return
         obstacle = provider.obstacle(self.terms)
         if obstacle:
             self.status.happened(LinkEvent.REFUSED, self._now_ns, obstacle)
-            return
-        if not self.status.opens:
             return
         self.provider = provider
         if self.tap is not None:
@@ -163,6 +163,10 @@ class OutwardLink:
             self.tap.unplug()
         self._unbind()
         self.status.happened(LinkEvent.LOST, self._now_ns)
+
+    def stop(self) -> None:
+        """Consume no more, though the connection is there."""
+        self._unbind()
 
     def _unbind(self) -> None:
         flow, self.flow = self.flow, None
@@ -204,12 +208,10 @@ class OutwardLink:
         if flow.endpoint.settle(flow, message_id, ACCEPTED):
             self.counters.delivered += 1
 
-    def refused(
-        self, flow: OutwardFlow, message_id: int, why: str, *, at_once: bool = False
-    ) -> None:
-        """The provider does not take a message, for `why`. `at_once`: it never will."""
+    def refused(self, flow: OutwardFlow, message_id: int, why: str) -> None:
+        """The provider does not take a message, for `why`."""
         self.counters.refused += 1
-        if at_once or self._too_often(message_id):
+        if self._too_often(message_id):
             self.give_up(flow, message_id, why)
         elif flow.endpoint.settle(flow, message_id, FAILED):
             self.counters.returned += 1
@@ -282,7 +284,9 @@ class OutwardLink:
             endpoint.settle(flow, message_id, RELEASED)
             counters.returned += 1
             self.status.happened(LinkEvent.STOP, self._now_ns, f"{topic}, id {message_id}: {why}")
-            self._unbind()
+            # Not here: the endpoint may be going through its flows.
+            flow.closed = True
+            self.vpn.context.jobs.add(Stop(self))
         elif then == PARK:
             endpoint.settle(flow, message_id, ACCEPTED)
             counters.dead_letters += 1
@@ -310,7 +314,7 @@ class OutwardLink:
         reason = CLIENT_NOT_CONNECTED
         if not topic:
             reason = TOPIC_PARSE_ERROR
-        elif provider is not None and provider.place in message.path:
+        elif self.has_been(message):
             reason = LOOP_DETECTED
         elif provider is not None:
             reason = provider.send_direct(self, message, topic)
@@ -321,6 +325,22 @@ class OutwardLink:
         tap = self.tap
         if tap is not None:
             self.vpn.discard(message, reason, tap)
+
+
+@final
+class Stop(Job):
+    """Lets a link consume no more, in a turn of its own."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, link: OutwardLink) -> None:
+        super().__init__()
+        self._link = link
+
+    @override
+    def step(self) -> bool:
+        self._link.stop()
+        return True
 
 
 @final

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from vpnrouter import limits
+from vpnrouter.wire.mqtt.fields import U16_MAX
 from vpnrouter.wire.mqtt.user_properties import take_out
 
 if TYPE_CHECKING:
@@ -25,17 +26,28 @@ _NAME: Final = PATH_NAME.encode()
 
 
 def shown(path: Sequence[str]) -> str:
-    """Return the value of the property for a path: "router/vpn", oldest first."""
-    return " ".join([quote(place, safe="/#:[]") for place in path[-limits.LINK_PATH_KEPT :]])
+    """Return the value of the property for a path: as many of the last places as a string of MQTT holds."""
+    parts: list[str] = []
+    room = U16_MAX
+    for place in reversed(path):
+        part = quote(place, safe="/#:[]")
+        room -= len(part) + 1
+        if room < 0:
+            break
+        parts.append(part)
+    parts.reverse()
+    return " ".join(parts)
 
 
 def visited(block: bytes) -> tuple[bytes, list[str]]:
     """Return the properties of a message without the path, and the path, [] where there is none.
 
-    Raises ProtocolError for properties that cannot be read.
+    What can be no place is left out: neither a link nor the spool could carry it. Raises ProtocolError for properties
+    that cannot be read.
     """
     if _NAME not in block:
         return block, []
     rest, found = take_out(block, (PATH_NAME,))
     places = [unquote(place) for _, text in found for place in text.split(" ") if place]
-    return rest, places[-limits.LINK_PATH_KEPT :]
+    kept = [place for place in places if len(place.encode()) <= limits.LINK_PATH_ENTRY_BYTES]
+    return rest, kept[-limits.LINK_PATH_KEPT :]

@@ -217,8 +217,8 @@ class Connector(Settings, effect=Effect.RECONNECT):
     """The foreign broker."""
 
     max_ttl: int = attribute(limits.HOPS, least=1, most=255)
-    """Message VPNs that a message may have visited when it comes from the provider, which says so in MQTT 5. Beyond:
-    discarded."""
+    """Message VPNs and providers that a message may have visited when it enters, the provider from which it comes
+    among them; in MQTT 5 it says so. Beyond: discarded."""
 
     topic_syntax: TopicSyntax = attribute("smf")
     """Dialect of source.topic: smf has * and >, mqtt has + and #. Addresses at the provider are in its

@@ -155,16 +155,20 @@ class Traffic:
 
     def read(self, place: Place, cut_chance: float = 0.0) -> None:
         """Consumers of queue orders and, at QoS 2, of a durable session called twice; both have barriers."""
+        self.take_from(place, "orders", "reader", cut_chance)
+        self.subscribe(place, "twice", 2, cut_chance)
+
+    def take_from(self, place: Place, queue: str, name: str, cut_chance: float = 0.0) -> None:
+        """A consumer of a queue, with barriers."""
         self.consume(
             place,
-            "reader",
-            endpoint="orders",
-            topic_filter="$queue/orders",
+            name,
+            endpoint=queue,
+            topic_filter=f"$queue/{queue}",
             durable=False,
-            barrier="barrier/reader",
+            barrier=f"barrier/{name}",
             cut_chance=cut_chance,
         )
-        self.subscribe(place, "twice", 2, cut_chance)
 
     def subscribe(self, place: Place, name: str, qos: int, cut_chance: float = 0.0) -> None:
         """A consumer whose durable session has orders/#."""

@@ -80,26 +80,12 @@ def begin(traffic: Any, here: Any, there: Any, inward_qos: tuple[int, ...]) -> N
     there.start()
     here.start()
     traffic.read(here)
-    traffic.consume(
-        there,
-        "far",
-        endpoint="arrived",
-        topic_filter="$queue/arrived",
-        durable=False,
-        barrier="barrier/far",
-    )
+    traffic.take_from(there, "arrived", "far")
     inward = dict.fromkeys(("orders/x", "orders/y"), ("orders", "twice"))
     for qos in inward_qos:
         traffic.produce(there, f"p-in-{qos}", inward, qos=qos, burst=2)
     # What is published at QoS 0 may be lost, but for one of two queues no more than for the other.
-    traffic.consume(
-        here,
-        "direct",
-        endpoint="direct",
-        topic_filter="$queue/direct",
-        durable=False,
-        barrier="barrier/direct",
-    )
+    traffic.take_from(here, "direct", "direct")
     traffic.produce(there, "p-in-0", {"direct/x": ("direct",)}, qos=0, burst=1)
     # Each link keeps the order of its own messages.
     for topic in ("out/x", "work/x"):

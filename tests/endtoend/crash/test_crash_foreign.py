@@ -118,14 +118,7 @@ def test_kills_beside_mosquitto(
         mosquitto, "far", endpoint="far", topic_filter="far/#", qos=2, barrier="barrier/far"
     )
     inward = dict.fromkeys(("orders/x", "orders/y"), ("orders", "twice"))
-    traffic.consume(
-        here,
-        "direct",
-        endpoint="direct",
-        topic_filter="$queue/direct",
-        durable=False,
-        barrier="barrier/direct",
-    )
+    traffic.take_from(here, "direct", "direct")
     traffic.produce(mosquitto, "p-in-0", {"direct/x": ("direct",)}, qos=0, burst=1)
     for qos in (1, 2):
         traffic.produce(mosquitto, f"p-in-{qos}", inward, qos=qos, burst=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from vpnrouter import limits
 from vpnrouter.config.checks.message_vpns import clause_of
 from vpnrouter.config.configured_connector import place_of, rule_of, source_filter, urls_of
 from vpnrouter.errors import SelectorError, TopicError
@@ -131,11 +132,15 @@ def _crossings(config: RouterConfig, msg_vpn: str) -> list[_Crossing]:
 
 def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
     """Refuse links by which a message would cross twice, and warn of those that depend on the provider's MQTT 5."""
-    known = _crossings(config, msg_vpn)
-    for at, one in enumerate(known):
-        for other in known[:at]:
-            if one.provider != other.provider:
-                continue
+    by_provider: dict[str, list[_Crossing]] = {}
+    compared = 0
+    for one in _crossings(config, msg_vpn):
+        before = by_provider.setdefault(one.provider, [])
+        compared += len(before)
+        if compared > limits.CHECKED_LINK_PAIRS:
+            problems.key_warning(one.path, "is not compared with other links: there are too many")
+            return
+        for other in before:
             topic = witness(one.filter, other.filter)
             if topic is None:
                 continue
@@ -144,6 +149,7 @@ def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> No
             else:
                 back, out = (one, other) if one.inbound else (other, one)
                 _check_back(problems, back, out, topic)
+        before.append(one)
 
 
 def _check_twice(problems: ProblemList, one: _Crossing, other: _Crossing, topic: str) -> None:

@@ -169,7 +169,7 @@ class MqttClient(Provider):
         properties = packet.properties
         if code >= reason.UNSPECIFIED_ERROR:
             self._refused_version = code == reason.UNSUPPORTED_PROTOCOL_VERSION
-            self.fail(f"the provider refused the login: {_said(code, properties)}")
+            self.end(f"the provider refused the login: {_said(code, properties)}")
             return
         self._timers.cancel(GREET)
         self.client_side.state = JOINED
@@ -439,7 +439,6 @@ class MqttClient(Provider):
         """Acknowledge a message that goes nowhere: it would come again."""
         incoming = self.incoming
         token = incoming.token(packet_id, qos, b"")
-        incoming.waiting -= 1
         incoming.remember(token)
         incoming.leave_out(token)
 
@@ -502,7 +501,7 @@ class MqttClient(Provider):
             return
         now_ns = connection.context.now_ns
         if kind == GREET:
-            self.fail("no CONNACK in time")
+            self.end("no CONNACK in time")
         elif kind == PROVE:
             if self.incoming.unproved and self._pings == self._pongs:
                 self._ping()
@@ -531,10 +530,6 @@ class MqttClient(Provider):
     @override
     def renew(self, why: str) -> None:
         self._renews = True
-        self.end(why)
-
-    def fail(self, why: str) -> None:
-        """End the connection from this side, for what the provider has done or not."""
         self.end(why)
 
     def violated(self, error: ProtocolError) -> None:

@@ -193,13 +193,15 @@ class ClientSideConnection(Connection):
 
     @override
     def crowded_out(self) -> None:
-        self.client.fail(OUTGROWN)
+        self.client.end(OUTGROWN)
         self.release_resources()
 
     @override
     def lost(self, reason: str) -> None:
         self.end(reason)
-        self.outbox.close()
+        lost = self.outbox.close()
+        if lost:
+            self.client.vpn.count_lost(lost, self.outbox)
 
     def end(self, why: str) -> None:
         """Read nothing more, and close when everything has left."""

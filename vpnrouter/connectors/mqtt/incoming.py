@@ -41,6 +41,9 @@ UNKNOWN: Final = 0x40000
 EXACT: Final = 0x80000
 """Flag of a token: a QoS 1 PUBLISH of a link that has each message once."""
 
+READ_ON: Final = 0x100000
+"""Token: reading goes on."""
+
 DIGEST_BYTES: Final = 8
 
 
@@ -54,7 +57,7 @@ def digest_of(topic: bytes, payload: bytes) -> bytes:
 
 @final
 class Incoming(Receipts):
-    """The answers over one connection. `waiting` counts packets that the spool has not answered.
+    """The answers over one connection.
 
     `unproved` are identifiers of QoS 1 whose PUBACK is out, with the number of PINGREQs that were sent before it.
     """
@@ -67,7 +70,6 @@ class Incoming(Receipts):
         "pings",
         "session",
         "unproved",
-        "waiting",
     )
 
     def __init__(
@@ -77,7 +79,6 @@ class Incoming(Receipts):
         self.connection = connection
         self.session = session
         self.level = level
-        self.waiting = 0
         self.pings = 0
         self.unproved: dict[int, int] = {}
         self._digests: dict[int, bytes] = {}
@@ -105,15 +106,13 @@ class Incoming(Receipts):
         return False
 
     def token(self, packet_id: int, qos: int, digest: bytes) -> int:
-        """Return the token of a message, which is counted as not answered."""
-        self.waiting += 1
+        """Return the token of a message."""
         if qos == 2:
             return packet_id | RECEIVED
         return packet_id | EXACT if digest else packet_id
 
     def leave_out(self, token: int) -> None:
         """Answer a message that does not enter, when what it is known by is synced."""
-        self.waiting += 1
         spool = self.session.spool
         if spool is None:
             self.on_outcome(token, 0, "")
@@ -147,13 +146,14 @@ class Incoming(Receipts):
         self.leave_out(packet_id | COMPLETE)
 
     def hold_back(self) -> None:
-        """Read no further where too much waits for the spool."""
+        """Read no further until the next commit, where too much waits for it."""
         spool = self.session.spool
-        if spool is not None and (
-            spool.ledger.pending_bytes > limits.UNIT_BYTES
-            or (self.level < 5 and self.waiting >= limits.RECEIVE_MAXIMUM and not spool.down)
-        ):
-            self.connection.paused = True
+        connection = self.connection
+        if spool is None or spool.down or connection.paused:
+            return
+        if spool.ledger.pending_bytes > limits.UNIT_BYTES:
+            connection.paused = True
+            spool.when_synced(self, READ_ON)
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -167,7 +167,9 @@ class Incoming(Receipts):
         if connection.closing or outcome == REJECTED:
             # What is refused waits, and is answered later.
             return
-        self.waiting -= 1
+        if token == READ_ON:
+            connection.resume()
+            return
         packet_id = token & 0xFFFF
         kind = PUBACK
         code = 0
@@ -182,8 +184,6 @@ class Incoming(Receipts):
             self._client.prove_later()
             self._digests.pop(packet_id, b"")
         connection.outbox.control(encode_ack(kind, packet_id, self.level, code))
-        if connection.paused and self.waiting * 2 <= limits.RECEIVE_MAXIMUM:
-            connection.resume()
 
     def proved(self, ping: int) -> None:
         """The provider has answered PINGREQ number `ping`, and so has what was sent before it."""

@@ -65,6 +65,7 @@ class Outgoing(CompletionCallback):
 
     __slots__ = (
         "_last",
+        "_reserved",
         "connection",
         "flows",
         "links",
@@ -93,6 +94,8 @@ class Outgoing(CompletionCallback):
         self.narrow = False
         self.proving = False
         self._last = 0
+        # The identifiers of `session.resend`.
+        self._reserved: set[int] = set()
 
     def take_window(self, receive_maximum: int) -> None:
         """Take the receive maximum that the provider gave, 0 for none."""
@@ -126,16 +129,20 @@ class Outgoing(CompletionCallback):
 
     def next_id(self) -> int:
         """Return a packet identifier that is not in use, also for SUBSCRIBE and UNSUBSCRIBE (MQTT-2.2.1-3)."""
-        session = self.session
-        taken = {known & 0xFFFF for known in session.resend.values()} if session.resend else None
+        releasing = self.session.releasing
         number = self._last
         while True:
             number = number % MOST_IDS + 1
-            if number in self.on_the_way or number in session.releasing:
-                continue
-            if taken is None or number not in taken:
+            if not (number in self.on_the_way or number in releasing or number in self._reserved):
                 self._last = number
                 return number
+
+    def sent_before(self, message_id: int) -> int:
+        """Return the identifier of a message of an earlier connection, with its QoS; 0 for none. Once for each."""
+        known = self.session.resend.pop(message_id, 0)
+        if known:
+            self._reserved.discard(known & 0xFFFF)
+        return known
 
     # -- sending ---------------------------------------------------------------------------------
 
@@ -143,6 +150,7 @@ class Outgoing(CompletionCallback):
         """End what is half done, after the login: PUBREL again, and for messages that have gone (MQTT-4.4.0-1)."""
         session = self.session
         spool = session.spool
+        self._reserved = {known & 0xFFFF for known in session.resend.values()}
         for packet_id, state in list(session.releasing.items()):
             if state & SYNCED:
                 self.send_pubrel(packet_id)
@@ -152,11 +160,9 @@ class Outgoing(CompletionCallback):
 
     def sweep(self) -> None:
         """Free the identifiers of messages that have left their queues otherwise: expired, deleted, taken by others."""
-        session = self.session
-        for message_id, known in list(session.resend.items()):
+        for message_id in list(self.session.resend):
             if not self._is_there(message_id):
-                del session.resend[message_id]
-                self.abandon(known)
+                self.abandon(self.sent_before(message_id))
         for link in self.links:
             link.sweep()
 
@@ -321,8 +327,7 @@ class MqttOutwardFlow(OutwardFlow):
             self._send_once(message_id, message, topic)
             return
         outgoing = self.outgoing
-        session = outgoing.session
-        known = session.resend.pop(message_id, 0)
+        known = outgoing.sent_before(message_id)
         qos = known >> 16 if known else self.qos
         packet_id = known & 0xFFFF if known else outgoing.next_id()
         on_the_way = OnTheWay(self, message_id, qos, topic)
@@ -341,9 +346,15 @@ class MqttOutwardFlow(OutwardFlow):
         if not frame:
             self.link.give_up(self, message_id, publishing.too_large)
             return
-        self.connection.outbox.control(frame)
+        self._send(frame)
         self._trace(message_id, message)
         self.link.accepted(self, message_id)
+
+    def _send(self, frame: bytes) -> None:
+        outbox = self.connection.outbox
+        outbox.control(frame)
+        outbox.messages += 1
+        outbox.bytes_ += len(frame)
 
     def _write_down(self, packet_id: int, message_id: int) -> None:
         spool = self.endpoint.spool
@@ -393,7 +404,7 @@ class MqttOutwardFlow(OutwardFlow):
             self.link.give_up(self, known.message_id, publishing.too_large)
             return
         known.sent = True
-        self.connection.outbox.control(frame)
+        self._send(frame)
         fault = self.endpoint.spool.fault
         if fault is not None:
             fault("deliver-before-flush")
@@ -407,6 +418,4 @@ class MqttOutwardFlow(OutwardFlow):
 
     @override
     def let_be(self, message_id: int) -> None:
-        known = self.outgoing.session.resend.pop(message_id, 0)
-        if known:
-            self.outgoing.abandon(known)
+        self.outgoing.abandon(self.outgoing.sent_before(message_id))

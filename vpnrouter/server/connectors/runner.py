@@ -40,7 +40,7 @@ from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from vpnrouter.config.connector import Connector, ConnectorLink
     from vpnrouter.connectors.outward import OutwardLink
@@ -94,6 +94,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self._client: MqttClient | None = None
         self._version = 0
         self._quick = 0
+        self._leaving = False
         self._removed = False
         self._wake = trio.Event()
         self._scope = trio.CancelScope()
@@ -124,7 +125,6 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
 
     @override
     def reconnect(self) -> None:
-        self.links.restart()
         self.change(self.configured, self._server_cert)
 
     def remove(self) -> None:
@@ -136,16 +136,16 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self.leave("the connector was removed")
         self.links.close()
         self.session.erase()
-        self._memory.end()
         self._wake.set()
 
     def leave(self, why: str) -> None:
         """Log out, or give up the attempt."""
-        client, self._client = self._client, None
+        client = self._client
         self._scope.cancel()
         if client is not None:
+            self._leaving = True
             client.end(why)
-            self.links.disconnected()
+            self._leaving = False
             flush_ready(self.vpn.context)
 
     # -- the task --------------------------------------------------------------------------------
@@ -165,16 +165,28 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
 
     async def _end_session(self) -> None:
         """Have the provider forget the session of a connector that was removed, with what waits for it there."""
-        if not self.configured.enabled or not self.machine.attempts.urls:
-            return
-        with trio.move_on_after(limits.CONNECT_TIMEOUT_S), suppress(OperationError):
-            await self._open(leaving=True)
-            await self._wake_after_loss()
+        if self.configured.enabled and self.machine.attempts.urls:
+            with trio.move_on_after(limits.CONNECT_TIMEOUT_S), suppress(OperationError):
+                await self._guarded(self._log_in_and_out)
+        self._memory.end()
 
-    async def _wake_after_loss(self) -> None:
+    async def _log_in_and_out(self) -> None:
+        await self._open(leaving=True)
         while self._client is not None:
             self._wake = trio.Event()
             await self._wake.wait()
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> str:
+        """Do `work`. Returns the id of a fault of the router, "" for none. Raises OperationError as the work does."""
+        try:
+            await work()
+        except OperationError:
+            raise
+        except Exception as error:  # noqa: BLE001 - given to the barrier
+            barrier = self.vpn.context.barrier
+            cost = "the connector begins anew"
+            return barrier.caught(error, CONNECTOR, self.name, self.vpn.name, cost)
+        return ""
 
     async def _pause(self) -> None:
         wake_ns = self.machine.wake_ns
@@ -189,16 +201,12 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self._scope = trio.CancelScope()
         with self._scope:
             try:
-                await self._open()
+                fault = await self._guarded(self._open)
             except OperationError as error:
                 self._failed(str(error))
-            except Exception as error:  # noqa: BLE001 - given to the barrier
-                barrier = self.vpn.context.barrier
-                fault = barrier.caught(
-                    error, CONNECTOR, self.name, self.vpn.name, "the connector begins anew"
-                )
-                if machine.state not in (State.WAITING, State.STOPPED, State.DISABLED):
-                    self._failed(f"fault {fault} of the router")
+                return
+            if fault and machine.state not in (State.WAITING, State.STOPPED, State.DISABLED):
+                self._failed(f"fault {fault} of the router")
 
     async def _open(self, *, leaving: bool = False) -> None:
         machine = self.machine
@@ -263,7 +271,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             return
         self._client = None
         self.links.disconnected(loss)
-        if self._removed:
+        if self._removed or self._leaving:
             self._wake.set()
             return
         if loss.other_version and self.configured.provider.mqtt_version != "5":
