@@ -53,9 +53,11 @@ def test_targets(sites: Any, paho: Any) -> None:
     theirs.client.publish("a/1/b/x/y", b"1", qos=1).wait_for_publish(20)
     assert ours.next() == ("in/x/y/1", b"1")
     assert theirs.next() == ("a/1/b/x/y", b"1")
+    ours.client.publish("w/2", b"2", qos=1).wait_for_publish(20)
+    assert theirs.next() == ("done/w/2", b"2")
+    # What comes in by the queue has been at the provider, and does not go back to it.
     theirs.client.publish("q/1", b"2", qos=1).wait_for_publish(20)
     assert theirs.next() == ("q/1", b"2")
-    assert theirs.next() == ("done/work", b"2")
     ours.client.publish("c/3", b"3", qos=1).wait_for_publish(20)
     assert theirs.next() == ("out/3", b"3")
     ours.client.publish("w/4", b"4", qos=1).wait_for_publish(20)
