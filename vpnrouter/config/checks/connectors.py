@@ -10,6 +10,7 @@ from vpnrouter.config.configured_connector import place_of, rule_of, source_filt
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE
 from vpnrouter.topics.algebra import witness
+from vpnrouter.topics.grammar import MQTT, parse_filter
 
 if TYPE_CHECKING:
     from vpnrouter.config.connector import Connector, ConnectorLink
@@ -91,7 +92,7 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
             problems.error((*at, "source", "selector"), str(error))
 
 
-class _Crossing(NamedTuple):
+class LinkCrossing(NamedTuple):
     """A link that leaves topics as they are: its place in the file, its connector, and what it takes."""
 
     path: Path
@@ -108,8 +109,9 @@ class _Crossing(NamedTuple):
         return f"link {self.link} of connector {self.connector}"
 
 
-def _crossings(config: RouterConfig, msg_vpn: str) -> list[_Crossing]:
-    found: list[_Crossing] = []
+def link_crossings(config: RouterConfig, msg_vpn: str) -> list[LinkCrossing]:
+    """Return the enabled links of a message VPN that leave topics as they are, and take each message of their topics."""
+    found: list[LinkCrossing] = []
     for name, connector in config.msg_vpns[msg_vpn].connectors.items():
         if not connector.enabled:
             continue
@@ -126,15 +128,17 @@ def _crossings(config: RouterConfig, msg_vpn: str) -> list[_Crossing]:
             except (TopicError, ValueError):
                 # Told where the link is checked.
                 continue
-            found.append(_Crossing(path, name, link_name, place, version, link.inbound, filter_))
+            if source.address is not None and parse_filter(source.address, MQTT).share:
+                continue  # of all that take from one group, one gets a message
+            found.append(LinkCrossing(path, name, link_name, place, version, link.inbound, filter_))
     return found
 
 
 def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
     """Refuse links by which a message would cross twice, and warn of those that depend on the provider's MQTT 5."""
-    by_provider: dict[str, list[_Crossing]] = {}
+    by_provider: dict[str, list[LinkCrossing]] = {}
     compared = 0
-    for one in _crossings(config, msg_vpn):
+    for one in link_crossings(config, msg_vpn):
         before = by_provider.setdefault(one.provider, [])
         compared += len(before)
         if compared > limits.CHECKED_LINK_PAIRS:
@@ -152,7 +156,7 @@ def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> No
         before.append(one)
 
 
-def _check_twice(problems: ProblemList, one: _Crossing, other: _Crossing, topic: str) -> None:
+def _check_twice(problems: ProblemList, one: LinkCrossing, other: LinkCrossing, topic: str) -> None:
     if one.connector != other.connector:
         way = f"comes from {one.provider}" if one.inbound else f"goes to {one.provider}"
         text = f"a message on {topic} {way} twice: by {other.shown} too"
@@ -163,7 +167,7 @@ def _check_twice(problems: ProblemList, one: _Crossing, other: _Crossing, topic:
         )
 
 
-def _check_back(problems: ProblemList, back: _Crossing, out: _Crossing, topic: str) -> None:
+def _check_back(problems: ProblemList, back: LinkCrossing, out: LinkCrossing, topic: str) -> None:
     versions = {back.version, out.version}
     if versions == {"5"}:
         return

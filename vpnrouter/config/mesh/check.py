@@ -21,14 +21,15 @@ from vpnrouter.config.mesh.bridge_pairs import check_half, check_pairs, report_w
 from vpnrouter.config.mesh.double_delivery import report_doubles
 from vpnrouter.config.mesh.graph import Budget, Graph
 from vpnrouter.config.mesh.loops import report_loops, report_too_far
+from vpnrouter.config.mesh.providers import report_provider_doubles
 from vpnrouter.config.mesh.queues import check_end_to_end, check_losing_queues, check_shared_queues
 from vpnrouter.config.mesh.remotes import ConfiguredRemote, Routers, check_names, remotes
 from vpnrouter.config.problem import Problem
 from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded
 
-_SEARCHES = 3
-"""Searches from each message VPN: loops, double delivery, hop limits."""
+_SEARCHES = 4
+"""Searches from each message VPN: loops, double delivery, hop limits, connectors."""
 
 
 def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> list[Problem]:
@@ -86,6 +87,7 @@ def _search(problems: MeshProblems, graph: Graph, mesh: Sequence[Loaded], steps:
     for target in range(len(graph.vpns)):
         report_doubles(problems, graph, target, budget)
     report_too_far(problems, graph, budget)
+    report_provider_doubles(problems, graph, budget)
     if budget.cut:
         more = f" and {len(budget.cut) - 1} more" if len(budget.cut) > 1 else ""
         problems.add(
