@@ -19,7 +19,6 @@ BOTH_WAYS: Final = {"b/v": ["a/v"], "a/v": ["b/v"]}
 CHAIN: Final = {"b/v": ["a/v"], "c/v": ["b/v"]}
 
 
-
 def connectors(links: list[dict[str, Any]], version: str, host: str) -> dict[str, Any]:
     """One connector with these links."""
     provider = {"url": f"mqtt://{host}", "mqtt_version": version}
@@ -60,8 +59,8 @@ CASES: Final[dict[str, tuple[dict[str, list[str]], dict[str, list[dict[str, Any]
         {"a/v": [IN], "b/v": [IN]},
         [
             "b.yaml",
-            "topic t/x of mqtt://h:1883 reaches b/v twice: mqtt://h:1883 -> b/v (connector p) and"
-            " mqtt://h:1883 -> a/v (connector p) -> b/v",
+            "topic t/x of mqtt://h:1883 reaches b/v twice: ",
+            ": mqtt://h:1883 -> b/v (connector p) and mqtt://h:1883 -> a/v (connector p) -> b/v",
         ],
     ),
     "both bring it in, two bridges away": (
@@ -74,8 +73,8 @@ CASES: Final[dict[str, tuple[dict[str, list[str]], dict[str, list[dict[str, Any]
         {"a/v": [OUT], "b/v": [OUT]},
         [
             "b.yaml",
-            "published in a/v reaches mqtt://h:1883 twice: a/v -> mqtt://h:1883 (connector p) and"
-            " a/v -> b/v -> mqtt://h:1883 (connector p)",
+            "published in a/v reaches mqtt://h:1883 twice: a/v -> mqtt://h:1883 (connector p) and",
+            " and a/v -> b/v -> mqtt://h:1883 (connector p)",
         ],
     ),
     "by the provider and by the bridge": (
@@ -83,8 +82,8 @@ CASES: Final[dict[str, tuple[dict[str, list[str]], dict[str, list[dict[str, Any]
         {"a/v": [OUT], "b/v": [IN]},
         [
             "b.yaml",
-            "published in a/v reaches b/v twice: a/v -> b/v and"
-            " a/v -> mqtt://h:1883 (connector p) -> b/v (connector p)",
+            "published in a/v reaches b/v twice: a/v -> b/v and",
+            " and a/v -> mqtt://h:1883 (connector p) -> b/v (connector p)",
         ],
     ),
     "back to where it was published": (FROM_A, {"a/v": [IN], "b/v": [OUT]}, []),
@@ -111,7 +110,9 @@ def test_kinds(case: str) -> None:
         assert found == []
 
 
-@pytest.mark.parametrize(("version", "level"), [("5", None), ("auto", "warning"), ("3.1.1", "error")])
+@pytest.mark.parametrize(
+    ("version", "level"), [("5", None), ("auto", "warning"), ("3.1.1", "error")]
+)
 def test_back_to_where_it_was_published(version: str, level: str | None) -> None:
     """Only the path in MQTT 5 stops what a provider would give back."""
     found = findings(FROM_A, {"a/v": [IN], "b/v": [OUT]}, version)
@@ -127,7 +128,9 @@ def test_each_pair_is_told_once() -> None:
     """Both directions and many links over a bi-directional bridge: one finding for each pair and kind."""
     links = [IN, OUT, {"source": {"address": "t/x"}}, {"source": {"topic": "t/x"}}]
     found = findings(BOTH_WAYS, {"a/v": links, "b/v": links})
-    assert sorted(kind for line in found for kind in ("of mqtt", "reaches mqtt", "in b/v reaches a", "in a/v reaches b") if kind in line) == ["in a/v reaches b", "of mqtt", "reaches mqtt"]
+    kinds = ("of mqtt", "reaches mqtt", "in b/v reaches a", "in a/v reaches b")
+    counts = [sum(kind in line for line in found) for kind in kinds]
+    assert counts == [1, 1, 0, 1]
 
 
 @pytest.mark.parametrize(

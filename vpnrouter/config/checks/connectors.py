@@ -110,7 +110,7 @@ class LinkCrossing(NamedTuple):
 
 
 def link_crossings(config: RouterConfig, msg_vpn: str) -> list[LinkCrossing]:
-    """Return the enabled links of a message VPN that leave topics as they are, and take each message of their topics."""
+    """Return the enabled links of a message VPN that take each message of their topics, and leave it its topic."""
     found: list[LinkCrossing] = []
     for name, connector in config.msg_vpns[msg_vpn].connectors.items():
         if not connector.enabled:

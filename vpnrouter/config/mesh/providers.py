@@ -95,7 +95,9 @@ class ConnectorSearch:
             if topic is not None:
                 ways = (self._way((), other), self._way((self._provider,), link, step))
                 into = self._graph.vpns[other.vpn].name
-                self._tell("in", other, link, f"topic {topic} of {self._provider} reaches {into}", ways)
+                self._tell(
+                    "in", other, link, f"topic {topic} of {self._provider} reaches {into}", ways
+                )
 
     def _leaves(self, origin: int, steps: list[Step]) -> None:
         """Tell of what is published in `origin` and leaves for the provider from two message VPNs, or comes back."""
@@ -124,7 +126,7 @@ class ConnectorSearch:
         for reached in steps:
             if reached.vpn != back.vpn:
                 continue
-            visited = self._passes(step, back.vpn)
+            visited = back.vpn in _places(step)
             versions = {link.crossing.version, back.crossing.version}
             if visited and versions == {"5"}:
                 continue  # the path says so
@@ -141,14 +143,9 @@ class ConnectorSearch:
             doubtful = visited and "3.1.1" not in versions
             self._tell("back", back, link, what, (by_bridge, by_provider), doubtful=doubtful)
 
-    def _passes(self, step: Step | None, vpn: int) -> bool:
-        while step is not None:
-            if step.vpn == vpn:
-                return True
-            step = step.before
-        return False
-
-    def _witness(self, step: Step, sets: tuple[TopicSet, ...], other: Step | None = None) -> str | None:
+    def _witness(
+        self, step: Step, sets: tuple[TopicSet, ...], other: Step | None = None
+    ) -> str | None:
         """Return a topic that is in all sets and that all message VPNs on the way take."""
         topics = self._graph.topics
         common: TopicSet | None = sets[0]
@@ -157,9 +154,7 @@ class ConnectorSearch:
         topic = topics.example(common) if common is not None else None
         vpns: set[int] = set()
         for last in (step, other):
-            while last is not None:
-                vpns.add(last.vpn)
-                last = last.before
+            vpns |= _places(last)
         return topic if topic is not None and self._graph.fits(topic, vpns) else None
 
     def _way(
@@ -203,6 +198,15 @@ class ConnectorSearch:
 def _passed(step: Step) -> list[int]:
     """Return the bridges of a way, the first one first."""
     return step.crossings()[-2::-1]
+
+
+def _places(step: Step | None) -> set[int]:
+    """Return the message VPNs of a way."""
+    found: set[int] = set()
+    while step is not None:
+        found.add(step.vpn)
+        step = step.before
+    return found
 
 
 def report_provider_doubles(problems: MeshProblems, graph: Graph, budget: Budget) -> None:
