@@ -60,6 +60,12 @@ def check(texts: list[str], rules: FilterRules) -> list[str]:
         (["!a"], FilterRules("smf"), "a leading ! is literal here"),
         (["a/*", "b", "a/*"], FilterRules("smf"), "2 [2]: the same filter stands at f:1:3"),
         (["a/>", "a/b"], FilterRules("smf"), "1 [1]: adds nothing: a/> at f:1:3 covers it"),
+        (["orders/#"], FilterRules("smf"), "# is no wildcard here"),
+        (["a/+/b"], FilterRules("smf"), "is read as topic_syntax: smf, with * and >"),
+        (["!a/+"], FilterRules("smf", exceptions=True), "+ is no wildcard here"),
+        (["#share/g/a/#"], FilterRules("smf"), "# is no wildcard here"),
+        (["orders/>"], FilterRules("mqtt"), "is read as topic_syntax: mqtt, with + and #"),
+        (["a/*/b"], FilterRules("mqtt"), "* is no wildcard here"),
         (["a/b", "a/#"], FilterRules("mqtt"), "0 [0]: adds nothing: a/# at f:2:3 covers it"),
     ],
 )  # fmt: skip
@@ -75,6 +81,8 @@ def test_told(texts: list[str], rules: FilterRules, part: str) -> None:
         (["a/*", "a/b/c", "b/>"], FilterRules("smf")),
         (["orders/>", "!orders/test"], FilterRules("smf", exceptions=True)),
         ([">", "#share/g/a"], FilterRules("smf")),
+        (["a+", "#LOG/x", "b/c#", "d/f>"], FilterRules("smf")),
+        (["a>/b", "c*", "d/>/e"], FilterRules("mqtt")),
         ([">", "#noexport/a"], FilterRules("smf")),
         ([">", "$client-username/x"], FilterRules("smf")),
     ],
@@ -104,6 +112,11 @@ def test_long_lists_are_not_compared_pairwise() -> None:
             "{acl_profiles: {a: {publish_topic: {exceptions: ['!a']}}}}",
             "a leading ! is literal here",
         ),
+        (
+            "{acl_profiles: {a: {subscribe_topic: {exceptions: ['sensors/#']}}}}",
+            "exceptions[0]: # is no wildcard here",
+        ),
+        ("{queues: {q: {subscriptions: ['orders/#']}}}", "subscriptions[0]: # is no wildcard here"),
         ("{queues: {q: {owner: ann}}}", "queues.q.owner: there is no client username ann"),
         ("{queues: {q: {max_ttl: 9}}}", "max_ttl: has no effect without respect_ttl_enabled: true"),
         (

@@ -88,6 +88,25 @@ def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
     assert any("carries nothing: it has no links" in one for one in warnings_of(empty))
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("topic: a/#", "topic_syntax: smf"),
+        ("address: a/>", "topic_syntax: mqtt"),
+        ("topic: a/>", ""),
+    ],
+)
+def test_wildcard_of_the_other_dialect(
+    warnings_of: Callable[[str], list[str]], source: str, told: str
+) -> None:
+    """A source with a wildcard that is none there is warned of."""
+    found = [
+        one for one in warnings_of(text(link=f"{{source: {{{source}}}}}")) if "no wildcard" in one
+    ]
+    assert len(found) == bool(told)
+    assert all(told in one for one in found)
+
+
 IN, OUT, AWAY = "{source: {address: 't/#'}}", "{source: {topic: 't/>'}}", "{source: {topic: 'u/>'}}"
 
 WAYS: dict[str, tuple[str, str, str, str, str]] = {

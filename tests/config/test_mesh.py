@@ -7,7 +7,7 @@ import pytest
 from vpnrouter.config.load import load
 from vpnrouter.config.mesh.check import check_mesh
 from vpnrouter.config.router import Loaded
-from vpnrouter.config.secrets import hash_password
+from vpnrouter.config.secrets import hash_password, scram_verifier
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"
 EDGE = (CONFIGS / "edge.yaml").read_text(encoding="utf-8")
@@ -34,6 +34,7 @@ def mesh(tmp_path: Path) -> Mesh:
     return run
 
 
+SCRYPT = hash_password("change-me", bytes(8), ln=4, r=1)
 BASIC = ("edge", "basic: {enabled: false}", "basic: {enabled: true}")
 
 
@@ -77,6 +78,22 @@ def test_examples_fit(mesh: Mesh) -> None:
         (
             [BASIC, ("core", "change-me", "changed")],
             "the password is not that of client username core-bridge",
+        ),
+        (
+            [("core", "change-me", "changed")],
+            "the password is not that of client username core-bridge",
+        ),
+        (
+            [("edge", "password: change-me, ", "")],
+            "client username core-bridge of message VPN blue of router edge has no password",
+        ),
+        (
+            [("edge", "basic: {enabled: false}", "basic: {enabled: false}, client_cert: {enabled: true}")],
+            "client username core-bridge of message VPN blue of router edge logs in by client certificate only",
+        ),
+        (
+            [("edge", "password: change-me", f'password: "{SCRYPT}"')],
+            "the password of client username core-bridge of message VPN blue of router edge is an scrypt hash",
         ),
         (
             [BASIC, ("core", ", password: change-me", "")],
@@ -145,7 +162,7 @@ def test_unknown_router(mesh: Mesh) -> None:
 
 def test_hashed_password_is_not_tried(mesh: Mesh) -> None:
     """A hash at the remote is not computed: a mesh of hundreds would take minutes."""
-    stored = hash_password("other", bytes(8), ln=4, r=1)
+    stored = scram_verifier("other", bytes(16))
     assert mesh(BASIC, ("edge", "password: change-me", f'password: "{stored}"')) == []
 
 

@@ -290,12 +290,14 @@ def test_half_that_does_not_fit_carries_nothing() -> None:
 
 
 FED = {"subscriptions": ["w"]}
+TAKEN = {"queues": {"here": FED}}
 
 
 def bound(queue: dict[str, Any] | None, **there: Any) -> list[str]:
     """B takes from queue q of A, which is as given."""
     queues = {} if queue is None else {"q": {**FED, **queue}}
-    vpns = {"a/v": vpn(queues=queues, **there), "b/v": vpn({"in": bridge("a/v", queue="q")})}
+    here = vpn({"in": bridge("a/v", queue="q")}, **TAKEN)
+    vpns = {"a/v": vpn(queues=queues, **there), "b/v": here}
     found: list[str] = told(mesh(vpns))
     return found
 
@@ -346,7 +348,13 @@ def test_one_queue_for_two_bridges() -> None:
     """The second bridge of an exclusive queue is told; remotes of one bridge are alternatives."""
     first, second = bridge("a/v", queue="q"), bridge("a/v", queue="q")
     (only,) = told(
-        mesh({"a/v": vpn(queues={"q": FED}), "b/v": vpn({"x": first}), "c/v": vpn({"y": second})})
+        mesh(
+            {
+                "a/v": vpn(queues={"q": FED}),
+                "b/v": vpn({"x": first}, **TAKEN),
+                "c/v": vpn({"y": second}, **TAKEN),
+            }
+        )
     )
     assert only.startswith("c.yaml:")
     assert (
@@ -355,7 +363,7 @@ def test_one_queue_for_two_bridges() -> None:
     assert "is bound to queue q of a/v too (b.yaml:" in only
     twice = bridge("a/v", "a/v", queue="q")
     twice["remote_msg_vpns"][1]["location"] = "v:a"
-    assert told(mesh({"a/v": vpn(queues={"q": FED}), "b/v": vpn({"x": twice})})) == []
+    assert told(mesh({"a/v": vpn(queues={"q": FED}), "b/v": vpn({"x": twice}, **TAKEN)})) == []
 
 
 def acknowledged(name: str, **more: Any) -> list[str]:
@@ -416,3 +424,40 @@ def test_queues_that_lose_what_comes(queues: dict[str, Any], topic: str) -> None
         assert lines[0].startswith("b.yaml:")
         assert ": warning: msg_vpns.v.queues.audit." in lines[0]
         assert f"bridge in brings guaranteed messages such as {topic} (b.yaml:" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("here", "more", "told_topic"),
+    [
+        ({}, {}, "w"),
+        ({"queues": {"k": {"subscriptions": ["w"]}}}, {}, ""),
+        ({"queues": {"k": {"subscriptions": [">", "!w"]}}}, {}, "w"),
+        ({"queues": {"k": {"subscriptions": ["v"]}}}, {}, "w"),
+        ({"topic_endpoints": {"t": {}}}, {}, ""),
+        ({}, {"c/v": vpn({"on": bridge("b/v", filters=["w"])})}, ""),
+        ({}, {"c/v": vpn({"on": bridge("b/v", filters=["v"])})}, "w"),
+        ({"connectors": {"x": {"links": {"l": {"source": {"topic": "w"}}}}}}, {}, ""),
+        ({"connectors": {"x": {"links": {"l": {"source": {"topic": "v"}}}}}}, {}, "w"),
+        ({"connectors": {"x": {"links": {"l": {"source": {"address": "w"}}}}}}, {}, "w"),
+        (
+            {"connectors": {"x": {"enabled": False, "links": {"l": {"source": {"topic": "w"}}}}}},
+            {},
+            "w",
+        ),
+    ],
+)
+def test_guaranteed_messages_that_nothing_takes(
+    here: dict[str, Any], more: dict[str, Any], told_topic: str
+) -> None:
+    """A bridge that takes from a queue what nothing configured takes here is told, with a topic."""
+    vpns = {
+        "a/v": vpn(queues={"q": FED}),
+        "b/v": vpn({"in": bridge("a/v", queue="q")}, **here),
+        **more,
+    }
+    lines: list[str] = told(mesh(vpns), about="no queue, bridge or connector takes them")
+    assert len(lines) == bool(told_topic)
+    if told_topic:
+        assert lines[0].startswith("b.yaml:")
+        assert f"brings guaranteed messages such as {told_topic}, " in lines[0]
+        assert "from b/v: " in lines[0]

@@ -217,7 +217,8 @@ told = KIT["told"]
 def found(*filters: Any, queue: str | None = None, **there: Any) -> list[str]:
     """What is found of a bridge with these filters to a message VPN with these keys."""
     way = bridge("a/v", filters=filters, queue=queue)
-    lines: list[str] = told(mesh({"a/v": kit_vpn(**there), "b/v": kit_vpn({"in": way})}))
+    here = kit_vpn({"in": way}, queues={"all": {"subscriptions": [">"]}})
+    lines: list[str] = told(mesh({"a/v": kit_vpn(**there), "b/v": here}))
     return lines
 
 

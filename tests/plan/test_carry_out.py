@@ -21,6 +21,7 @@ class Fake:
         self.loses_answer_at = ""
         self.cannot_return = False
         self.health = ["up"]
+        self.connector = [("up", "up")]
         self.interrupted_at = ""
 
     def config(self) -> Any:
@@ -67,8 +68,26 @@ class Fake:
             }
         ]
 
+    def connectors(self) -> list[Any]:
+        state, link = self.connector[0] if len(self.connector) == 1 else self.connector.pop(0)
+        links = [{"linkName": "l", "state": link, "stateReason": "not authorized"}]
+        return [
+            {
+                "msgVpnName": "v",
+                "connectorName": "c",
+                "state": state,
+                "failure": "" if state == "up" else "refused",
+                "links": links,
+            }
+        ]
 
-def _plan(name: str, *steps: str, bridges: tuple[tuple[str, str], ...] = ()) -> RouterPlan:
+
+def _plan(
+    name: str,
+    *steps: str,
+    bridges: tuple[tuple[str, str], ...] = (),
+    connectors: tuple[tuple[str, str], ...] = (),
+) -> RouterPlan:
     return RouterPlan(
         name=name,
         digest="start",
@@ -79,6 +98,7 @@ def _plan(name: str, *steps: str, bridges: tuple[tuple[str, str], ...] = ()) -> 
         unnamed=(),
         steps=tuple(Step(step, step) for step in steps),
         bridges=bridges,
+        connectors=connectors,
     )
 
 
@@ -199,3 +219,31 @@ def test_nobody_waits_where_nobody_asked(routers: dict[str, Fake]) -> None:
     routers["edge"].health = ["down"]
     plan = _plan("edge", "bridge", bridges=(("v", "b"),))
     assert not _carry_out(routers, plan, settle_s=0).failure
+
+
+@pytest.mark.parametrize(
+    ("states", "failure"),
+    [
+        ([("up", "up")], ""),
+        ([("connecting", "down"), ("up", "opening"), ("up", "held")], ""),
+        ([("up", "disabled")], ""),
+        ([("waiting", "down")], "connector edge v/c: refused"),
+        ([("up", "refused")], "connector edge v/c: link l: not authorized"),
+        ([("up", "stopped")], "connector edge v/c: link l: not authorized"),
+    ],
+)
+def test_connectors_have_to_come_up(
+    routers: dict[str, Fake], log: list[str], states: list[tuple[str, str]], failure: str
+) -> None:
+    """With all their links; one that does not is a failure, with its reason, and all is taken back."""
+    routers["edge"].connector = states
+    outcome = _carry_out(routers, _plan("edge", "bridge", "trim", connectors=(("v", "c"),)))
+    assert failure in outcome.failure
+    assert bool(outcome.failure) == bool(failure)
+    assert ("edge trim" in log) == (not failure)
+
+
+def test_a_connector_that_is_not_there(routers: dict[str, Fake]) -> None:
+    """It is told as one that does not come up."""
+    outcome = _carry_out(routers, _plan("edge", "bridge", connectors=(("v", "other"),)))
+    assert "connector edge v/other: it is not there" in outcome.failure

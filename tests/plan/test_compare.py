@@ -35,7 +35,12 @@ class Fake:
     def __init__(self, text: str) -> None:
         self.document: Any = yaml.safe_load(text)
         self.name = "edge"
-        self.rows: dict[str, list[Any]] = {"msg_vpns": [], "bridges": [], "queues": []}
+        self.rows: dict[str, list[Any]] = {
+            "msg_vpns": [],
+            "bridges": [],
+            "queues": [],
+            "connectors": [],
+        }
         self.examined: list[Any] = []
 
     def config(self) -> Any:
@@ -85,6 +90,9 @@ class Fake:
 
     def msg_vpns(self) -> list[Any]:
         return self.rows["msg_vpns"]
+
+    def connectors(self) -> list[Any]:
+        return self.rows["connectors"]
 
     def bridges(self) -> list[Any]:
         return self.rows["bridges"]
@@ -219,3 +227,22 @@ def test_bridges_that_have_to_be_up_afterwards(tmp_path: Path, router: Fake) -> 
     ]
     found = plan(tmp_path, router, BRIDGED)
     assert found.bridges == (("blue", "up"), ("blue", "new"))
+
+
+CONNECTORS = """
+    connectors:
+      up: {provider: {url: "mqtt://h"}, links: {l: {source: {address: a}}}}
+      down: {provider: {url: "mqtt://h"}, links: {l: {source: {address: b}}}}
+      new: {provider: {url: "mqtt://h"}, links: {l: {source: {address: c}}}}
+      off: {enabled: false, provider: {url: "mqtt://h"}, links: {l: {source: {address: d}}}}
+"""
+
+
+def test_connectors_that_have_to_be_up_afterwards(tmp_path: Path, router: Fake) -> None:
+    """Those that are up or new, if they are enabled."""
+    router.rows["connectors"] = [
+        {"msgVpnName": "blue", "connectorName": name, "state": state, "links": []}
+        for name, state in (("up", "up"), ("down", "waiting"))
+    ]
+    found = plan(tmp_path, router, BRIDGED.partition("    bridges")[0] + CONNECTORS.lstrip("\n"))
+    assert found.connectors == (("blue", "up"), ("blue", "new"))

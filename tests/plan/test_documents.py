@@ -21,6 +21,7 @@ VPNS = st.one_of(
             "queues": st.dictionaries(NAMES, VALUES),
             "client_usernames": st.dictionaries(NAMES, VALUES),
             "bridges": st.dictionaries(NAMES, VALUES),
+            "connectors": st.dictionaries(NAMES, VALUES),
         },
     ),
 )

@@ -12,6 +12,24 @@ STANDING = RouterState(
         {"msgVpnName": "blue", "bridgeName": "down", "health": "down"},
         {"msgVpnName": "blue", "bridgeName": "stalls", "health": "stalled"},
     ],
+    connectors=[
+        {
+            "msgVpnName": "blue",
+            "connectorName": name,
+            "state": state,
+            "links": [
+                {"linkName": "t", "sourceType": "topic", "waitingMsgCount": 5, "parkedMsgCount": 1},
+                {"linkName": "q", "sourceType": "queue", "waitingMsgCount": 7, "parkedMsgCount": 0},
+                {
+                    "linkName": "a",
+                    "sourceType": "address",
+                    "waitingMsgCount": 9,
+                    "parkedMsgCount": 0,
+                },
+            ],
+        }
+        for name, state in (("erp", "up"), ("gone", "waiting"))
+    ],
     queues=[
         {"msgVpnName": "blue", "queueName": "full", "msgCount": 1200},
         {"msgVpnName": "blue", "queueName": "empty", "msgCount": 0},
@@ -51,8 +69,38 @@ def _told(path: list[str], effect: Effect) -> list[Risk]:
         (
             ["bridging", "tls_server_cert", "ca"],
             Effect.RECONNECT,
-            [Risk("flaps", "the TLS bridges of message VPN blue reconnect")],
+            [Risk("flaps", "the TLS bridges and the connectors of message VPN blue reconnect")],
         ),
+        (
+            ["connectors", "erp", "provider", "url"],
+            Effect.RECONNECT,
+            [Risk("flaps", "connector blue/erp reconnects")],
+        ),
+        (["connectors", "gone", "provider", "url"], Effect.RECONNECT, []),
+        (
+            ["connectors", "erp"],
+            Effect.REMOVED,
+            [
+                Risk("loses", "6 messages kept for connector blue/erp"),
+                Risk(
+                    "flaps", "connector blue/erp is up and goes, with its session at the provider"
+                ),
+            ],
+        ),
+        (
+            ["connectors", "gone"],
+            Effect.REMOVED,
+            [Risk("loses", "6 messages kept for connector blue/gone")],
+        ),
+        (
+            ["connectors", "erp", "links", "t"],
+            Effect.REMOVED,
+            [
+                Risk("loses", "6 messages kept for link t of connector blue/erp"),
+                Risk("flaps", "connector blue/erp reconnects"),
+            ],
+        ),
+        (["connectors", "gone", "links", "q"], Effect.REMOVED, []),
         (["enabled"], Effect.DISCONNECT, [Risk("disconnects", "3 clients of message VPN blue")]),
         (
             ["client_usernames", "ann", "enabled"],

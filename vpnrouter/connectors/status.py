@@ -48,6 +48,8 @@ class ConnectorLinkStatus:
     """How often the other side has refused a message."""
     discards: dict[str, int] = field(default_factory=dict)
     """How many were discarded, by reason."""
+    source_type: str = ""
+    """`address` at the provider, or `queue` or `topic` of the message VPN."""
 
 
 @dataclass(frozen=True, slots=True)

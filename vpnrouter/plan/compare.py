@@ -15,6 +15,9 @@ from vpnrouter.plan.mesh_file import PlannedRouter
 from vpnrouter.plan.risks import Risk, RouterState, effect_name, risks_of
 from vpnrouter.settings.schema import Effect
 
+Place = tuple[str, str]
+"""A message VPN, and the name of an object of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RouterPlan:
@@ -22,7 +25,7 @@ class RouterPlan:
 
     `steps` lead there from the document with `digest`. `restart` tells of differences that hold only from
     the router's next start: they are not applied. `unnamed` are message VPNs that stay as they are because
-    the mesh file says nothing of them. `bridges` are those that have to be up afterwards.
+    the mesh file says nothing of them. `bridges` and `connectors` are those that have to be up afterwards.
     """
 
     name: str
@@ -33,7 +36,8 @@ class RouterPlan:
     problems: tuple[str, ...]
     unnamed: tuple[str, ...]
     steps: tuple[Step, ...]
-    bridges: tuple[tuple[str, str], ...]
+    bridges: tuple[Place, ...]
+    connectors: tuple[Place, ...] = ()
 
     @property
     def is_same(self) -> bool:
@@ -83,7 +87,7 @@ def compare(planned: PlannedRouter, api: ManagementClient, *, prune: bool) -> Ro
         )
         examined = api.examine(goal)
     problems = _errors(examined)
-    router_state = RouterState(api.msg_vpns(), api.bridges(), api.queues())
+    router_state = RouterState(api.msg_vpns(), api.bridges(), api.queues(), api.connectors())
     way = [] if problems else steps(current, goal)
     for step in way[:-1]:
         problems += [
@@ -100,6 +104,7 @@ def compare(planned: PlannedRouter, api: ManagementClient, *, prune: bool) -> Ro
         unnamed=() if prune else tuple(unnamed(current, planned.document)),
         steps=tuple(way),
         bridges=tuple(_to_be_up(planned, router_state)),
+        connectors=tuple(_connectors_to_be_up(planned, router_state)),
     )
 
 
@@ -119,7 +124,7 @@ def _with_name(planned: Plain, current: Plain) -> Plain:
     return {**planned, _ROUTER: {**(current.get(_ROUTER) or {}), **block}}
 
 
-def _to_be_up(planned: PlannedRouter, current: RouterState) -> list[tuple[str, str]]:
+def _to_be_up(planned: PlannedRouter, current: RouterState) -> list[Place]:
     """Return the enabled bridges that are up now or do not exist yet: one that is down already proves nothing."""
     existing = {(row["msgVpnName"], row["bridgeName"]) for row in current.bridges}
     bridges = []
@@ -130,6 +135,19 @@ def _to_be_up(planned: PlannedRouter, current: RouterState) -> list[tuple[str, s
             if (vpn_name, name) not in existing or current.is_up(vpn_name, name):
                 bridges.append((vpn_name, name))
     return bridges
+
+
+def _connectors_to_be_up(planned: PlannedRouter, current: RouterState) -> list[Place]:
+    """Return the enabled connectors that are up now or do not exist yet."""
+    existing = {(row["msgVpnName"], row["connectorName"]) for row in current.connectors}
+    return [
+        (vpn_name, name)
+        for vpn_name, vpn in planned.loaded.config.msg_vpns.items()
+        for name, connector in vpn.connectors.items()
+        if vpn.enabled
+        and connector.enabled
+        and ((vpn_name, name) not in existing or current.connector_is_up(vpn_name, name))
+    ]
 
 
 def compare_all(

@@ -4,7 +4,7 @@ Bridges have two ends, so a change is made in three steps, each at all routers b
 
 grow    what is new is there before anything asks for it: message VPNs, profiles, client usernames,
         queues, listeners
-bridge  bridges as they shall be
+bridge  bridges and connectors as they shall be
 trim    what nobody asks for any more goes
 """
 
@@ -15,7 +15,9 @@ from typing import Final, NamedTuple
 from vpnrouter.config.parse import Plain
 
 MSG_VPNS: Final = "msg_vpns"
-BRIDGES: Final = "bridges"
+LINKS: Final = ("bridges", "connectors")
+"""What of a message VPN leads out of it."""
+
 LISTENERS: Final = "listeners"
 
 OBJECTS: Final = (
@@ -26,7 +28,7 @@ OBJECTS: Final = (
     "topic_endpoints",
     "replay_logs",
 )
-"""What of a message VPN are objects by name, bridges left out."""
+"""What of a message VPN are objects by name, what leads out of it left out."""
 
 
 class Step(NamedTuple):
@@ -95,9 +97,9 @@ def _grown(current: Plain, goal: Plain) -> Plain:
 
 
 def _grown_vpn(have: Plain, want: Plain) -> Plain:
-    """Return a message VPN with its old bridges and all its other objects, old and new."""
+    """Return a message VPN with its old bridges and connectors and all its other objects, old and new."""
     have, want = have or {}, want or {}
-    grown = {**deepcopy(have), **deepcopy({k: v for k, v in want.items() if k != BRIDGES})}
+    grown = {**deepcopy(have), **deepcopy({k: v for k, v in want.items() if k not in LINKS})}
     for key in OBJECTS:
         if key in have or key in want:
             grown[key] = deepcopy({**(have.get(key) or {}), **(want.get(key) or {})})
@@ -111,10 +113,11 @@ def _bridged(grown: Plain, goal: Plain) -> Plain:
     want = goal.get(MSG_VPNS) or {}
     for name, vpn in (document.get(MSG_VPNS) or {}).items():
         shall = want.get(name) or {}
-        if BRIDGES in shall:
-            vpn[BRIDGES] = deepcopy(shall[BRIDGES])
-        elif vpn is not None:
-            vpn.pop(BRIDGES, None)
+        for key in LINKS:
+            if key in shall:
+                vpn[key] = deepcopy(shall[key])
+            elif vpn is not None:
+                vpn.pop(key, None)
     return document
 
 

@@ -6,14 +6,17 @@ from typing import Any, Final
 
 from vpnrouter.errors import OperationError
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.plan.compare import RouterPlan
-from vpnrouter.plan.risks import is_up
+from vpnrouter.plan.compare import Place, RouterPlan
+from vpnrouter.plan.risks import CONNECTOR_UP, is_up
 
 ORDER: Final = ("grow", "bridge", "trim")
 """Steps of a plan, one after the other at all routers (documents.py)."""
 
 POLL_S: Final = 0.2
-"""Seconds between looks whether bridges are up."""
+"""Seconds between looks whether bridges and connectors are up."""
+
+_CARRYING: Final = ("up", "held", "disabled")
+"""States of a link that the provider carries, or that is not to carry anything."""
 
 
 @dataclass(slots=True)
@@ -43,7 +46,7 @@ class Outcome:
 class PlanExecution:
     """Carries out plans. `told` hears of each step; `clock` and `sleep` are those of a process, in seconds.
 
-    `settle_s` is how long bridges have to come up after their step; 0 asks for nothing.
+    `settle_s` is how long bridges and connectors have to come up after their step; 0 asks for nothing.
     """
 
     def __init__(
@@ -94,35 +97,55 @@ class PlanExecution:
     def _wait_until_up(self, plans: Sequence[RouterPlan]) -> None:
         if not self._settle_s:
             return
-        expected = {plan.name: set(plan.bridges) for plan in plans if plan.bridges}
+        expected = [plan for plan in plans if plan.bridges or plan.connectors]
         until = self._clock() + self._settle_s
         while True:
-            down = {name: self._down(name, expected[name]) for name in expected}
             missing = [
-                f"{name} {vpn}/{bridge}: {why}"
-                for name, state in down.items()
-                for (vpn, bridge), why in state.items()
+                f"{kind} {plan.name} {vpn}/{name}: {why}"
+                for plan in expected
+                for kind, down in (
+                    ("bridge", self._down(plan)),
+                    ("connector", self._connectors_down(plan)),
+                )
+                for (vpn, name), why in down.items()
             ]
             if not missing:
                 return
             if self._clock() >= until:
-                raise OperationError(
-                    f"not up after {self._settle_s:g} s: bridge {'; bridge '.join(missing)}"
-                )
+                raise OperationError(f"not up after {self._settle_s:g} s: {'; '.join(missing)}")
             self._sleep(POLL_S)
 
-    def _down(self, router: str, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    def _down(self, plan: RouterPlan) -> dict[Place, str]:
         """Return the bridges that are not up, and why."""
-        down = dict.fromkeys(wanted, "it is not there")
-        for row in self._apis[router].bridges():
+        down = dict.fromkeys(plan.bridges, "it is not there")
+        for row in self._apis[plan.name].bridges() if down else ():
             place = (row["msgVpnName"], row["bridgeName"])
-            if place in wanted:
+            if place in down:
                 if row["reconnecting"]:
                     down[place] = "it still uses its former connection"
                 elif is_up(row):
                     del down[place]
                 else:
                     down[place] = str(row["inboundFailureReason"] or row["inboundState"])
+        return down
+
+    def _connectors_down(self, plan: RouterPlan) -> dict[Place, str]:
+        """Return the connectors that are not up with all their links, and why."""
+        down = dict.fromkeys(plan.connectors, "it is not there")
+        for row in self._apis[plan.name].connectors() if down else ():
+            place = (row["msgVpnName"], row["connectorName"])
+            if place not in down:
+                continue
+            waiting = [link for link in row["links"] if link["state"] not in _CARRYING]
+            if row["state"] != CONNECTOR_UP:
+                down[place] = str(row["failure"] or row["state"])
+            elif waiting:
+                down[place] = "; ".join(
+                    f"link {link['linkName']}: {link['stateReason'] or link['state']}"
+                    for link in waiting
+                )
+            else:
+                del down[place]
         return down
 
     def _return(self, outcome: Outcome) -> None:

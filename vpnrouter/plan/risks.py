@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from vpnrouter.bridges.status import LOGGED_IN
+from vpnrouter.connectors.machine import State
 from vpnrouter.management.responses import Row
 from vpnrouter.settings.schema import Effect
+
+CONNECTOR_UP: Final = State.UP.value
 
 Kind = Literal["flaps", "disconnects", "loses"]
 
@@ -26,6 +29,7 @@ class RouterState:
     msg_vpns: Sequence[Row] = ()
     bridges: Sequence[Row] = ()
     queues: Sequence[Row] = ()
+    connectors: Sequence[Row] = ()
 
     def connections(self, msg_vpn: str) -> int:
         """Return clients that are connected to a message VPN."""
@@ -49,6 +53,27 @@ class RouterState:
             if row["msgVpnName"] == msg_vpn and row["bridgeName"] == bridge
         )
 
+    def connector_is_up(self, msg_vpn: str, connector: str) -> bool:
+        """Return whether the provider of a connector has let it in."""
+        return any(row["state"] == CONNECTOR_UP for row in self._connectors(msg_vpn, connector))
+
+    def kept(self, msg_vpn: str, connector: str, link: str | None = None) -> int:
+        """Return messages that are kept for the links of a connector, or for one; not those of queues."""
+        return sum(
+            each["parkedMsgCount"]
+            + (each["waitingMsgCount"] if each["sourceType"] == "topic" else 0)
+            for row in self._connectors(msg_vpn, connector)
+            for each in row["links"]
+            if link in {None, each["linkName"]}
+        )
+
+    def _connectors(self, msg_vpn: str, connector: str) -> list[Row]:
+        return [
+            row
+            for row in self.connectors
+            if row["msgVpnName"] == msg_vpn and row["connectorName"] == connector
+        ]
+
 
 def is_up(row: Row) -> bool:
     """Return whether the bridge of a row is logged in. A stalled one is, and has as much to lose."""
@@ -62,7 +87,8 @@ def effect_name(effect: Effect) -> str:
 
 _VPN: Final = 2
 _MEMBER: Final = 4
-"""Lengths of the paths `msg_vpns.NAME` and `msg_vpns.NAME.queues.NAME`."""
+_LINK: Final = 6
+"""Lengths of the paths `msg_vpns.NAME`, `msg_vpns.NAME.queues.NAME` and `msg_vpns.NAME.connectors.NAME.links.NAME`."""
 
 
 def risks_of(changes: Iterable[Row], current: RouterState) -> list[Risk]:
@@ -108,8 +134,27 @@ def _removed(path: list[str], current: RouterState) -> list[Risk]:
             risks.append(Risk("disconnects", f"whoever is logged in to {vpn} as {name}"))
         if kind == "bridges" and current.is_up(vpn, name):
             risks.append(Risk("flaps", f"bridge {vpn}/{name} is up and goes"))
+        if kind == "connectors":
+            risks += _connector_removed(vpn, name, current)
+    elif path[2] == "connectors" and len(path) == _LINK and path[_MEMBER] == "links":
+        kept = current.kept(vpn := path[1], path[3], path[5])
+        if kept:
+            what = f"{_many(kept, 'message')} kept for link {path[5]} of connector {vpn}/{path[3]}"
+            risks.append(Risk("loses", what))
+        return [*risks, *_flaps(path, effect_name(Effect.RECONNECT), current)]
     elif len(path) > _MEMBER and path[2] == "bridges" and path[_MEMBER] == "remote_msg_vpns":
         return _flaps(path, effect_name(Effect.RECONNECT_IF_USED), current)
+    return risks
+
+
+def _connector_removed(vpn: str, name: str, current: RouterState) -> list[Risk]:
+    risks = []
+    kept = current.kept(vpn, name)
+    if kept:
+        risks.append(Risk("loses", f"{_many(kept, 'message')} kept for connector {vpn}/{name}"))
+    if current.connector_is_up(vpn, name):
+        text = f"connector {vpn}/{name} is up and goes, with its session at the provider"
+        risks.append(Risk("flaps", text))
     return risks
 
 
@@ -127,7 +172,11 @@ def _flaps(path: list[str], effect: str, current: RouterState) -> list[Risk]:
             return []
         how = " if it uses this remote" if effect == effect_name(Effect.RECONNECT_IF_USED) else ""
         return [Risk("flaps", f"bridge {vpn}/{path[3]} reconnects{how}")]
-    return [Risk("flaps", f"the TLS bridges of message VPN {vpn} reconnect")]
+    if len(path) >= _MEMBER and path[2] == "connectors":
+        if not current.connector_is_up(vpn, path[3]):
+            return []
+        return [Risk("flaps", f"connector {vpn}/{path[3]} reconnects")]
+    return [Risk("flaps", f"the TLS bridges and the connectors of message VPN {vpn} reconnect")]
 
 
 def _many(number: int, what: str) -> str:

@@ -141,6 +141,13 @@ class LinkSource(Settings):
     selector: str | None = attribute(None)
     """Condition on headers and properties of what the link takes out, SQL-92 as in JMS."""
 
+    @property
+    def kind(self) -> str:
+        """Which of them it is: `address`, `queue` or `topic`."""
+        if self.address is not None:
+            return "address"
+        return "topic" if self.queue is None else "queue"
+
 
 class LinkTarget(Settings):
     """Where a link gives messages to."""

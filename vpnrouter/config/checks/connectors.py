@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from vpnrouter import limits
-from vpnrouter.config.checks.message_vpns import clause_of
+from vpnrouter.config.checks.message_vpns import check_dialect, clause_of
 from vpnrouter.config.configured_connector import place_of, rule_of, source_filter, urls_of
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE
@@ -67,14 +67,14 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
 
 
 def _check_link(problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink) -> None:
-    key = next(
-        key for key in ("address", "topic", "queue") if getattr(link.source, key) is not None
-    )
+    key = link.source.kind
     try:
         filter_ = source_filter(connector, link)
     except TopicError as error:
         problems.error((*at, "source", key), f"{error}{clause_of(error)}")
         return
+    if key != "queue":
+        check_dialect(problems, (*at, "source", key), filter_)
     if filter_.share and not link.inbound:
         problems.error((*at, "source", key), "a connector has no share of its message VPN's topics")
     try:

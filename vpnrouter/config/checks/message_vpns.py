@@ -16,7 +16,7 @@ from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
 from vpnrouter.topics.algebra import covers, intersects, matches
-from vpnrouter.topics.grammar import MQTT, SMF, Filter, parse_filter
+from vpnrouter.topics.grammar import LITERAL, MQTT, SMF, Filter, parse_filter
 
 DIALECTS: Final = {"smf": SMF, "mqtt": MQTT}
 
@@ -57,12 +57,32 @@ def check_filters(
         except TopicError as error:
             problems.error(path, f"{error}{clause_of(error)}{_other_dialect(text, rules)}")
             continue
+        check_dialect(problems, path, parsed[-1][1])
         if text.startswith("!") and not rules.exceptions:
             problems.warning(
                 path, "a leading ! is literal here; it marks an exception on queues and bridges"
             )
     _report_overlaps(problems, parsed)
     return parsed
+
+
+_WILDCARDS: Final = {SMF: ("smf", "* and >"), MQTT: ("mqtt", "+ and #")}
+
+
+def check_dialect(problems: ProblemList, path: Path, filter_: Filter) -> None:
+    """Warn of a level that is a wildcard in the other dialect, and text in this one."""
+    one, rest = ("+", "#") if filter_.dialect == SMF else ("*", ">")
+    last = len(filter_.levels) - 1
+    for number, level in enumerate(filter_.levels):
+        wild = level == one or (level == rest and number == last)
+        if wild and filter_.kinds[number] == LITERAL:
+            name, wildcards = _WILDCARDS[filter_.dialect]
+            problems.warning(
+                path,
+                f"{level} is no wildcard here, only a topic with this very level matches:"
+                f" {filter_.original} is read as topic_syntax: {name}, with {wildcards}",
+            )
+            return
 
 
 def check_exceptions(problems: ProblemList, parsed: Sequence[tuple[Path, Filter]]) -> None:

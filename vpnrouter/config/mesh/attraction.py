@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vpnrouter.config.checks.message_vpns import DIALECTS
+from vpnrouter.config.configured_connector import source_filter
 from vpnrouter.config.mesh.graph import Crossing, Graph, Vpn, attraction_of, queue_topics
 from vpnrouter.config.mesh.remotes import ConfiguredRemote, RemoteRouter, Routers
 from vpnrouter.config.mesh.topics import (
@@ -142,6 +143,52 @@ def _named(graph: Graph, numbers: set[int]) -> str:
     names = sorted(graph.vpns[number].name for number in numbers)
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
     return ", ".join(names[:_NAMES]) + more
+
+
+def report_untaken(problems: MeshProblems, graph: Graph) -> None:
+    """Report the bridges that bring guaranteed messages which nothing that is configured takes."""
+    for crossing in graph.crossings:
+        if crossing.mapped or not crossing.queue or not crossing.preferred:
+            continue
+        target = graph.vpns[crossing.target]
+        takers = _takers(graph, target)
+        if target.msg_vpn.topic_endpoints:
+            continue  # clients say what these attract
+        lost = [
+            topics
+            for topics in crossing.queue
+            if all(graph.topics.common(topics, taker) is None for taker in takers)
+        ]
+        topic = graph.topics.example(lost[0]) if lost else None
+        if topic is None:
+            continue
+        problems.add(
+            "warning",
+            crossing.configured.loaded,
+            (*crossing.configured.path, "queue_binding"),
+            f"brings guaranteed messages such as {topic}, and no queue, bridge or connector takes them from"
+            f" {target.name}: while no client there subscribes to them, they are discarded, and gone at the remote",
+        )
+
+
+def _takers(graph: Graph, vpn: Vpn) -> list[TopicSet]:
+    """Return what the queues of a message VPN, bridges out of it and links of its connectors take."""
+    takers = [
+        topics
+        for queue in vpn.msg_vpn.queues.values()
+        for topics in queue_topics(graph.topics, queue)
+    ]
+    for number in vpn.out:
+        takers += graph.crossings[number].all_kinds
+    for connector in vpn.msg_vpn.connectors.values():
+        for link in connector.links.values():
+            if link.source.topic is not None and link.enabled and connector.enabled:
+                try:
+                    topics = graph.topics.of(source_filter(connector, link))
+                except TopicError:
+                    continue  # told where the file is checked by itself
+                takers += [] if topics is None else [topics]
+    return takers
 
 
 def _have_common(graph: Graph, crossing: Crossing, other: Crossing) -> bool:

@@ -13,6 +13,9 @@ from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
 from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded
+from vpnrouter.core.login import SCRYPT
+from vpnrouter.settings.client_username import ClientUsername
+from vpnrouter.settings.schema import Secret
 
 
 def check_half(
@@ -126,18 +129,33 @@ def _check_login(
             f"client username {username} of {where} may not open bridges: client profile"
             f" {account.client_profile} lacks allow_bridge_connections_enabled: true ({there})",
         )
-    if not vpn.authentication.basic.enabled:
         return
     subject = f"client username {username} of {where}"
-    if password is None and not account.password_required:
-        return
-    if account.password is None:
-        problems.add("error", loaded, path, f"{subject} has no password ({at})")
-    elif password is None:
-        problems.add("error", loaded, path, f"{subject} needs a password ({at})")
-    elif not account.password.is_hash and not account.password.verify(password.reveal().encode()):
-        # Hashes are left alone: a mesh of hundreds would take minutes.
-        problems.add("error", loaded, path, f"the password is not that of {subject} ({at})")
+    why = _misfit(vpn, account, password)
+    if why:
+        problems.add("error", loaded, path, f"{why.format(subject=subject)} ({at})")
+
+
+def _misfit(vpn: MsgVpn, account: ClientUsername, password: Secret | None) -> str:
+    """Return why a login of a bridge would be refused for its password, "" where it would not.
+
+    A bridge that has a password proves it, and has it proved to it, also where basic authentication is off.
+    """
+    basic = vpn.authentication.basic.enabled
+    if not basic and vpn.authentication.client_cert.enabled:
+        return "{subject} logs in by client certificate only"
+    stored = account.password
+    if password is None:
+        if not (basic and account.password_required):
+            return ""
+        return "{subject} has no password" if stored is None else "{subject} needs a password"
+    if stored is None:
+        return "{subject} has no password"
+    if stored.reveal().startswith(SCRYPT):
+        return "the password of {subject} is an scrypt hash, by which no bridge can prove its own: use --scram"
+    # Hashes are left alone: a mesh of hundreds would take minutes.
+    wrong = not stored.is_hash and not stored.verify(password.reveal().encode())
+    return "the password is not that of {subject}" if wrong else ""
 
 
 def check_pairs(problems: MeshProblems, fitting: Sequence[tuple[ConfiguredRemote, Loaded]]) -> None:

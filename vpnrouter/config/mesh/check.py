@@ -15,6 +15,7 @@ from vpnrouter.config.mesh.attraction import (
     check_filters_there,
     check_queue,
     report_broken_chains,
+    report_untaken,
     report_without_source,
 )
 from vpnrouter.config.mesh.bridge_pairs import check_half, check_pairs, report_wrong_router
@@ -61,6 +62,7 @@ def check_mesh(mesh: Sequence[Loaded], steps: int = limits.MESH_CHECK_STEPS) -> 
     graph.connect(fitting)
     report_without_source(problems, graph, routers)
     report_broken_chains(problems, graph)
+    report_untaken(problems, graph)
     _search(problems, graph, mesh, steps)
     return problems.problems
 

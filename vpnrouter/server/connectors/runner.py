@@ -379,6 +379,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             running.in_flight,
             counters.refused,
             dict(counters.discarded.counts),
+            source.kind,
         )
 
 
