@@ -234,7 +234,7 @@ CONNECTORS = """
       up: {provider: {url: "mqtt://h"}, links: {l: {source: {address: a}}}}
       down: {provider: {url: "mqtt://h"}, links: {l: {source: {address: b}}}}
       new: {provider: {url: "mqtt://h"}, links: {l: {source: {address: c}}}}
-      off: {enabled: false, provider: {url: "mqtt://h"}, links: {l: {source: {address: d}}}}
+      away: {enabled: false, provider: {url: "mqtt://h"}, links: {l: {source: {address: d}}}}
 """
 
 
