@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
+from vpnrouter.connectors.links import label
 from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import (
     DUPLICATE,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.timers import Timer
+    from vpnrouter.core.tracing import TraceParent
     from vpnrouter.core.vpn import MessageVpn
 
 RETRY_NS: Final = 200 * MILLISECOND_NS
@@ -79,7 +81,8 @@ class Waiting:
 class InwardLink:
     """One link inward, over all connections. `aside` is what it has set aside, None where nothing is guaranteed.
 
-    `publisher` counts for its connector. `max_ttl` bounds the places that a message may have visited.
+    `publisher` counts for its connector, `label` names the link in traces. `max_ttl` bounds the places that a message
+    may have visited.
     """
 
     __slots__ = (
@@ -87,6 +90,7 @@ class InwardLink:
         "_selection",
         "aside",
         "counters",
+        "label",
         "max_ttl",
         "provider",
         "publisher",
@@ -111,6 +115,7 @@ class InwardLink:
         self.vpn = vpn
         self.publisher = publisher
         self.terms = terms
+        self.label = label(publisher.subscriber.client_name, terms.name)
         self.counters = counters
         self.max_ttl = max_ttl
         self.status = LinkStatus(
@@ -246,13 +251,18 @@ class InwardLink:
         parent = read(block) if block and context.honours else None
         if parent is not None and parent.sampled:
             # Who publishes traces it: that is no draw of ours.
-            trace(publisher, message, parent)
+            self._trace(message, parent)
             return
         sampler = publisher.sampler_for(route)
         sampler.left -= 1
         if sampler.left == 0:
             sampler.next()
-            trace(publisher, message, parent)
+            self._trace(message, parent)
+
+    def _trace(self, message: Message, parent: TraceParent | None) -> None:
+        provider = self.provider
+        place = "" if provider is None else provider.place
+        trace(self.publisher, message, parent, self.label, place)
 
     def enter_direct(self, message: Message, connection: Connection) -> None:
         """Publish a Direct message that the link `takes`, and that came over `connection`."""

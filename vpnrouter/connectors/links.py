@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.grammar import QUEUE_PREFIX, match_levels
 
@@ -106,6 +107,11 @@ class LinkTerms:
         if self.rule is None:
             return topic
         return self.rule.apply(topic, levels)
+
+
+def label(client_name: str, link: str) -> str:
+    """Return the name of a link in traces, CONNECTOR/LINK; `client_name` is that of its connector."""
+    return f"{client_name.removeprefix(CONNECTOR_PREFIX)}/{link}"
 
 
 @final

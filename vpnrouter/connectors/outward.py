@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
-from vpnrouter.connectors.links import DEAD_LETTER, PARK, SKIP, STOP, LinkTopics, outward
+from vpnrouter.connectors.links import DEAD_LETTER, PARK, SKIP, STOP, LinkTopics, label, outward
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     LOOP_DETECTED,
@@ -59,6 +59,8 @@ _DONE: Final[dict[str, str]] = {
 class OutwardLink:
     """One link outward, over all connections. `provider` is None while there is no connection.
 
+    `client_name` is its name as a consumer, `label` that in traces.
+
     `endpoint` is what it consumes, None for a link that takes Direct messages, whose `tap` subscribes to its topics.
     `parking` is where it sets messages aside. `suspected` are the ids of messages that were the next to be answered
     when the provider ended a connection.
@@ -68,9 +70,11 @@ class OutwardLink:
         "_condemned",
         "_owner",
         "_refusals",
+        "client_name",
         "counters",
         "endpoint",
         "flow",
+        "label",
         "parking",
         "provider",
         "status",
@@ -92,6 +96,8 @@ class OutwardLink:
         self._owner = owner
         self.vpn = vpn
         self.terms = terms
+        self.client_name = f"{local_name}/{terms.name}"
+        self.label = label(local_name, terms.name)
         self.counters = counters
         self.status = LinkStatus(
             owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
@@ -351,9 +357,8 @@ class DirectTap(Subscriber):
 
     def __init__(self, link: OutwardLink, local_name: str) -> None:
         terms = link.terms
-        name = f"{local_name}/{terms.name}"
         super().__init__(
-            name,
+            link.client_name,
             Outbox(link.vpn.context.ready, 0),
             FRAME_OWN,
             local_name=local_name,
@@ -407,7 +412,7 @@ class OutwardFlow(Flow):
         # What is kept for a link was selected when it was kept.
         selector = link.terms.selector if link.terms.from_queue else None
         most = endpoint.settings.max_delivered_unacked_msgs_per_flow
-        super().__init__(endpoint, link.terms.name, min(window, most), selector)
+        super().__init__(endpoint, link.client_name, min(window, most), selector)
         self.link = link
         self.connection = connection
         self.closed = False

@@ -206,8 +206,17 @@ def reframe_mixed(run: bytes, level: int) -> bytes:
     return out.getvalue()
 
 
-def trace(publisher: Publisher, message: Message, parent: TraceParent | None = None) -> None:
-    """Make `message` a traced one and record its ingress: in a trace of its own, or in that of `parent`."""
+def trace(
+    publisher: Publisher,
+    message: Message,
+    parent: TraceParent | None = None,
+    link: str = "",
+    provider: str = "",
+) -> None:
+    """Make `message` a traced one and record its ingress: in a trace of its own, or in that of `parent`.
+
+    `link` of a connector brought it from `provider`.
+    """
     router_context = publisher.vpn.context
     number = router_context.ids.next()
     message.trace_high = router_context.ids.high
@@ -216,7 +225,7 @@ def trace(publisher: Publisher, message: Message, parent: TraceParent | None = N
     message.ingress_ns = router_context.steady_ns
     message.origin_ts_ns = router_context.wall_ns
     context = publisher.context
-    if message.qos or parent is not None:
+    if message.qos or parent is not None or link:
         span = ""
         if parent is not None:
             message.trace_high = parent.high
@@ -227,6 +236,10 @@ def trace(publisher: Publisher, message: Message, parent: TraceParent | None = N
             publisher.vpn.name,
             PERSISTENT if message.qos else DIRECT,
             client=context.client,
+            bridge=link,
+            peer_router=provider,
+            hops=message.hops,
+            path=">".join(message.path),
             parent_span_id=span,
         )
     record(publisher.vpn, context, message)

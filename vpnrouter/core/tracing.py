@@ -332,6 +332,25 @@ def outcome(vpn: MessageVpn, subscriber: Subscriber, message: Message, taken: in
     record(vpn, context, message)
 
 
+def sent_out(
+    vpn: MessageVpn, subscriber: Subscriber, message: Message, link: str, provider: str
+) -> None:
+    """Record that `link` of a connector sent the traced Direct `message` to `provider`, for its `subscriber`."""
+    context = Context(
+        DELIVER,
+        vpn.name,
+        DIRECT,
+        client=subscriber.client_name,
+        bridge=link,
+        peer_router=provider,
+        hops=message.hops,
+        path=">".join(message.path),
+        origin_router=message.origin_router,
+        origin_vpn=message.origin_vpn,
+    )
+    record(vpn, context, message)
+
+
 def frame5(vpn: MessageVpn, subscriber: Subscriber, message: Message) -> bytes:
     """The MQTT 5 PUBLISH, QoS 0, for `subscriber`: that of a traced message may name the span of its delivery."""
     if message.traced:
@@ -444,10 +463,12 @@ def trace_kept(
     reason: str,
     client: str = "",
     partition: int = -1,
+    link: str = "",
+    provider: str = "",
 ) -> None:
     """Record what happened to the traced `message` in `vpn`, at the endpoint of that name, if any.
 
-    The row names `client`, or without one the publisher.
+    The row names `client`, or without one the publisher. `link` of a connector sent it to `provider`.
     """
     context = Context(
         event,
@@ -455,6 +476,8 @@ def trace_kept(
         kept_mode(message),
         client=client or message.source_name,
         endpoint=endpoint,
+        bridge=link,
+        peer_router=provider,
         hops=message.hops,
         path=">".join(message.path),
         reason=reason,

@@ -24,7 +24,7 @@ from vpnrouter.core.discard_reasons import (
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import NEVER_S
 from vpnrouter.core.timers import TimerTarget
-from vpnrouter.core.tracing import outcome
+from vpnrouter.core.tracing import outcome, sent_out
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.topics.algebra import intersects
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
@@ -118,7 +118,7 @@ class MqttClient(Provider):
         self._leaving = leaving
         wire_level = level & ~BRIDGE_BIT
         self._wire_level = wire_level
-        self.publishing = Publishing(vpn, session.client_name, wire_level)
+        self.publishing = Publishing(vpn, settings.place, wire_level)
         self.incoming = Incoming(self, connection, session, wire_level)
         self.outgoing = Outgoing(connection, session, self.publishing, outward)
         self._inward = {link.terms.name: link for link in inward}
@@ -466,12 +466,16 @@ class MqttClient(Provider):
     @override
     def send_direct(self, link: OutwardLink, message: Message, topic: bytes) -> str:
         publishing = self.publishing
-        frame = publishing.frame(message, topic, publishing.retain(link.terms, message), 0)
+        retain = publishing.retain(link.terms, message)
+        frame = publishing.frame(message, topic, retain, 0, client=link.client_name)
         if not frame:
             return MSG_TOO_BIG
         taken = self.connection.outbox.offer(frame, 1)
         if message.traced and link.tap is not None:
-            outcome(self.vpn, link.tap, message, taken)
+            if taken:
+                sent_out(self.vpn, link.tap, message, link.label, self.place)
+            else:
+                outcome(self.vpn, link.tap, message, taken)
         return "" if taken else TRANSMIT_CONGESTION
 
     # -- life ------------------------------------------------------------------------------------

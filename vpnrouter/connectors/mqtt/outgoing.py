@@ -21,6 +21,7 @@ from vpnrouter import limits
 from vpnrouter.connectors.mqtt.session import KEYED, SYNCED
 from vpnrouter.connectors.outward import OutwardFlow
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback, UnitOfWork
+from vpnrouter.core.tracing import trace_kept
 from vpnrouter.trace.events import DELIVER, REDELIVER
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode_ack
@@ -342,7 +343,9 @@ class MqttOutwardFlow(OutwardFlow):
 
     def _send_once(self, message_id: int, message: Message, topic: bytes) -> None:
         publishing = self.outgoing.publishing
-        frame = publishing.frame(message, topic, publishing.retain(self.link.terms, message), 0)
+        retain = publishing.retain(self.link.terms, message)
+        named = self.endpoint.name
+        frame = publishing.frame(message, topic, retain, 0, named=named, client=self.client_name)
         if not frame:
             self.link.give_up(self, message_id, publishing.too_large)
             return
@@ -394,6 +397,7 @@ class MqttOutwardFlow(OutwardFlow):
             packet_id,
             dup=dup,
             named=self.endpoint.name,
+            client=self.client_name,
         )
         if not frame:
             outgoing.on_the_way.pop(packet_id, None)
@@ -414,7 +418,21 @@ class MqttOutwardFlow(OutwardFlow):
         if message.traced:
             count = self.endpoint.redeliveries.get(message_id, 0)
             event = REDELIVER if count else DELIVER
-            self.endpoint.trace(event, message_id, message, "", self.client_name)
+            endpoint = self.endpoint
+            link = self.link
+            partition = endpoint.partition_of(message_id, message)
+            provider = self.outgoing.publishing.place
+            trace_kept(
+                endpoint.vpn,
+                event,
+                message,
+                endpoint.name,
+                "",
+                self.client_name,
+                partition,
+                link.label,
+                provider,
+            )
 
     @override
     def let_be(self, message_id: int) -> None:

@@ -24,14 +24,14 @@ class Publishing:
     """How messages are sent over one connection.
 
     `level` is the protocol's, `max_packet` the most bytes of a packet that the provider takes (0: it has not said),
-    `retains`: it keeps retained messages. `client` is the connector's name.
+    `retains`: it keeps retained messages. `place` is the provider's name in traces.
     """
 
-    __slots__ = ("_own", "_plain", "_tag", "_vpn", "client", "level", "max_packet", "retains")
+    __slots__ = ("_own", "_plain", "_tag", "_vpn", "level", "max_packet", "place", "retains")
 
-    def __init__(self, vpn: MessageVpn, client: str, level: int) -> None:
+    def __init__(self, vpn: MessageVpn, place: str, level: int) -> None:
         self._vpn = vpn
-        self.client = client
+        self.place = place
         self.level = level
         self.max_packet = 0
         self.retains = True
@@ -58,19 +58,23 @@ class Publishing:
         packet_id: int = 0,
         dup: bool = False,
         named: str = "",
+        client: str = "",
     ) -> bytes:
-        """Return the PUBLISH of a message; b"" where it is too large. `named` is the endpoint that it comes from."""
+        """Return the PUBLISH of a message; b"" where it is too large.
+
+        `named` is the endpoint that it comes from, `client` who sends it, as in the row of its trace.
+        """
         message = message.mqtt()
         if self.level < 5:
             frame = encode_publish_field(topic, message.payload, b"", qos, retain, dup, packet_id)
         else:
-            field = self._field(message, named)
+            field = self._field(message, named, client)
             frame = encode_publish_field(topic, message.payload, field, qos, retain, dup, packet_id)
         if self.max_packet and len(frame) > self.max_packet:
             return b""
         return frame
 
-    def _field(self, message: Message, named: str) -> bytes:
+    def _field(self, message: Message, named: str, client: str) -> bytes:
         if not (message.block or message.path or message.traced or message.expires_ns):
             return self._plain
         block = message.block
@@ -84,7 +88,7 @@ class Publishing:
         context = self._vpn.context
         if message.traced:
             event = EVENT_NAMES[DELIVER]
-            block = leaving(context, message, block, self._vpn.name, event, self.client, named)
+            block = leaving(context, message, block, self._vpn.name, event, client, named)
         if not message.expires_ns:
             return publish_block_with(block)
         left_ns = message.expires_ns - context.now_ns
