@@ -77,9 +77,9 @@ class RabbitMq(Store):
             yield port, pid
 
     @contextlib.contextmanager
-    def with_mqtt(self, folder: Path, mqtt_port: int) -> Iterator[None]:
-        """The broker with its plugin for MQTT, which lets everybody in."""
-        listener = f"mqtt.listeners.tcp.1 = 127.0.0.1:{mqtt_port}\n"
+    def with_mqtt(self, folder: Path, mqtt_port: int, more: str = "") -> Iterator[None]:
+        """The broker with its plugin for MQTT, which lets everybody in; `more` is appended to its configuration."""
+        listener = f"mqtt.listeners.tcp.1 = 127.0.0.1:{mqtt_port}\n{more}"
         with self._broker(folder, _port_of(folder), None, "", "rabbitmq_mqtt", listener):
             yield
 

@@ -100,7 +100,8 @@ class Connected(ConnectorCallbacks):
 
     def dial(self) -> MqttClient:
         """Connect, and say CONNECT."""
-        settings = ProviderSettings("me", None, None, 30, 0, "mqtt://provider:1")
+        timeout_s = self.configured.provider.answer_timeout
+        settings = ProviderSettings("me", None, None, 30, 0, "mqtt://provider:1", timeout_s)
         self.client = MqttClient(
             self,
             self.world.vpn(),

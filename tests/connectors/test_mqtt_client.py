@@ -13,6 +13,7 @@ from vpnrouter.wire.mqtt.packets import (
     Ack,
     Connack,
     Disconnect,
+    Packet,
     Publish,
     Suback,
     Subscribe,
@@ -657,3 +658,134 @@ def test_a_connector_is_one_connection(connected: Any) -> None:
     totals = vpn.totals()
     # The message that came in, the one of the local publisher, and the one that left.
     assert (totals.rx_msg_count, totals.tx_msg_count) == (2, 1)
+
+
+@pytest.mark.parametrize("quality", ["duplicates-ok", "once-and-only-once"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_provider_that_answers_all_but_one(connected: Any, quality: str, level: int) -> None:
+    """A message without an answer for too long counts as one that ends the connection; the rest crosses, once."""
+    there = connected(
+        {"out": {"source": {"topic": "out/>"}, "quality_of_service": quality}},
+        level=level,
+        provider={"url": "mqtt://127.0.0.1:1", "answer_timeout": 10},
+    )
+    there.world.queue("#DEAD_MSG_QUEUE")
+    for payload in (b"a", b"bad", b"c"):
+        publish(there, "out/a", payload, 1)
+    kind = PUBACK if quality == "duplicates-ok" else PUBREC
+    taken: list[bytes] = []
+    present, lives = False, 0
+
+    def take(packets: list[Packet]) -> None:
+        stuck = False
+        for packet in packets:
+            # From the bad one on this provider answers no message, as RabbitMQ does whose channel has failed.
+            stuck = stuck or (isinstance(packet, Publish) and packet.payload == b"bad")
+            if isinstance(packet, Publish) and not stuck:
+                taken.append(packet.payload)
+                there.send(Ack(kind, packet.packet_id))
+            elif isinstance(packet, Ack):
+                there.send(Ack(PUBCOMP, packet.packet_id))
+
+    while not there.told and lives < 10:
+        lives += 1
+        ended = len(there.losses)
+        take(there.join(present=present))
+        present = True
+        for _ in range(40):
+            take(there.got())
+            if len(there.losses) > ended:
+                break
+            there.world.advance(1)
+        else:
+            break
+        assert "has not answered a message for" in there.losses[-1].why
+    take(there.join(present=True))
+    for _ in range(5):
+        take(there.got())
+    assert sorted(taken) == [b"a", b"c"]
+    ((payload, why),) = dead_letters(there)
+    assert payload == b"bad"
+    assert "has not answered a message for 1" in why
+    assert there.balanced()
+
+
+@pytest.mark.parametrize("alive", [True, False])
+@pytest.mark.parametrize("timeout_s", [0, 10])
+def test_a_slow_provider(connected: Any, alive: bool, timeout_s: int) -> None:
+    """It is given its time, without end where that is 0; whether it lives is asked before it is given up."""
+    there = connected(
+        {"out": {"source": {"topic": "out/>"}}},
+        provider={"url": "mqtt://127.0.0.1:1", "answer_timeout": timeout_s},
+    )
+    there.join()
+    publish(there, "out/a", b"1", 1)
+    (message,) = there.published()
+    for _ in range(9):
+        there.world.advance(1)
+        assert there.received(pings=alive) == []
+    assert there.losses == []
+    for _ in range(15):
+        there.world.advance(1)
+        there.received(pings=alive)
+    # One that does not even answer PINGREQ is for the keep-alive.
+    assert len(there.losses) == (1 if alive and timeout_s else 0)
+    if not there.losses:
+        there.send(Ack(PUBACK, message.packet_id))
+        assert there.counters["out"].delivered == 1
+
+
+def test_a_release_without_an_answer(connected: Any) -> None:
+    """A provider that never says PUBCOMP is connected to anew, and no message is blamed."""
+    there = connected(
+        {"out": {"source": {"topic": "out/>"}, **ONCE}},
+        provider={"url": "mqtt://127.0.0.1:1", "answer_timeout": 10},
+    )
+    there.join()
+    publish(there, "out/a", b"1", 1)
+    (message,) = there.published()
+    there.send(Ack(PUBREC, message.packet_id))
+    there.got()
+    for _ in range(20):
+        there.world.advance(1)
+        there.got()
+    (loss,) = there.losses
+    assert (loss.link, loss.message_id) == ("", 0)
+    (release,) = there.join(present=True)
+    assert isinstance(release, Ack)
+    there.send(Ack(PUBCOMP, release.packet_id))
+    assert there.session.releasing == {}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("first", ["disabled", "refused", "carried"])
+def test_the_next_link_takes_what_the_first_does_not(
+    connected: Any, first: str, level: int
+) -> None:
+    """A link that is disabled or refused hides no other one that takes the same topics."""
+    there = connected(
+        {
+            "one": {
+                "source": {"address": "in/+"},
+                "target": {"topic": "one/{1}"},
+                "enabled": first != "disabled",
+            },
+            "two": {"source": {"address": "in/#"}, "target": {"topic": "two/{1}"}},
+        },
+        level=level,
+    )
+    for name in ("one", "two"):
+        there.world.queue(name, f"{name}/#")
+    there.dial()
+    there.send(Connack(False, 0, Properties()))
+    for packet in there.got():
+        if isinstance(packet, Subscribe):
+            refused = first == "refused" and packet.requests[0].filter == "in/+"
+            there.send(Suback(packet.packet_id, [0x80 if refused else 1]))
+    there.got()
+    there.send(Publish(b"in/a", b"1", 1, packet_id=1))
+    there.acks()
+    held = {name: there.held(name) for name in ("one", "two")}
+    assert held == (
+        {"one": [b"1"], "two": []} if first == "carried" else {"one": [], "two": [b"1"]}
+    )

@@ -137,6 +137,7 @@ def provider_settings_of(
         provider.keepalive,
         _LEVELS[provider.mqtt_version],
         place_of(connector),
+        provider.answer_timeout,
     )
 
 

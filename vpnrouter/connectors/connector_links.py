@@ -109,11 +109,7 @@ class ConnectorLinks:
         self._retire()
         outward = None if loss is None or not loss.message_id else self.all.get(loss.link)
         if loss is not None and isinstance(outward, OutwardLink):
-            outward.ended_connection(
-                loss.message_id,
-                f"the provider ended the connection: {loss.why}",
-                proved=loss.suspected,
-            )
+            outward.ended_connection(loss.message_id, loss.blame, proved=loss.suspected)
 
     def _retire(self) -> None:
         """Have what was counted over a connection counted by the message VPN."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 class ProviderSettings(NamedTuple):
     """What a provider is told. `level` is the MQTT version to speak, 0 for the newest that the provider knows.
 
+    A message that is not answered for `answer_timeout_s` ends the connection, 0 for never.
     `place` is the name of the provider in the paths of messages: its first address, whichever is in use.
     """
 
@@ -17,3 +18,4 @@ class ProviderSettings(NamedTuple):
     keep_alive_s: int
     level: int
     place: str = ""
+    answer_timeout_s: int = 0

@@ -121,6 +121,10 @@ class Provider(Settings):
     keepalive: int = attribute(30, least=5, most=3600)
     """Seconds between signs of life. A provider that gives none for one and a half of them is lost."""
 
+    answer_timeout: int = attribute(30, least=0, most=3600)
+    """Seconds that a message may be without an answer of a provider that is alive. Then the connection is made anew, as
+    if the provider had ended it for this message; 0 is never."""
+
     connect: ProviderConnect = group(ProviderConnect)
     """How often it is tried."""
 

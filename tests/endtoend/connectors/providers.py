@@ -94,7 +94,7 @@ def providing(name: str, port: int, folder: Path, more: str = "") -> Iterator[An
     place = folder / name
     if name == "rabbitmq":
         place.mkdir(exist_ok=True)
-        with RabbitMq("classic").with_mqtt(place, port):
+        with RabbitMq("classic").with_mqtt(place, port, more):
             yield None
         return
     if name == "mosquitto":

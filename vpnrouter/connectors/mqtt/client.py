@@ -69,7 +69,14 @@ its messages (mosquitto, VerneMQ and others); and plain 3.1.1."""
 GREET: Final = 0
 PING: Final = 1
 PROVE: Final = 2
-"""Kinds of timers: CONNACK is late, PINGREQ is due for the keep-alive, PINGREQ is due for a proof."""
+WATCH: Final = 3
+"""Kinds of timers: CONNACK is late, PINGREQ is due for the keep-alive, PINGREQ is due for a proof, a look is due
+whether messages are answered."""
+
+LOOKS: Final = 5
+"""How often it is looked within the time that the provider has for an answer."""
+
+ENDED: Final = "the provider ended the connection"
 
 PROVE_NS: Final = 100 * MILLISECOND_NS
 """How soon it is proved that the provider has what was acknowledged to it."""
@@ -122,7 +129,8 @@ class MqttClient(Provider):
         self.incoming = Incoming(self, connection, session, wire_level)
         self.outgoing = Outgoing(connection, session, self.publishing, outward)
         self._inward = {link.terms.name: link for link in inward}
-        self._topics = LinkTopics([link.terms for link in inward])
+        self._carried: set[str] = set()
+        self._topics = LinkTopics([])
         self._numbers = {link.terms.name: at for at, link in enumerate(inward, 1)}
         self._overlap = _overlap([link.terms for link in inward])
         self._asked: dict[int, InwardLink] = {}
@@ -136,6 +144,9 @@ class MqttClient(Provider):
         self._refused_version = False
         self._joined = False
         self._by_us = False
+        # The PINGREQ whose answer shows that the provider is alive and still owes an answer to a message; 0 for none.
+        self._decisive_ping = 0
+        self._unanswered = False
         self._renews = False
         self._proved = False
         self.unclaimed: dict[str, int] = {}
@@ -209,6 +220,7 @@ class MqttClient(Provider):
         self._settled_ping = self._pings
         if self._keep_alive_ns:
             self._timers.arm(PING, self._keep_alive_ns)
+        self._watch()
 
     @override
     def obstacle(self, terms: LinkTerms) -> str:
@@ -256,6 +268,7 @@ class MqttClient(Provider):
     @override
     def ask(self, link: InwardLink) -> None:
         terms = link.terms
+        self._carry(link, True)
         if self._session.asked.get(terms.source, -1) == terms.qos:
             # The provider has it: over 3.1.1 another SUBSCRIBE would bring all that is retained once more.
             link.opened()
@@ -274,6 +287,16 @@ class MqttClient(Provider):
         self._asked[number] = link
         self.connection.outbox.control(encode(packet, self._wire_level))
 
+    def _carry(self, link: InwardLink, carries: bool) -> None:
+        """Let a link take messages, or none: they are then for the next one that takes their topics."""
+        if carries:
+            self._carried.add(link.terms.name)
+        else:
+            self._carried.discard(link.terms.name)
+        self._topics = LinkTopics(
+            [each.terms for name, each in self._inward.items() if name in self._carried]
+        )
+
     def _next_number(self) -> int:
         while True:
             number = self.outgoing.next_id()
@@ -288,8 +311,10 @@ class MqttClient(Provider):
         code = packet.reason_codes[0] if packet.reason_codes else reason.UNSPECIFIED_ERROR
         if code >= reason.UNSPECIFIED_ERROR:
             said = _said(code, packet.properties)
+            self._carry(link, False)
             link.refused(f"the provider refused {terms.source}: {said}")
         elif code < terms.qos:
+            self._carry(link, False)
             link.refused(
                 f"the provider grants QoS {code} for {terms.source}, less than its quality of"
                 " service needs"
@@ -315,7 +340,7 @@ class MqttClient(Provider):
             self._ponged()
         elif isinstance(packet, Disconnect):
             said = _said(packet.reason_code, packet.properties)
-            self.client_side.end(f"the provider ended the connection: {said}")
+            self.client_side.end(f"{ENDED}: {said}")
 
     def acknowledge(self, data: bytes, pos: int, length: int) -> None:
         """Take a PUBACK, PUBREC, PUBREL or PUBCOMP in its long form. Raises ProtocolError."""
@@ -511,6 +536,8 @@ class MqttClient(Provider):
                 self._ping()
             if self.incoming.unproved:
                 self._timers.arm(PROVE, PROVE_NS)
+        elif kind == WATCH:
+            self._look(now_ns)
         else:
             silent_ns = now_ns - connection.heard_ns
             if silent_ns > self._keep_alive_ns * 3 // 2 and not connection.paused:
@@ -520,6 +547,26 @@ class MqttClient(Provider):
             self._ping()
             self.outgoing.sweep()
             self._timers.arm(PING, self._keep_alive_ns)
+
+    def _look(self, now_ns: int) -> None:
+        """End a connection over which the provider answers PINGREQ, but a message not for too long."""
+        since_ns = self.outgoing.unanswered_since(now_ns)
+        if now_ns - since_ns < self._settings.answer_timeout_s * SECOND_NS:
+            self._decisive_ping = 0
+        elif not self._decisive_ping:
+            self._ping()
+            self._decisive_ping = self._pings
+        elif self._pongs >= self._decisive_ping:
+            self._unanswered = True
+            seconds = (now_ns - since_ns) // SECOND_NS
+            self.connection.cut_off(f"the provider has not answered a message for {seconds} s")
+            return
+        self._watch()
+
+    def _watch(self) -> None:
+        timeout_s = self._settings.answer_timeout_s
+        if timeout_s:
+            self._timers.arm(WATCH, timeout_s * SECOND_NS // LOOKS)
 
     @override
     def end(self, why: str) -> None:
@@ -559,6 +606,7 @@ class MqttClient(Provider):
         self._timers.stop()
         outgoing = self.outgoing
         oldest = None if self._by_us else outgoing.oldest()
+        said = self._unanswered or why.startswith(ENDED)
         outgoing.end()
         self._owner.lost(
             self,
@@ -569,6 +617,7 @@ class MqttClient(Provider):
                 renews=self._renews,
                 link="" if oldest is None else oldest.flow.link.terms.name,
                 message_id=0 if oldest is None else oldest.message_id,
+                blame=why if said else f"{ENDED}: {why}",
                 suspected=self._proved,
             ),
         )

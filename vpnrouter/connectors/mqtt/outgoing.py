@@ -66,6 +66,8 @@ class Outgoing(CompletionCallback):
 
     __slots__ = (
         "_last",
+        "_owed",
+        "_owed_ns",
         "_reserved",
         "connection",
         "flows",
@@ -95,6 +97,10 @@ class Outgoing(CompletionCallback):
         self.narrow = False
         self.proving = False
         self._last = 0
+        # The message that had to be answered next when it was last asked, or the identifier that had to be released
+        # (negative), and since when.
+        self._owed = 0
+        self._owed_ns = 0
         # The identifiers of `session.resend`.
         self._reserved: set[int] = set()
 
@@ -278,6 +284,20 @@ class Outgoing(CompletionCallback):
             if known.sent:
                 return known
         return None
+
+    def unanswered_since(self, now_ns: int) -> int:
+        """Return since when the provider owes the same answer, as far as this was asked; `now_ns` where it owes none."""
+        oldest = self.oldest()
+        owed = 0 if oldest is None else oldest.message_id
+        if owed == 0:
+            for packet_id, state in self.session.releasing.items():
+                if state & SYNCED:
+                    owed = -packet_id
+                    break
+        if owed == 0 or owed != self._owed:
+            self._owed = owed
+            self._owed_ns = now_ns
+        return self._owed_ns
 
     def end(self) -> None:
         """Note which messages the provider may have: the connection has ended."""
