@@ -95,8 +95,8 @@ def _mesh_in_memory(
     traced: bool,
 ) -> tuple[MemoryMesh, list[str]]:
     """Return the mesh with all subscribers, and the notes about it."""
-    down, stalled = (None, None) if live is None else (live.down, live.stalled)
-    memory_mesh = MemoryMesh(mesh, wall_ns, down, stalled, traced=traced)
+    observed = None if live is None else live.observed
+    memory_mesh = MemoryMesh(mesh, wall_ns, observed, traced=traced)
     node = memory_mesh.nodes.get(request.router)
     if node is None:
         known = ", ".join(sorted(memory_mesh.nodes)) or "none"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import Refused
 from vpnrouter.explain.mesh_index import attribute, profile_rule, publish_rule, username_rule
-from vpnrouter.explain.network import take_all
+from vpnrouter.explain.network import certificate_for, take_all
 from vpnrouter.explain.request import PERSISTENT, UsageError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -30,7 +29,7 @@ from vpnrouter.wire.mqtt.reason import UNSPECIFIED_ERROR, reason_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.credentials import ClientUsername, PeerCertificate
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.mesh import MemoryMesh
     from vpnrouter.explain.request import Event, ExplainRequest, Rule, Subscriber
@@ -98,9 +97,7 @@ class Session:
         known = self.node.router.vpns[self.vpn].credentials.usernames.get(self.client_username)
         if authentication.basic.enabled and known is not None and known.password is not None:
             return None
-        name = self.client_username
-        wall_ns = self.node.router.context.wall_ns
-        return PeerCertificate(name, (name,), name, wall_ns, wall_ns, 0, f"CN={name}")
+        return certificate_for(self.client_username, self.node.router.context.wall_ns)
 
     def subscribe(self, filters: list[tuple[str, int]]) -> None:
         """Subscribe to filters in MQTT's dialect, each with its QoS."""
