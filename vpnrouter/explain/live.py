@@ -13,18 +13,22 @@ from vpnrouter.config.document_values import mask
 from vpnrouter.config.parse import Document, Node
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT
+from vpnrouter.connectors.link_state import LinkState
+from vpnrouter.connectors.machine import State
 from vpnrouter.core.amqp.subscriptions import add_endpoint, holder_in, judge
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
     KIND_NAMES,
     QUEUE,
     SUBSCRIPTION,
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, SelectorError, TopicError
-from vpnrouter.explain.observed import Observed
+from vpnrouter.explain.observed import Observed, SeenConnector
 from vpnrouter.explain.request import Subscriber
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
@@ -42,6 +46,9 @@ _ATTRACTING: Final = {KIND_NAMES[kind]: kind for kind in (TOPIC_ENDPOINT, SUBSCR
 
 CLIENT_CERTIFICATE: Final = "client-certificate"
 """The authentication scheme of a bridge that shows a certificate."""
+
+_TROUBLED: Final = frozenset({LinkState.HELD, LinkState.REFUSED, LinkState.STOPPED})
+"""States of a connector's link of which the answer says why."""
 
 _BRIDGES: Final = "clientName==#bridge/*"
 
@@ -82,7 +89,26 @@ class Live:
                 )
             elif state and state not in UP:
                 self.observed.down[place] = why
+        for row in client.connectors():
+            self._connector(router, row)
         self._clients(router, client)
+
+    def _connector(self, router: str, row: Row) -> None:
+        state = str(row.get("state", ""))
+        place = (router, str(row["msgVpnName"]), str(row["connectorName"]))
+        links = {
+            str(link["linkName"]): (str(link.get("state", "")), str(link.get("stateReason", "")))
+            for link in row.get("links", ())
+        }
+        why = "" if state == State.UP else str(row.get("failure", "")) or state
+        self.observed.connectors[place] = SeenConnector(
+            str(row.get("provider", "")), str(row.get("protocol", "")), why, links
+        )
+        for link, (stands, reason) in links.items():
+            if stands in _TROUBLED:
+                self.notes.append(
+                    f"link {link} of connector {place[2]} of {router}/{place[1]} is {stands} now: {reason}"
+                )
 
     def ask_names(self, client: ManagementClient) -> None:
         """Add as whom the bridges of other routers are logged in at one router. Raises OperationError."""
@@ -153,7 +179,13 @@ class Live:
         vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
         if node is None or vpn is None or node.spool is None:
             return
-        endpoint = endpoints_of(vpn).get((QUEUE, str(row["queueName"])))
+        name = str(row["queueName"])
+        endpoint = endpoints_of(vpn).get((QUEUE, name))
+        if name.startswith(CONNECTOR_PREFIX):
+            endpoint = endpoints_of(vpn).get((CONNECTOR_LINK, name.removeprefix(CONNECTOR_PREFIX)))
+            if endpoint is not None and not endpoint.subscriptions:
+                # What a link has set aside says its state.
+                return
         if endpoint is None:
             return
         size, count = int(row.get("msgSpoolUsage", 0)), int(row.get("msgCount", 0))

@@ -13,8 +13,10 @@ from vpnrouter import limits
 from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.bridge import MemoryBridge
+from vpnrouter.explain.connector import MemoryConnector
 from vpnrouter.explain.network import Network
 from vpnrouter.explain.observed import Observed
+from vpnrouter.explain.providers import Providers
 from vpnrouter.explain.request import Event, path_of
 from vpnrouter.explain.router import MemoryRouter
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
@@ -35,7 +37,7 @@ STEP_NS: Final = 100_000_000
 
 @final
 class MemoryMesh:
-    """The routers of `mesh`, their bridges connected as far as they can be. `wall_ns` is UTC since 1970.
+    """The routers of `mesh`, their bridges and connectors connected as far as they can be. `wall_ns` is UTC since 1970.
 
     It is in the state that was `observed`: bridges that are down in fact are down. Without `traced` there are no
     events.
@@ -88,7 +90,18 @@ class MemoryMesh:
             why = observed.stalled.get(place)
             if why is not None:
                 bridge.stall(why)
+        self.providers = Providers()
+        self.connectors = [
+            MemoryConnector(node, vpn_name, name, observed, self.providers)
+            for node in self.nodes.values()
+            for vpn_name, vpn in node.loaded.config.msg_vpns.items()
+            for name in vpn.connectors
+        ]
         self._connect()
+        for connector in self.connectors:
+            self.providers.add(connector)
+            connector.connect()
+        self.settle()
 
     def peer_of(self, bridge: MemoryBridge, index: int) -> str:
         """Return the router that remote `index` of a bridge means, "" where the files do not tell."""
@@ -141,6 +154,7 @@ class MemoryMesh:
                 moved |= node.finish_round()
             for wire in self._wires:
                 moved |= wire.pump()
+            moved |= self.providers.pump()
             for session in self.sessions:
                 moved |= session.pump()
             if not moved:

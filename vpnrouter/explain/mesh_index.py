@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.bridge import MemoryBridge
+    from vpnrouter.explain.connector import MemoryConnector
     from vpnrouter.explain.mesh import MemoryMesh
-    from vpnrouter.explain.why_bridge import Visit
+    from vpnrouter.explain.visits import Visit
     from vpnrouter.settings.acl_profile import PublishTopic, SubscribeTopic
     from vpnrouter.topics.grammar import Filter
 
@@ -228,6 +229,10 @@ class MeshIndex:
         self._out_of: dict[str, list[MemoryBridge]] = {}
         self._into: dict[tuple[str, str, str], MemoryBridge] = {}
         self._remotes_of: dict[MemoryBridge, list[str]] = {}
+        self._connectors: dict[tuple[str, str], list[MemoryConnector]] = {}
+        for connector in memory_mesh.connectors if memory_mesh is not None else ():
+            at = (connector.node.name, connector.vpn_name)
+            self._connectors.setdefault(at, []).append(connector)
         for bridge in memory_mesh.bridges if memory_mesh is not None else ():
             self._into[bridge.node.name, bridge.vpn_name, bridge.name] = bridge
             self._remotes_of[bridge] = list(dict.fromkeys(self._remotes(bridge)))
@@ -290,6 +295,10 @@ class MeshIndex:
         if node is None:
             return None
         return node.book.serving_link(remote.name, bridge.node.name, bridge.vpn_name, bridge.name)
+
+    def connectors_of(self, visit: Visit) -> list[MemoryConnector]:
+        """Return the connectors of the message VPN of a visit."""
+        return self._connectors.get((visit.router, visit.msg_vpn), [])
 
     # -- the message -----------------------------------------------------------------------------
 

@@ -10,6 +10,19 @@ Place = tuple[str, str, str]
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class SeenConnector:
+    """A connector of a running router: the address of its `provider` that is in use and the `protocol` spoken there,
+    "" where that is not known. `why` it is down, "" for one that is up; `links` are states and reasons by name.
+    """
+
+    provider: str
+    protocol: str
+    why: str
+    links: dict[str, tuple[str, str]]
+
+
+@final
 @dataclass(slots=True)
 class Observed:
     """The state of some routers.
@@ -22,4 +35,5 @@ class Observed:
     routers: set[str] = field(default_factory=set)
     down: dict[Place, str] = field(default_factory=dict)
     stalled: dict[Place, str] = field(default_factory=dict)
+    connectors: dict[Place, SeenConnector] = field(default_factory=dict)
     usernames: dict[Place, str] = field(default_factory=dict)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.credentials import ClientUsername, PeerCertificate
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.mesh import MemoryMesh
+    from vpnrouter.explain.providers import Passage
     from vpnrouter.explain.request import Event, ExplainRequest, Rule, Subscriber
     from vpnrouter.explain.router import MemoryRouter
     from vpnrouter.wire.mqtt.packets import Packet
@@ -163,7 +164,8 @@ CLIENT: Final = "explain"
 
 @final
 class Probe:
-    """A client that publishes the message of `question`; `events` are what became of it.
+    """A client that publishes the message of `question`; `events` are what became of it,
+    `passages` what left by connectors.
 
     `refused` says why the router did not even look at the message, "" where it did. Raises UsageError for a
     client username that is not there, or where nobody may log in.
@@ -176,6 +178,7 @@ class Probe:
         vpn = self._node.router.vpns[request.msg_vpn]
         self.client_username = request.client_username or _somebody(self._node, vpn, request.topic)
         self.events: list[Event] = []
+        self.passages: list[Passage] = []
         self.session = Session(
             self._node,
             request.msg_vpn,
@@ -212,6 +215,7 @@ class Probe:
         memory_mesh.wait(limits.EXPLAIN_WAIT_MS)
         events = memory_mesh.take_events()
         self.events = events[: limits.EXPLAIN_EVENTS]
+        self.passages = memory_mesh.providers.passages
 
     def rules(self) -> list[Rule]:
         """Return what decides whether the client may publish the message."""
