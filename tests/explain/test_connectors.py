@@ -8,10 +8,10 @@ import pytest
 import yaml
 from explain_asking import step, steps
 
-from vpnrouter.explain.explain import GOES_ROUND, explain
+from vpnrouter.explain.explain import GOES_ROUND, explain, explain_trace
 from vpnrouter.explain.live import live_mesh
 from vpnrouter.explain.render import tree
-from vpnrouter.explain.request import CONNECTOR, ExplainRequest
+from vpnrouter.explain.request import CONNECTOR, Event, ExplainRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -519,3 +519,51 @@ def test_a_queue_of_a_link_that_is_full(configured: Configured) -> None:
     told = ask(live.mesh, "a/b", live=live)
     assert told.arrivals == []
     assert [one.event for one in told.losses] != []
+
+
+# -- traces ------------------------------------------------------------------------------------------
+
+
+def event(name: str, **more: Any) -> Event:
+    """A row of a trace."""
+    place = {"router": "edge", "vpn": "blue", "topic": "a/b", "mode": "persistent"}
+    return Event(event=name, **{**place, "message_id": 7, **more})
+
+
+FAR = {"router": "core", "vpn": "red", "message_id": 8}
+WAY = ("edge/blue", URL)
+ROWS = {
+    "once": [event("deliver", client="#connector/there/once", mode="direct")],
+    "kept": [
+        event("enqueue", endpoint="there/kept"),
+        event("deliver", endpoint="there/kept", client="kept"),
+        event("acknowledge", endpoint="there/kept", client="kept"),
+    ],
+    "work": [
+        event("enqueue", endpoint="q"),
+        event("deliver", endpoint="q", client="work"),
+        event("acknowledge", endpoint="q", client="work"),
+    ],
+}
+
+
+@pytest.mark.parametrize("link", ROWS)
+def test_a_trace(configured: Configured, link: str) -> None:
+    """The rows of a message that left by a link, and of its entry into another router, which has no path."""
+    links = {"once": topic("a/>", **ONCE), "kept": topic("a/>"), "work": queue()}
+    near = configured(text({"blue": vpn(links, ALL)}), "edge")
+    far = configured(text({"red": vpn({"in": inward("a/#")}, ALL)}), "core")
+    rows = [
+        event("ingress", client="c"),
+        *ROWS[link],
+        event("ingress", client="#connector/there", **FAR),
+        event("enqueue", endpoint="q", path=WAY, **FAR),
+    ]
+    told = explain_trace("0" * 32, rows, [near, far])
+    (sent,) = [one for one in told.arrivals if one.kind == CONNECTOR]
+    assert (sent.name, sent.router) == (f"there/{link}", "edge")
+    assert step(told, CONNECTOR, "yes").text == f"connector there link {link} takes it to {URL}"
+    assert not [one for one in steps(told) if "acknowledged" in one.text]
+    (root,) = told.steps
+    assert [one.text for one in root.steps if "came to core/red" in one.text]
+    assert ("core", "endpoint", "q") in [(one.router, one.kind, one.name) for one in told.arrivals]

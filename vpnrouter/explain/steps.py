@@ -39,7 +39,7 @@ from vpnrouter.explain.request import (
     Rule,
     Step,
 )
-from vpnrouter.explain.visits import DIRECT, KEPT, connector_of, link_of
+from vpnrouter.explain.visits import DELIVERED, DIRECT, KEPT, connector_of, link_of
 from vpnrouter.explain.why_bridge import (
     LOST,
     direct_rules,
@@ -49,7 +49,7 @@ from vpnrouter.explain.why_bridge import (
     misses,
 )
 from vpnrouter.explain.why_connector import came as came_in
-from vpnrouter.explain.why_connector import link_rules, taken
+from vpnrouter.explain.why_connector import link_rules, named, taken
 from vpnrouter.explain.why_endpoint import (
     behavior_rule,
     lost_rules,
@@ -188,6 +188,7 @@ class StepBuilder:
         steps += self._clients(visit)
         steps += [self._bridge(visit, event, came) for event, came in visit.sends]
         steps += [self._passage(visit, passage, behind) for passage, behind in visit.passed]
+        steps += self._sent(visit)
         steps += [self._unsent(visit, came) for came in visit.unsent]
         steps += self._losses(visit)
         return [*steps, *misses(self._scene, visit)]
@@ -198,6 +199,10 @@ class StepBuilder:
         steps: dict[str, Step] = {}
         through = {_link_name(passage) for passage, _ in visit.passed}
         flows = {(one.event.endpoint, one.link.terms.name) for one, _ in visit.passed}
+        for event in visit.events:
+            if event.event in DELIVERED and (name := self._of_link(visit, event)):
+                through.add(name)
+                flows.add((event.endpoint, event.client))
         promoted = {event.endpoint for event in visit.events if event.event == "promote"}
         reached = {
             event.client for event in visit.events if event.event in ("deliver", "redeliver")
@@ -236,21 +241,18 @@ class StepBuilder:
     def _clients(self, visit: Visit) -> list[Step]:
         steps: dict[tuple[str, str], Step] = {}
         for event in visit.events:
-            if event.event != "deliver" or (link_of(event) and visit.passed):
+            if event.event != "deliver" or self._of_link(visit, event):
                 continue
             key = (event.client, event.endpoint)
             through = event.endpoint and not client_of(event.endpoint)
             how = f" from {event.endpoint}" if through else ""
-            if link_of(event):
-                self._arrive(visit, CONNECTOR, connector_of(event), event)
-            elif not through:
+            if not through:
                 self._arrive(visit, CLIENT, event.client, event)
             if key in steps:
                 steps[key].count += 1
                 continue
-            link = link_of(event)
-            text = f"{link} takes it" if link else f"client {event.client} gets it{how}"
-            step = self._step(visit, CONNECTOR if link else CLIENT, YES, text, event)
+            text = f"client {event.client} gets it{how}"
+            step = self._step(visit, CLIENT, YES, text, event)
             step.name = event.client
             step.rules = self._client_rules(visit, event.client)
             steps[key] = step
@@ -324,6 +326,32 @@ class StepBuilder:
         for entry, came in zip(passage.entries, behind, strict=True):
             step.steps.append(self._entry(entry, came))
         return step
+
+    def _of_link(self, visit: Visit, event: Event) -> str:
+        """Return the connector's link, "connector/link", to which the row of a delivery belongs; "" for none."""
+        found = self._scene.link_of(visit, event)
+        if found is not None:
+            return own_queue(found[0].name, found[1].terms.name)
+        return connector_of(event) if link_of(event) else ""
+
+    def _sent(self, visit: Visit) -> list[Step]:
+        """Return what connectors took out in fact, by the rows of a trace."""
+        known = {_link_name(passage) for passage, _ in visit.passed}
+        steps = []
+        for event in visit.events:
+            name = self._of_link(visit, event) if event.event == "deliver" else ""
+            if not name or name in known:
+                continue
+            found = self._scene.link_of(visit, event)
+            step = self._step(visit, CONNECTOR, YES, f"{link_of(event)} takes it", event)
+            step.name = name
+            if found is not None:
+                connector, link = found
+                step.text = f"{named(connector, link.terms.name)} takes it to {connector.address}"
+                step.rules = link_rules(connector, link.terms)
+            self._arrive(visit, CONNECTOR, name, event)
+            steps.append(step)
+        return steps
 
     def _entry(self, entry: Entry, came: Visit | None) -> Step:
         connector = entry.connector

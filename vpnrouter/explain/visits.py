@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 INGRESS: Final = "ingress"
 RECEIVE: Final = "bridge_receive"
 SEND: Final = "bridge_send"
+DELIVERED: Final = frozenset({"deliver", "redeliver"})
 KEPT: Final = frozenset({"enqueue", "promote"})
 DIRECT: Final = "direct"
 

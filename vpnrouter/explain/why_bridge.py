@@ -25,7 +25,7 @@ from vpnrouter.explain.mesh_index import (
     username_rule,
 )
 from vpnrouter.explain.request import BRIDGE, CLIENT, CONNECTOR, ENDPOINT, NO, REMARK, Rule, Step
-from vpnrouter.explain.visits import KEPT, link_of
+from vpnrouter.explain.visits import DELIVERED, KEPT, link_of
 from vpnrouter.explain.why_connector import named
 from vpnrouter.explain.why_connector import why_not as why_not_connector
 from vpnrouter.explain.why_endpoint import excludes, shown_name, subscriptions_for
@@ -405,6 +405,10 @@ def _bridges(index: MeshIndex, visit: Visit) -> list[Step]:
 
 def _links(index: MeshIndex, visit: Visit) -> list[Step]:
     passed = {passage.link for passage, _ in visit.passed}
+    for event in visit.events:
+        found = index.link_of(visit, event) if event.event in DELIVERED else None
+        if found is not None:
+            passed.add(found[1])
     rejected = _rejected(visit)
     steps = []
     for connector in index.connectors_of(visit):
