@@ -789,3 +789,14 @@ def test_the_next_link_takes_what_the_first_does_not(
     assert held == (
         {"one": [b"1"], "two": []} if first == "carried" else {"one": [], "two": [b"1"]}
     )
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+def test_what_nobody_wants_counts_once(connected: Any, qos: int) -> None:
+    """At the link and at the message VPN, however it came."""
+    there = connected({"in": {"source": {"address": "in/#"}, **ONCE}})
+    there.join()
+    there.send(Publish(b"in/1", b"x", qos, packet_id=1 if qos else 0))
+    there.got()
+    assert dict(there.counters["in"].discarded.counts) == {"no-subscription-match": 1}
+    assert there.world.vpn().totals().discards == {"no-subscription-match": 1}

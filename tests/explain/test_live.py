@@ -46,6 +46,9 @@ class Client:
     def bridges(self) -> list[dict[str, Any]]:
         return self._rows.get("bridges", [])
 
+    def connectors(self) -> list[dict[str, Any]]:
+        return self._rows.get("connectors", [])
+
     def clients(self) -> list[dict[str, Any]]:
         return self._rows.get("clients", [])
 

@@ -12,6 +12,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.explain.explain import explain
 from vpnrouter.explain.mesh import MemoryMesh, take_events
 from vpnrouter.explain.network import ConnectionPair, take_all
+from vpnrouter.explain.observed import Observed
 from vpnrouter.explain.probe import Session
 from vpnrouter.explain.request import Event, ExplainRequest, UsageError
 from vpnrouter.explain.router import MemoryRouter
@@ -31,7 +32,7 @@ def test_a_bridge_comes_up_and_is_held_down(pair: Callable[..., list[Loaded]]) -
     mesh = pair()
     (bridge,) = MemoryMesh(mesh, WALL_NS).bridges
     assert (bridge.up, bridge.why) == (True, "")
-    (bridge,) = MemoryMesh(mesh, WALL_NS, {("core", "yellow", "in"): "gone"}).bridges
+    (bridge,) = MemoryMesh(mesh, WALL_NS, Observed(down={("core", "yellow", "in"): "gone"})).bridges
     assert (bridge.up, bridge.why) == (False, "gone")
 
 

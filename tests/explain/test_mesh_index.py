@@ -22,7 +22,7 @@ from vpnrouter.explain.mesh_index import (
     rule,
 )
 from vpnrouter.explain.request import BRIDGE, NO
-from vpnrouter.explain.why_bridge import Visit
+from vpnrouter.explain.visits import Visit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from vpnrouter.explain.request import (
     Subscriber,
 )
 from vpnrouter.explain.steps import compare
-from vpnrouter.explain.why_bridge import visits_of
+from vpnrouter.explain.visits import visits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -86,15 +86,16 @@ def digest_of(value: Plain) -> str:
 _REFERENCES: Final = ("env", "file")
 
 
-def mask(document: Plain) -> Plain:
+def mask(document: Plain, *, references: bool = False) -> Plain:
     """Return a copy of a plain document, or of a merge patch for one, that shows no secret.
 
-    Whatever stands at the place of a secret is masked, right or wrong, unless it is a reference or null.
+    Whatever stands at the place of a secret is masked, right or wrong, unless it is null, or a reference that is not
+    to be masked as well: with `references` the copy says nothing that only the router's own machine knows.
     """
     masked = copy_plain(document)
     for secret in _secrets(masked):
         value = secret.owner[secret.key]
-        if value is not None and not _is_reference(value):
+        if value is not None and (references or not _is_reference(value)):
             secret.owner[secret.key] = SECRET
     return masked
 

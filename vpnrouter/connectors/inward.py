@@ -344,7 +344,8 @@ class InwardLink:
         """Count a message that has entered; `outcome` is the spool's."""
         if outcome == UNMATCHED:
             self.counters.discarded.add(NO_SUBSCRIPTION_MATCH)
-            self.publisher.unmatched += 1
+            # The message VPN has counted it where it was found.
+            self.publisher.refused += 1
         else:
             self.counters.delivered += 1
             if outcome == SPOOLED:

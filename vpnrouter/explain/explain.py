@@ -21,6 +21,7 @@ from vpnrouter.explain.request import (
     VISIT,
     YES,
     BridgeState,
+    ConnectorState,
     ExplainRequest,
     Explanation,
     Loss,
@@ -28,7 +29,9 @@ from vpnrouter.explain.request import (
     UsageError,
 )
 from vpnrouter.explain.steps import StepBuilder, compare
-from vpnrouter.explain.why_bridge import INGRESS, Visit, state_rule, visits_of
+from vpnrouter.explain.visits import INGRESS, Visit, connector_of, visits_of
+from vpnrouter.explain.why_bridge import state_rule
+from vpnrouter.explain.why_connector import state_rule as connector_rule
 from vpnrouter.topics.grammar import parse_topic
 
 if TYPE_CHECKING:
@@ -40,6 +43,9 @@ if TYPE_CHECKING:
 
 CLIENTS_UNKNOWN = (
     "clients that subscribe now are not known here; --subscriber adds some, --url asks the router"
+)
+GOES_ROUND = (
+    "connectors that speak MQTT 3.1.1 tell no path, and the message goes round; the answer is cut"
 )
 QUEUES_EMPTY = "queues are taken to be empty; --url asks the router how full they are"
 
@@ -77,6 +83,9 @@ def explain(
     )
     _fill(answer, index, probe)
     answer.bridges = _states(memory_mesh)
+    answer.connectors = _connector_states(memory_mesh)
+    if memory_mesh.providers.cut:
+        answer.notes.append(GOES_ROUND)
     if memory_mesh.restless:
         answer.notes.append(
             f"after {limits.EXPLAIN_ROUNDS:,} rounds messages were still under way; the answer is cut"
@@ -95,8 +104,8 @@ def _mesh_in_memory(
     traced: bool,
 ) -> tuple[MemoryMesh, list[str]]:
     """Return the mesh with all subscribers, and the notes about it."""
-    down, stalled = (None, None) if live is None else (live.down, live.stalled)
-    memory_mesh = MemoryMesh(mesh, wall_ns, down, stalled, traced=traced)
+    observed = None if live is None else live.observed
+    memory_mesh = MemoryMesh(mesh, wall_ns, observed, traced=traced)
     node = memory_mesh.nodes.get(request.router)
     if node is None:
         known = ", ".join(sorted(memory_mesh.nodes)) or "none"
@@ -118,7 +127,7 @@ def _fill(answer: Explanation, index: MeshIndex, probe: Probe) -> None:
     root = Step(PUBLISH, YES, text, answer.router, answer.msg_vpn, answer.client, mode=answer.mode)
     root.topic = answer.topic
     root.rules = probe.rules()
-    visits = visits_of(probe.events)
+    visits = visits_of(probe.events, probe.passages)
     refused = probe.refused
     if refused:
         root.verdict = NO
@@ -155,6 +164,21 @@ def _states(memory_mesh: MemoryMesh) -> list[BridgeState]:
             )
         )
     return states
+
+
+def _connector_states(memory_mesh: MemoryMesh) -> list[ConnectorState]:
+    return [
+        ConnectorState(
+            connector.node.name,
+            connector.vpn_name,
+            connector.name,
+            connector.up,
+            connector.address,
+            connector.why,
+            connector_rule(connector),
+        )
+        for connector in memory_mesh.connectors
+    ]
 
 
 def explain_trace(
@@ -204,6 +228,9 @@ def _root(visit: Visit, builder: StepBuilder) -> Step:
     if entered is None:
         text = f"{visit.place}: it was here, no row tells how it came"
         step = Step(REMARK, YES, text, visit.router, visit.msg_vpn)
+    elif entered.event == INGRESS and connector_of(entered):
+        text = f"{visit.place}: connector {connector_of(entered)} brings in {entered.topic} ({entered.mode})"
+        step = Step(VISIT, YES, text, visit.router, visit.msg_vpn, entered.client)
     elif entered.event == INGRESS:
         text = f"{visit.place}: client {entered.client} publishes {entered.topic} ({entered.mode})"
         step = Step(PUBLISH, YES, text, visit.router, visit.msg_vpn, entered.client)

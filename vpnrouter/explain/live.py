@@ -8,19 +8,27 @@ from pydantic import ValidationError
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import UP, Inbound
+from vpnrouter.config.configured_bridge import scheme_of
+from vpnrouter.config.document_values import mask
 from vpnrouter.config.parse import Document, Node
 from vpnrouter.config.router import Loaded, RouterConfig
+from vpnrouter.config.secrets import ENVIRONMENT
+from vpnrouter.connectors.link_state import LinkState
+from vpnrouter.connectors.machine import State
 from vpnrouter.core.amqp.subscriptions import add_endpoint, holder_in, judge
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
     KIND_NAMES,
     QUEUE,
     SUBSCRIPTION,
     TOPIC_ENDPOINT,
 )
 from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.errors import OperationError, SelectorError, TopicError
+from vpnrouter.explain.observed import Observed, SeenConnector
 from vpnrouter.explain.request import Subscriber
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
@@ -36,19 +44,25 @@ if TYPE_CHECKING:
 _ATTRACTING: Final = {KIND_NAMES[kind]: kind for kind in (TOPIC_ENDPOINT, SUBSCRIPTION)}
 """Kinds of endpoints that attract what clients ask for, not what the configuration says, by their names in the API."""
 
+CLIENT_CERTIFICATE: Final = "client-certificate"
+"""The authentication scheme of a bridge that shows a certificate."""
+
+_TROUBLED: Final = frozenset({LinkState.HELD, LinkState.REFUSED, LinkState.STOPPED})
+"""States of a connector's link of which the answer says why."""
+
+_BRIDGES: Final = "clientName==#bridge/*"
+
 
 @final
 class Live:
     """The state of some routers. `mesh` are their configurations in force, secrets left out; `subscribers` the
-    clients with subscriptions; `down` says by (router, message VPN, bridge) why a bridge is down now, `stalled` why a
-    bridge that is up holds back its guaranteed messages.
+    clients with subscriptions, `observed` what the mesh in memory has to be told.
     """
 
     def __init__(self) -> None:
         self.mesh: list[Loaded] = []
         self.subscribers: list[Subscriber] = []
-        self.down: dict[tuple[str, str, str], str] = {}
-        self.stalled: dict[tuple[str, str, str], str] = {}
+        self.observed = Observed()
         self.notes: list[str] = []
         self._queues: list[tuple[str, Row]] = []
         self._attracting: list[tuple[str, Row]] = []
@@ -59,6 +73,7 @@ class Live:
         loaded = loaded_of(configured)
         self.mesh.append(loaded)
         router = loaded.config.router.name
+        self.observed.routers.add(router)
         # Listed by the router itself: what `explain` is asked about are the others.
         for row in client.queues():
             self._queues.append((router, row))
@@ -67,14 +82,51 @@ class Live:
             why = str(row.get("inboundFailureReason", "")) or state
             place = (router, str(row["msgVpnName"]), str(row["bridgeName"]))
             if state == Inbound.STALLED:
-                self.stalled[place] = why
+                self.observed.stalled[place] = why
                 self.notes.append(
                     f"bridge {place[2]} into {router}/{place[1]} is stalled now: {why}; its guaranteed"
                     " messages wait at the remote, Direct ones cross"
                 )
             elif state and state not in UP:
-                self.down[place] = why
+                self.observed.down[place] = why
+        for row in client.connectors():
+            self._connector(router, row)
         self._clients(router, client)
+
+    def _connector(self, router: str, row: Row) -> None:
+        state = str(row.get("state", ""))
+        place = (router, str(row["msgVpnName"]), str(row["connectorName"]))
+        links = {
+            str(link["linkName"]): (str(link.get("state", "")), str(link.get("stateReason", "")))
+            for link in row.get("links", ())
+        }
+        why = "" if state == State.UP else str(row.get("failure", "")) or state
+        self.observed.connectors[place] = SeenConnector(
+            str(row.get("provider", "")), str(row.get("protocol", "")), why, links
+        )
+        for link, (stands, reason) in links.items():
+            if stands in _TROUBLED:
+                self.notes.append(
+                    f"link {link} of connector {place[2]} of {router}/{place[1]} is {stands} now: {reason}"
+                )
+
+    def ask_names(self, client: ManagementClient) -> None:
+        """Add as whom the bridges of other routers are logged in at one router. Raises OperationError."""
+        router = str(client.config()["routerName"])
+        for row in client.clients(where=_BRIDGES):
+            place = (router, str(row["msgVpnName"]), str(row["clientName"]))
+            self.observed.usernames[place] = str(row.get("clientUsername", ""))
+
+    @property
+    def shows_certificates(self) -> bool:
+        """Whether a bridge of these routers logs in by a certificate."""
+        return any(
+            scheme_of(bridge, remote) == CLIENT_CERTIFICATE
+            for loaded in self.mesh
+            for vpn in loaded.config.msg_vpns.values()
+            for bridge in vpn.bridges.values()
+            for remote in bridge.remote_msg_vpns
+        )
 
     def _clients(self, router: str, client: ManagementClient) -> None:
         room = limits.EXPLAIN_SUBSCRIPTIONS - sum(
@@ -127,7 +179,13 @@ class Live:
         vpn = None if node is None else node.router.vpns.get(str(row["msgVpnName"]))
         if node is None or vpn is None or node.spool is None:
             return
-        endpoint = endpoints_of(vpn).get((QUEUE, str(row["queueName"])))
+        name = str(row["queueName"])
+        endpoint = endpoints_of(vpn).get((QUEUE, name))
+        if name.startswith(CONNECTOR_PREFIX):
+            endpoint = endpoints_of(vpn).get((CONNECTOR_LINK, name.removeprefix(CONNECTOR_PREFIX)))
+            if endpoint is not None and not endpoint.subscriptions:
+                # What a link has set aside says its state.
+                return
         if endpoint is None:
             return
         size, count = int(row.get("msgSpoolUsage", 0)), int(row.get("msgCount", 0))
@@ -165,6 +223,9 @@ def live_mesh(clients: Sequence[ManagementClient]) -> Live:
     live = Live()
     for client in clients:
         live.ask(client)
+    if live.shows_certificates:
+        for client in clients:
+            live.ask_names(client)
     return live
 
 
@@ -173,15 +234,23 @@ def loaded_of(configured: Row) -> Loaded:
     document = configured.get("document")
     file = str(configured.get("file") or configured.get("routerName") or "router")
     try:
-        config = RouterConfig.model_validate(document, context={"environment": {}})
+        # A secret that is a variable or a file of the router's machine is not here, and nothing here stands for it.
+        readable = mask(document, references=True)
+        config = RouterConfig.model_validate(readable, context={ENVIRONMENT: {}})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])
-        raise OperationError(
-            f"the configuration of router {configured.get('routerName')} cannot be read here: {where}:"
-            f" {first['msg']}; is it of another version?"
-        ) from error
+        raise _unreadable(configured, f"{where}: {first['msg']}") from error
+    except ValueError as error:
+        raise _unreadable(configured, str(error)) from error
     return Loaded(config, document_of(document, configured.get("positions") or (), file), ())
+
+
+def _unreadable(configured: Row, why: str) -> OperationError:
+    return OperationError(
+        f"the configuration of router {configured.get('routerName')} cannot be read here: {why}; is it of another"
+        " version?"
+    )
 
 
 def document_of(data: Any, positions: Iterable[Row], file: str) -> Document:  # noqa: ANN401 - plain data

@@ -13,7 +13,10 @@ from vpnrouter import limits
 from vpnrouter.config.mesh.remotes import Routers
 from vpnrouter.errors import OperationError
 from vpnrouter.explain.bridge import MemoryBridge
+from vpnrouter.explain.connector import MemoryConnector
 from vpnrouter.explain.network import Network
+from vpnrouter.explain.observed import Observed
+from vpnrouter.explain.providers import Providers
 from vpnrouter.explain.request import Event, path_of
 from vpnrouter.explain.router import MemoryRouter
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE, MODE_NAMES
@@ -21,7 +24,7 @@ from vpnrouter.trace.recorder import RECORD_BYTES
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from vpnrouter.config.router import Loaded
     from vpnrouter.explain.network import ConnectionPair
@@ -34,10 +37,10 @@ STEP_NS: Final = 100_000_000
 
 @final
 class MemoryMesh:
-    """The routers of `mesh`, their bridges connected as far as they can be. `wall_ns` is UTC since 1970.
+    """The routers of `mesh`, their bridges and connectors connected as far as they can be. `wall_ns` is UTC since 1970.
 
-    `down` says by (router, message VPN, bridge) which bridges are down in fact, and why; `stalled` which of them take
-    no guaranteed message. Without `traced` there are no events.
+    It is in the state that was `observed`: bridges that are down in fact are down. Without `traced` there are no
+    events.
     `nodes` are by router's name; `restless` says that messages were still under way when it was left.
 
     Raises OperationError for two routers of one name, or for too many.
@@ -47,8 +50,7 @@ class MemoryMesh:
         self,
         mesh: Sequence[Loaded],
         wall_ns: int,
-        down: Mapping[tuple[str, str, str], str] | None = None,
-        stalled: Mapping[tuple[str, str, str], str] | None = None,
+        observed: Observed | None = None,
         *,
         traced: bool = True,
     ) -> None:
@@ -60,6 +62,7 @@ class MemoryMesh:
         self.sessions: list[Session] = []
         self.restless = False
         self._wires: list[ConnectionPair] = []
+        observed = observed or Observed()
         rehearsal: dict[bytes, str] = {}
         for number, loaded in enumerate(mesh):
             name = loaded.config.router.name
@@ -73,7 +76,7 @@ class MemoryMesh:
         self._routers = Routers(mesh)
         self.bridges: list[MemoryBridge] = []
         for node in self.nodes.values():
-            network = Network(self._routers, self.nodes, self._wires)
+            network = Network(self._routers, self.nodes, self._wires, observed)
             self._set_ports(node)
             for vpn_name, vpn in node.loaded.config.msg_vpns.items():
                 self.bridges += [
@@ -81,13 +84,24 @@ class MemoryMesh:
                 ]
         for bridge in self.bridges:
             place = (bridge.node.name, bridge.vpn_name, bridge.name)
-            why = (down or {}).get(place)
+            why = observed.down.get(place)
             if why is not None:
                 bridge.hold(why)
-            why = (stalled or {}).get(place)
+            why = observed.stalled.get(place)
             if why is not None:
                 bridge.stall(why)
+        self.providers = Providers()
+        self.connectors = [
+            MemoryConnector(node, vpn_name, name, observed, self.providers)
+            for node in self.nodes.values()
+            for vpn_name, vpn in node.loaded.config.msg_vpns.items()
+            for name in vpn.connectors
+        ]
         self._connect()
+        for connector in self.connectors:
+            self.providers.add(connector)
+            connector.connect()
+        self.settle()
 
     def peer_of(self, bridge: MemoryBridge, index: int) -> str:
         """Return the router that remote `index` of a bridge means, "" where the files do not tell."""
@@ -140,6 +154,7 @@ class MemoryMesh:
                 moved |= node.finish_round()
             for wire in self._wires:
                 moved |= wire.pump()
+            moved |= self.providers.pump()
             for session in self.sessions:
                 moved |= session.pump()
             if not moved:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from vpnrouter.config.configured_bridge import mapping_of
+from vpnrouter.connectors.connector_links import own_queue
 from vpnrouter.core import discard_reasons
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
@@ -13,7 +14,7 @@ from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt.session import ENDPOINT_PREFIX
+from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, ENDPOINT_PREFIX
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.request import Rule
 from vpnrouter.topics.algebra import matches
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.config.problem import Path
     from vpnrouter.config.router import Loaded
+    from vpnrouter.connectors.outward import OutwardLink
     from vpnrouter.core.access import BoundRule
     from vpnrouter.core.credentials import ClientUsername
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.bridge import MemoryBridge
+    from vpnrouter.explain.connector import MemoryConnector
     from vpnrouter.explain.mesh import MemoryMesh
-    from vpnrouter.explain.why_bridge import Visit
+    from vpnrouter.explain.request import Event
+    from vpnrouter.explain.visits import Visit
     from vpnrouter.settings.acl_profile import PublishTopic, SubscribeTopic
     from vpnrouter.topics.grammar import Filter
 
@@ -228,6 +232,10 @@ class MeshIndex:
         self._out_of: dict[str, list[MemoryBridge]] = {}
         self._into: dict[tuple[str, str, str], MemoryBridge] = {}
         self._remotes_of: dict[MemoryBridge, list[str]] = {}
+        self._connectors: dict[tuple[str, str], list[MemoryConnector]] = {}
+        for connector in memory_mesh.connectors if memory_mesh is not None else ():
+            at = (connector.node.name, connector.vpn_name)
+            self._connectors.setdefault(at, []).append(connector)
         for bridge in memory_mesh.bridges if memory_mesh is not None else ():
             self._into[bridge.node.name, bridge.vpn_name, bridge.name] = bridge
             self._remotes_of[bridge] = list(dict.fromkeys(self._remotes(bridge)))
@@ -290,6 +298,23 @@ class MeshIndex:
         if node is None:
             return None
         return node.book.serving_link(remote.name, bridge.node.name, bridge.vpn_name, bridge.name)
+
+    def connectors_of(self, visit: Visit) -> list[MemoryConnector]:
+        """Return the connectors of the message VPN of a visit."""
+        return self._connectors.get((visit.router, visit.msg_vpn), [])
+
+    def link_of(self, visit: Visit, event: Event) -> tuple[MemoryConnector, OutwardLink] | None:
+        """Return the connector's link that the row of a delivery names; None for another receiver."""
+        for connector in self.connectors_of(visit):
+            for link in connector.links.outward:
+                name, terms = link.terms.name, link.terms
+                own = own_queue(connector.name, name)
+                if terms.direct and event.client == CONNECTOR_PREFIX + own:
+                    return connector, link
+                source = terms.source if terms.from_queue else own
+                if not terms.direct and (event.endpoint, event.client) == (source, name):
+                    return connector, link
+        return None
 
     # -- the message -----------------------------------------------------------------------------
 

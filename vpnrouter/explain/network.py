@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.link import LinkFactory
+from vpnrouter.bridges.link_registry import client_name_of
 from vpnrouter.config.mesh.remotes import is_loopback, link_listeners, listener_at
+from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.tls import certificate_of
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.link import Link
     from vpnrouter.config.mesh.remotes import ConfiguredRemote, Routers
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.credentials import PeerCertificate
+    from vpnrouter.explain.observed import Observed
     from vpnrouter.explain.router import MemoryRouter
     from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
 
@@ -71,11 +73,19 @@ _END: Final = "-----END CERTIFICATE-----"
 
 @final
 class Network:
-    """The way out of one router: `routers` and `nodes` are the mesh, `wires` takes the connections made."""
+    """The way out of one router: `routers` and `nodes` are the mesh, `wires` takes the connections made.
+
+    `observed` is what running routers tell.
+    """
 
     def __init__(
-        self, routers: Routers, nodes: dict[str, MemoryRouter], wires: list[ConnectionPair]
+        self,
+        routers: Routers,
+        nodes: dict[str, MemoryRouter],
+        wires: list[ConnectionPair],
+        observed: Observed,
     ) -> None:
+        self._observed = observed
         self._routers = routers
         self._nodes = nodes
         self._wires = wires
@@ -116,12 +126,32 @@ class Network:
                 raise OperationError(
                     f"the listener {listener.bind} of router {node.name} asks for no client certificate"
                 )
-            link.certificate = _certificate(client_cert.certificate or "")
+            link.certificate = self._shown_by(configured, node, client_cert.certificate or "")
         return link
+
+    def _shown_by(
+        self, configured: ConfiguredRemote, peer: MemoryRouter, file: str
+    ) -> PeerCertificate:
+        """Return the certificate that a bridge shows to `peer`: of a running router one for whom it is logged in as."""
+        own = configured.loaded.config.router.name
+        if own not in self._observed.routers:
+            return _certificate(file)
+        bridge = client_name_of(own, configured.msg_vpn, configured.bridge_name)
+        username = self._observed.usernames.get((peer.name, configured.remote.name, bridge), "")
+        if not username:
+            raise OperationError(
+                f"its client certificate {file} is not here, and router {peer.name} does not tell whom it names"
+            )
+        return certificate_for(username, peer.router.context.wall_ns)
 
     def join(self, dialed: Link, accepted: Link) -> None:
         """Join both ends of a connection by a wire."""
         self._wires.append(ConnectionPair(dialed, accepted))
+
+
+def certificate_for(username: str, wall_ns: int) -> PeerCertificate:
+    """Return a certificate that names a client username, whatever part of it is asked for."""
+    return PeerCertificate(username, (username,), username, wall_ns, wall_ns, 0, f"CN={username}")
 
 
 def _certificate(file: str) -> PeerCertificate:

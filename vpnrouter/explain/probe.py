@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
-from vpnrouter.core.credentials import PeerCertificate
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import Refused
 from vpnrouter.explain.mesh_index import attribute, profile_rule, publish_rule, username_rule
-from vpnrouter.explain.network import take_all
+from vpnrouter.explain.network import certificate_for, take_all
 from vpnrouter.explain.request import PERSISTENT, UsageError
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
@@ -30,9 +29,10 @@ from vpnrouter.wire.mqtt.reason import UNSPECIFIED_ERROR, reason_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from vpnrouter.core.credentials import ClientUsername
+    from vpnrouter.core.credentials import ClientUsername, PeerCertificate
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.explain.mesh import MemoryMesh
+    from vpnrouter.explain.providers import Passage
     from vpnrouter.explain.request import Event, ExplainRequest, Rule, Subscriber
     from vpnrouter.explain.router import MemoryRouter
     from vpnrouter.wire.mqtt.packets import Packet
@@ -98,9 +98,7 @@ class Session:
         known = self.node.router.vpns[self.vpn].credentials.usernames.get(self.client_username)
         if authentication.basic.enabled and known is not None and known.password is not None:
             return None
-        name = self.client_username
-        wall_ns = self.node.router.context.wall_ns
-        return PeerCertificate(name, (name,), name, wall_ns, wall_ns, 0, f"CN={name}")
+        return certificate_for(self.client_username, self.node.router.context.wall_ns)
 
     def subscribe(self, filters: list[tuple[str, int]]) -> None:
         """Subscribe to filters in MQTT's dialect, each with its QoS."""
@@ -166,7 +164,8 @@ CLIENT: Final = "explain"
 
 @final
 class Probe:
-    """A client that publishes the message of `question`; `events` are what became of it.
+    """A client that publishes the message of `question`; `events` are what became of it,
+    `passages` what left by connectors.
 
     `refused` says why the router did not even look at the message, "" where it did. Raises UsageError for a
     client username that is not there, or where nobody may log in.
@@ -179,6 +178,7 @@ class Probe:
         vpn = self._node.router.vpns[request.msg_vpn]
         self.client_username = request.client_username or _somebody(self._node, vpn, request.topic)
         self.events: list[Event] = []
+        self.passages: list[Passage] = []
         self.session = Session(
             self._node,
             request.msg_vpn,
@@ -215,6 +215,7 @@ class Probe:
         memory_mesh.wait(limits.EXPLAIN_WAIT_MS)
         events = memory_mesh.take_events()
         self.events = events[: limits.EXPLAIN_EVENTS]
+        self.passages = memory_mesh.providers.passages
 
     def rules(self) -> list[Rule]:
         """Return what decides whether the client may publish the message."""

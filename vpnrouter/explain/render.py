@@ -12,7 +12,9 @@ from vpnrouter.text import printable
 from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
-    from vpnrouter.explain.request import Explanation, Rule, Step
+    from collections.abc import Sequence
+
+    from vpnrouter.explain.request import BridgeState, ConnectorState, Explanation, Rule, Step
 
 _MARKS: Final = {
     YES: "[green]✓[/green]",
@@ -22,25 +24,31 @@ _MARKS: Final = {
 
 
 def tree(explanation: Explanation) -> Tree:
-    """Return the steps of an explanation with the rules that decided, the bridges that are down, and the notes."""
+    """Return the steps of an explanation with the rules that decided, what is down, and the notes."""
     trace = f" (trace {explanation.trace_id})" if explanation.trace_id else ""
     top = Tree(f"[bold]{escape(printable(explanation.topic))}[/bold] {explanation.mode}{trace}")
     for step in explanation.steps:
         _add(top, step)
-    down = [state for state in explanation.bridges if not state.up]
-    if down:
-        branch = top.add("[bold]bridges that are down[/bold]")
-        for state in down:
-            name = f"{state.name} into {state.router}/{state.msg_vpn}"
-            leaf = branch.add(
-                f"{_MARKS[NO]} {escape(printable(name))}: {escape(printable(state.why))}"
-            )
-            leaf.add(_rule(state.rule))
+    _add_down(top, "bridges", "into", explanation.bridges)
+    _add_down(top, "connectors", "of", explanation.connectors)
     if explanation.answer:
         top.add(f"{_MARKS[NOTE]} the publisher is told: {escape(printable(explanation.answer))}")
     for note in explanation.notes:
         top.add(f"[dim]note: {escape(printable(note))}[/dim]")
     return top
+
+
+def _add_down(
+    top: Tree, kind: str, relation: str, states: Sequence[BridgeState | ConnectorState]
+) -> None:
+    down = [state for state in states if not state.up]
+    if not down:
+        return
+    branch = top.add(f"[bold]{kind} that are down[/bold]")
+    for state in down:
+        name = f"{state.name} {relation} {state.router}/{state.msg_vpn}"
+        leaf = branch.add(f"{_MARKS[NO]} {escape(printable(name))}: {escape(printable(state.why))}")
+        leaf.add(_rule(state.rule))
 
 
 def _add(branch: Tree, step: Step) -> None:

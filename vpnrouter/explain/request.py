@@ -181,9 +181,10 @@ VISIT: Final = "message-vpn"
 ENDPOINT: Final = "endpoint"
 CLIENT: Final = "client"
 BRIDGE: Final = "bridge"
+CONNECTOR: Final = "connector"
 LOSS: Final = "loss"
 REMARK: Final = "remark"
-KINDS: Final = (PUBLISH, VISIT, ENDPOINT, CLIENT, BRIDGE, LOSS, REMARK)
+KINDS: Final = (PUBLISH, VISIT, ENDPOINT, CLIENT, BRIDGE, CONNECTOR, LOSS, REMARK)
 """What a step is about."""
 
 
@@ -239,9 +240,10 @@ class Step:
 @final
 @dataclass(frozen=True, slots=True, order=True)
 class Arrival:
-    """Who gets the message: a queue or topic endpoint (`kind` "endpoint"), or a client ("client").
+    """Who gets the message: a queue or topic endpoint (`kind` "endpoint"), a client ("client"), or the provider of a
+    connector ("connector"), where `name` is connector/link and `topic` the one that the provider sees.
 
-    `mode` is direct, non_persistent or persistent; `topic` the name that the message has there.
+    Else `topic` is the name that the message has there. `mode` is direct, non_persistent or persistent.
     """
 
     router: str
@@ -285,11 +287,25 @@ class BridgeState:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """One connector of the mesh: `up` at its `provider`, or `why` it is down."""
+
+    router: str
+    msg_vpn: str
+    name: str
+    up: bool
+    provider: str
+    why: str
+    rule: Rule
+
+
+@final
 @dataclass(slots=True)
 class Explanation:
-    """Everything about one message. `steps` is the tree; `bridges` are those of the whole mesh, `notes` what
-    the answer does not know. `answer` is what the publisher is told, "" for nothing (Direct messages are not
-    answered). `trace_id` is "" for a message that was only thought of.
+    """Everything about one message. `steps` is the tree; `bridges` and `connectors` are those of the whole
+    mesh, `notes` what the answer does not know. `answer` is what the publisher is told, "" for nothing (Direct messages
+    are not answered). `trace_id` is "" for a message that was only thought of.
     """
 
     topic: str
@@ -305,6 +321,7 @@ class Explanation:
     arrivals: list[Arrival] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)
     bridges: list[BridgeState] = field(default_factory=list)
+    connectors: list[ConnectorState] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.connectors.connector_links import own_queue
 from vpnrouter.core import discard_reasons
 from vpnrouter.core.discard_reasons import REASONS
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONNECTOR_LINK,
     QUEUE,
     SESSION,
     SUBSCRIPTION,
@@ -25,6 +27,7 @@ from vpnrouter.explain.mesh_index import attribute, client_of, in_words, publish
 from vpnrouter.explain.request import (
     BRIDGE,
     CLIENT,
+    CONNECTOR,
     ENDPOINT,
     LOSS,
     NO,
@@ -36,9 +39,8 @@ from vpnrouter.explain.request import (
     Rule,
     Step,
 )
+from vpnrouter.explain.visits import DELIVERED, DIRECT, KEPT, connector_of, link_of
 from vpnrouter.explain.why_bridge import (
-    DIRECT,
-    KEPT,
     LOST,
     direct_rules,
     entry_rules,
@@ -46,6 +48,8 @@ from vpnrouter.explain.why_bridge import (
     hop_rule,
     misses,
 )
+from vpnrouter.explain.why_connector import came as came_in
+from vpnrouter.explain.why_connector import link_rules, named, taken
 from vpnrouter.explain.why_endpoint import (
     behavior_rule,
     lost_rules,
@@ -59,8 +63,9 @@ if TYPE_CHECKING:
     from vpnrouter.explain.mesh import MemoryMesh
     from vpnrouter.explain.mesh_index import MeshIndex
     from vpnrouter.explain.probe import Probe
+    from vpnrouter.explain.providers import Entry, Passage
     from vpnrouter.explain.request import Event, Explanation
-    from vpnrouter.explain.why_bridge import Visit
+    from vpnrouter.explain.visits import Visit
 
 
 Key = tuple[str, str, str, str]
@@ -136,13 +141,24 @@ def _counted(memory_mesh: MemoryMesh) -> Counter[Key]:
     for router, node in memory_mesh.nodes.items():
         for vpn_name, vpn in node.router.vpns.items():
             for (kind, name), endpoint in endpoints_of(vpn).items():
+                if kind == CONNECTOR_LINK and endpoint.spooled_count:
+                    # What its provider has counts for the provider.
+                    counts[router, vpn_name, ENDPOINT, name] = endpoint.spooled_count
                 if kind not in (QUEUE, TOPIC_ENDPOINT, SESSION, SUBSCRIPTION):
                     continue
                 if kind == SESSION and vpn.clients[client_of(name)].connected:
                     continue
                 if endpoint.counters.spooled:
                     counts[router, vpn_name, ENDPOINT, name] = endpoint.counters.spooled
+    for passage in memory_mesh.providers.passages:
+        if not passage.event.reason:
+            event = passage.event
+            counts[event.router, event.vpn, CONNECTOR, _link_name(passage)] += 1
     return counts
+
+
+def _link_name(passage: Passage) -> str:
+    return own_queue(passage.connector.name, passage.link.terms.name)
 
 
 _DENIED: Final = frozenset({discard_reasons.PUBLISH_TOPIC_ACL, refusals.ACL_DENIED})
@@ -171,6 +187,8 @@ class StepBuilder:
         steps = self._endpoints(visit)
         steps += self._clients(visit)
         steps += [self._bridge(visit, event, came) for event, came in visit.sends]
+        steps += [self._passage(visit, passage, behind) for passage, behind in visit.passed]
+        steps += self._sent(visit)
         steps += [self._unsent(visit, came) for came in visit.unsent]
         steps += self._losses(visit)
         return [*steps, *misses(self._scene, visit)]
@@ -179,6 +197,12 @@ class StepBuilder:
 
     def _endpoints(self, visit: Visit) -> list[Step]:
         steps: dict[str, Step] = {}
+        through = {_link_name(passage) for passage, _ in visit.passed}
+        flows = {(one.event.endpoint, one.link.terms.name) for one, _ in visit.passed}
+        for event in visit.events:
+            if event.event in DELIVERED and (name := self._of_link(visit, event)):
+                through.add(name)
+                flows.add((event.endpoint, event.client))
         promoted = {event.endpoint for event in visit.events if event.event == "promote"}
         reached = {
             event.client for event in visit.events if event.event in ("deliver", "redeliver")
@@ -190,14 +214,15 @@ class StepBuilder:
                     steps[name].event = event.event
                 continue
             if event.event in KEPT:
-                if client_of(name) in reached:
-                    # That the client gets it is reported for the client.
+                if client_of(name) in reached or name in through:
+                    # That the client gets it is reported for the client, and so it is for the provider.
                     continue
                 steps[name] = self._kept(visit, event, name in promoted)
                 self._arrive(visit, ENDPOINT, name, event)
             elif event.event in _SHOWN and name in steps:
                 text = _SHOWN[event.event].format(client=event.client)
-                if client_of(name) or event.client.startswith("#bridge"):
+                gone = (name, event.client) in flows
+                if gone or client_of(name) or event.client.startswith("#bridge"):
                     continue
                 steps[name].steps.append(self._step(visit, REMARK, NOTE, text, event))
         return list(steps.values())
@@ -216,7 +241,7 @@ class StepBuilder:
     def _clients(self, visit: Visit) -> list[Step]:
         steps: dict[tuple[str, str], Step] = {}
         for event in visit.events:
-            if event.event != "deliver":
+            if event.event != "deliver" or self._of_link(visit, event):
                 continue
             key = (event.client, event.endpoint)
             through = event.endpoint and not client_of(event.endpoint)
@@ -281,6 +306,65 @@ class StepBuilder:
         step.steps = self.inside(came)
         return step
 
+    # -- connectors ------------------------------------------------------------------------------
+
+    def _passage(self, visit: Visit, passage: Passage, behind: list[Visit | None]) -> Step:
+        event = passage.event
+        step = self._step(visit, CONNECTOR, NO if event.reason else YES, taken(passage), event)
+        step.name = _link_name(passage)
+        step.reason = event.reason
+        step.rules = link_rules(passage.connector, passage.link.terms)
+        if event.reason == discard_reasons.LOOP_DETECTED:
+            # It is counted, and has no row. What can have no topic is a dead letter, which has one.
+            loss = Loss(visit.router, visit.msg_vpn, "discard", event.reason, step.name)
+            self.losses.append(loss)
+        if event.reason:
+            return step
+        self.arrivals.append(
+            Arrival(visit.router, visit.msg_vpn, CONNECTOR, step.name, event.mode, event.topic)
+        )
+        for entry, came in zip(passage.entries, behind, strict=True):
+            step.steps.append(self._entry(entry, came))
+        return step
+
+    def _of_link(self, visit: Visit, event: Event) -> str:
+        """Return the connector's link, "connector/link", to which the row of a delivery belongs; "" for none."""
+        found = self._scene.link_of(visit, event)
+        if found is not None:
+            return own_queue(found[0].name, found[1].terms.name)
+        return connector_of(event) if link_of(event) else ""
+
+    def _sent(self, visit: Visit) -> list[Step]:
+        """Return what connectors took out in fact, by the rows of a trace."""
+        known = {_link_name(passage) for passage, _ in visit.passed}
+        steps = []
+        for event in visit.events:
+            name = self._of_link(visit, event) if event.event == "deliver" else ""
+            if not name or name in known:
+                continue
+            found = self._scene.link_of(visit, event)
+            step = self._step(visit, CONNECTOR, YES, f"{link_of(event)} takes it", event)
+            step.name = name
+            if found is not None:
+                connector, link = found
+                step.text = f"{named(connector, link.terms.name)} takes it to {connector.address}"
+                step.rules = link_rules(connector, link.terms)
+            self._arrive(visit, CONNECTOR, name, event)
+            steps.append(step)
+        return steps
+
+    def _entry(self, entry: Entry, came: Visit | None) -> Step:
+        connector = entry.connector
+        router, vpn = connector.node.name, connector.vpn_name
+        verdict = NO if entry.reason or entry.waits else YES
+        name = own_queue(connector.name, entry.link.terms.name)
+        step = Step(CONNECTOR, verdict, came_in(entry), router, vpn, name, reason=entry.reason)
+        step.mode, step.topic = entry.mode, entry.topic
+        step.rules = link_rules(connector, entry.link.terms)
+        if came is not None:
+            step.steps = self.inside(came)
+        return step
+
     # -- losses ----------------------------------------------------------------------------------
 
     def _losses(self, visit: Visit) -> list[Step]:
@@ -301,6 +385,8 @@ class StepBuilder:
         endpoint = self._scene.endpoint(visit, event.endpoint) if event.endpoint else None
         if event.endpoint:
             where = f" by {shown_name(endpoint, event.endpoint)}"
+        elif link_of(event):
+            where = f" before {link_of(event)}"
         elif event.bridge and not self._entering(visit, event):
             where = f" before bridge {event.bridge} to {event.peer}"
         step = self._step(visit, LOSS, NO, f"{verb}{where}: {in_words(event.reason)}", event)

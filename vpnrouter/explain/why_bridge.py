@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.config.configured_bridge import mapping_of
@@ -24,7 +24,10 @@ from vpnrouter.explain.mesh_index import (
     subscribe_rule,
     username_rule,
 )
-from vpnrouter.explain.request import BRIDGE, CLIENT, ENDPOINT, NO, REMARK, Rule, Step
+from vpnrouter.explain.request import BRIDGE, CLIENT, CONNECTOR, ENDPOINT, NO, REMARK, Rule, Step
+from vpnrouter.explain.visits import DELIVERED, KEPT, link_of
+from vpnrouter.explain.why_connector import named
+from vpnrouter.explain.why_connector import why_not as why_not_connector
 from vpnrouter.explain.why_endpoint import excludes, shown_name, subscriptions_for
 from vpnrouter.explain.why_endpoint import why_not as why_not_endpoint
 from vpnrouter.topics.algebra import matches
@@ -38,115 +41,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.subscriber import Subscription
     from vpnrouter.explain.bridge import MemoryBridge
     from vpnrouter.explain.mesh_index import MeshIndex
-    from vpnrouter.explain.request import Event
-
-
-INGRESS: Final = "ingress"
-RECEIVE: Final = "bridge_receive"
-SEND: Final = "bridge_send"
-KEPT: Final = frozenset({"enqueue", "promote"})
-DIRECT: Final = "direct"
-
-
-@final
-class Visit:
-    """The message in one message VPN, where it came by `path` ("router/vpn", oldest first).
-
-    `entered` is the event of its entry, None where no row tells of it. `events` are those in between but for
-    entry and sends; `sends` are the links that took it, each with the visit that came of it, None where
-    no row tells of one.
-    """
-
-    def __init__(
-        self, router: str, msg_vpn: str, path: tuple[str, ...], entered: Event | None
-    ) -> None:
-        self.router = router
-        self.msg_vpn = msg_vpn
-        self.path = path
-        self.entered = entered
-        self.events: list[Event] = []
-        self.sends: list[tuple[Event, Visit | None]] = []
-        self.unsent: list[Visit] = []
-
-    @property
-    def place(self) -> str:
-        """The message VPN as router/vpn."""
-        return f"{self.router}/{self.msg_vpn}"
-
-    @property
-    def direct(self) -> bool:
-        """Whether it came as a Direct message."""
-        return self.entered is None or self.entered.mode == DIRECT
-
-    def keeps(self, endpoint: str) -> bool:
-        """Return whether the endpoint of this name took the message here; of "" whether any did."""
-        return any(
-            event.event in KEPT and endpoint in {"", event.endpoint} for event in self.events
-        )
-
-
-def visits_of(events: Iterable[Event]) -> list[Visit]:
-    """Return the visits that nothing led to: one, where all of the way is recorded. The others hang below them.
-
-    The events of a router stand in the order in which they happened there.
-    """
-    visits: dict[tuple[str, tuple[str, ...]], list[Visit]] = {}
-    order: list[Visit] = []
-    sends: list[tuple[Visit, Event]] = []
-
-    def visit(event: Event, entered: Event | None) -> Visit:
-        new = Visit(event.router, event.vpn, event.path, entered)
-        visits.setdefault((event.place, event.path), []).append(new)
-        order.append(new)
-        return new
-
-    for event in events:
-        if event.event in (INGRESS, RECEIVE):
-            visit(event, event)
-            continue
-        known = visits.get((event.place, event.path))
-        owner = _owner(known, event) if known else visit(event, None)
-        if event.event == SEND:
-            sends.append((owner, event))
-        else:
-            owner.events.append(event)
-    _join(sends, order)
-    return _roots(order)
-
-
-def _owner(known: list[Visit], event: Event) -> Visit:
-    """Return which of several visits of one place by one way an event is about: its copies may come twice."""
-    if event.endpoint or (event.event == SEND and event.mode != DIRECT):
-        for visit in reversed(known):
-            if visit.keeps(event.endpoint) or (event.event in KEPT and not visit.direct):
-                return visit
-    return known[-1]
-
-
-def _join(sends: list[tuple[Visit, Event]], order: list[Visit]) -> None:
-    """Find the visit that each send led to."""
-    free = [visit for visit in order if visit.path]
-    for sender, event in sends:
-        path = (*sender.path, sender.place)
-        fitting = [visit for visit in free if visit.path == path and visit.place == event.peer]
-        # A Direct copy and a guaranteed one may have gone the same way.
-        alike = [visit for visit in fitting if visit.direct == (event.mode == DIRECT)]
-        came = next(iter(alike or fitting), None)
-        if came is not None:
-            free.remove(came)
-        sender.sends.append((event, came))
-    for visit in list(free):
-        before = [
-            one for one in order if one.place == visit.path[-1] and one.path == visit.path[:-1]
-        ]
-        if before:
-            before[-1].unsent.append(visit)
-
-
-def _roots(order: list[Visit]) -> list[Visit]:
-    below = {id(came) for visit in order for _, came in visit.sends if came is not None}
-    below |= {id(came) for visit in order for came in visit.unsent}
-    return [visit for visit in order if id(visit) not in below]
+    from vpnrouter.explain.visits import Visit
 
 
 _DISABLED: Final = "the bridge is disabled"
@@ -443,15 +338,20 @@ NEVER_ROUTED: Final = frozenset(
 
 
 def misses(index: MeshIndex, visit: Visit) -> list[Step]:
-    """Return a step for each queue, topic endpoint, bridge and client that does not get the message here.
+    """Return a step for each queue, topic endpoint, bridge, connector's link and client without the message here.
 
     None where the message did not come to be routed: the step that says so says it for all.
     """
     if index.memory_mesh is None or _ended(visit):
         return []
-    groups = (_bridges(index, visit), _endpoints(index, visit), _clients(index, visit))
+    groups = {
+        "bridge": _bridges(index, visit),
+        "link": _links(index, visit),
+        "queue or topic endpoint": _endpoints(index, visit),
+        "client": _clients(index, visit),
+    }
     misses: list[Step] = []
-    for kind, steps in zip(("bridge", "queue or topic endpoint", "client"), groups, strict=True):
+    for kind, steps in groups.items():
         most = len(steps) if index.all_misses else limits.EXPLAIN_MISSES
         misses += steps[:most]
         if len(steps) > most:
@@ -467,6 +367,7 @@ def _ended(visit: Visit) -> bool:
         event.event in LOST
         and event.reason in NEVER_ROUTED
         and not event.endpoint
+        and not link_of(event)
         and event.bridge in {"", came_by}
         for event in visit.events
     )
@@ -499,6 +400,28 @@ def _bridges(index: MeshIndex, visit: Visit) -> list[Step]:
             why = rejected
         text = f"bridge {bridge.name} to {bridge.place} does not take it: {why}"
         steps.append(Step(BRIDGE, NO, text, visit.router, visit.msg_vpn, bridge.name, rules=rules))
+    return steps
+
+
+def _links(index: MeshIndex, visit: Visit) -> list[Step]:
+    passed = {passage.link for passage, _ in visit.passed}
+    for event in visit.events:
+        found = index.link_of(visit, event) if event.event in DELIVERED else None
+        if found is not None:
+            passed.add(found[1])
+    rejected = _rejected(visit)
+    steps = []
+    for connector in index.connectors_of(visit):
+        for link in connector.links.outward:
+            if link in passed:
+                continue
+            why, rules = why_not_connector(index, visit, connector, link)
+            if rejected and not link.terms.direct and why.endswith("did not get it"):
+                why = rejected
+            name = link.terms.name
+            text = f"{named(connector, name)} does not take it: {why}"
+            name = f"{connector.name}/{name}"
+            steps.append(Step(CONNECTOR, NO, text, visit.router, visit.msg_vpn, name, rules=rules))
     return steps
 
 

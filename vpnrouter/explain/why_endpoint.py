@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription
     from vpnrouter.explain.mesh_index import MeshIndex
-    from vpnrouter.explain.why_bridge import Visit
+    from vpnrouter.explain.visits import Visit
 
 KEYS: Final = {QUEUE: "queues", TOPIC_ENDPOINT: "topic_endpoints"}
 NAMES: Final = {
