@@ -130,7 +130,8 @@ LINK_GONE_DAYS: Final = 30
 """Days for which they are remembered, checked when a bridge is deleted and at the start. Beyond: as above."""
 
 SHEETS_AT_ONCE: Final = 500
-"""Balance sheets of endpoints and bridges that are looked at in one go; the others have their turn 50 ms later."""
+"""Balance sheets of endpoints, bridges and links of connectors that are looked at in one go; the others have their turn
+50 ms later."""
 
 LINK_PARKED: Final = 65_535
 """Messages that one bridge may have set aside (`on_reject: park`), all of which are in memory. Beyond: as with

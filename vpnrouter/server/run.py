@@ -330,8 +330,10 @@ async def _serve(
             reload.tell_ports()
             reload.begin_all()
             if spool_service is not None:
-                sheets = SavedCounters(spool_service.spool, spool_service.store, book, runners)
+                spool, store = spool_service.spool, spool_service.store
+                sheets = SavedCounters(spool, store, book, runners, connectors)
                 sheets.restore_bridges()
+                sheets.restore_links(store)
                 spool_service.sheets = sheets
                 begin("balance sheets", sheets.keep)
                 begin(
