@@ -340,7 +340,7 @@ async def _serve(
                     "counts of the spool",
                     partial(keep_counts, spool_service.store, spool_service.vpns),
                 )
-            begin("rates of bridges", partial(keep_rates, context.bridges))
+            begin("rates of bridges", partial(keep_rates, context.bridges, edge))
             begin("rates of message VPNs", context.meters.keep)
             begin("events", partial(events.run, context.bridges.items, context.meters))
             stopping = trio.Event()
