@@ -938,8 +938,8 @@ METRICS_QUEUES: Final = 10_000
 `vpnrouter_metrics_left_out`."""
 
 METRICS_BRIDGES: Final = 2_000
-"""Bridges that /metrics has series of, some 40 each. Beyond: the rest is left out and counted by
-`vpnrouter_metrics_left_out`."""
+"""Bridges that /metrics has series of, some 40 each; likewise connectors, and links of connectors. Beyond: the rest is
+left out and counted by `vpnrouter_metrics_left_out`."""
 
 METRICS_MSG_VPNS: Final = 2_000
 """Message VPNs that /metrics has series of. Beyond: the rest is left out, with its bridges and queues, and counted by

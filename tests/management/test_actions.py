@@ -133,6 +133,34 @@ async def test_rates_of_connectors(
     assert (outward["msgRate"], outward["byteRate"]) == (out, 10 * out)
 
 
+COUNTED: Final = {
+    "messages": "messages",
+    "bytes_": "size",
+    "delivered": "delivered",
+    "duplicates": "duplicates",
+    "returned": "returned",
+    "refused": "refused",
+    "dead_letters": "dead_letters",
+}
+"""Counts of a link, and the figures of metrics that show them."""
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_metrics_of_links(here: Any, connector: Any, name: str) -> None:
+    """Each count of a link is shown as itself, with its name, direction and state; to those alone who see its VPN."""
+    counters = connector.links.all["out"].counters
+    for number, each in enumerate(COUNTED):
+        setattr(counters, each, 100 + number)
+    counters.discarded.add("loop-detected", 7)
+    inward, outward = here.context.figures.connector_links(lambda vpn: vpn == "blue")
+    assert inward[:5] == ("blue", "there", "in", "rx", "down")
+    assert outward[:5] == ("blue", "there", "out", "tx", "down")
+    assert getattr(outward, COUNTED[name]) == getattr(counters, name) > 0
+    assert getattr(inward, COUNTED[name]) == 0
+    assert (inward.discarded, outward.discarded) == ({}, {"loop-detected": 7})
+    assert list(here.context.figures.connector_links(lambda vpn: vpn != "blue")) == []
+
+
 each_action = pytest.mark.parametrize("path", ACTIONS)
 
 
