@@ -20,6 +20,7 @@ TITLES: Final = {
     "msg_vpn": "Message VPNs",
     "bridge": "Bridges",
     "connector": "Connectors",
+    "connector_link": "Links of connectors",
     "queue": "Queues, topic endpoints, parking lots, queues of connectors' links",
     "left_out": "What is left out",
 }

@@ -130,7 +130,8 @@ LINK_GONE_DAYS: Final = 30
 """Days for which they are remembered, checked when a bridge is deleted and at the start. Beyond: as above."""
 
 SHEETS_AT_ONCE: Final = 500
-"""Balance sheets of endpoints and bridges that are looked at in one go; the others have their turn 50 ms later."""
+"""Balance sheets of endpoints, bridges and links of connectors that are looked at in one go; the others have their turn
+50 ms later."""
 
 LINK_PARKED: Final = 65_535
 """Messages that one bridge may have set aside (`on_reject: park`), all of which are in memory. Beyond: as with
@@ -937,8 +938,8 @@ METRICS_QUEUES: Final = 10_000
 `vpnrouter_metrics_left_out`."""
 
 METRICS_BRIDGES: Final = 2_000
-"""Bridges that /metrics has series of, some 40 each. Beyond: the rest is left out and counted by
-`vpnrouter_metrics_left_out`."""
+"""Bridges that /metrics has series of, some 40 each; likewise connectors, and links of connectors. Beyond: the rest is
+left out and counted by `vpnrouter_metrics_left_out`."""
 
 METRICS_MSG_VPNS: Final = 2_000
 """Message VPNs that /metrics has series of. Beyond: the rest is left out, with its bridges and queues, and counted by

@@ -235,6 +235,24 @@ def test_a_full_queue_holds_its_link_alone(connected: Any) -> None:
     assert there.balanced()
 
 
+@pytest.mark.parametrize("ends", ["cut", "queue"])
+def test_what_was_on_its_way_goes_back(connected: Any, ends: str) -> None:
+    """Its outcome is known when the connection breaks, and when the queue is taken from the link."""
+    there = connected({"out": {"source": {"queue": "work"}}})
+    work = there.world.queue("work", "work")
+    there.join()
+    publish(there, "work", b"1", 1)
+    assert [each.payload for each in there.published()] == [b"1"]
+    assert not there.balanced()
+    if ends == "cut":
+        there.cut()
+    else:
+        work.unbind_all("Queue Shutdown")
+        there.world.settle()
+    assert there.counters["out"].returned == 1
+    assert there.balanced()
+
+
 def test_what_was_set_aside_outlives_the_router(connected: Any) -> None:
     """It enters after a restart, in order, though the provider is away."""
     there = connected({"in": {"source": {"address": "in/#"}}})

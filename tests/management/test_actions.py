@@ -1,7 +1,7 @@
 """Actions of operators: done once, told to the audit trail, and done for nobody who may not."""
 
 import re
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from fastapi.routing import APIRoute
@@ -14,6 +14,7 @@ from vpnrouter.management.application import ROUTERS
 from vpnrouter.management.audit import Audit
 from vpnrouter.management.collections import _operator
 from vpnrouter.server.connectors.runner import ConnectorRunner
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.reason import ADMINISTRATIVE_ACTION
 
 QUEUE = "/msgVpns/blue/queues/orders"
@@ -75,7 +76,7 @@ ACTIONS: dict[str, tuple[Any, str, str]] = {
 def connector(here: Any) -> ConnectorRunner:
     """A connector of message VPN blue, which nobody dials."""
     nobody: Any = None
-    links = {"in": {"source": {"address": "in/#"}}}
+    links = {"in": {"source": {"address": "in/#"}}, "out": {"source": {"topic": "out/>"}}}
     configured = Connector.model_validate({"provider": {"url": "mqtt://h"}, "links": links})
     certificates = here.config.msg_vpns["blue"].bridging.tls_server_cert
     made = ConnectorRunner(here.router, nobody, "blue", "there", configured, certificates)
@@ -88,11 +89,76 @@ async def test_connectors(here: Any) -> None:
     async with here.api() as client:
         one = (await client.get(f"{MONITOR}/connectors/there")).json()
         assert one["data"]["state"] == "disabled"
-        (link,) = (await client.get(one["links"]["linksUri"])).json()["data"]
-        assert (link["linkName"], link["direction"], link["source"]) == ("in", "in", "in/#")
+        links = (await client.get(one["links"]["linksUri"])).json()["data"]
+        names = [(link["linkName"], link["direction"], link["source"]) for link in links]
+        assert names == [("in", "in", "in/#"), ("out", "out", "out/>")]
         (row,) = (await client.get("/vpnrouter/v1/connectors")).json()["data"]
-        assert row == {**one["data"], "links": [link]}
+        assert row == {**one["data"], "links": links}
         assert (await client.get(f"{MONITOR}/connectors/x")).status_code == 400
+
+
+RATES: Final = ("RxMsgRate", "RxByteRate", "TxMsgRate", "TxByteRate")
+CARRIED: Final = {"messages": 1, "bytes_": 10, "delivered": 2}
+"""How much each count of a link grows for one more message in a sample."""
+
+
+@pytest.mark.parametrize(
+    ("grown", "current", "average", "out"),
+    [
+        pytest.param([], (0, 0, 0, 0), (0, 0, 0, 0), 0, id="no sample"),
+        pytest.param([(5, 5)], (0, 0, 0, 0), (0, 0, 0, 0), 0, id="nothing to compare with"),
+        pytest.param([(0, 0), (4, 0)], (4, 40, 0, 0), (4, 40, 0, 0), 0, id="in"),
+        pytest.param([(0, 0), (0, 4)], (0, 0, 8, 40), (0, 0, 8, 40), 4, id="out"),
+        pytest.param([(0, 0), (4, 2), (2, 0)], (2, 20, 0, 0), (3, 30, 2, 10), 0, id="average"),
+        pytest.param([(0, 0), (9, 9), (-9, 9)], (0, 0, 0, 0), (0, 0, 0, 0), 9, id="anew"),
+    ],
+)
+async def test_rates_of_connectors(
+    here: Any, connector: Any, grown: Any, current: Any, average: Any, out: int
+) -> None:
+    """What a connector and each of its links carry, a second, from samples that are two seconds apart."""
+    for at, pair in enumerate(grown):
+        for link, count in zip(connector.links.all.values(), pair, strict=True):
+            for name, each in CARRIED.items():
+                setattr(link.counters, name, getattr(link.counters, name) + 2 * count * each)
+        connector.sample(2 * at * SECOND_NS)
+    async with here.api() as client:
+        (row,) = (await client.get("/vpnrouter/v1/connectors")).json()["data"]
+    assert tuple(row[f"{name[0].lower()}{name[1:]}"] for name in RATES) == current
+    assert tuple(row[f"average{name}"] for name in RATES) == average
+    inward, outward = row["links"]
+    assert (inward["msgRate"], inward["byteRate"]) == current[:2]
+    assert (inward["averageMsgRate"], inward["averageByteRate"]) == average[:2]
+    # The connector begins anew with any of its counts, and a link with its own.
+    assert (outward["msgRate"], outward["byteRate"]) == (out, 10 * out)
+
+
+COUNTED: Final = {
+    "messages": "messages",
+    "bytes_": "size",
+    "delivered": "delivered",
+    "duplicates": "duplicates",
+    "returned": "returned",
+    "refused": "refused",
+    "dead_letters": "dead_letters",
+}
+"""Counts of a link, and the figures of metrics that show them."""
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_metrics_of_links(here: Any, connector: Any, name: str) -> None:
+    """Each count of a link is shown as itself, with its name, direction and state; to those alone who see its VPN."""
+    counters = connector.links.all["out"].counters
+    for number, each in enumerate(COUNTED):
+        setattr(counters, each, 100 + number)
+    counters.discarded.add("loop-detected", 7)
+    inward, outward = here.context.figures.connector_links(lambda vpn: vpn == "blue")
+    assert inward[:5] == ("blue", "there", "in", "rx", "down")
+    assert outward[:5] == ("blue", "there", "out", "tx", "down")
+    assert getattr(outward, COUNTED[name]) == getattr(counters, name) > 0
+    assert getattr(inward, COUNTED[name]) == 0
+    assert (inward.discarded, outward.discarded) == ({}, {"loop-detected": 7})
+    assert list(here.context.figures.connector_links(lambda vpn: vpn != "blue")) == []
 
 
 each_action = pytest.mark.parametrize("path", ACTIONS)

@@ -15,7 +15,7 @@ def test_each_number_opens_a_screen(looking: Any, mesh: Any) -> None:
 
     async def test(seen: Any) -> None:
         for number, name in enumerate(SCREENS, 2):
-            screen = await seen.press(str(number))
+            screen = await seen.press(str(number % 10))
             assert screen.startswith(f"overview › {name}"), number
             assert len(seen.app.screen_stack) == 3
         assert (await seen.press("1")).startswith("overview  ")

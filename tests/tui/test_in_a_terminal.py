@@ -84,6 +84,9 @@ def test_on_a_real_router(terminals: Any, router: list[Any], tmp_path: Path) -> 
         assert terminal.fact("alternate_on") == "1"
         terminal.press("3")
         terminal.shows("overview › queues", "no queues")
+        terminal.press("0")
+        terminal.shows("overview › connectors", "no connectors")
+        terminal.press("3")
         terminal.press("?")
         terminal.shows("the next of the usual filters")
         terminal.press("Escape")

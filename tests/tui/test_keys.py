@@ -6,6 +6,7 @@ from vpnrouter.tui.format import Line
 from vpnrouter.tui.keys import EVERYWHERE, MOVING, Key, bindings_of, foot, key_names
 from vpnrouter.tui.screens.bridges import Bridge
 from vpnrouter.tui.screens.clients import Client
+from vpnrouter.tui.screens.connectors import Connector
 from vpnrouter.tui.screens.overview import MsgVpn, Overview
 from vpnrouter.tui.screens.queues import Queue, QueuedMessage
 from vpnrouter.tui.screens.view import View
@@ -17,6 +18,7 @@ VIEWS: dict[str, type[View]] = {
     "message VPN": MsgVpn,
     **{name: kind for name, kind in SCREENS.items() if name != "overview"},
     "bridge": Bridge,
+    "connector": Connector,
     "queue": Queue,
     "message": QueuedMessage,
     "client": Client,

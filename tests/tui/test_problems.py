@@ -19,6 +19,18 @@ def bridge(**changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
+def connector(link: Any = (), **changes: Any) -> dict[str, Any]:
+    """A connector that is well; keywords replace its attributes, and `link` those of its link."""
+    one = {
+        "linkName": "l", "enabled": True, "state": "up", "stateReason": "", "stateSince": 60,
+        "msgRate": 0, "deadLetterMsgCount": 0, "parkedMsgCount": 0, "discards": {},
+    } | dict(link)  # fmt: skip
+    return {
+        "msgVpnName": "v", "connectorName": "c", "state": "up", "failure": "", "rxMsgRate": 0,
+        "txMsgRate": 0, "links": [one],
+    } | changes  # fmt: skip
+
+
 def queue(**changes: Any) -> dict[str, Any]:
     """A queue that is well, with messages and a consumer."""
     return {
@@ -46,6 +58,15 @@ def test_what_is_well_is_no_trouble() -> None:
     store = RouterState()
     store.note_msg_vpns(0.0, [vpn()])
     store.note_bridges(0.0, [bridge(), bridge(rxInFlightMsgCount=3)])
+    store.note_connectors(
+        0.0,
+        [
+            connector(),
+            connector({"state": "down"}, state="connecting"),
+            connector({"state": "opening"}),
+            connector({"state": "disabled", "enabled": False}),
+        ],
+    )
     store.note_queues(0.0, [queue(), queue(endpointType="session", bindCount=0)])
     assert found(store) == []
 
@@ -144,6 +165,86 @@ def test_queue(changes: dict[str, Any], rank: int, word: str, why: str) -> None:
     (one,) = problems_of(store)
     assert (one.rank, one.word, one.kind) == (rank, word, "queue")
     assert why in one.why
+
+
+@pytest.mark.parametrize(
+    ("link", "changes", "rank", "word", "why"),
+    [
+        pytest.param(
+            {"state": "down"},
+            {"state": "waiting", "failure": "cannot connect"},
+            *(DOWN, "DOWN", "waiting: cannot connect"),
+            id="between attempts",
+        ),
+        pytest.param(
+            {"state": "down"},
+            {"state": "logging-in", "failure": "no answer"},
+            *(DOWN, "DOWN", "logging-in: no answer"),
+            id="another attempt",
+        ),
+        pytest.param(
+            {"state": "down"},
+            {"state": "stopped", "failure": "gave up after 4 attempts"},
+            *(DOWN, "DOWN", "stopped: gave up after 4 attempts"),
+            id="no more attempts",
+        ),
+        pytest.param(
+            {"state": "disabled"},
+            {"state": "disabled"},
+            *(NOTE, "disabled", "the connector or its message VPN is disabled"),
+            id="disabled",
+        ),
+        pytest.param(
+            {"state": "refused", "stateReason": "QoS 1 is granted"},
+            {},
+            *(DOWN, "REFUSED", "link l 1m00s: QoS 1 is granted"),
+            id="a link is refused",
+        ),
+        pytest.param(
+            {"state": "stopped", "stateReason": "a/b, id 7"},
+            {},
+            *(DOWN, "STOPPED", "link l 1m00s: a/b, id 7"),
+            id="a link has stopped",
+        ),
+        pytest.param(
+            {"state": "held", "stateReason": "queue q is full"},
+            {},
+            *(STALLED, "HELD", "link l 1m00s: queue q is full"),
+            id="a link is held",
+        ),
+        pytest.param(
+            {"parkedMsgCount": 3}, {}, *(NOTE, "parked", "link l: 3 messages"), id="parked"
+        ),
+    ],
+)
+def test_connector(
+    link: dict[str, Any], changes: dict[str, Any], rank: int, word: str, why: str
+) -> None:
+    """Each thing that can be wrong with a connector and its links, and why."""
+    store = RouterState()
+    store.note_connectors(0.0, [connector(link, **changes)])
+    assert problems_of(store) == [Problem(rank, word, "connector", "v", "c", why)]
+
+
+@pytest.mark.parametrize(
+    ("link", "why"),
+    [
+        ({"deadLetterMsgCount": 6}, "link l: 6/s: dead letters"),
+        ({"discards": {"refused": 4, "msg-too-big": 9}}, "link l: 13/s: msg-too-big"),
+        ({"discards": {"loop-detected": 4, "no-subscription-match": 5}}, ""),
+        ({}, ""),
+    ],
+)
+def test_losses_of_links(link: dict[str, Any], why: str) -> None:
+    """They are told while they grow; what goes round, and what nobody wanted, is no loss."""
+    store = RouterState()
+    none = dict.fromkeys(link.get("discards", ()), 0)
+    store.note_connectors(0.0, [connector({"discards": none})])
+    store.note_connectors(1.0, [connector(link)])
+    expected = [Problem(LOSING, "LOSING", "connector", "v", "c", why)] if why else []
+    assert problems_of(store) == expected
+    store.note_connectors(2.0, [connector(link)])
+    assert found(store) == []
 
 
 def test_queue_that_backs_up() -> None:

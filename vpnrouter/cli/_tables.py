@@ -95,7 +95,7 @@ CONNECTORS: Final = Spec(
         *("enabled", "rxMsgCount", "txMsgCount", "discardedMsgCount", "memoryBytes"),
         *("failedAttempts", "troubles"),
     ),
-    stats=(_COUNTS[0], ("waiting", "", "waitingMsgCount")),
+    stats=(*_COUNTS, *_RATES, ("waiting", "", "waitingMsgCount")),
     style=lambda row: {"up": None, "disabled": "dim"}.get(row["state"], "yellow"),
 )
 

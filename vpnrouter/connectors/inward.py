@@ -144,10 +144,8 @@ class InwardLink:
 
     def set_aside_in(self, endpoint: Endpoint) -> None:
         """Use `endpoint` as the link's own queue."""
-        if not self.counters.recovered:
-            self.counters.recovered = True
-            self.counters.messages += endpoint.spooled_count
         self.aside = SetAside(self, endpoint)
+        self.counters.balance(self.in_flight)
 
     @property
     def in_flight(self) -> int:

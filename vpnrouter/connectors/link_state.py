@@ -7,7 +7,7 @@ from typing import Final, final
 
 from mypy_extensions import mypyc_attr
 
-from vpnrouter.core.discard_reasons import DiscardCounts
+from vpnrouter.core.discard_reasons import UNACCOUNTED, DiscardCounts
 
 
 class LinkState(StrEnum):
@@ -75,16 +75,16 @@ COUNTS: Final = (
 
 @final
 class LinkCounters:
-    """What one link has carried since the router started; it outlives connections, and changes of the configuration.
+    """What one link has carried. It outlives connections, changes of the configuration and restarts
+    (server/spool/saved_counters.py).
 
-    `messages` (and `bytes_`) came from the provider, or were taken out to be sent to it; what an earlier life of the
-    router had set aside counts as messages (`recovered`: that has been done). Of these `delivered` were
+    `messages` (and `bytes_`) came from the provider, or were taken out to be sent to it. Of these `delivered` were
     accepted by the other side (at most once: were sent), `duplicates` were known and left out, `returned` went back to
     where they came from, since the connection was lost, `dead_letters` were given up by the link, and `discarded` has
     the others by reason. The rest is in flight. `refused` counts what the other side said no to, each time.
     """
 
-    __slots__ = (*COUNTS, "discarded", "recovered")
+    __slots__ = (*COUNTS, "discarded")
 
     def __init__(self) -> None:
         self.messages = 0
@@ -95,13 +95,23 @@ class LinkCounters:
         self.refused = 0
         self.dead_letters = 0
         self.discarded = DiscardCounts()
-        self.recovered = False
 
     @property
     def outcomes(self) -> int:
         """Messages of which it is known what became of them."""
         known = self.delivered + self.duplicates + self.returned + self.dead_letters
         return known + self.discarded.total()
+
+    def balance(self, in_flight: int) -> None:
+        """Set what is in flight by what is there now; an earlier life of the router has left the rest open.
+
+        Messages that are missing are discarded as UNACCOUNTED; those of which nothing was counted are counted.
+        """
+        missing = self.messages - self.outcomes - in_flight
+        if missing > 0:
+            self.discarded.add(UNACCOUNTED, missing)
+        else:
+            self.messages -= missing
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

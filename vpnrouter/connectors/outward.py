@@ -178,7 +178,6 @@ class OutwardLink:
         flow, self.flow = self.flow, None
         if flow is not None:
             flow.closed = True
-            self.counters.returned += len(flow.unacked)
             # Nothing was wrong with the messages: this does not count as a redelivery.
             flow.endpoint.unbind(flow, counts=False)
 
@@ -471,6 +470,11 @@ class OutwardFlow(Flow):
 
     def let_be(self, message_id: int) -> None:
         """Forget what was sent of a message over an earlier connection: it is not sent again."""
+
+    @override
+    def letting_go(self) -> None:
+        # Whoever ends the flow: what was sent is in its queue again.
+        self.link.counters.returned += len(self.unacked)
 
     @override
     def unbound(self, reason: str) -> None:

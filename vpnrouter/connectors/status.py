@@ -46,6 +46,11 @@ class ConnectorLinkStatus:
     """Those whose outcome is not known yet."""
     refused_msg_count: int
     """How often the other side has refused a message."""
+    average_byte_rate: int
+    average_msg_rate: int
+    byte_rate: int
+    """Of `byte_count`, a second, and the average over a minute; likewise of messages."""
+    msg_rate: int
     discards: dict[str, int] = field(default_factory=dict)
     """How many were discarded, by reason."""
     source_type: str = ""
@@ -77,6 +82,8 @@ class ConnectorStatus:
     """Their bytes."""
     tx_msg_count: int
     """Messages that its links have sent and that were accepted."""
+    tx_byte_count: int
+    """Bytes of the messages that its links have taken out to be sent."""
     discarded_msg_count: int
     """Messages that were discarded, with those of the provider that no link takes."""
     waiting_msg_count: int
@@ -84,4 +91,13 @@ class ConnectorStatus:
     memory_bytes: int
     """Bytes that the router keeps in memory for it: unfinished messages, what waits to be sent, what is not
     acknowledged."""
+    average_rx_byte_rate: int
+    average_rx_msg_rate: int
+    average_tx_byte_rate: int
+    average_tx_msg_rate: int
+    rx_byte_rate: int
+    """Of `rx_byte_count`, a second, and the average over a minute; likewise of the other three."""
+    rx_msg_rate: int
+    tx_byte_rate: int
+    tx_msg_rate: int
     links: list[ConnectorLinkStatus] = field(default_factory=list)

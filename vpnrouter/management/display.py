@@ -244,6 +244,8 @@ CONNECTOR: Final = _named(
     discardedMsgCount=Display("Discarded", Form.LOSS),
     waitingMsgCount=Display("Waiting", Form.LOSS, narrow="Wait"),
     memoryBytes=Display("Memory bytes", Form.NUMBER),
+    rxMsgRate=Display(RATE_TITLES[0], Form.RATE),
+    txMsgRate=Display(RATE_TITLES[1], Form.RATE),
     linkCount=Display("Links", Form.NUMBER, of=("links",), make=len),
     troubles=Display(
         "Links in trouble",

@@ -48,6 +48,10 @@ class RunningConnector(ABC):
         """Return the state of the connector and of its links."""
 
     @abstractmethod
+    def sample(self, now_ns: int) -> None:
+        """Note the counts that rates are made from, at `now_ns` (monotonic)."""
+
+    @abstractmethod
     def reconnect(self) -> None:
         """Connect anew, beginning with the first address."""
 

@@ -330,15 +330,17 @@ async def _serve(
             reload.tell_ports()
             reload.begin_all()
             if spool_service is not None:
-                sheets = SavedCounters(spool_service.spool, spool_service.store, book, runners)
+                spool, store = spool_service.spool, spool_service.store
+                sheets = SavedCounters(spool, store, book, runners, connectors)
                 sheets.restore_bridges()
+                sheets.restore_links(store)
                 spool_service.sheets = sheets
                 begin("balance sheets", sheets.keep)
                 begin(
                     "counts of the spool",
                     partial(keep_counts, spool_service.store, spool_service.vpns),
                 )
-            begin("rates of bridges", partial(keep_rates, context.bridges))
+            begin("rates of bridges", partial(keep_rates, context.bridges, edge))
             begin("rates of message VPNs", context.meters.keep)
             begin("events", partial(events.run, context.bridges.items, context.meters))
             stopping = trio.Event()

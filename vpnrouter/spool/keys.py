@@ -9,6 +9,7 @@
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
     w vpn 0 client  will of an MQTT client      g               bridges deleted, with what they had taken (JSON)
     h e ep          counts of an endpoint (JSON)        h b half name   counts of a bridge (JSON)
+    h c vpn 0 connector 0 link  counts of a connector's link (JSON)
     #               store id and format version         y       secret of the store
 
 `first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
@@ -36,6 +37,7 @@ GONE: Final = b"g"
 SHEET: Final = b"h"
 SHEET_ENDPOINT: Final = SHEET + b"e"
 SHEET_BRIDGE: Final = SHEET + b"b"
+SHEET_CONNECTOR: Final = SHEET + b"c"
 NEXT_ID: Final = b"n"
 STORE: Final = b"#"
 SECRET: Final = b"y"
@@ -130,6 +132,11 @@ def bridge_of_counters(key: bytes) -> tuple[str, str]:
     """Return the letter and the name of a bridge, of a key made by `bridge_counters`."""
     text = key[2:].decode(errors="replace")
     return text[:1], text[1:]
+
+
+def connector_counters(vpn: str, connector: str, link: str) -> bytes:
+    """Return the key of the counts of a connector's link."""
+    return SHEET_CONNECTOR + _two(vpn, _two(connector, link.encode()))
 
 
 def of_vpn(prefix: bytes, vpn: str) -> bytes:

@@ -78,7 +78,7 @@ _KINDS: Final = {
     keys.INDEX: "indexes of messages",
     keys.BRIDGE: "positions of bridges: messages may cross again",
     keys.WILL: "wills of MQTT clients",
-    keys.SHEET: "counts of endpoints and bridges",
+    keys.SHEET: "counts of endpoints, bridges and connectors",
     keys.GONE: "positions of deleted bridges",
     keys.SECRET: "the secret of delivery tags: AMQP clients get again what they have not settled",
     keys.STORE: "the id of the spool: bridges may bring messages again that have crossed",

@@ -199,7 +199,7 @@ class _StoreCheck:
             elif kind == keys.RETAINED:
                 self._record(f"retained message {key[1:]!r}", value)
         elif kind == keys.SHEET:
-            if key[:2] not in {keys.SHEET_ENDPOINT, keys.SHEET_BRIDGE}:
+            if key[:2] not in {keys.SHEET_ENDPOINT, keys.SHEET_BRIDGE, keys.SHEET_CONNECTOR}:
                 self._say(f"key {key.hex()}: counts of no known kind")
         elif kind not in _KEY_LENGTHS:
             self._say(f"key {key.hex()}: of no known kind")

@@ -67,6 +67,17 @@ ACTIONS: Final = (
 )
 
 
+def reconnect(view: View, router: Router, msg_vpn: str, connector: str) -> None:
+    """Reconnect a connector, after asking."""
+
+    async def do() -> str:
+        await router.api.put(f"{api.OURS}{api.connector(msg_vpn, connector)}/reconnect", {})
+        return f"connector {connector} connects again"
+
+    which = f"connector {connector} in message VPN {msg_vpn}"
+    view.act(router, f"Reconnect {which}? Its connection is dropped and made anew.", do)
+
+
 def disconnect(view: View, router: Router, msg_vpn: str, client: str) -> None:
     """Disconnect a client, after asking."""
 

@@ -25,6 +25,7 @@ OURS: Final = "/vpnrouter/v1"
 ROUTER: Final = f"{OURS}/router"
 MSG_VPNS: Final = f"{MONITOR}/msgVpns"
 ALL_BRIDGES: Final = f"{OURS}/bridges"
+ALL_CONNECTORS: Final = f"{OURS}/connectors"
 ALL_QUEUES: Final = f"{OURS}/queues"
 ALL_CLIENTS: Final = f"{OURS}/clients"
 EVENTS: Final = f"{OURS}/events"
@@ -39,6 +40,11 @@ def msg_vpn(name: str) -> str:
 def bridge(vpn: str, name: str) -> str:
     """A bridge, below one of the roots."""
     return f"{msg_vpn(vpn)}/bridges/{segment(name, VIRTUAL_ROUTER)}"
+
+
+def connector(vpn: str, name: str) -> str:
+    """A connector, below one of the roots."""
+    return f"{msg_vpn(vpn)}/connectors/{segment(name)}"
 
 
 def queue(vpn: str, name: str) -> str:
@@ -346,6 +352,11 @@ class Router:
             known = {(row["msgVpnName"], row["bridgeName"]) for row in rows}
             rows += [row for row in down if (row["msgVpnName"], row["bridgeName"]) not in known]
         self.store.note_bridges(self.clock(), rows)
+
+    async def fetch_connectors(self) -> None:
+        """Fetch the connectors, with their links."""
+        rows = await self.api.rows(ALL_CONNECTORS, TUI_ROWS)
+        self.store.note_connectors(self.clock(), rows)
 
     async def fetch_queues(self) -> None:
         """Fetch the queues with messages, less often than the rest."""

@@ -4,6 +4,7 @@ from typing import ClassVar, Final
 
 from vpnrouter.tui.screens.bridges import Bridges
 from vpnrouter.tui.screens.clients import Clients
+from vpnrouter.tui.screens.connectors import Connectors
 from vpnrouter.tui.screens.explain import Explain
 from vpnrouter.tui.screens.live import Events, Traces
 from vpnrouter.tui.screens.overview import Overview
@@ -22,6 +23,7 @@ SCREENS: Final[dict[str, type[View]]] = {
     "traces": Traces,
     "subscriptions": Subscriptions,
     "explain": Explain,
+    "connectors": Connectors,
 }
 """The main screens by the names that keys open them by."""
 

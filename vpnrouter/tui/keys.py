@@ -43,6 +43,7 @@ EVERYWHERE: Final = (
     Key("7", "open('traces')", "", "live traces"),
     Key("8", "open('subscriptions')", "", "subscriptions: who gets this topic?"),
     Key("9", "open('explain')", "", "explain where a message goes"),
+    Key("0", "open('connectors')", "", "connectors to foreign brokers"),
     Key("left_square_bracket", "router(-1)", "", "the router before, where several are given"),
     Key("right_square_bracket", "router(1)", "", "the next router"),
     Key("r", "look_now", "", "look now, and try a lost router again"),

@@ -10,7 +10,7 @@ from vpnrouter.core import discard_reasons
 from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.router_state import RouterState
+from vpnrouter.tui.router_state import DEAD_LETTERS, RouterState, losses_of
 from vpnrouter.units import MEGABYTE
 
 DOWN, STALLED, BACKS_UP, LOSING, NOTE = range(5)
@@ -42,7 +42,7 @@ FULL: Final = 0.8
 
 
 class Problem(NamedTuple):
-    """One line: `kind` is `msgVpn`, `bridge` or `queue`, `word` the state in one word."""
+    """One line: `kind` is `msgVpn`, `bridge`, `connector` or `queue`, `word` the state in one word."""
 
     rank: int
     word: str
@@ -59,6 +59,7 @@ def problems_of(store: RouterState) -> list[Problem]:
         for rows, rule in (
             (store.msg_vpns, _of_msg_vpn),
             (store.bridges, _of_bridge),
+            (store.connectors, _of_connector),
             (store.queues, _of_queue),
         )
         for row in rows
@@ -147,6 +148,49 @@ def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     if total := sum(losing.values()):
         worst = max(losing, key=lambda reason: losing[reason])
         yield problem(LOSING, "LOSING", f"{fmt.rate(total)}/s: {worst}")
+
+
+def is_down(row: Row) -> bool:
+    """Whether a connector has failed, and is not up again; its first attempt may be under way."""
+    return row["state"] == "stopped" or (
+        row["state"] not in {"up", "disabled"} and row["failure"] != ""
+    )
+
+
+LINK_WORDS: Final = {
+    "refused": (DOWN, "REFUSED"),
+    "stopped": (DOWN, "STOPPED"),
+    "held": (STALLED, "HELD"),
+}
+"""Ranks and words of states in which a link carries nothing, or less than it should."""
+
+
+def _of_connector(store: RouterState, row: Row) -> Iterator[Problem]:
+    vpn, name = row["msgVpnName"], row["connectorName"]
+
+    def problem(rank: int, word: str, why: str) -> Problem:
+        return Problem(rank, word, "connector", vpn, name, why)
+
+    if row["state"] == "disabled":
+        yield problem(NOTE, "disabled", "the connector or its message VPN is disabled")
+        return
+    if is_down(row):
+        yield problem(DOWN, "DOWN", f"{row['state']}: {row['failure']}")
+    for link in row["links"]:
+        which = f"link {link['linkName']}"
+        if found := LINK_WORDS.get(link["state"]):
+            since = fmt.duration(link["stateSince"])
+            yield problem(*found, f"{which} {since}: {link['stateReason']}")
+        losing = {
+            reason: store.meters.rate(("connector", vpn, name, "link", link["linkName"], reason))
+            for reason in losses_of(link)
+            if reason in LOSSES or reason == DEAD_LETTERS
+        }
+        if total := sum(losing.values()):
+            worst = max(losing, key=lambda reason: losing[reason])
+            yield problem(LOSING, "LOSING", f"{which}: {fmt.rate(total)}/s: {worst}")
+        if link["parkedMsgCount"]:
+            yield problem(NOTE, "parked", f"{which}: {link['parkedMsgCount']:,} messages")
 
 
 def _of_queue(store: RouterState, row: Row) -> Iterator[Problem]:

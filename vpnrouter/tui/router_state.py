@@ -67,6 +67,14 @@ def is_of_a_peer(row: Row) -> bool:
     return str(row["bridgeName"]).startswith("#bridge/")
 
 
+DEAD_LETTERS: Final = "dead letters"
+
+
+def losses_of(link: Row) -> dict[str, int]:
+    """What a link of a connector did not bring to its target, by reason, dead letters among them."""
+    return {**link["discards"], DEAD_LETTERS: link["deadLetterMsgCount"]}
+
+
 STEP_S: Final = 0.9
 """Seconds between looks that make a rate: routers bring some counters up to date once a second, and growth
 over less would be nothing in one look and twice as much in the next."""
@@ -172,6 +180,7 @@ class RouterState:
         self.meters = Meters()
         self.msg_vpns: list[Row] = []
         self.bridges: list[Row] = []
+        self.connectors: list[Row] = []
         self.queues: list[Row] = []
         """Queues with messages in them."""
 
@@ -200,6 +209,19 @@ class RouterState:
                 self.meters.set_rate(("bridge", *key, way), now, row[f"{way.lower()}MsgRate"])
                 for reason, total in row[f"discarded{way}"].items():
                     self.meters.measure(("bridge", *key, way, reason), now, total)
+
+    def note_connectors(self, now: float, rows: list[Row]) -> None:
+        """Note the rows of all connectors, seen at `now` (seconds)."""
+        self.connectors = rows
+        for row in rows:
+            key = ("connector", row["msgVpnName"], row["connectorName"])
+            for way in ("Rx", "Tx"):
+                self.meters.set_rate((*key, way), now, row[f"{way.lower()}MsgRate"])
+            for link in row["links"]:
+                name = link["linkName"]
+                self.meters.set_rate((*key, "link", name), now, link["msgRate"])
+                for reason, total in losses_of(link).items():
+                    self.meters.measure((*key, "link", name, reason), now, total)
 
     def note_queues(self, now: float, rows: list[Row]) -> None:
         """Note the rows of the queues with messages in them, seen at `now` (seconds)."""

@@ -1,6 +1,7 @@
 """A router with a connector, and the broker that it leads to: another router, seen as a foreign MQTT broker."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ OPEN = {"authentication": {"basic": {"enabled": False}}, "max_msg_spool_usage": 
 class Sites:
     """`here` has the connector `there`, which leads to the router `there`."""
 
-    def __init__(self, start: Any, port: int, patiently: Any) -> None:
+    def __init__(self, start: Any, port: int, patiently: Any, path: Path) -> None:
         self._start = start
         self._patiently = patiently
         self.port = port
+        self.path = path
         self.here: Any = None
         self.there: Any = None
 
@@ -58,6 +60,12 @@ class Sites:
         }
         return yaml.safe_dump(document)
 
+    def change(self, links: dict[str, Any], **more: Any) -> None:
+        """Let the router with the connector read another configuration."""
+        head = self.path.read_text(encoding="utf-8").splitlines()[0]
+        self.path.write_text(f"{head}\n{self.text(links, **more)}", encoding="utf-8")
+        self.here.process.send_signal(1)
+
     def row(self) -> dict[str, Any]:
         """The connector as the API shows it."""
         (row,) = self.here.api().connectors("blue")
@@ -77,6 +85,14 @@ class Sites:
 
         self._patiently(is_so, f"link {name} with {attributes}")
 
+    def until_links(self, *names: str) -> None:
+        """Wait until the connector has these links."""
+
+        def is_so() -> bool:
+            return [row["linkName"] for row in self.row()["links"]] == list(names)
+
+        self._patiently(is_so, f"links {names}")
+
     def until_failure(self, text: str) -> None:
         """Wait until the connector has failed for this reason."""
         self._patiently(lambda: text in self.row()["failure"], text)
@@ -94,6 +110,6 @@ class Sites:
 
 
 @pytest.fixture
-def sites(start: Any, free_port: Callable[[], int], patiently: Any) -> Sites:
+def sites(start: Any, free_port: Callable[[], int], patiently: Any, tmp_path: Path) -> Sites:
     """A router to connect, and a broker, neither of which is started."""
-    return Sites(start, free_port(), patiently)
+    return Sites(start, free_port(), patiently, tmp_path / "here.yaml")

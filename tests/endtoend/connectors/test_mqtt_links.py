@@ -152,29 +152,23 @@ def test_a_message_that_is_refused_waits(sites: Any, paho: Any) -> None:
     assert [ours.next()[1] for _ in range(10)] == [b"%d" % count for count in range(10)]
 
 
-def test_changes(sites: Any, paho: Any, tmp_path: Any) -> None:
+def test_changes(sites: Any, paho: Any) -> None:
     """Links come and go with the configuration; what no link brings in any more does not come."""
     sites.provide()
     here = sites.connect({"in": {"source": {"address": "in/#"}}})
     ours, theirs = paho(here.port("mqtt"), "ours"), paho(sites.port, "theirs")
     ours.subscribe("#", 1)
 
-    def configure(links: dict[str, Any], **more: Any) -> None:
-        path = tmp_path / "here.yaml"
-        head = path.read_text(encoding="utf-8").splitlines()[0]
-        path.write_text(f"{head}\n{sites.text(links, **more)}", encoding="utf-8")
-        here.process.send_signal(1)
-
-    configure({"other": {"source": {"address": "other/#"}}})
+    sites.change({"other": {"source": {"address": "other/#"}}})
     sites.until_link("other", enabled=True)
     sites.state("up")
     theirs.client.publish("in/1", b"no", qos=1).wait_for_publish(20)
     theirs.client.publish("other/1", b"yes", qos=1).wait_for_publish(20)
     assert ours.next() == ("other/1", b"yes")
-    configure({"other": {"source": {"address": "other/#"}, "enabled": False}})
+    sites.change({"other": {"source": {"address": "other/#"}, "enabled": False}})
     sites.until_link("other", enabled=False)
     theirs.client.publish("other/2", b"not now", qos=1).wait_for_publish(20)
-    configure({"out": {"source": {"topic": "out/>"}}})
+    sites.change({"out": {"source": {"topic": "out/>"}}})
     sites.until_link("out", enabled=True)
     sites.state("up")
     theirs.subscribe("out/#", 1)
@@ -182,16 +176,16 @@ def test_changes(sites: Any, paho: Any, tmp_path: Any) -> None:
     assert theirs.next() == ("out/3", b"3")
     assert ours.next() == ("out/3", b"3")
     # What a link that is disabled would take out is kept, and what one that is removed has kept stays.
-    configure({"out": {"source": {"topic": "out/>"}, "enabled": False}})
+    sites.change({"out": {"source": {"topic": "out/>"}, "enabled": False}})
     sites.until_link("out", enabled=False)
     ours.client.publish("out/4", b"4", qos=1).wait_for_publish(20)
     here.holds("blue", "#connector/there/out", 1)
-    configure({"out": {"source": {"topic": "out/>"}}})
+    sites.change({"out": {"source": {"topic": "out/>"}}})
     assert theirs.next() == ("out/4", b"4")
-    configure({"out": {"source": {"topic": "out/>"}, "enabled": False}})
+    sites.change({"out": {"source": {"topic": "out/>"}, "enabled": False}})
     sites.until_link("out", enabled=False, waitingMsgCount=0)
     ours.client.publish("out/5", b"5", qos=1).wait_for_publish(20)
-    configure({"in": {"source": {"address": "in/#"}}})
+    sites.change({"in": {"source": {"address": "in/#"}}})
     here.says("connector-link there/out of message VPN blue is not configured any more")
     here.holds("blue", "#connector/there/out", 1)
 

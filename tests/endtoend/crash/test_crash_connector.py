@@ -19,6 +19,9 @@ KILLS: Final = 100 if LONG else 8
 
 ONCE: Final = {"quality_of_service": "once-and-only-once"}
 
+OUTCOMES: Final = ("delivered", "duplicate", "returned", "deadLetter", "discarded", "inFlight")
+"""What the messages of a link come to."""
+
 POINTS: Final[dict[str, tuple[str, int]]] = {
     "publish-accepted": ("here", 100),
     "pubrel-received": ("here", 50),
@@ -94,7 +97,7 @@ def begin(traffic: Any, here: Any, there: Any, inward_qos: tuple[int, ...]) -> N
 
 
 def end(traffic: Any, here: Any, there: Any, patiently: Any) -> None:
-    """Everything heals, drains, and does not come again after one more death of both."""
+    """Everything heals, drains, and does not come again after one more death of both; counts balance all the time."""
     there.link.heal()
     traffic.stop_producers()
     traffic.drain()
@@ -104,6 +107,9 @@ def end(traffic: Any, here: Any, there: Any, patiently: Any) -> None:
 
     def still() -> bool:
         (row,) = here.router.api().connectors("blue")
+        for link in row["links"]:
+            known = sum(link[f"{name}MsgCount"] for name in OUTCOMES)
+            assert link["msgCount"] == known, link
         waits = here.router.queue("blue", "work")["msgCount"] + row["waitingMsgCount"]
         return bool(row["state"] == "up" and not waits)
 

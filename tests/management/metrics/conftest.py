@@ -10,6 +10,7 @@ from vpnrouter.management.metrics.exposition import SECTIONS
 from vpnrouter.management.metrics.families import (
     BridgeFigures,
     ConnectorFigures,
+    ConnectorLinkFigures,
     ListenerFigures,
     LoopFigures,
     MsgVpnFigures,
@@ -38,7 +39,7 @@ def filled(kind: Any, name: str, *labels: str, **given: Any) -> Any:
 
 
 class StillFigures:
-    """Figures of the message VPNs `names`, each with a bridge and `queue_count` queues."""
+    """Figures of the message VPNs `names`, each with a bridge, and `queue_count` queues and links."""
 
     def __init__(self, names: list[str], queue_count: int = 1) -> None:
         self.names = names
@@ -74,6 +75,12 @@ class StillFigures:
     def connectors(self, sees: Callable[[str], bool]) -> Iterator[ConnectorFigures]:
         for name in filter(sees, self.names):
             yield filled(ConnectorFigures, "connector", name, "to-mosquitto")
+
+    def connector_links(self, sees: Callable[[str], bool]) -> Iterator[ConnectorLinkFigures]:
+        for name in filter(sees, self.names):
+            for number in range(self.queue_count):
+                labels = (name, "to-mosquitto", f"link-{number}", "rx")
+                yield filled(ConnectorLinkFigures, "connector_link", *labels)
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
         for name in filter(sees, self.names):

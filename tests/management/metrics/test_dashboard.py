@@ -78,6 +78,45 @@ def test_panels_do_not_overlap() -> None:
         taken |= cells
 
 
+ROWS: dict[str, dict[str, set[str]]] = {
+    "Connectors": {
+        "Messages in, by link": {"messages_total"},
+        "Messages out, by link": {"delivered_messages_total"},
+        "Waiting for links": {"waiting_messages", "parked_messages"},
+        "Links held, refused or stopped": {"state"},
+        "Discarded by links, by reason": {"discarded_messages_total"},
+        "Dead letters and refusals": {"dead_letter_messages_total", "refused_messages_total"},
+    }
+}
+"""Rows that show something of each object by its own labels: their panels, and the metrics of these."""
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_shows_each_object(row: str) -> None:
+    """The panels below the row, up to the next one, show all that is wanted, of each link by its name."""
+    titles = [panel["title"] for panel in DASHBOARD["panels"]]
+    begin = titles.index(row) + 1
+    below = {}
+    for panel in DASHBOARD["panels"][begin:]:
+        if panel["type"] == "row":
+            break
+        below[panel["title"]] = panel
+    found = {
+        title: {NAME.findall(each["expr"])[0] for each in panel["targets"]}
+        for title, panel in below.items()
+    }
+    wanted = {
+        title: {f"vpnrouter_connector_link_{name}" for name in names}
+        for title, names in ROWS[row].items()
+    }
+    assert found == wanted
+    for panel in below.values():
+        for target in panel["targets"]:
+            assert "{{msg_vpn}}/{{connector}} {{link}}" in target["legendFormat"]
+            by = re.search(r"by \(([^)]*)\)", target["expr"])
+            assert by is None or {"msg_vpn", "connector", "link"} <= set(by[1].split(", "))
+
+
 def test_dashboard_is_for_any_router() -> None:
     """One chooses data source, routers and message VPNs; what belongs to a message VPN heeds that."""
     variables = {one["name"]: one for one in DASHBOARD["templating"]["list"]}

@@ -27,6 +27,7 @@ KINDS: dict[str, Any] = {
     "msg_vpn": rows.MsgVpnFigures,
     "bridge": rows.BridgeFigures,
     "connector": rows.ConnectorFigures,
+    "connector_link": rows.ConnectorLinkFigures,
     "queue": rows.QueueFigures,
 }
 
@@ -36,6 +37,7 @@ LABELS = {
         "msg_vpn",
         "bridge",
         "connector",
+        "link",
         "queue",
         "direction",
         "reason",
@@ -122,13 +124,22 @@ async def test_what_a_user_of_one_message_vpn_sees(figures: Any) -> None:
     assert {name for msg_vpn, name in seen if not msg_vpn} == {"vpnrouter_metrics_left_out"}
 
 
-async def test_bounds(figures: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("bound", "kind", "name"),
+    [
+        ("METRICS_QUEUES", "queue", "vpnrouter_queue_messages"),
+        ("METRICS_BRIDGES", "connector_link", "vpnrouter_connector_link_waiting_messages"),
+    ],
+)
+async def test_bounds(
+    figures: Any, monkeypatch: pytest.MonkeyPatch, bound: str, kind: str, name: str
+) -> None:
     """Beyond a bound objects have no series, and their number has one."""
-    monkeypatch.setattr(limits, "METRICS_QUEUES", 3)
+    monkeypatch.setattr(limits, bound, 3)
     figures.queue_count = 5
     text = await page(figures)
-    assert text.count("\nvpnrouter_queue_messages{") == 3
-    assert 'vpnrouter_metrics_left_out{router="here",kind="queue"} 7\n' in text
+    assert text.count(f"\n{name}{{") == 3
+    assert f'vpnrouter_metrics_left_out{{router="here",kind="{kind}"}} 7\n' in text
 
 
 async def test_labels_are_kept_within_bounds(figures: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from vpnrouter.management.metrics.families import (
     TX,
     BridgeFigures,
     ConnectorFigures,
+    ConnectorLinkFigures,
     Family,
     LeftOutFigures,
     ListenerFigures,
@@ -104,6 +105,7 @@ SECTIONS: Final = {
     "msg_vpn": section_of(MsgVpnFigures),
     "bridge": section_of(BridgeFigures),
     "connector": section_of(ConnectorFigures),
+    "connector_link": section_of(ConnectorLinkFigures),
     "queue": section_of(QueueFigures),
     "left_out": section_of(LeftOutFigures),
 }
@@ -174,6 +176,7 @@ class Exposition:
             ("msg_vpn", source.msg_vpns(sees), limits.METRICS_MSG_VPNS),
             ("bridge", source.bridges(sees), limits.METRICS_BRIDGES),
             ("connector", source.connectors(sees), limits.METRICS_BRIDGES),
+            ("connector_link", source.connector_links(sees), limits.METRICS_BRIDGES),
             ("queue", source.queues(sees), limits.METRICS_QUEUES),
         )
         for name, figures_of, most in several:

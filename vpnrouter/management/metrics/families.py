@@ -714,6 +714,97 @@ class ConnectorFigures(NamedTuple):
     ]
 
 
+class ConnectorLinkFigures(NamedTuple):
+    """One link of a connector. Its messages are the sum of all outcomes and of what is in flight."""
+
+    msg_vpn: str
+    connector: str
+    link: str
+    direction: str
+    """`rx` of one that brings messages in, `tx` of one that takes them out."""
+    state: Annotated[
+        str,
+        _gauge(
+            "vpnrouter_connector_link_state",
+            "What the link is doing, 1: up, opening, held, refused, stopped, down, disabled.",
+            "state",
+        ),
+    ]
+    messages: Annotated[
+        int,
+        _counter(
+            "vpnrouter_connector_link_messages_total",
+            "Messages that came from the provider, or were taken out to be sent to it.",
+        ),
+    ]
+    size: Annotated[int, _counter("vpnrouter_connector_link_bytes_total", "Bytes of these.")]
+    delivered: Annotated[
+        int,
+        _counter(
+            "vpnrouter_connector_link_delivered_messages_total",
+            "Those that the other side has accepted, or was sent at most once.",
+        ),
+    ]
+    duplicates: Annotated[
+        int,
+        _counter(
+            "vpnrouter_connector_link_duplicate_messages_total",
+            "Those that came again, and were left out.",
+        ),
+    ]
+    returned: Annotated[
+        int,
+        _counter(
+            "vpnrouter_connector_link_returned_messages_total",
+            "Those that went back to where they came from, to be sent again.",
+        ),
+    ]
+    dead_letters: Annotated[
+        int,
+        _counter(
+            "vpnrouter_connector_link_dead_letter_messages_total",
+            "Those that the link has given up: dead letters, or parked.",
+        ),
+    ]
+    discarded: Annotated[
+        Mapping[str, int],
+        _counter(
+            "vpnrouter_connector_link_discarded_messages_total",
+            "Those that were discarded, by reason.",
+            "reason",
+        ),
+    ]
+    refused: Annotated[
+        int,
+        _counter(
+            "vpnrouter_connector_link_refused_messages_total",
+            "How often the other side has refused a message.",
+        ),
+    ]
+    in_flight: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_connector_link_in_flight_messages",
+            "Messages whose outcome is not known yet.",
+        ),
+    ]
+    waiting: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_connector_link_waiting_messages",
+            "Guaranteed messages that wait for the link, or are on their way.",
+        ),
+    ]
+    parked: Annotated[
+        int,
+        _gauge(
+            "vpnrouter_connector_link_parked_messages",
+            "Messages that the provider has refused and the link has parked.",
+            sparse=True,
+        ),
+    ]
+
+
 class QueueFigures(NamedTuple):
     """One queue, topic endpoint or parking lot."""
 

@@ -22,6 +22,7 @@ from vpnrouter.management.meters import by_direction
 from vpnrouter.management.metrics.families import (
     BridgeFigures,
     ConnectorFigures,
+    ConnectorLinkFigures,
     LoopFigures,
     MsgVpnFigures,
     ProcessFigures,
@@ -105,6 +106,10 @@ FIRST: Final = BridgeFigures._fields.index("failures")
 BEHIND: Final = BridgeFigures._fields.index("discarded_tx") + 1
 """The counts of a bridge. They may go back: what the peer's bridge counts on a shared connection is told apart
 as soon as that connection is lost."""
+
+
+_WAYS: Final = {"in": "rx", "out": "tx"}
+"""The directions of connectors' links, as all metrics call them."""
 
 
 class _Seen(NamedTuple):
@@ -303,6 +308,31 @@ class Figures:
                     status.waiting_msg_count,
                     sum(link.state_reason != "" for link in status.links),
                     status.memory_bytes,
+                )
+
+    def connector_links(self, sees: Callable[[str], bool]) -> Iterator[ConnectorLinkFigures]:
+        """Yield the figures of each link of the connectors in those message VPNs."""
+        for connector in list(self._edge.connectors):
+            if not sees(connector.vpn.name):
+                continue
+            for link in connector.status().links:
+                yield ConnectorLinkFigures(
+                    link.msg_vpn_name,
+                    link.connector_name,
+                    link.link_name,
+                    _WAYS[link.direction],
+                    link.state,
+                    link.msg_count,
+                    link.byte_count,
+                    link.delivered_msg_count,
+                    link.duplicate_msg_count,
+                    link.returned_msg_count,
+                    link.dead_letter_msg_count,
+                    by_reason(link.discards),
+                    link.refused_msg_count,
+                    link.in_flight_msg_count,
+                    link.waiting_msg_count,
+                    link.parked_msg_count,
                 )
 
     def _age(self, endpoints: Iterable[Endpoint]) -> float | None:

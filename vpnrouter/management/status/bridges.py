@@ -468,15 +468,17 @@ class Bridges(Mapping[tuple[str, str], OwnBridge | PeerBridge]):
 
 
 SAMPLE_S: Final = 1.0
-"""Seconds between samples of the counts of bridges."""
+"""Seconds between samples of the counts of bridges and connectors."""
 
 
-async def keep_rates(bridges: Bridges) -> None:
-    """Sample the counts of all bridges about once a second, for ever."""
+async def keep_rates(bridges: Bridges, edge: ServerHooks) -> None:
+    """Sample the counts of all bridges and connectors about once a second, for ever."""
     while True:
         now_ns = time.monotonic_ns()
         for source in bridges.now().values():
             source.sample(now_ns)
+        for connector in edge.connectors:
+            connector.sample(now_ns)
         await trio.sleep(SAMPLE_S)
 
 

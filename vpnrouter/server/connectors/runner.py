@@ -11,6 +11,7 @@ import trio
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.bridges.status import Rate, RateMeter
 from vpnrouter.config.configured_connector import attempts_of, links_of, provider_settings_of
 from vpnrouter.connectors.connector_links import ConnectorLinks
 from vpnrouter.connectors.inward import InwardLink
@@ -86,6 +87,8 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         home = self.vpn.memory.of(client_name)
         self._memory = MemoryAccount(client_name, limits.CLIENT_MEMORY, home)
         self._counters: dict[str, LinkCounters] = {}
+        self._meter = RateMeter()
+        self._meters: dict[str, RateMeter] = {}
         self._states: dict[str, LinkState] = {}
         self._server_cert = server_cert
         self._dialler = dialler
@@ -107,6 +110,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         names = {each.name for each in terms}
         for name in [name for name in self._counters if name not in names]:
             del self._counters[name]
+            self._meters.pop(name, None)
         self._states.clear()
         return ConnectorLinks(self, self.vpn, self.name, terms, self._counters, connector.max_ttl)
 
@@ -322,14 +326,31 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
     # -- for monitoring --------------------------------------------------------------------------
 
     @override
+    def sample(self, now_ns: int) -> None:
+        for name, link in self.links.all.items():
+            counters = link.counters
+            meter = self._meters.setdefault(name, RateMeter())
+            meter.sample(now_ns, counters.messages, counters.bytes_)
+        self._meter.sample(now_ns, *self._carried())
+
+    def _carried(self) -> tuple[int, int, int, int]:
+        """Return messages and bytes that came in, messages that were sent and accepted, and bytes taken out."""
+        inward = [link.counters for link in self.links.inward]
+        outward = [link.counters for link in self.links.outward]
+        return (
+            sum(each.messages for each in inward),
+            sum(each.bytes_ for each in inward),
+            sum(each.delivered for each in outward),
+            sum(each.bytes_ for each in outward),
+        )
+
+    @override
     def status(self) -> ConnectorStatus:
         machine = self.machine
         up = machine.state is State.UP
         client = self._client
         urls = machine.attempts.urls
         links = [self._link(name, link) for name, link in self.configured.links.items()]
-        inward = [link.counters for link in self.links.inward]
-        outward = [link.counters for link in self.links.outward]
         unclaimed = 0 if client is None else sum(client.unclaimed.values())
         return ConnectorStatus(
             self.vpn.name,
@@ -341,13 +362,12 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             (self._clock() - machine.since_ns) // SECOND_NS if up else 0,
             machine.failure,
             machine.failures,
-            sum(each.messages for each in inward),
-            sum(each.bytes_ for each in inward),
-            sum(each.delivered for each in outward),
-            sum(each.discarded.total() for each in (*inward, *outward)) + unclaimed,
+            *self._carried(),
+            sum(link.discarded_msg_count for link in links) + unclaimed,
             sum(link.waiting_msg_count for link in links),
             self._memory.held,
-            links,
+            **self._meter.bridge_rates().attributes(),
+            links=links,
         )
 
     def _link(self, name: str, link: ConnectorLink) -> ConnectorLinkStatus:
@@ -355,6 +375,8 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         counters, status = running.counters, running.status
         source, target = link.source, link.target
         parked = None if isinstance(running, InwardLink) else running.parking
+        meter = self._meters.get(name)
+        msgs, size = (() if meter is None else meter.rates()) or (Rate(), Rate())
         return ConnectorLinkStatus(
             self.vpn.name,
             self.name,
@@ -378,6 +400,10 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             counters.discarded.total(),
             running.in_flight,
             counters.refused,
+            size.average,
+            msgs.average,
+            size.current,
+            msgs.current,
             dict(counters.discarded.counts),
             source.kind,
         )

@@ -1,4 +1,4 @@
-"""Saves the counters of endpoints and bridges in the message spool, so that they go on over a restart.
+"""Saves the counters of endpoints, bridges and connectors in the message spool, so that they go on over a restart.
 
 A sheet is written with the unit that is being built, so its counts of an endpoint are true of the store with that
 unit. Changed sheets are written once a minute and at a clean stop. After a crash, messages that are missing are
@@ -14,6 +14,7 @@ import trio
 
 from vpnrouter import limits
 from vpnrouter.bridges.counters import COUNTS, Counters
+from vpnrouter.connectors.link_state import COUNTS as LINK_COUNTS
 from vpnrouter.core.discard_reasons import UNACCOUNTED
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
 from vpnrouter.spool import keys
@@ -23,11 +24,13 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.link_registry import LinkRegistry
+    from vpnrouter.connectors.link_state import LinkCounters
     from vpnrouter.core.discard_reasons import DiscardCounts
     from vpnrouter.core.guaranteed.counters import EndpointCounters
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.server.bridges.runner import BridgeRunner
+    from vpnrouter.server.connectors.runner import ConnectorRunner
     from vpnrouter.spool.store import Store
 
 
@@ -50,19 +53,22 @@ _ENDPOINT: Final = (
 _ENDPOINT_REASONS: Final = ("discarded", "refused")
 
 _BRIDGE_REASONS: Final = ("discarded_rx", "discarded_tx")
+_LINK_REASONS: Final = ("discarded",)
 
 Row = dict[str, object]
 
 
 def _row(
-    counters: EndpointCounters | Counters, names: tuple[str, ...], reasons: tuple[str, ...]
+    counters: EndpointCounters | Counters | LinkCounters,
+    names: tuple[str, ...],
+    reasons: tuple[str, ...],
 ) -> Row:
     row: Row = {name: getattr(counters, name) for name in names}
     return row | {name: getattr(counters, name).counts for name in reasons}
 
 
 def _fill(
-    counters: EndpointCounters | Counters,
+    counters: EndpointCounters | Counters | LinkCounters,
     value: bytes,
     names: tuple[str, ...],
     reasons: tuple[str, ...],
@@ -121,14 +127,20 @@ def _balance(counters: Counters) -> None:
 
 @final
 class SavedCounters:
-    """Reads the sheets of bridges at the start, and writes all sheets that have changed."""
+    """Reads the sheets of bridges and connectors at the start, and writes all sheets that have changed."""
 
     def __init__(
-        self, spool: Spool, store: Store, book: LinkRegistry, runners: list[BridgeRunner]
+        self,
+        spool: Spool,
+        store: Store,
+        book: LinkRegistry,
+        runners: list[BridgeRunner],
+        connectors: list[ConnectorRunner],
     ) -> None:
         self._spool = spool
         self._book = book
         self._runners = runners
+        self._connectors = connectors
         self._written: dict[bytes, int] = {}
         self._own: dict[str, Counters] = {}
         for key, value in store.scan(keys.SHEET_BRIDGE):
@@ -154,6 +166,21 @@ class SavedCounters:
             self._spool.ledger.delete(keys.bridge_counters(OWN, name))
         self._own.clear()
 
+    def restore_links(self, store: Store) -> None:
+        """Set the counters of configured links by their sheets; sheets of other links are deleted."""
+        links = {
+            keys.connector_counters(runner.vpn.name, runner.name, name): link
+            for runner in self._connectors
+            for name, link in runner.links.all.items()
+        }
+        for key, value in store.scan(keys.SHEET_CONNECTOR):
+            link = links.get(key)
+            if link is None:
+                self._spool.ledger.delete(key)
+            elif _fill(link.counters, value, LINK_COUNTS, _LINK_REASONS):
+                link.counters.balance(link.in_flight)
+                self._written[key] = hash(value)
+
     async def keep(self) -> None:
         """Write the sheets that have changed once in EVERY_S, some at a time, until cancelled."""
         while True:
@@ -163,12 +190,20 @@ class SavedCounters:
                 self._write(key, row, before)
                 if at % limits.SHEETS_AT_ONCE == limits.SHEETS_AT_ONCE - 1:
                     await trio.sleep(0.05)
+            self._forget(before)
 
     def write_all(self) -> None:
         """Write all sheets that have changed, at once: the router stops."""
         before, self._written = self._written, {}
         for key, row in self._rows():
             self._write(key, row, before)
+        self._forget(before)
+
+    def _forget(self, before: dict[bytes, int]) -> None:
+        """Delete the sheets of links that are not configured any more: one of that name begins anew."""
+        for key in before.keys() - self._written.keys():
+            if key.startswith(keys.SHEET_CONNECTOR):
+                self._spool.ledger.delete(key)
 
     def _write(self, key: bytes, row: Row, before: dict[bytes, int]) -> None:
         value = json.dumps(row).encode()
@@ -189,6 +224,10 @@ class SavedCounters:
             for link in record.sending:
                 link.tally()
             yield self._bridge(PEER, name, record)
+        for connector in list(self._connectors):
+            for name, each in connector.links.all.items():
+                key = keys.connector_counters(connector.vpn.name, connector.name, name)
+                yield key, _row(each.counters, LINK_COUNTS, _LINK_REASONS)
 
     @staticmethod
     def _endpoints(endpoints: list[Endpoint]) -> Iterator[tuple[bytes, Row]]:

@@ -18,6 +18,7 @@ from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.problems import DOWN, LOSSES, STALLED, STYLES, Problem, problems_of
 from vpnrouter.tui.screens.bridges import Bridge, Bridges
 from vpnrouter.tui.screens.clients import Clients
+from vpnrouter.tui.screens.connectors import Connector, Connectors
 from vpnrouter.tui.screens.queues import Queue, Queues
 from vpnrouter.tui.screens.subscriptions import Subscriptions
 from vpnrouter.tui.screens.view import View
@@ -39,6 +40,7 @@ class MsgVpn(View):
         Key(
             "s", "into('subscriptions')", "subscriptions", "its subscriptions, and who gets a topic"
         ),
+        Key("o", "into('connectors')", "", "its connectors"),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
 
@@ -74,6 +76,7 @@ class MsgVpn(View):
             "queues": Queues(router, name),
             "clients": Clients(router, name),
             "subscriptions": Subscriptions(router, name),
+            "connectors": Connectors(router, name),
         }
         self.show_open(views[what])
 
@@ -116,7 +119,7 @@ SPARK: Final = 10
 
 TROUBLES: Final = (
     Column("Trouble", 9),
-    Column("What", 6),
+    Column("What", 9),
     Column("VPN", 8),
     Column("Name", 12),
     Column("Why", 20, share=1),
@@ -185,9 +188,10 @@ class Overview(View):
         self.query_one("#vpns", Table).focus()
 
     async def fetch(self, router: Router) -> None:
-        """Request from a router its message VPNs, its bridges and the queues that hold messages."""
+        """Request from a router its message VPNs, bridges, connectors and the queues that hold messages."""
         await router.fetch_msg_vpns()
         await router.fetch_bridges()
+        await router.fetch_connectors()
         await router.fetch_queues()
 
     def draw(self) -> None:
@@ -226,7 +230,7 @@ class Overview(View):
             (f"{down:,} down", "bad" if down else "good"),
             ", ",
             (f"{worst:,} urgent", "bad" if worst else "good"),
-            ("   1-9 screens", "dim"),
+            ("   0-9 screens", "dim"),
         )
 
     def on_table_chosen(self, event: Table.Chosen) -> None:
@@ -237,6 +241,8 @@ class Overview(View):
         match kind:
             case "bridge":
                 self.show_open(Bridge(router, vpn, name))
+            case "connector":
+                self.show_open(Connector(router, vpn, name))
             case "queue":
                 self.show_open(Queue(router, vpn, name))
             case _:
