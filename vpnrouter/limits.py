@@ -1037,6 +1037,10 @@ REPORT_DISCARDS: Final = 1_000
 """Rows of the report's table of discards by reason and place. Beyond: the rarest are left out and the totals,
 which are counted apart, still hold them."""
 
+REPORT_PROVIDERS: Final = 10_000
+"""Rows of the report's table of providers: links of connectors times directions. Beyond: those of fewer messages are
+left out; the figures of their message VPNs still count them."""
+
 REPORT_PAGE_ROWS: Final = 200
 """Rows of one table on the report page; more makes the page slow to open. Beyond: the page shows the first
 ones and names the file that has all."""
@@ -1048,6 +1052,10 @@ the report ends with an error that names the last one."""
 REPORT_DRAWN_SHAPES: Final = 3_000
 """Message VPNs in the report page's drawing, and bridges: what a browser zooms smoothly. Beyond: those in
 trouble and the busiest are drawn, and the page says how many are not."""
+
+REPORT_DRAWN_FEEDS: Final = 1_000
+"""Arrows between message VPNs and providers in the report page's drawing, one for each pair, connector and direction.
+Beyond: the busiest are drawn, with their providers, and the page says how many are not."""
 
 REPORT_PAGE_SHAPE_ROWS: Final = 500
 """Rows of the page's tables of bridges, message VPNs and findings, which the drawing points to. Beyond: the

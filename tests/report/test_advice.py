@@ -417,6 +417,17 @@ def test_a_loop_of_unknown_bridges() -> None:
     assert item.advice == "Drop one of the remote subscriptions that make a loop at a/x."
 
 
+def test_a_loop_through_a_provider(edge: Make) -> None:
+    """Without a bridge in it a link is to go; with one, that bridge may."""
+    detail = "1 time a message came back through a provider on the loop a/x>mqtt://b:1>{}a/x."
+    alone = finding("loop", "a/x", severity=ERROR, detail=detail.format(""))
+    (item,) = break_loop(context(alone), [alone])
+    assert item.advice == "Drop one of the links to and from mqtt://b:1 that make a loop at a/x."
+    mixed = finding("loop", "a/x", severity=ERROR, detail=detail.format("c/z>"))
+    (item,) = break_loop(context(mixed, edges=[edge("c/z", "a/x", **CLEAR)]), [mixed])
+    assert "on bridge fares (c/z to a/x)" in item.advice
+
+
 def test_a_loop_that_was_stopped() -> None:
     """Both reasons for one bridge are one piece of advice."""
     findings = [

@@ -161,7 +161,8 @@ def mesh_rows() -> Rows:
     ]
     for number in range(61, 67):
         hole = {**lost, **_message(number, "nobody/wants"), "client": "other"}
-        rows["edge"] += [{**hole, "event": "ingress", "reason": None}, hole]
+        by = {"bridge": "there/in", "peer_router": "mqtt://broker:1883"}
+        rows["edge"] += [{**hole, "event": "ingress", "reason": None, **by}, hole]
     kept = {**_message(50), "vpn": "yellow", "mode": "persistent", "endpoint": "q", "partition": 1}
     rows["core"] += [
         {**kept, "event": event, "ts_ns": 2 * SECOND, "hops": 0, "origin_ts_ns": 2 * SECOND - 7}

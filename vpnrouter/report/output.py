@@ -202,6 +202,7 @@ SCHEMAS: Final = {
     "lengths": schema.LENGTHS,
     "topics": schema.TOPICS,
     "discards": schema.DISCARDS,
+    "providers": schema.PROVIDERS,
     "timeline": schema.TIMELINE,
     "vpns": schema.VPNS,
     "pairs": schema.PAIRS,

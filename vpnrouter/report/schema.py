@@ -217,6 +217,14 @@ DISCARDS: Final = struct(
 client).
 """
 
+PROVIDERS: Final = struct(
+    **text("router vpn connector link provider direction"),
+    **long("messages messages_estimated bytes direct guaranteed redelivered first_ns last_ns"),
+)
+"""One row a link of a connector, provider and direction: `in` from the provider, `out` to it. `redelivered` are those
+sent again, which `messages` does not count; times are of both.
+"""
+
 TIMELINE: Final = struct(
     **long("start_ns ingress bridged delivered discarded"),
 )

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from typing import Any, Final
 
 from vpnrouter.report import schema
@@ -308,6 +309,22 @@ def _studies(draw: random.Random, nodes: list[Row]) -> dict[str, list[Row]]:
             for at, node in enumerate(some)
         ],
     }  # fmt: skip
+
+
+def with_providers(contents: Contents, providers: int, links: int = 2) -> Contents:
+    """The same with connectors to so many providers: each has one in some message VPN, with so many links each way."""
+    rows = [
+        {"router": node["router"], "vpn": node["vpn"], "connector": f"c{at}", "link": f"{way}-{n}",
+         "provider": f"mqtt://broker-{at}.example.org:1883", "direction": way,
+         "messages": 1_000 * (at + 1) + n, "messages_estimated": None, "bytes": 64_000,
+         "direct": 400, "guaranteed": 600 + n, "redelivered": 7 if way == "out" else 0,
+         "first_ns": BEGIN, "last_ns": BEGIN + WIDTH}
+        for at in range(providers)
+        for node in [contents.nodes[at % len(contents.nodes)]]
+        for way in ("in", "out")
+        for n in range(links)
+    ]  # fmt: skip
+    return replace(contents, providers=sorted(rows, key=lambda row: -row["messages"]))
 
 
 def summary_of(contents: Contents) -> dict[str, Any]:

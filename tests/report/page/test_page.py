@@ -17,6 +17,7 @@ from vpnrouter.limits import REPORT_PAGE_SHAPE_FINDINGS, REPORT_PAGE_SPANS
 from vpnrouter.report.page import panel
 from vpnrouter.report.page.charts import histograms, rates_of
 from vpnrouter.report.page.contents import Contents, ShapeIndex, grade
+from vpnrouter.report.page.outside import outside
 from vpnrouter.report.page.page import advice_items, page, verdict
 from vpnrouter.report.schema import ADVICE, CHANGES, CLOCKS, END_TO_END, FINDINGS, PAIRS, VPNS, WAYS
 
@@ -30,6 +31,7 @@ def block_of(contents: Contents) -> dict[str, Any]:
         places,
         rates_of(contents, places),
         histograms(contents.latencies, places),
+        outside(contents.providers, places, places.drawn_nodes),
     )
     assert not set("<>&\u2028\u2029") & set(text)
     read: dict[str, Any] = json.loads(text)

@@ -135,6 +135,10 @@ def test_a_cycle_has_one_name_wherever_it_is_entered(cycle: list[str], data: st.
         # The other direction around is another cycle.
         ("a/x>c/z>b/y>a/x", ["a/x>c/z>b/y"], "a/x>c/z>b/y"),
         ("a/x>a/y>b/x", [], None),
+        # A provider twice is no message VPN twice; a loop through one begins at a message VPN.
+        ("mqtt://b:1>b/y>mqtt://b:1>a/x", [], None),
+        ("b/y>mqtt://b:1>b/y>a/x", ["b/y>mqtt://b:1"], None),
+        ("mqtt://b:1>b/y>a/x>b/y", ["a/x>b/y"], "a/x>b/y"),
     ],
 )
 def test_cycles_are_read_off_a_way(text: str, cycles: list[str], closed: str | None) -> None:
@@ -161,6 +165,15 @@ def test_each_cycle_is_one_finding() -> None:
     assert (found[0].messages, found[0].bytes) == (9, 900)
     assert (found[0].first_ns, found[0].last_ns) == (5, 30)
     assert found[0].detail == "9 times a message came back on the loop a/x>b/y>c/z>a/x."
+
+
+def test_a_loop_through_a_provider_is_told_as_one() -> None:
+    """It stands at a message VPN, whatever comes first by name."""
+    (found,) = loops([way("b/y>mqtt://b:1>c/z>b/y", 2)], [])
+    assert (found.router, found.vpn) == ("b", "y")
+    assert found.detail == (
+        "2 times a message came back through a provider on the loop b/y>mqtt://b:1>c/z>b/y."
+    )
 
 
 def test_a_loop_whose_returns_are_not_traced_is_told_by_who_went_on() -> None:

@@ -24,6 +24,7 @@ from vpnrouter.report.rules.context import counted, lasting, percent
 from vpnrouter.report.schema import INFO, Finding
 from vpnrouter.report.structure.cuts import RedundantLink
 from vpnrouter.report.structure.graph import Place, goal_of, start_of
+from vpnrouter.report.visited import is_provider
 
 MOVE_SHARE: Final = 0.8
 """Share of a message VPN's crossings that goes to and from one other router before a move there is advised."""
@@ -155,7 +156,11 @@ def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Ad
             place = _ends(least)
             kept = f"; this bridge carries the least of the loop, {counted(least['messages'] or 0, 'message')}"
         else:
-            advice = f"Drop one of the remote subscriptions that make a loop at {at((finding.router, finding.vpn))}."
+            outside = [name for place in cycle if is_provider(name := "/".join(place))]
+            what = f"links to and from {outside[0]}" if outside else "remote subscriptions"
+            advice = (
+                f"Drop one of the {what} that make a loop at {at((finding.router, finding.vpn))}."
+            )
             place = place_of(finding)
             filters, kept = [], ""
         yield Advice(

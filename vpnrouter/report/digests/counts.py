@@ -18,14 +18,16 @@ from vpnrouter.report.digests.columns import (
 )
 from vpnrouter.report.digests.schema import DELAYS, ENDPOINTS, LOSSES, PATHS, PLACES, STATES, USES
 from vpnrouter.report.schema import conform
+from vpnrouter.report.visited import STEP, came_by_connector, since_provider
 
 
 def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
     """Return DELAYS, unordered, from TRACES.
 
-    A message that has crossed no bridge began here; one that has and does not say where it began is left out.
+    A message that has crossed no bridge, or that a connector brought, began here; one that has and does not say where
+    it began is left out.
     """
-    here = F.coalesce(F.col("hops"), F.lit(0)) == 0
+    here = (F.coalesce(F.col("hops"), F.lit(0)) == 0) | came_by_connector(F.col("path"))
     origin = {
         "origin_router": F.coalesce(F.col("origin_router"), F.when(here, F.col("router"))),
         "origin_vpn": F.coalesce(F.col("origin_vpn"), F.when(here, F.col("vpn"))),
@@ -76,7 +78,9 @@ def losses(traces: DataFrame, width_ns: int) -> DataFrame:
             "vpn",
             "event",
             *named,
-            (F.coalesce(F.col("hops"), F.lit(0)) > 0).alias("crossed"),
+            ((F.coalesce(F.col("hops"), F.lit(0)) > 0) & ~came_by_connector(F.col("path"))).alias(
+                "crossed"
+            ),
             stretch_of(F.col("ts_ns"), width_ns).alias("start_ns"),
         )
         .agg(
@@ -92,7 +96,6 @@ def losses(traces: DataFrame, width_ns: int) -> DataFrame:
     return conform(grouped, LOSSES)
 
 
-_STEP: Final = ">"
 _PARTS: Final = "/"
 _PEER: Final = ("peer_router", "peer_vpn")
 _ORIGIN: Final = ("origin_router", "origin_vpn")
@@ -102,8 +105,9 @@ def paths(traces: DataFrame) -> DataFrame:
     """Return PATHS, unordered, from TRACES.
 
     A path says where it began, how many bridges it crossed and over which message VPN it came last, so rows
-    that have one are grouped by it alone: these are many, and each column compared costs. Where a
-    message VPN has a greater-than sign in its name, the path has more steps than hops, and its ends are null.
+    that have one are grouped by it alone: these are many, and each column compared costs. A message that a connector
+    brought began behind its last provider. Where a message VPN has a greater-than sign in its name, the path has more
+    steps than hops, and its ends are null.
     """
     path = F.col("path")
     grouped = (
@@ -124,10 +128,11 @@ def paths(traces: DataFrame) -> DataFrame:
             F.max("ts_ns").alias("last_ns"),
         )
     )
-    steps = F.split("path", _STEP)
+    steps = F.split("path", STEP)
+    first = F.substring_index(since_provider(path), STEP, 1)
     clear = F.coalesce(F.size(steps) == F.col("hops"), F.lit(True))
     ends = {
-        **_named(_ORIGIN, F.split(F.element_at(steps, 1), _PARTS, 2), clear),
+        **_named(_ORIGIN, F.split(first, _PARTS, 2), clear),
         **_named(_PEER, F.split(F.element_at(steps, -1), _PARTS, 2), clear),
     }
     told = {

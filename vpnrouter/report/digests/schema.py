@@ -23,7 +23,8 @@ PLACES: Final = struct(
 )
 """What happened where in which stretch: all events but `subscribe`, `unsubscribe` and `link_rejected`.
 
-`bridge` and the peer are null for events that concern none; `mode` for `link_*`. `remote` is true when the
+`bridge` and the peer are null for events that concern none, those of connectors name a link and a provider;
+`mode` is null for `link_*`. `remote` is true when the
 row was written by the remote router of the bridge, where messages come from (`bridge_send`, and `link_*` with
 a client).
 """
@@ -46,8 +47,8 @@ USES: Final = struct(
 )
 """What became of each topic in each message VPN: `ingress`, `bridge_receive`, `deliver` (with client),
 `enqueue` (with endpoint), `bridge_send` (with the bridge's client), `discard` (with the reason in `endpoint`
-where it is `no-subscription-match`, else null). `bridge` and the peer only for bridge events. The one digest
-whose size grows with the number of topics.
+where it is `no-subscription-match`, else null). `bridge` and the peer only for events of bridges and
+connectors. The one digest whose size grows with the number of topics.
 """
 
 LOSSES: Final = struct(

@@ -17,6 +17,7 @@ from vpnrouter.limits import (
     REPORT_LATENCIES,
     REPORT_LINK_CHANGES,
     REPORT_LINKS,
+    REPORT_PROVIDERS,
     REPORT_RATES,
     REPORT_TOPICS,
     REPORT_WAYS,
@@ -45,6 +46,7 @@ from vpnrouter.report.schema import (
     LENGTHS,
     LINKS,
     NODES,
+    PROVIDERS,
     RATES,
     TIMELINE,
     TOPICS,
@@ -54,6 +56,7 @@ from vpnrouter.report.schema import (
     conform,
     edge_named,
 )
+from vpnrouter.report.visited import STEP, bridges_on, has_provider
 from vpnrouter.wire.link import codes
 
 _LOSSES: Final = ("discard", "reject", "expire", "dead_letter")
@@ -332,7 +335,8 @@ def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
     messages of each number of bridges. One job for both.
 
     A message that has crossed one bridge needs no `path`: it came from the other end. Longer paths that a row does
-    not name count among the lengths only.
+    not name count among the lengths only. Steps to providers and from them are no bridges, though `hops` of the
+    digest counts them.
     """
     here = F.concat_ws("/", "router", "vpn")
     before = F.coalesce(
@@ -342,10 +346,13 @@ def ways_and_lengths(paths: DataFrame, most: int) -> DataFrame:
             F.concat_ws("/", "peer_router", "peer_vpn"),
         ),
     )
-    bridges = F.when(F.col("path").isNotNull(), F.size(F.split("path", ">")))
+    way = F.concat(before, F.lit(STEP), here)
+    steps = F.when(F.col("path").isNotNull(), F.size(F.split("path", STEP)))
     known = paths.select(
-        F.concat(before, F.lit(">"), here).alias("way"),
-        F.coalesce(F.col("hops"), bridges).alias("hops"),
+        way.alias("way"),
+        F.when(has_provider(F.col("path")), bridges_on(way))
+        .otherwise(F.coalesce(F.col("hops"), steps))
+        .alias("hops"),
         "count",
         "bytes",
     )
@@ -379,6 +386,52 @@ def lengths(rows: Iterable[Mapping[str, Any]], published: int) -> Rows:
     if published:
         counts[0] = counts.get(0, 0) + published
     return [{"hops": hops, "messages": counts[hops]} for hops in sorted(counts)]
+
+
+_DIRECTIONS: Final = {"ingress": "in", "deliver": "out", "redeliver": "out"}
+"""Events of connectors, and which way the message went."""
+
+
+def providers(totals: Iterable[Mapping[str, Any]]) -> Rows:
+    """Return PROVIDERS from rows of `totals`, the busiest first, at most REPORT_PROVIDERS.
+
+    Only connectors write rows of these events with a `bridge`: CONNECTOR/LINK.
+    """
+    by_link: dict[tuple[str | None, ...], dict[str, Any]] = {}
+    for row in totals:
+        direction = _DIRECTIONS.get(row["event"])
+        if direction is None or not row["bridge"] or row["peer_vpn"] is not None:
+            continue
+        connector, _, link = row["bridge"].partition("/")
+        names = (row["router"], row["vpn"], connector, link, row["peer_router"], direction)
+        listed = by_link.get(names)
+        if listed is None:
+            listed = dict.fromkeys(PROVIDERS.names, 0) | dict(
+                zip(PROVIDERS.names, names, strict=False)
+            )
+            listed.update(first_ns=row["first_ns"], last_ns=row["last_ns"])
+            by_link[names] = listed
+        listed["first_ns"] = min(listed["first_ns"], row["first_ns"])
+        listed["last_ns"] = max(listed["last_ns"], row["last_ns"])
+        if row["event"] == "redeliver":
+            listed["redelivered"] += row["count"]
+            continue
+        listed["messages"] += row["count"]
+        listed["bytes"] += row["bytes"]
+        listed["direct"] += row["direct"]
+        estimate, weight = listed["messages_estimated"], row["weight"]
+        listed["messages_estimated"] = (
+            None if estimate is None or weight is None else estimate + weight
+        )
+    for listed in by_link.values():
+        listed["guaranteed"] = listed["messages"] - listed["direct"]
+        estimate = listed["messages_estimated"]
+        listed["messages_estimated"] = None if estimate is None else round(estimate)
+    busiest_first = sorted(
+        by_link,
+        key=lambda names: (-by_link[names]["messages"], *(name or "" for name in names)),
+    )
+    return [by_link[names] for names in busiest_first[:REPORT_PROVIDERS]]
 
 
 _TAKEN_OVER: Final = codes.REASONS[codes.TAKEN_OVER]
@@ -726,6 +779,7 @@ def flows(
         "lengths": table_of(lengths(way_rows, published), LENGTHS),
         "topics": topic_table,
         "discards": discard_table,
+        "providers": table_of(providers(rows_in(of_places)), PROVIDERS),
         "timeline": collected(timeline(digests["places"]), TIMELINE),
     }
     return Flows(tables, int(counted.get["topics"]))

@@ -26,6 +26,7 @@ class Contents:
     topics: Rows = field(default_factory=list)
     topic_count: int = 0
     discards: Rows = field(default_factory=list)
+    providers: Rows = field(default_factory=list)
     timeline: Rows = field(default_factory=list)
     timeline_width_ns: int = 1_000_000_000
     rates: Rows = field(default_factory=list)

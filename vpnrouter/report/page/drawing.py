@@ -22,8 +22,9 @@ from vpnrouter.report.page.arrows import (
     place_labels,
     route,
 )
-from vpnrouter.report.page.contents import Grade, Grades, short_count, visible
+from vpnrouter.report.page.contents import Grade, Grades, ShapeIndex, short_count, visible
 from vpnrouter.report.page.layout import place
+from vpnrouter.report.page.outside import Feed, Outside, Provider, outside
 from vpnrouter.report.schema import Rows
 
 _MARGIN: Final = 36.0
@@ -31,6 +32,7 @@ _THINNEST: Final = 1.6
 _LABELS: Final = 200.0
 """Pixels by which labels may reach beyond boxes and arrows."""
 _NOWHERE: Final = LabelAnchor(0.0, 0.0, "middle")
+_WIDEST_PILL: Final = 300.0
 _MARK: Final = 8.0
 """Half of the size of a trouble mark, in pixels."""
 _ARCS_FROM: Final = 60
@@ -99,9 +101,24 @@ class Box:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pill:
+    """A provider. `row` is its place among the providers; `name_y` is the foot of its name."""
+
+    row: int
+    x: float
+    y: float
+    width: float
+    height: float
+    name: str
+    title: str
+    name_y: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Arrow:
-    """A bridge. `path` and `head` are SVG path data; `badge` is where a mark of trouble goes. `label` is "" where it
-    would lie on something else; it is to stand beside `curve` at `middle`, on the right of a `bow`.
+    """A bridge, or a feed with `feed` true. `path` and `head` are SVG path data; `badge` is where a mark of trouble
+    goes. `label` is "" where it would lie on something else; it is to stand beside `curve` at `middle`, on the right
+    of a `bow`.
     """
 
     row: int
@@ -116,32 +133,44 @@ class Arrow:
     title: str
     idle: bool
     grade: Grade
+    feed: bool = False
     label_at: LabelAnchor = _NOWHERE
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """All shapes, and the size of the sheet. `left_out` counts the nodes and edges not drawn."""
+    """All shapes, and the size of the sheet. `left_out` counts the nodes and edges not drawn, `outside` has what
+    `pills` and feeds stand for.
+    """
 
     width: float
     height: float
     boxes: list[Box]
     arrows: list[Arrow]
     notes: bool
+    outside: Outside
+    pills: list[Pill]
     left_out: tuple[int, int] = (0, 0)
 
 
-def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
-    """Place `nodes` (rows of NODES) and `edges` (rows of EDGES whose ends are among them)."""
+def draw(nodes: Rows, edges: Rows, grades: Grades, providers: Rows | None = None) -> Drawing:
+    """Place `nodes` (rows of NODES), `edges` (of EDGES, whose ends are among them) and `providers` (of PROVIDERS)."""
     shown_nodes, shown_edges = _shown(nodes, edges, grades)
-    manner = _style_for(len(shown_nodes), len(shown_edges))
+    beyond = outside(providers or [], ShapeIndex(nodes, edges), frozenset(shown_nodes))
+    manner = _style_for(
+        len(shown_nodes) + len(beyond.providers), len(shown_edges) + len(beyond.feeds)
+    )
     plans = _plans(nodes, shown_nodes, manner)
+    sizes = {router: plan.size for router, plan in plans.items()} | {
+        _key(at): _pill_size(one, manner) for at, one in enumerate(beyond.providers)
+    }
     centres = place(
-        {router: plan.size for router, plan in plans.items()},
+        sizes,
         [
             (edge["from_router"], edge["to_router"], 1.0 + math.log1p(edge["messages"] or 0))
             for edge in (edges[at] for at in shown_edges)
-        ],
+        ]
+        + [_tie(feed, nodes) for feed in beyond.feeds],
         manner.gaps,
     )
     left_out = (len(nodes) - len(shown_nodes), len(edges) - len(shown_edges))
@@ -152,20 +181,37 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
             boxes=[],
             arrows=[],
             notes=False,
+            outside=beyond,
+            pills=[],
             left_out=left_out,
         )
-    boxes = _boxes(nodes, plans, centres, manner, grades.nodes)
+    shift = (
+        _MARGIN - min(centres[name][0] - size[0] / 2 for name, size in sizes.items()),
+        _MARGIN - min(centres[name][1] - size[1] / 2 for name, size in sizes.items()),
+    )
+    boxes = _boxes(nodes, plans, centres, shift, manner, grades.nodes)
+    pills = [
+        _pill(at, one, centres[_key(at)], shift, manner) for at, one in enumerate(beyond.providers)
+    ]
     cards = {
         (nodes[card.row]["router"], nodes[card.row]["vpn"]): card
         for box in boxes
         for card in box.cards
     }
-    width = max(box.x + box.width for box in boxes) + _MARGIN + _loop_room(edges)
-    height = max(box.y + box.height for box in boxes) + _MARGIN
+    placed: list[Box | Pill] = [*boxes, *pills]
+    width = max(one.x + one.width for one in placed) + _MARGIN + _loop_room(edges)
+    height = max(one.y + one.height for one in placed) + _MARGIN
     # A label may reach a little beyond boxes and arrows.
     sheet = Area(4.0, 4.0, width + _LABELS, height + _LABELS)
-    arrows = _arrows([(at, edges[at]) for at in shown_edges], cards, manner, grades.edges)
-    arrows = _named(arrows, boxes, manner, sheet)
+    by_row = {card.row: card for card in cards.values()}
+    arrows = _arrows(
+        [
+            *(_bridge(at, edges[at], cards, grades.edges[at]) for at in shown_edges),
+            *(_carried(at, feed, by_row, pills) for at, feed in enumerate(beyond.feeds)),
+        ],
+        manner,
+    )
+    arrows = _named(arrows, boxes, pills, manner, sheet)
     named = [block_of(arrow.label, arrow.label_at) for arrow in arrows if arrow.label]
     return Drawing(
         width=max([width, *(block.right + 4.0 for block in named)]),
@@ -173,6 +219,8 @@ def draw(nodes: Rows, edges: Rows, grades: Grades) -> Drawing:
         boxes=boxes,
         arrows=arrows,
         notes=manner.notes,
+        outside=beyond,
+        pills=pills,
         left_out=left_out,
     )
 
@@ -204,17 +252,16 @@ def _boxes(
     nodes: Rows,
     plans: Mapping[str, _BoxPlan],
     centres: Mapping[str, tuple[float, float]],
+    shift: tuple[float, float],
     manner: DrawingStyle,
     grades: list[Grade],
 ) -> list[Box]:
-    """Return the boxes with their cards, moved so that the drawing begins at the margin."""
-    shift_x = _MARGIN - min(centres[router][0] - plan.size[0] / 2 for router, plan in plans.items())
-    shift_y = _MARGIN - min(centres[router][1] - plan.size[1] / 2 for router, plan in plans.items())
+    """Return the boxes with their cards, moved by `shift`."""
     boxes = []
     for router, plan in plans.items():
         width, height = plan.size
-        x = centres[router][0] + shift_x - width / 2
-        y = centres[router][1] + shift_y - height / 2
+        x = centres[router][0] + shift[0] - width / 2
+        y = centres[router][1] + shift[1] - height / 2
         corner = (x + (width - _inner(plan.columns, plan.card_width, manner)) / 2, y)
         boxes.append(
             Box(
@@ -229,6 +276,51 @@ def _boxes(
             )
         )
     return boxes
+
+
+def _key(provider: int) -> str:
+    """Return what stands for a provider where routers stand by their names."""
+    return f"\0{provider}"
+
+
+def _tie(feed: Feed, nodes: Rows) -> tuple[str, str, float]:
+    ends = (_key(feed.provider), nodes[feed.node]["router"])
+    start, goal = ends if feed.inward else ends[::-1]
+    return start, goal, 1.0 + math.log1p(feed.messages)
+
+
+def _pill_size(provider: Provider, manner: DrawingStyle) -> tuple[float, float]:
+    name = _pill_name(provider, manner)
+    return len(name) * manner.character * 1.1 + 32.0, manner.head
+
+
+def _pill_name(provider: Provider, manner: DrawingStyle) -> str:
+    """Return the address; where there is little room, without what most have in common."""
+    if manner.labels:
+        return _fitting(provider.name, _WIDEST_PILL, manner.character)
+    host = provider.name.partition("://")[2] or provider.name
+    return _fitting(host.removesuffix(":1883"), manner.widest_card, manner.character)
+
+
+def _pill(
+    at: int,
+    provider: Provider,
+    centre: tuple[float, float],
+    shift: tuple[float, float],
+    manner: DrawingStyle,
+) -> Pill:
+    width, height = _pill_size(provider, manner)
+    y = centre[1] + shift[1] - height / 2
+    return Pill(
+        row=at,
+        x=centre[0] + shift[0] - width / 2,
+        y=y,
+        width=width,
+        height=height,
+        name=_pill_name(provider, manner),
+        title=provider.title,
+        name_y=y + height / 2 + 4.5,
+    )
 
 
 def _shown(nodes: Rows, edges: Rows, grades: Grades) -> tuple[list[int], list[int]]:
@@ -341,56 +433,95 @@ def _fitting(text: str, width: float, character: float) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-def _arrows(
-    edges: list[tuple[int, dict[str, Any]]],
-    cards: dict[tuple[str, str], Card],
-    manner: DrawingStyle,
-    grades: list[Grade],
-) -> list[Arrow]:
-    most = max((edge["messages"] or 0 for _, edge in edges), default=0)
-    pairs = [(cards[_from(edge)], cards[_to(edge)]) for _, edge in edges]
-    bowed = [edge["from_router"] == edge["to_router"] for _, edge in edges]
-    curves = arcs(pairs) if len(edges) > _ARCS_FROM else route(pairs, bowed)
-    ends = {(_from(edge), _to(edge)) for _, edge in edges}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Line:
+    """What an arrow is drawn of: `ends` are the shapes from which and to which it leads."""
+
+    row: int
+    ends: tuple[Card | Pill, Card | Pill]
+    messages: int
+    name: str
+    title: str
+    bow: bool
+    grade: Grade
+    feed: bool
+
+
+def _bridge(
+    at: int, edge: dict[str, Any], cards: Mapping[tuple[str, str], Card], grade: Grade
+) -> _Line:
+    start, goal = cards[_from(edge)], cards[_to(edge)]
+    messages = edge["messages"] or 0
+    name = visible(edge["bridge"]) if edge["bridge"] else "bridge"
+    return _Line(
+        row=at,
+        ends=(start, goal),
+        messages=messages,
+        name=name,
+        title=f"{name}: {goal.full_name} attracts {short_count(messages)} messages "
+        f"from {start.full_name}",
+        bow=edge["from_router"] == edge["to_router"],
+        grade=grade,
+        feed=False,
+    )
+
+
+def _carried(at: int, feed: Feed, cards: Mapping[int, Card], pills: list[Pill]) -> _Line:
+    card, pill = cards[feed.node], pills[feed.provider]
+    return _Line(
+        row=at,
+        ends=(pill, card) if feed.inward else (card, pill),
+        messages=feed.messages,
+        name=feed.connector,
+        title=f"connector {feed.title}, {short_count(feed.messages)} messages",
+        bow=False,
+        grade=Grade(),
+        feed=True,
+    )
+
+
+def _arrows(lines: list[_Line], manner: DrawingStyle) -> list[Arrow]:
+    most = max((line.messages for line in lines), default=0)
+    pairs = [line.ends for line in lines]
+    curves = arcs(pairs) if len(lines) > _ARCS_FROM else route(pairs, [line.bow for line in lines])
+    ends = {(id(start), id(goal)) for start, goal in pairs}
     arrows = []
-    for (at, edge), (start, goal), points in zip(edges, pairs, curves, strict=True):
-        messages = edge["messages"] or 0
-        share = math.sqrt(messages / most) if most else 0.0
+    for line, points in zip(lines, curves, strict=True):
+        start, goal = line.ends
+        share = math.sqrt(line.messages / most) if most else 0.0
         width = _THINNEST + (manner.thickest - _THINNEST) * share
         path, head = arrow_paths(points, width)
-        bridge = visible(edge["bridge"]) if edge["bridge"] else "bridge"
-        label = _fitting(f"{bridge} · {short_count(messages)}", 170, manner.character)
+        label = _fitting(f"{line.name} · {short_count(line.messages)}", 170, manner.character)
         arrows.append(
             Arrow(
-                row=at,
+                row=line.row,
                 path=path,
                 head=head,
                 width=width,
                 label=label if manner.labels else "",
                 # The labels of a pair's two directions are kept apart.
-                middle=0.36 if (_to(edge), _from(edge)) in ends else 0.5,
+                middle=0.36 if (id(goal), id(start)) in ends else 0.5,
                 curve=points,
-                bow=edge["from_router"] == edge["to_router"],
+                bow=line.bow,
                 badge=on_curve(points, 0.62),
-                title=f"{bridge}: {goal.full_name} attracts {short_count(messages)} messages "
-                f"from {start.full_name}",
-                idle=messages == 0,
-                grade=grades[at],
+                title=line.title,
+                idle=line.messages == 0,
+                grade=line.grade,
+                feed=line.feed,
             )
         )
     # The busiest lie on top.
     return sorted(arrows, key=lambda arrow: (arrow.grade.errors > 0, arrow.width))
 
 
-def _named(arrows: list[Arrow], boxes: list[Box], manner: DrawingStyle, sheet: Area) -> list[Arrow]:
+def _named(
+    arrows: list[Arrow], boxes: list[Box], pills: list[Pill], manner: DrawingStyle, sheet: Area
+) -> list[Arrow]:
     """Return the arrows with positions for their labels, the busiest first. A label without space is left out."""
     if not manner.labels:
         return arrows
-    occupied = [
-        Area(card.x, card.y, card.x + card.width, card.y + card.height)
-        for box in boxes
-        for card in box.cards
-    ]
+    shapes: list[Card | Pill] = [*(card for box in boxes for card in box.cards), *pills]
+    occupied = [Area(one.x, one.y, one.x + one.width, one.y + one.height) for one in shapes]
     occupied += [
         Area(
             box.x,

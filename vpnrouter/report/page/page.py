@@ -22,6 +22,7 @@ from vpnrouter.report.page.arrows import LABEL_SIZE, LETTER, visible_until
 from vpnrouter.report.page.charts import histograms
 from vpnrouter.report.page.contents import (
     NONE,
+    STEPS,
     Contents,
     ShapeIndex,
     count,
@@ -34,7 +35,7 @@ from vpnrouter.report.page.contents import (
     size,
     visible,
 )
-from vpnrouter.report.page.drawing import Box, Drawing, draw
+from vpnrouter.report.page.drawing import Box, Drawing, Pill, draw
 from vpnrouter.report.page.panel import details
 from vpnrouter.report.page.tables import AREAS, area_of, label_of
 from vpnrouter.report.schema import Rows
@@ -170,15 +171,15 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
     """Return the whole page. `summary` has the fields of `vpnrouter.report.build.Summary`."""
     shapes = ShapeIndex(contents.nodes, contents.edges)
     grades = grade(contents, shapes)
-    drawing = draw(contents.nodes, contents.edges, grades)
-    shapes.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows)
+    drawing = draw(contents.nodes, contents.edges, grades, contents.providers)
+    shapes.drawn_edges = frozenset(arrow.row for arrow in drawing.arrows if not arrow.feed)
     shapes.drawn_nodes = frozenset(card.row for box in drawing.boxes for card in box.cards)
     frame = _frame(drawing)
     rates = charts.rates_of(contents, shapes)
     counted = histograms(contents.latencies, shapes)
     estimated = _is_estimated(summary, contents.nodes)
     script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
-    block = details(contents, grades, shapes, rates, counted)
+    block = details(contents, grades, shapes, rates, counted, drawing.outside)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -203,6 +204,9 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             nodes=tables.node_sheet(contents.nodes, shapes, estimated=estimated),
             topics=tables.topic_sheet(contents.topics, contents.topic_count, estimated=estimated),
             discards=tables.discard_sheet(contents.discards, shapes, estimated=estimated),
+            providers=tables.provider_sheet(
+                contents.providers, shapes, drawing.outside, estimated=estimated
+            ),
             delays=tables.delay_sheet(contents.end_to_end, shapes),
             clocks=tables.clock_sheet(contents.clocks),
             ways=tables.way_sheet(contents.ways),
@@ -265,7 +269,8 @@ def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
     width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
     # Names grow where much is seen at once: the outermost ones need room to the right.
     letter = LABEL_SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
-    ends = [box.x + _INDENT + len(box.name) * letter for box in drawing.boxes]
+    named: list[Box | Pill] = [*drawing.boxes, *drawing.pills]
+    ends = [one.x + _INDENT + len(one.name) * letter for one in named]
     width = max(width, min(max(ends, default=0.0), width * _ROOM))
     return (drawing.width - width) / 2, (drawing.height - height) / 2, width, height
 
@@ -275,14 +280,19 @@ def _unit(frame: tuple[float, float, float, float]) -> float:
     return max(frame[2] / _SCREEN[0], frame[3] / _SCREEN[1], 1.0)
 
 
-def _names(drawing: Drawing, unit: float) -> list[tuple[Box, float]]:
-    """Return the routers, and the unit up to which their names are visible: those of most traffic longest."""
+def _names(drawing: Drawing, unit: float) -> list[tuple[Box | Pill, float]]:
+    """Return the routers and providers, and the unit up to which their names are visible: those of most traffic
+    longest.
+    """
+    named: list[Box | Pill] = [*drawing.boxes, *drawing.pills]
+    loads = [float(sum(card.grade.load for card in box.cards)) for box in drawing.boxes]
     until = visible_until(
-        [(box.x + _INDENT, box.name_y, box.name) for box in drawing.boxes],
-        [float(sum(card.grade.load for card in box.cards)) for box in drawing.boxes],
+        [(one.x + _INDENT, one.name_y, one.name) for one in named],
+        # Among them a provider counts as a busy message VPN.
+        [*loads, *(float(STEPS) for _ in drawing.pills)],
         unit,
     )
-    return list(zip(drawing.boxes, until, strict=True))
+    return list(zip(named, until, strict=True))
 
 
 def _lengths(lengths: Rows) -> list[dict[str, Any]]:

@@ -3,7 +3,8 @@
 Keys are short because a large mesh has thousands of these: `t` title, `f` figures as texts, in the order of the
 headings, `w` indexes of findings, `m` how many more findings there are. Bridges also have `e` the two message VPNs, `r`
 rate, `h` histogram (first step, counts, how many below a nanosecond), `u` times up (begin and end in thousandths of the
-span) and `n` how many there were.
+span) and `n` how many there were. Feeds, the arrows of connectors, have in `e` a message VPN and a provider, in `i`
+whether they lead in, and in `l` their links with their messages.
 """
 
 import json
@@ -27,6 +28,7 @@ from vpnrouter.report.page.contents import (
     visible,
     yes_or_no,
 )
+from vpnrouter.report.page.outside import Feed, Outside
 from vpnrouter.report.page.tables import label_of
 from vpnrouter.report.schema import RANKS, Rows
 
@@ -66,6 +68,7 @@ def details(
     shapes: ShapeIndex,
     rates: Rates,
     histograms: dict[int, Histogram],
+    outside: Outside,
 ) -> str:
     """Return the block of every drawn shape, harmless inside an HTML script element."""
     numbers: dict[int, int] = {}
@@ -102,8 +105,15 @@ def details(
             *("Clocks corrected", "Only way", "Centrality", "Configured"),
         ],
         "nodeHeads": [*(label for label, _, _ in _NODE), "Centrality"],
+        "feedHeads": [label for label, _, _ in _FEED],
+        "providerHeads": ["Messages from it", "Messages to it"],
         "edges": edges,
         "nodes": nodes,
+        "feeds": dict(enumerate(map(_feed, outside.feeds))),
+        "providers": {
+            at: {"t": one.title, "f": [count(one.incoming), count(one.outgoing)]}
+            for at, one in enumerate(outside.providers)
+        },
         "findings": [
             [
                 contents.findings[at]["severity"],
@@ -134,6 +144,33 @@ def _edge(row: dict[str, Any], shapes: ShapeIndex) -> dict[str, Any]:
         shapes.node(row["to_router"], row["to_vpn"]),
     ]
     return {"t": title_of(row), "e": ends, "f": facts}
+
+
+_FEED: Final = (
+    ("Messages", "messages", count),
+    ("Bytes", "bytes", size),
+    ("Direct", "direct", count),
+    ("Guaranteed", "guaranteed", count),
+    ("Redelivered", "redelivered", count),
+    ("First seen", "first_ns", moment),
+    ("Last seen", "last_ns", moment),
+)
+
+
+def _feed(feed: Feed) -> dict[str, Any]:
+    """Return title, ends, facts and links of a feed."""
+    facts = []
+    for _, name, spell in _FEED:
+        values = [row[name] for row in feed.rows]
+        facts.append(spell({"first_ns": min, "last_ns": max}.get(name, sum)(values)))
+    links = [(visible(row["link"]), count(row["messages"])) for row in feed.rows]
+    return {
+        "t": feed.title,
+        "e": [feed.node, feed.provider],
+        "i": feed.inward,
+        "f": facts,
+        "l": links[:REPORT_PAGE_SHAPE_FINDINGS],
+    }
 
 
 def _worst(mine: Sequence[int], findings: Rows, numbers: dict[int, int]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from vpnrouter.report.page.contents import (
     visible,
     yes_or_no,
 )
+from vpnrouter.report.page.outside import IN, Outside
 from vpnrouter.report.schema import RANKS, Rows
 
 TROUBLE: Final = "trouble"
@@ -480,6 +481,44 @@ def _measured(row: Row, name: str) -> Cell:
     if value is not None and (row["measure"] or "").endswith("_ns"):
         return Cell(text=duration(round(value)), key=value)
     return Cell(text=decimal(value), key=-1.0 if value is None else value)
+
+
+def provider_sheet(
+    providers: Rows, shapes: ShapeIndex, outside: Outside, *, estimated: bool
+) -> Sheet:
+    """Return what the links of connectors carried, the busiest."""
+    shown = providers[:REPORT_PAGE_ROWS]
+    most = greatest(shown, "messages")
+    sums: dict[str, int] = {}
+    for row in providers:
+        sums[row["direction"]] = sums.get(row["direction"], 0) + row["messages"]
+
+    def part(row: Row) -> Cell:
+        whole = sums[row["direction"]]
+        return Cell(
+            text=share(row["messages"] / whole) if whole else NONE,
+            key=row["messages"] / whole if whole else -1.0,
+        )
+
+    def direction(row: Row) -> Cell:
+        shown = "in, from it" if row["direction"] == IN else "out, to it"
+        return Cell(text=shown, key=shown)
+
+    columns = [
+        column("Provider", lambda row: text(row["provider"], shape=outside.shape(row))),
+        column("Direction", direction),
+        column("Connector", "connector"),
+        column("Link", "link"),
+        column("Message VPN", lambda row: _placed(shapes, row)),
+        figures("Messages", "messages", _barred(most), "traced messages that it carried"),
+        *([figures("Estimated", "messages_estimated")] if estimated else []),
+        figures("Share", part, hint="of all messages from providers, or to them"),
+        figures("Bytes", "bytes", octets),
+        figures("Guaranteed", "guaranteed"),
+        figures("Redelivered", "redelivered", hint="sent to the provider again"),
+        column("Last seen", "last_ns", when),
+    ]
+    return _sheet("providers", columns, shown, len(providers), choices=(0, 1))
 
 
 def delay_sheet(end_to_end: Rows, shapes: ShapeIndex) -> Sheet:

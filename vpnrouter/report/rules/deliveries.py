@@ -19,6 +19,7 @@ from vpnrouter.report.rules.context import (
     sums_of,
 )
 from vpnrouter.report.schema import ERROR, INFO, WARNING, Finding, Rows
+from vpnrouter.report.visited import STEP, is_provider, message_vpns
 
 _DEAD_MESSAGES: Final = "#DEAD_MSG_QUEUE"
 """Where several queues of a VPN put what they gave up: copies of one message, each rightly."""
@@ -141,15 +142,12 @@ def _discarded(router: str, vpn: str, rows: Rows, copies: int) -> Finding:
     )
 
 
-_NEXT: Final = ">"
-
-
 def looping_paths(paths: DataFrame) -> DataFrame:
     """Return from PATHS the paths with a VPN in them twice: `way`, `router`, `vpn`, `count`, `bytes`,
-    `first_ns`, `last_ns`. The last VPN of the way is where the messages arrived.
+    `first_ns`, `last_ns`. The last VPN of the way is where the messages arrived. A provider may be there twice.
     """
-    way = F.concat_ws(_NEXT, "path", F.concat_ws("/", "router", "vpn"))
-    stops = F.split("way", _NEXT)
+    way = F.concat_ws(STEP, "path", F.concat_ws("/", "router", "vpn"))
+    stops = message_vpns(F.col("way"))
     return (
         paths.where(F.col("path").isNotNull())
         .withColumn("way", way)
@@ -167,18 +165,24 @@ def looping_paths(paths: DataFrame) -> DataFrame:
 
 
 def canonical(cycle: list[str]) -> tuple[str, ...]:
-    """Return the cycle with its smallest VPN first; `cycle` names each of its VPNs once, in order."""
-    least = cycle.index(min(cycle))
+    """Return the cycle with its smallest VPN first; `cycle` names each of its VPNs once, in order, and providers
+    between them.
+    """
+    least = cycle.index(min(place for place in cycle if not is_provider(place)))
     return (*cycle[least:], *cycle[:least])
 
 
 def cycles_of(way: str) -> tuple[list[tuple[str, ...]], tuple[str, ...] | None]:
-    """Return the cycles on a way, canonical, in order, and the one that its last step closed, if it did."""
+    """Return the cycles on a way, canonical, in order, and the one that its last step closed, if it did. They begin
+    and end at message VPNs.
+    """
     cycles: list[tuple[str, ...]] = []
     closed: tuple[str, ...] | None = None
-    stops = way.split(_NEXT)
+    stops = way.split(STEP)
     latest: dict[str, int] = {}
     for at, stop in enumerate(stops):
+        if is_provider(stop):
+            continue
         before = latest.get(stop)
         latest[stop] = at
         closed = None
@@ -256,7 +260,7 @@ def loops(ways: Rows, losses: Rows) -> list[Finding]:
 def _loop(cycle: tuple[str, ...], loop: _Loop) -> Finding:
     router, _, vpn = cycle[0].partition("/")
     messages = sum(loop.closed.values()) or loop.passed
-    drawn = _NEXT.join([*cycle, cycle[0]])
+    drawn = STEP.join([*cycle, cycle[0]])
     return Finding(
         kind="loop",
         severity=ERROR,
@@ -266,8 +270,13 @@ def _loop(cycle: tuple[str, ...], loop: _Loop) -> Finding:
         bytes=loop.payload,
         first_ns=loop.first_ns,
         last_ns=loop.last_ns,
-        detail=f"{counted(messages, 'time')} a message came back on the loop {drawn}.",
+        detail=f"{counted(messages, 'time')} a message came back{_through(cycle)} on the loop {drawn}.",
     )
+
+
+def _through(cycle: tuple[str, ...]) -> str:
+    """Return what tells a loop through connectors from one of bridges alone."""
+    return " through a provider" if any(map(is_provider, cycle)) else ""
 
 
 def _least(one: int | None, other: int | None) -> int | None:

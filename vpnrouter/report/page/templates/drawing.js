@@ -43,7 +43,7 @@ function reveal(id) {
 function remember(id) {
   history.replaceState(null, "", `#${id}`);
 }
-const shapeAt = (target) => target.closest && target.closest(".edge, .node");
+const shapeAt = (target) => target.closest && target.closest(".edge, .node, .feed, .provider");
 
 for (const button of all("[data-zoom]")) {
   button.addEventListener("click", () => (Number(button.dataset.zoom) ? zoom(Number(button.dataset.zoom)) : showAll()));
@@ -155,7 +155,7 @@ function chooseNamed() {
 }
 addEventListener("hashchange", chooseNamed);
 document.addEventListener("click", (event) => {
-  const anchor = event.target.closest && event.target.closest("a[href^='#edge-'], a[href^='#node-']");
+  const anchor = event.target.closest && event.target.closest("a[href^='#edge-'], a[href^='#node-'], a[href^='#feed-'], a[href^='#provider-']");
   if (!anchor) return;
   event.preventDefault();
   goTo(anchor.getAttribute("href").slice(1));

@@ -19,12 +19,19 @@ function shape(name, attributes, ...children) {
   made.append(...children);
   return made;
 }
+// By the first part of a shape's id: its details and headings, what it is called, and the figures of its tip.
+const KINDS = {
+  edge: [data.edges, data.edgeHeads, "Bridge", [0, 1, 6, 8, 10]],
+  node: [data.nodes, data.nodeHeads, "Message VPN", [0, 2, 3, 4, 6]],
+  feed: [data.feeds, data.feedHeads, "Connector", [0, 1, 4]],
+  provider: [data.providers, data.providerHeads, "Provider", [0, 1]],
+};
+const kindOf = (id) => KINDS[id.split("-")[0]];
 function detailsOf(id) {
-  const [kind, number] = id.split("-");
-  return kind === "edge" ? data.edges[number] : kind === "node" ? data.nodes[number] : undefined;
+  return kindOf(id)?.[0][id.split("-")[1]];
 }
 function headsOf(id) {
-  return id.startsWith("edge") ? data.edgeHeads : data.nodeHeads;
+  return kindOf(id)[1];
 }
 function spell(ns) {
   for (const [unit, name] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) {
@@ -73,21 +80,36 @@ function link(id) {
   made.href = `#${id}`;
   return made;
 }
-function bridgesOf(number) {
-  const list = make("ul", "bridges");
-  for (const [edge, each] of Object.entries(data.edges)) {
-    if (each.e[0] !== number && each.e[1] !== number) continue;
-    list.append(make("li", each.e[1] === number ? "in" : "out", undefined, link(`edge-${edge}`), make("small", "", ` ${each.f[0]}`)));
+// The arrows at a message VPN or a provider, and whether they lead to it.
+function arrowsAt(id) {
+  const [kind, text] = id.split("-"), number = Number(text), found = [];
+  if (kind === "node") {
+    for (const [edge, each] of Object.entries(data.edges)) {
+      if (each.e.includes(number)) found.push([`edge-${edge}`, each.e[1] === number]);
+    }
   }
-  if (!list.children.length) return [];
-  return [make("h4", "", `Bridges (${list.children.length})`), list];
+  const end = { node: 0, provider: 1 }[kind];
+  for (const [feed, each] of Object.entries(data.feeds)) {
+    if (each.e[end] === number) found.push([`feed-${feed}`, each.i === (kind === "node")]);
+  }
+  return found;
+}
+function arrowList(title, arrows) {
+  if (!arrows.length) return [];
+  const list = make("ul", "bridges");
+  for (const [id, inward] of arrows) list.append(make("li", inward ? "in" : "out", undefined, link(id), make("small", "", ` ${detailsOf(id).f[0]}`)));
+  return [make("h4", "", `${title} (${arrows.length})`), list];
+}
+function linkList(links) {
+  const list = make("dl");
+  for (const [name, messages] of links) list.append(make("dt", "", name), make("dd", "", messages));
+  return [make("h4", "", "Messages by link"), list];
 }
 function fill(id) {
   const found = detailsOf(id);
-  const number = Number(id.split("-")[1]);
-  const edge = id.startsWith("edge");
-  const parts = [make("p", "kind", edge ? "Bridge" : "Message VPN"), make("h3", "", found.t)];
-  if (edge) parts.push(make("p", "whither", undefined, ...found.e.filter((end) => data.nodes[end]).map((end) => link(`node-${end}`))));
+  const parts = [make("p", "kind", kindOf(id)[2]), make("h3", "", found.t)];
+  const ends = id.startsWith("edge") ? found.e.map((end) => `node-${end}`) : id.startsWith("feed") ? [`node-${found.e[0]}`, `provider-${found.e[1]}`] : [];
+  if (ends.length) parts.push(make("p", "whither", undefined, ...ends.filter(detailsOf).map(link)));
   if (found.w) {
     const list = make("ul", "found");
     for (const at of found.w) {
@@ -105,7 +127,9 @@ function fill(id) {
     if (found.f[at] !== "–") figures.append(make("dt", "", head), make("dd", "", found.f[at]));
   });
   parts.push(figures);
-  if (!edge) parts.push(...bridgesOf(number));
+  if (found.l) parts.push(...linkList(found.l));
+  const arrows = arrowsAt(id);
+  parts.push(...arrowList("Bridges", arrows.filter(([at]) => at.startsWith("edge"))), ...arrowList("Connectors", arrows.filter(([at]) => at.startsWith("feed"))));
   panel.replaceChildren(...parts);
   panel.scrollTop = 0;
 }
@@ -117,16 +141,10 @@ function choose(id) {
   for (const before of all(".chosen, .near")) before.classList.remove("chosen", "near");
   const mark = document.getElementById(id);
   if (mark) mark.classList.add("chosen");
-  const row = document.getElementById(id.replace("-", "s-"));
+  const row = /^(edge|node)-/.test(id) ? document.getElementById(id.replace("-", "s-")) : null;
   if (row) row.classList.add("chosen");
-  const number = Number(id.split("-")[1]);
-  const around = id.startsWith("node");
-  drawing.classList.toggle("around", around);
-  if (around) {
-    for (const [edge, each] of Object.entries(data.edges)) {
-      if (each.e.includes(number)) document.getElementById(`edge-${edge}`)?.classList.add("near");
-    }
-  }
+  drawing.classList.toggle("around", /^(node|provider)-/.test(id));
+  for (const [arrow] of arrowsAt(id)) document.getElementById(arrow)?.classList.add("near");
   fill(id);
   return true;
 }
@@ -134,7 +152,7 @@ function choose(id) {
 function showTip(id, x, y) {
   const found = detailsOf(id);
   const lines = headsOf(id).map((head, at) => [head, found.f[at]]);
-  const wanted = id.startsWith("edge") ? [0, 1, 6, 8, 10] : [0, 2, 3, 4, 6];
+  const wanted = kindOf(id)[3];
   const figures = make("dl");
   for (const at of wanted) if (lines[at][1] !== "–") figures.append(make("dt", "", lines[at][0]), make("dd", "", lines[at][1]));
   const first = found.w ? data.findings[found.w[0]] : undefined;

@@ -1,6 +1,7 @@
 const search = one("#search");
 const matches = one("#matches");
-const names = [...Object.entries(data.nodes).map(([at, each]) => [`node-${at}`, each.t]), ...Object.entries(data.edges).map(([at, each]) => [`edge-${at}`, each.t])]
+const names = Object.entries({ node: data.nodes, edge: data.edges, provider: data.providers, feed: data.feeds })
+  .flatMap(([kind, shapes]) => Object.entries(shapes).map(([at, each]) => [`${kind}-${at}`, each.t]))
   .map(([id, name]) => [id, name, name.toLowerCase()]);
 const MATCHES = 12;
 let active = -1;
@@ -24,7 +25,7 @@ function find() {
   const found = wanted ? names.filter(([, , name]) => name.includes(wanted)) : [];
   const ids = new Set(found.map(([id]) => id));
   drawing.classList.toggle("searched", wanted !== "");
-  for (const mark of all(".edge, .node", drawing)) mark.classList.toggle("match", ids.has(mark.id));
+  for (const mark of all(".edge, .node, .feed, .provider", drawing)) mark.classList.toggle("match", ids.has(mark.id));
   matches.replaceChildren(...found.slice(0, MATCHES).map(([id, name], at) => {
     const option = make("li", id.split("-")[0], name);
     option.id = `match-${at}`;
