@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ WITHIN_S: Final = 10
 """What is behind a message that the provider refuses has crossed by then."""
 
 DEAD: Final = "#DEAD_MSG_QUEUE"
+ATTEMPTS: Final = 3
 LARGE: Final = bytes(3_000)
 SMALL_PACKETS: Final = "max_packet_size 2000\n"
 
@@ -24,7 +26,7 @@ SMALL_PACKETS: Final = "max_packet_size 2000\n"
 class Kind(NamedTuple):
     """What a provider refuses: its own settings, the topic and payload, and what the dead letter says, by version.
 
-    A version that is not there takes the message, or cannot say that it does not. `target` renames.
+    A version that is not there takes the message, or cannot say that it does not.
     """
 
     provider: str
@@ -32,10 +34,11 @@ class Kind(NamedTuple):
     topic: str
     payload: bytes
     why: dict[str, str]
-    target: str = "AS_SOURCE"
+    retain: bool = False
 
 
 CLOSED: Final = "the provider ended the connection"
+SILENT: Final = "the provider has not answered a message"
 
 KINDS: Final[dict[str, Kind]] = {
     "mosquitto, forbidden": Kind(
@@ -53,7 +56,9 @@ KINDS: Final[dict[str, Kind]] = {
     "mosquitto, character that is none": Kind(
         "mosquitto", "", "out/\ufffe", b"bad", {"5": CLOSED, "3.1.1": CLOSED}
     ),
-    "mosquitto, topic of the broker": Kind("mosquitto", "", "bad/a", b"bad", {"5": ""}, "$SYS/{1}"),
+    "mosquitto, retained": Kind(
+        "mosquitto", "retain_available false\n", "out/a", b"bad", {"3.1.1": CLOSED}, retain=True
+    ),
     "ourselves, forbidden": Kind(
         "ourselves",
         {
@@ -91,10 +96,9 @@ KINDS: Final[dict[str, Kind]] = {
         b"bad",
         {"5": "", "3.1.1": ""},
     ),
-    "nats, large message": Kind("nats", "max_payload: 2000\n", "out/a", LARGE, {"3.1.1": CLOSED}),
     "nats, space in the topic": Kind("nats", "", "out/a b", b"bad", {"3.1.1": CLOSED}),
     "rabbitmq, large message": Kind(
-        "rabbitmq", "max_message_size = 2000\n", "out/a", LARGE, {"3.1.1": CLOSED}
+        "rabbitmq", "max_message_size = 2000\n", "out/a", LARGE, {"3.1.1": SILENT}
     ),
 }
 
@@ -139,11 +143,8 @@ def test_the_rest_crosses(
     links = {
         "in": {"source": {"address": "in/#"}, **once},
         "out": {"source": {"topic": "out/>"}, **once},
-        "bad": {"source": {"topic": "bad/>"}, "target": {"address": kind.target}, **once},
     }
-    if kind.target == "AS_SOURCE":
-        del links["bad"]
-    here = sites.connect(links, queues={DEAD: {}}, mqtt_version=version)
+    here = sites.connect(links, queues={DEAD: {}}, mqtt_version=version, answer_timeout=2)
     near, far = (
         paho(here.port("mqtt"), "near"),
         paho(sites.port, "far", level=5 if version == "5" else 4),
@@ -154,7 +155,8 @@ def test_the_rest_crosses(
     for number in range(5):
         far.client.publish(f"in/{number}", b"in-%d" % number, qos=1)
         near.client.publish(f"out/{number}", b"before-%d" % number, qos=1)
-    near.client.publish(kind.topic, kind.payload, qos=1).wait_for_publish(20)
+    bad = near.client.publish(kind.topic, kind.payload, qos=1, retain=kind.retain)
+    bad.wait_for_publish(20)
     for number in range(5):
         far.client.publish(f"in/{number}", b"again-%d" % number, qos=1)
         near.client.publish(f"out/{number}", b"behind-%d" % number, qos=1)
@@ -171,17 +173,12 @@ def test_the_rest_crosses(
         for row in here.api().events(1_000)
         if row["event"] == "VPN_CONNECTOR_MESSAGE_REFUSED"
     ]
-    print(name, version, quality, f"{took:.1f} s", texts)
-    print(
-        [row["text"] for row in here.api().events(1_000) if "CONNECTOR" in row["event"]],
-        list(near.arrived.queue),
-        sites.row(),
-    )
     (text,) = texts
     assert kind.why[version] in text
-    arrived = [one for _, one in list(near.arrived.queue)]
-    assert len(arrived) == len(came), "something came in twice"
-    if quality == "once-and-only-once":
-        crossed = [one for _, one in list(far.arrived.queue)]
-        assert len(crossed) == len(expected), "something left twice"
+    arrived = Counter(one for _, one in list(near.arrived.queue))
+    crossed = Counter(one for _, one in list(far.arrived.queue))
+    # Where duplicates are allowed, a connection that ends before an acknowledgement costs one.
+    most = 1 if quality == "once-and-only-once" else 1 + ATTEMPTS
+    assert max(arrived.values()) <= most, "something came in twice"
+    assert max(crossed.values()) <= most, "something left twice"
     assert took < WITHIN_S

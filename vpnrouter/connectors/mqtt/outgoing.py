@@ -286,7 +286,7 @@ class Outgoing(CompletionCallback):
         return None
 
     def unanswered_since(self, now_ns: int) -> int:
-        """Return since when the provider owes the same answer, as far as this was asked; `now_ns` where it owes none."""
+        """Return since when the provider owes the same answer, as seen at earlier calls; `now_ns` for none."""
         oldest = self.oldest()
         owed = 0 if oldest is None else oldest.message_id
         if owed == 0:
