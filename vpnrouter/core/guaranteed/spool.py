@@ -333,7 +333,8 @@ class Spool(SpoolPort):
         return "", "", bool(matched)
 
     def foreseen(self, vpn: MessageVpn, message: Message) -> str:
-        """Return why a guaranteed message would be refused now, "" where it would not. Counts nothing.
+        """Return why a guaranteed message would be refused now, and by which queue, "" where it would not. Counts
+        nothing.
 
         Raises TopicError for a bad topic.
         """
@@ -347,7 +348,7 @@ class Spool(SpoolPort):
         for endpoint in matched:
             reason = full or endpoint.obstacle(message, message.size)
             if reason and endpoint.settings.rejects():
-                return reason
+                return full or f"{endpoint.name}: {reason}"
         return ""
 
     def pass_on(self, vpn: MessageVpn, route: Route, message: Message, kept: bool) -> int:
