@@ -431,6 +431,9 @@ class FakeRouter:
     def queues(self) -> list[Any]:
         return []
 
+    def connectors(self) -> list[Any]:
+        return []
+
 
 class MeshAtHand:
     """A mesh file of two routers, and the routers."""

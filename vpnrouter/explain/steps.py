@@ -198,11 +198,9 @@ class StepBuilder:
     def _endpoints(self, visit: Visit) -> list[Step]:
         steps: dict[str, Step] = {}
         through = {_link_name(passage) for passage, _ in visit.passed}
-        flows = {(one.event.endpoint, one.link.terms.name) for one, _ in visit.passed}
         for event in visit.events:
             if event.event in DELIVERED and (name := self._of_link(visit, event)):
                 through.add(name)
-                flows.add((event.endpoint, event.client))
         promoted = {event.endpoint for event in visit.events if event.event == "promote"}
         reached = {
             event.client for event in visit.events if event.event in ("deliver", "redeliver")
@@ -221,8 +219,7 @@ class StepBuilder:
                 self._arrive(visit, ENDPOINT, name, event)
             elif event.event in _SHOWN and name in steps:
                 text = _SHOWN[event.event].format(client=event.client)
-                gone = (name, event.client) in flows
-                if gone or client_of(name) or event.client.startswith("#bridge"):
+                if client_of(name) or event.client.startswith("#bridge") or link_of(event):
                     continue
                 steps[name].steps.append(self._step(visit, REMARK, NOTE, text, event))
         return list(steps.values())
