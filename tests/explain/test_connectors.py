@@ -536,13 +536,13 @@ ROWS = {
     "once": [event("deliver", client="#connector/there/once", mode="direct")],
     "kept": [
         event("enqueue", endpoint="there/kept"),
-        event("deliver", endpoint="there/kept", client="kept"),
-        event("acknowledge", endpoint="there/kept", client="kept"),
+        event("deliver", endpoint="there/kept", client="#connector/there/kept"),
+        event("acknowledge", endpoint="there/kept", client="#connector/there/kept"),
     ],
     "work": [
         event("enqueue", endpoint="q"),
-        event("deliver", endpoint="q", client="work"),
-        event("acknowledge", endpoint="q", client="work"),
+        event("deliver", endpoint="q", client="#connector/there/work"),
+        event("acknowledge", endpoint="q", client="#connector/there/work"),
     ],
 }
 
