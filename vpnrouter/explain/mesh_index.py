@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 from vpnrouter.config.configured_bridge import mapping_of
-from vpnrouter.connectors.connector_links import own_queue
 from vpnrouter.core import discard_reasons
 from vpnrouter.core.access import TopicRule
 from vpnrouter.core.credentials import DEFAULT
@@ -14,7 +13,7 @@ from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.message import Message
-from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, ENDPOINT_PREFIX
+from vpnrouter.core.mqtt.session import ENDPOINT_PREFIX
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.request import Rule
 from vpnrouter.topics.algebra import matches
@@ -307,12 +306,7 @@ class MeshIndex:
         """Return the connector's link that the row of a delivery names; None for another receiver."""
         for connector in self.connectors_of(visit):
             for link in connector.links.outward:
-                name, terms = link.terms.name, link.terms
-                own = own_queue(connector.name, name)
-                if terms.direct and event.client == CONNECTOR_PREFIX + own:
-                    return connector, link
-                source = terms.source if terms.from_queue else own
-                if not terms.direct and (event.endpoint, event.client) == (source, name):
+                if event.client == link.client_name:
                     return connector, link
         return None
 
