@@ -77,11 +77,16 @@ class RabbitMq(Store):
             yield port, pid
 
     @contextlib.contextmanager
-    def with_mqtt(self, folder: Path, mqtt_port: int, more: str = "") -> Iterator[None]:
-        """The broker with its plugin for MQTT, which lets everybody in; `more` is appended to its configuration."""
+    def with_mqtt(self, folder: Path, mqtt_port: int, more: str = "") -> Iterator[int]:
+        """The broker with its plugin for MQTT, which lets everybody in: its process. `more` is appended to its
+        configuration.
+        """
         listener = f"mqtt.listeners.tcp.1 = 127.0.0.1:{mqtt_port}\n{more}"
-        with self._broker(folder, _port_of(folder), None, "", "rabbitmq_mqtt", listener):
-            yield
+        with self._broker(folder, _port_of(folder), None, "", "rabbitmq_mqtt", listener) as (
+            pid,
+            _,
+        ):
+            yield pid
 
     @override
     @contextlib.contextmanager

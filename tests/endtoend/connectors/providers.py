@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -72,6 +73,34 @@ class ProgramProvider:
             process.wait(30)
 
 
+class RabbitProvider:
+    """RabbitMQ with its plugin for MQTT; it stops, and comes again with what it had kept."""
+
+    def __init__(self, folder: Path, port: int, more: str) -> None:
+        self._folder = folder
+        self._port = port
+        self._more = more
+        self._life = contextlib.ExitStack()
+        self._pid = 0
+
+    def start(self) -> None:
+        """Begin a life."""
+        broker = RabbitMq("classic").with_mqtt(self._folder, self._port, self._more)
+        self._pid = self._life.enter_context(broker)
+
+    def stop(self) -> None:
+        """End it, so that it keeps what it has."""
+        self._life.close()
+
+    def freeze(self) -> None:
+        """Let it hang."""
+        os.kill(self._pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        os.kill(self._pid, signal.SIGCONT)
+
+
 def missing(name: str) -> str:
     """Why a provider cannot be used on this machine; "" where it can."""
     if name == "rabbitmq":
@@ -92,12 +121,11 @@ def program_of(name: str) -> str:
 def providing(name: str, port: int, folder: Path, more: str = "") -> Iterator[Any]:
     """Run a broker; `more` is appended to its configuration."""
     place = folder / name
+    broker: ProgramProvider | RabbitProvider
     if name == "rabbitmq":
         place.mkdir(exist_ok=True)
-        with RabbitMq("classic").with_mqtt(place, port, more):
-            yield None
-        return
-    if name == "mosquitto":
+        broker = RabbitProvider(place, port, more)
+    elif name == "mosquitto":
         text = MOSQUITTO.format(port=port, folder=place) + more
         broker = ProgramProvider([program_of("mosquitto"), "-c"], place / "conf", text)
     else:

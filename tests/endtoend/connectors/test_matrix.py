@@ -152,7 +152,7 @@ def test_each_cell(
     sites.connect(links, queues=queues, **options)
     traffic = Traffic(sites, paho, 5 if version == "5" else 4)
     traffic.listen(most_qos=most_qos)
-    restarts = broker is not None and provider != "rabbitmq"
+    restarts = broker is not None
     for broken in BREAKS:
         if broken.endswith("there") and not restarts:
             continue
