@@ -1,5 +1,6 @@
 """Connectors over MQTT in memory: what crosses how often, whatever was published and wherever the connection breaks."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -818,3 +819,79 @@ def test_what_nobody_wants_counts_once(connected: Any, qos: int) -> None:
     there.got()
     assert dict(there.counters["in"].discarded.counts) == {"no-subscription-match": 1}
     assert there.world.vpn().totals().discards == {"no-subscription-match": 1}
+
+
+class EndsForOne:
+    """A provider that ends the connection when it gets the payload `bad`, so that its last answers are lost with it.
+
+    `taken` counts what it has taken, `owed` are the identifiers of messages of its own that are not acknowledged.
+    """
+
+    def __init__(self, there: Any) -> None:
+        self._there = there
+        self._known: set[int] = set()
+        self.taken: Counter[bytes] = Counter()
+        self.owed = [1, 2, 3]
+        self.lives = 0
+
+    def live(self) -> None:
+        """Serve one connection, until it ends or nothing more comes."""
+        there = self._there
+        there.dial()
+        self.lives += 1
+        again = self.lives > 1
+        messages = [Publish(b"in/a", b"%d" % one, 1, False, again, one) for one in self.owed]
+        there.send(Connack(again, 0, Properties()), *messages)
+        while found := there.got():
+            answers: list[Packet] = []
+            for packet in found:
+                if isinstance(packet, Publish) and packet.payload == b"bad":
+                    there.cut()
+                    return
+                answers += self._answers(packet)
+            there.send(*answers)
+
+    def _answers(self, packet: Packet) -> list[Packet]:
+        if isinstance(packet, Subscribe):
+            return [Suback(packet.packet_id, [1])]
+        if isinstance(packet, Ack) and packet.packet_type == PUBACK:
+            self.owed.remove(packet.packet_id)
+        elif isinstance(packet, Ack):
+            self._known.discard(packet.packet_id)
+            return [Ack(PUBCOMP, packet.packet_id)]
+        elif isinstance(packet, Publish):
+            if packet.qos == 1 or packet.packet_id not in self._known:
+                self.taken[packet.payload] += 1
+            if packet.qos == 1:
+                return [Ack(PUBACK, packet.packet_id)]
+            self._known.add(packet.packet_id)
+            return [Ack(PUBREC, packet.packet_id)]
+        return []
+
+
+@pytest.mark.parametrize("quality", ["duplicates-ok", "once-and-only-once"])
+@pytest.mark.parametrize("before", [0, 1, 30, 200])
+def test_the_one_that_ends_connections_is_found(connected: Any, quality: str, before: int) -> None:
+    """Within few connections, behind however many; what came with one is acknowledged before the suspect is sent."""
+    links = {
+        "out": {"source": {"topic": "out/>"}, "quality_of_service": quality},
+        "in": {"source": {"address": "in/#"}},
+    }
+    there = connected(links)
+    there.world.queue("#DEAD_MSG_QUEUE")
+    there.world.queue("q", "in/#")
+    payloads = [b"%d" % number for number in range(before + 10)]
+    for payload in [*payloads[:before], b"bad", *payloads[before:]]:
+        publish(there, "out/a", payload, 1)
+    provider = EndsForOne(there)
+    while provider.lives < 30 and set(provider.taken) != set(payloads):
+        provider.live()
+    assert set(provider.taken) == set(payloads)
+    assert provider.lives <= 13
+    # The first connection may end before the acknowledgements are out, no other one.
+    assert provider.owed == []
+    assert len(there.held("q")) <= 6
+    most = 1 if quality == "once-and-only-once" else 8
+    assert max(provider.taken.values()) <= most
+    assert [payload for payload, _ in dead_letters(there)] == [b"bad"]
+    assert there.balanced()

@@ -181,4 +181,5 @@ def test_the_rest_crosses(
     most = 1 if quality == "once-and-only-once" else 1 + ATTEMPTS
     assert max(arrived.values()) <= most, "something came in twice"
     assert max(crossed.values()) <= most, "something left twice"
-    assert took < WITHIN_S
+    # Of a provider that is silent it is known only after a while.
+    assert took < (3 * WITHIN_S if kind.why[version] == SILENT else WITHIN_S)

@@ -514,10 +514,13 @@ class MqttClient(Provider):
         self._pongs += 1
         self.incoming.proved(self._pongs)
         if self._proving:
-            # It lives: what it is sent now, alone, is what it answers, or ends the connection for.
             self._proving = False
-            self._proved = True
-            self.outgoing.begin()
+            self.incoming.when_answered()
+
+    def begin_sending(self) -> None:
+        """Send: the provider lives, and what it is sent now, alone, is what it answers, or ends the connection for."""
+        self._proved = True
+        self.outgoing.begin()
 
     def prove_later(self) -> None:
         """Have it proved that the provider has the acknowledgements that are out."""
@@ -618,7 +621,7 @@ class MqttClient(Provider):
                 link="" if oldest is None else oldest.flow.link.terms.name,
                 message_id=0 if oldest is None else oldest.message_id,
                 blame=why if said else f"{ENDED}: {why}",
-                suspected=self._proved,
+                suspected=self._proved and outgoing.was_alone,
             ),
         )
 

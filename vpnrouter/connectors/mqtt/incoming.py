@@ -44,6 +44,9 @@ EXACT: Final = 0x80000
 READ_ON: Final = 0x100000
 """Token: reading goes on."""
 
+ANSWERED: Final = 0x200000
+"""Token: what came before is answered."""
+
 DIGEST_BYTES: Final = 8
 
 
@@ -155,6 +158,14 @@ class Incoming(Receipts):
             connection.paused = True
             spool.when_synced(self, READ_ON)
 
+    def when_answered(self) -> None:
+        """Have the client begin to send when what has come by now is answered: a message may end the connection."""
+        spool = self.session.spool
+        if spool is None or spool.down:
+            self._client.begin_sending()
+        else:
+            spool.when_synced(self, ANSWERED)
+
     # -- answers ---------------------------------------------------------------------------------
 
     @override
@@ -169,6 +180,9 @@ class Incoming(Receipts):
             return
         if token == READ_ON:
             connection.resume()
+            return
+        if token == ANSWERED:
+            self._client.begin_sending()
             return
         packet_id = token & 0xFFFF
         kind = PUBACK

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST_IDS: Final = 65_535
 
 ALONE: Final = 1
-"""Messages on the way while one is suspected of ending the connection."""
+"""Messages on the way while one is suspected of ending the connection. Each answer lets one more be on the way then."""
 
 
 @final
@@ -61,11 +61,13 @@ class Outgoing(CompletionCallback):
 
     `window` is the provider's receive maximum. `flows` are those of the `links` that carry messages. `narrow`: the
     window has left one of them less than its own. `proving`: nothing is sent yet, since a message is suspected of
-    ending the connection, and the provider has not shown that it is alive. Then one is sent at a time.
+    ending the connection, and the provider has not shown that it is alive. Then one is sent alone. `was_alone`: only
+    one was on the way when the connection ended.
     """
 
     __slots__ = (
         "_last",
+        "_most",
         "_owed",
         "_owed_ns",
         "_reserved",
@@ -77,6 +79,7 @@ class Outgoing(CompletionCallback):
         "proving",
         "publishing",
         "session",
+        "was_alone",
         "window",
     )
 
@@ -95,8 +98,11 @@ class Outgoing(CompletionCallback):
         self.on_the_way: dict[int, OnTheWay] = {}
         self.flows: list[MqttOutwardFlow] = []
         self.narrow = False
+        self.was_alone = False
         self.proving = False
         self._last = 0
+        # How many messages may be on the way, 0 for no bound of this kind.
+        self._most = 0
         # The message that had to be answered next when it was last asked, or the identifier that had to be released
         # (negative), and since when.
         self._owed = 0
@@ -119,6 +125,7 @@ class Outgoing(CompletionCallback):
     def begin(self) -> None:
         """Send: the provider has shown that it is alive."""
         self.proving = False
+        self._most = ALONE
         for flow in self.flows:
             flow.endpoint.wake()
 
@@ -130,8 +137,8 @@ class Outgoing(CompletionCallback):
             return 0
         used = len(self.on_the_way) + len(self.session.releasing)
         room = self.window - used
-        if self.suspects:
-            room = min(room, ALONE - len(self.on_the_way))
+        if self._most:
+            room = min(room, self._most - len(self.on_the_way))
         return min(room, MOST_IDS - 1 - used - len(self.session.resend))
 
     def next_id(self) -> int:
@@ -236,6 +243,11 @@ class Outgoing(CompletionCallback):
         self._fault("pubrec-received")
 
     def _answered(self, known: OnTheWay, code: int, why: str) -> None:
+        if self._most:
+            # It lives on. So few connections find the message that it ends them for, behind however many.
+            self._most += 1
+            if self._most > self.window:
+                self._most = 0
         flow = known.flow
         if code >= reason.UNSPECIFIED_ERROR:
             flow.link.refused(flow, known.message_id, why)
@@ -301,6 +313,7 @@ class Outgoing(CompletionCallback):
 
     def end(self) -> None:
         """Note which messages the provider may have: the connection has ended."""
+        self.was_alone = len(self.on_the_way) == ALONE
         session = self.session
         for packet_id, known in list(self.on_the_way.items()):
             flow = known.flow
