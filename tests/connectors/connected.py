@@ -98,10 +98,11 @@ class Connected(ConnectorCallbacks):
 
     # -- the provider ----------------------------------------------------------------------------
 
-    def dial(self) -> MqttClient:
+    def dial(self, *, leaving: bool = False) -> MqttClient:
         """Connect, and say CONNECT."""
         timeout_s = self.configured.provider.answer_timeout
-        settings = ProviderSettings("me", None, None, 30, 0, "mqtt://provider:1", timeout_s)
+        most = self.configured.provider.receive_maximum
+        settings = ProviderSettings("me", None, None, 30, 0, "mqtt://provider:1", timeout_s, most)
         self.client = MqttClient(
             self,
             self.world.vpn(),
@@ -112,6 +113,7 @@ class Connected(ConnectorCallbacks):
             self.links.outward,
             settings,
             self.level,
+            leaving=leaving,
         )
         self.client.begin()
         (packet,) = self.received(pings=False)

@@ -895,3 +895,125 @@ def test_the_one_that_ends_connections_is_found(connected: Any, quality: str, be
     assert max(provider.taken.values()) <= most
     assert [payload for payload, _ in dead_letters(there)] == [b"bad"]
     assert there.balanced()
+
+
+class Forgetful:
+    """A provider that has room for `room` unfinished messages of QoS 2, and drops others without a word."""
+
+    def __init__(self, there: Any, room: int) -> None:
+        self._there = there
+        self._room = room
+        self._held: dict[int, bytes] = {}
+        self.most = 0
+        self.taken: Counter[bytes] = Counter()
+        self.lives = 0
+
+    def live(self, packets: int = 1 << 30) -> None:
+        """Serve one connection, until so many packets have come, or nothing more comes."""
+        there = self._there
+        there.dial()
+        self.lives += 1
+        there.send(Connack(self.lives > 1, 0, Properties()))
+        while found := there.got():
+            answers: list[Packet] = []
+            for packet in found:
+                packets -= 1
+                answers += self._answers(packet)
+            if packets <= 0:
+                # The answers are lost.
+                there.cut()
+                return
+            there.send(*answers)
+
+    def _answers(self, packet: Packet) -> list[Packet]:
+        if isinstance(packet, Publish):
+            if packet.packet_id in self._held or len(self._held) < self._room:
+                self._held[packet.packet_id] = packet.payload
+            self.most = max(self.most, len(self._held))
+            return [Ack(PUBREC, packet.packet_id)]
+        if isinstance(packet, Ack) and packet.packet_type == PUBREL:
+            payload = self._held.pop(packet.packet_id, None)
+            if payload is not None:
+                self.taken[payload] += 1
+            return [Ack(PUBCOMP, packet.packet_id)]
+        return []
+
+
+@pytest.mark.parametrize("level", [0x84, 4])
+@pytest.mark.parametrize("source", ["topic", "queue", "both"])
+@pytest.mark.parametrize("cuts", [[], [1], [3, 7, 12, 25], [30, 31, 2, 2, 2, 50]])
+def test_a_provider_that_cannot_say_how_many_it_takes(
+    connected: Any, level: int, source: str, cuts: list[int]
+) -> None:
+    """Over MQTT 3.1.1 no more messages of QoS 2 are unfinished than mosquitto takes, and none is lost."""
+    links = {
+        "out": {"source": {"topic": "out/>"}, **ONCE},
+        "work": {"source": {"queue": "w"}, **ONCE},
+    }
+    if source != "both":
+        del links["work" if source == "topic" else "out"]
+    there = connected(links, level=level)
+    there.world.queue("w", "w/#")
+    payloads = [b"%d" % number for number in range(60)]
+    for number, payload in enumerate(payloads):
+        work = source == "queue" or (source == "both" and number % 2)
+        publish(there, "w/a" if work else "out/a", payload, 1)
+    provider = Forgetful(there, 20)
+    for packets in cuts:
+        provider.live(packets)
+    provider.live()
+    assert provider.taken == Counter(payloads)
+    assert provider.most <= 10
+    assert there.balanced()
+
+
+@pytest.mark.parametrize("source", ["topic", "queue"])
+def test_a_link_that_goes_and_comes(connected: Any, source: str) -> None:
+    """What the provider has not taken when a link goes is sent again, under its identifier, when the link is back."""
+    links = {
+        "out": {"source": {"topic": "out/>"} if source == "topic" else {"queue": "w"}, **ONCE},
+        "other": {"source": {"topic": "other/>"}},
+    }
+    there = connected(links)
+    there.world.queue("w", "w/#")
+    there.join()
+    publish(there, "out/a" if source == "topic" else "w/a", b"1", 1)
+    (message,) = there.published()
+    there.cut()
+    configured = there.configured
+    there.configured = configured.model_copy(update={"links": {"other": configured.links["other"]}})
+    there.links.close()
+    there.begin(there.session)
+    assert there.join(present=True) == []
+    there.cut()
+    there.configured = configured
+    there.links.close()
+    there.begin(there.session)
+    (again,) = there.join(present=True)
+    assert isinstance(again, Publish)
+    assert (again.packet_id, again.dup, again.payload) == (message.packet_id, True, b"1")
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_connector_that_goes(connected: Any, answers: bool) -> None:
+    """What has left its queue is released before the session at the provider ends, also after a lost answer."""
+    there = connected({"out": {"source": {"topic": "out/>"}, **ONCE}})
+    there.join()
+    publish(there, "out/a", b"1", 1)
+    (message,) = there.published()
+    there.send(Ack(PUBREC, message.packet_id))
+    if answers:
+        there.got()
+    there.cut()
+    there.session.leave()
+    there.dial(leaving=True)
+    assert not there.connect_packet.clean_start
+    there.send(Connack(True, 0, Properties()))
+    (release,) = there.got()
+    assert isinstance(release, Ack)
+    assert (release.packet_type, release.packet_id) == (PUBREL, message.packet_id)
+    there.send(Ack(PUBCOMP, release.packet_id))
+    assert isinstance(there.got()[-1], Disconnect)
+    assert there.session.releasing == {}
+    there.dial(leaving=True)
+    assert there.connect_packet.clean_start

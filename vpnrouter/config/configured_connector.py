@@ -138,6 +138,7 @@ def provider_settings_of(
         _LEVELS[provider.mqtt_version],
         place_of(connector),
         provider.answer_timeout,
+        provider.receive_maximum,
     )
 
 

@@ -125,6 +125,11 @@ class Provider(Settings):
     """Seconds that a message may be without an answer of a provider that is alive. Then the connection is made anew, as
     if the provider had ended it for this message; 0 is never."""
 
+    receive_maximum: int = attribute(10, least=1, most=65_535)
+    """Messages of QoS 2 that may be unfinished at a provider of MQTT 3.1.1, which cannot say how many it takes.
+    mosquitto takes max_inflight_messages (20) and loses the others without a word: half of that is safe. In MQTT 5 the
+    provider says it."""
+
     connect: ProviderConnect = group(ProviderConnect)
     """How often it is tried."""
 

@@ -17,7 +17,7 @@ ONCE = {"quality_of_service": "at-most-once"}
 LINKS = {
     "once": {"source": {"topic": "once/>"}, **ONCE},
     "kept": {"source": {"topic": "kept/*"}, "target": {"address": "far/{1}"}},
-    "work": {"source": {"queue": "work"}, "target": {"address": "work/{1}"}},
+    "work": {"source": {"queue": "work"}, "target": {"address": "done/{1}"}},
 }
 HTTP = {"protocol": "http", "bind": "127.0.0.1:0"}
 
@@ -48,7 +48,7 @@ class Both:
         }
         blue = {
             **OPEN,
-            "queues": {"work": {"subscriptions": ["work/>"]}},
+            "queues": {"work": {"subscriptions": ["jobs/>"]}},
             "client_usernames": {"ann": {"password": {"env": "ONLY_THERE"}}},
             "connectors": {"there": {"provider": provider, "links": LINKS}},
         }
@@ -76,7 +76,7 @@ def both(tmp_path: Any, router_process: Any, free_port: Any) -> Any:
 CASES = [
     ("once/1", "direct", "once/1", "discarded"),
     ("kept/1", "persistent", "far/1", "waits in its queue"),
-    ("work/1", "persistent", "work/work/1", "waits in queue work"),
+    ("jobs/1", "persistent", "done/jobs/1", "waits in queue work"),
 ]
 
 

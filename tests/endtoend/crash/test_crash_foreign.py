@@ -74,7 +74,7 @@ def mosquitto(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Mosquitt
     broker.stop()
 
 
-def document(address: str) -> dict[str, Any]:
+def document(address: str, version: str) -> dict[str, Any]:
     """A router with a connector to the broker, in and out, of a topic and of a queue."""
     links = {
         "in": {"source": {"address": "orders/#"}, **ONCE},
@@ -82,7 +82,12 @@ def document(address: str) -> dict[str, Any]:
         "out": {"source": {"topic": "out/>"}, "target": {"address": "far/{1}"}, **ONCE},
         "from-queue": {"source": {"queue": "work"}, "target": {"address": "far/{1}"}, **ONCE},
     }
-    provider = {"url": f"mqtt://{address}", "connect": {"retry_delay": 0}, "keepalive": 5}
+    provider = {
+        "url": f"mqtt://{address}",
+        "mqtt_version": version,
+        "connect": {"retry_delay": 0},
+        "keepalive": 5,
+    }
     blue = {
         "authentication": {"basic": {"enabled": False}},
         "queues": {
@@ -101,16 +106,23 @@ def document(address: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
 @pytest.mark.parametrize("run", range(RUNS))
 def test_kills_beside_mosquitto(
-    traffic: Any, place: Any, mosquitto: Mosquitto, network: Any, patiently: Any, run: int
+    traffic: Any,
+    place: Any,
+    mosquitto: Mosquitto,
+    network: Any,
+    patiently: Any,
+    run: int,
+    version: str,
 ) -> None:
     """A message crosses exactly once, in either direction, whichever side goes away."""
     port = mosquitto.port()
     assert port is not None
     link = network.link()
     link.target = ("127.0.0.1", port)
-    here = place("here", document(link.address))
+    here = place("here", document(link.address, version))
     here.start()
     patiently(lambda: here.router.api().connectors("blue")[0]["state"] == "up", "it is up")
     traffic.read(here)

@@ -159,12 +159,13 @@ class MqttClient(Provider):
         settings = self._settings
         properties = Properties()
         if self._level == 5:
-            properties.session_expiry_interval = 0 if self._leaving else NEVER_S
+            unfinished = not self._leaving or bool(self._session.releasing)
+            properties.session_expiry_interval = NEVER_S if unfinished else 0
             properties.receive_maximum = limits.RECEIVE_MAXIMUM
             properties.maximum_packet_size = self.client_side.most
         packet = Connect(
             settings.client_id,
-            self._leaving,
+            self._leaving and not self._session.releasing,
             settings.keep_alive_s,
             self._level,
             settings.username,
@@ -186,7 +187,7 @@ class MqttClient(Provider):
         self.client_side.state = JOINED
         self._joined = True
         if self._leaving:
-            self.end("the session is over")
+            self._finish(present=packet.session_present)
             return
         publishing = self.publishing
         publishing.max_packet = properties.maximum_packet_size or 0
@@ -203,13 +204,30 @@ class MqttClient(Provider):
             session.level = self._level
             session.keep()
         outgoing = self.outgoing
-        outgoing.take_window(properties.receive_maximum or 0)
+        exchanges = 0 if self._level == LEVELS[0] else self._settings.receive_maximum
+        outgoing.take_window(properties.receive_maximum or 0, exchanges)
         outgoing.resume()
         self.connection.guaranteed = True
         self._leave_out_gone()
         outgoing.sweep()
         self._owner.joined(self)
         self._begin_pings()
+
+    def _finish(self, *, present: bool) -> None:
+        """Release what the provider has got, which is not here any more: its session ends with the next login."""
+        releasing = self._session.releasing
+        if not present:
+            releasing.clear()
+        for packet_id in releasing:
+            self.outgoing.send_pubrel(packet_id)
+        if not releasing:
+            self.end("the session is over")
+
+    def completed(self, packet_id: int) -> None:
+        """The provider has ended the exchange of a QoS 2 message."""
+        self.outgoing.pubcomp(packet_id)
+        if self._leaving and not self._session.releasing:
+            self.end("the session is over")
 
     def _begin_pings(self) -> None:
         """Ask for the first sign of life: what was subscribed to is behind it, and suspects wait for it."""
@@ -359,7 +377,7 @@ class MqttClient(Provider):
         elif kind == PUBREL:
             self.incoming.release(packet.packet_id)
         else:
-            self.outgoing.pubcomp(packet.packet_id)
+            self.completed(packet.packet_id)
 
     # -- messages that come in -------------------------------------------------------------------
 

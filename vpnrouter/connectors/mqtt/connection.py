@@ -164,7 +164,7 @@ class ClientSideConnection(Connection):
             elif kind == SHORT_PUBREL:
                 incoming.release(packet_id)
             elif kind == SHORT_PUBCOMP:
-                outgoing.pubcomp(packet_id)
+                client.completed(packet_id)
             else:
                 return pos
             pos += 4

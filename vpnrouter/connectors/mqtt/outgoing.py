@@ -20,6 +20,7 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.connectors.mqtt.session import KEYED, SYNCED
 from vpnrouter.connectors.outward import OutwardFlow
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback, UnitOfWork
 from vpnrouter.core.tracing import trace_kept
 from vpnrouter.trace.events import DELIVER, REDELIVER
@@ -59,7 +60,8 @@ class OnTheWay:
 class Outgoing(CompletionCallback):
     """What is on its way to the provider over one connection, by packet identifier, in the order of sending.
 
-    `window` is the provider's receive maximum. `flows` are those of the `links` that carry messages. `narrow`: the
+    `window` is the provider's receive maximum; `exchanges` is how many messages of QoS 2 may be unfinished where the
+    provider cannot say so, 0 where it can. `flows` are those of the `links` that carry messages. `narrow`: the
     window has left one of them less than its own. `proving`: nothing is sent yet, since a message is suspected of
     ending the connection, and the provider has not shown that it is alive. Then one is sent alone. `was_alone`: only
     one was on the way when the connection ended.
@@ -72,6 +74,7 @@ class Outgoing(CompletionCallback):
         "_owed_ns",
         "_reserved",
         "connection",
+        "exchanges",
         "flows",
         "links",
         "narrow",
@@ -95,6 +98,7 @@ class Outgoing(CompletionCallback):
         self.publishing = publishing
         self.links = links
         self.window = limits.CLIENT_WINDOW
+        self.exchanges = 0
         self.on_the_way: dict[int, OnTheWay] = {}
         self.flows: list[MqttOutwardFlow] = []
         self.narrow = False
@@ -110,8 +114,9 @@ class Outgoing(CompletionCallback):
         # The identifiers of `session.resend`.
         self._reserved: set[int] = set()
 
-    def take_window(self, receive_maximum: int) -> None:
-        """Take the receive maximum that the provider gave, 0 for none."""
+    def take_window(self, receive_maximum: int, exchanges: int) -> None:
+        """Take the receive maximum that the provider gave, 0 for none, and `exchanges`."""
+        self.exchanges = exchanges
         self.window = min(receive_maximum or MOST_IDS, limits.CLIENT_WINDOW)
 
     @property
@@ -140,6 +145,23 @@ class Outgoing(CompletionCallback):
         if self._most:
             room = min(room, self._most - len(self.on_the_way))
         return min(room, MOST_IDS - 1 - used - len(self.session.resend))
+
+    def room_for_exact(self, endpoint: Endpoint) -> int:
+        """Return how many more messages of QoS 2 the provider may be sent from `endpoint`, by `exchanges`.
+
+        What was sent over an earlier connection is unfinished too, until it is sent again.
+        """
+        session = self.session
+        going = len(session.releasing)
+        for flow in self.flows:
+            if flow.qos == 2:
+                going += len(flow.unacked)
+        others = 0
+        for message_id, known in session.resend.items():
+            if known >> 16 == 2 and not endpoint.holds(message_id):
+                others += 1
+        # One goes, whatever a link that sends nothing now has left unfinished.
+        return max(self.exchanges - going - others, ALONE - going)
 
     def next_id(self) -> int:
         """Return a packet identifier that is not in use, also for SUBSCRIBE and UNSUBSCRIBE (MQTT-2.2.1-3)."""
@@ -184,6 +206,10 @@ class Outgoing(CompletionCallback):
         for link in self.links:
             endpoint = link.endpoint
             if endpoint is not None and endpoint.holds(message_id):
+                return True
+        # That of a link which is not configured any more, and may be again.
+        for kept in endpoints_of(self.publishing.vpn).values():  # noqa: SIM110 (compiled: no generator expressions)
+            if kept.holds(message_id):
                 return True
         return False
 
@@ -350,9 +376,12 @@ class MqttOutwardFlow(OutwardFlow):
     def provider_room(self) -> int:
         if self.qos == 0:
             return limits.CLIENT_WINDOW
-        room = self.outgoing.room()
+        outgoing = self.outgoing
+        room = outgoing.room()
+        if outgoing.exchanges and self.qos == 2:
+            room = min(room, outgoing.room_for_exact(self.endpoint))
         if room < self.window - len(self.unacked):
-            self.outgoing.narrow = True
+            outgoing.narrow = True
         return room
 
     @override

@@ -27,10 +27,10 @@ class Publishing:
     `retains`: it keeps retained messages. `place` is the provider's name in traces.
     """
 
-    __slots__ = ("_own", "_plain", "_tag", "_vpn", "level", "max_packet", "place", "retains")
+    __slots__ = ("_own", "_plain", "_tag", "level", "max_packet", "place", "retains", "vpn")
 
     def __init__(self, vpn: MessageVpn, place: str, level: int) -> None:
-        self._vpn = vpn
+        self.vpn = vpn
         self.place = place
         self.level = level
         self.max_packet = 0
@@ -85,10 +85,10 @@ class Publishing:
             block = visited(block)[0] + self._tag
         else:
             block = self._tag
-        context = self._vpn.context
+        context = self.vpn.context
         if message.traced:
             event = EVENT_NAMES[DELIVER]
-            block = leaving(context, message, block, self._vpn.name, event, client, named)
+            block = leaving(context, message, block, self.vpn.name, event, client, named)
         if not message.expires_ns:
             return publish_block_with(block)
         left_ns = message.expires_ns - context.now_ns

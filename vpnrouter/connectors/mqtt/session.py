@@ -148,6 +148,12 @@ class ProviderSession:
             self.spool.ledger.delete(keys.session(self.vpn, self.client_name))
             self.number = 0
 
+    def leave(self) -> None:
+        """Delete all rows: the connector was removed. What is to be released stays known for a last login."""
+        releasing = dict.fromkeys(self.releasing, SYNCED | KEYED)
+        self.erase()
+        self.releasing = releasing
+
     def restore(self, store: Store, value: bytes) -> None:
         """Take what the store has; `value` is the row of the session. Raises SpoolError for what cannot be read."""
         try:

@@ -139,7 +139,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self._removed = True
         self.leave("the connector was removed")
         self.links.close()
-        self.session.erase()
+        self.session.leave()
         self._wake.set()
 
     def leave(self, why: str) -> None:
@@ -170,9 +170,17 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
     async def _end_session(self) -> None:
         """Have the provider forget the session of a connector that was removed, with what waits for it there."""
         if self.configured.enabled and self.machine.attempts.urls:
-            with trio.move_on_after(limits.CONNECT_TIMEOUT_S), suppress(OperationError):
-                await self._guarded(self._log_in_and_out)
+            if self.session.releasing:
+                # It has messages that are not here any more, and gives them out when they are released.
+                await self._say_goodbye()
+                self.session.releasing.clear()
+            await self._say_goodbye()
         self._memory.end()
+
+    async def _say_goodbye(self) -> None:
+        with trio.move_on_after(limits.CONNECT_TIMEOUT_S), suppress(OperationError):
+            await self._guarded(self._log_in_and_out)
+        self.leave("the connector was removed")
 
     async def _log_in_and_out(self) -> None:
         await self._open(leaving=True)
