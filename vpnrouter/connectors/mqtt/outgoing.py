@@ -55,6 +55,12 @@ class OnTheWay:
         self.topic = topic
         self.sent = False
 
+    @property
+    def went_back(self) -> bool:
+        """Whether its queue has let the flow go, and has the message again: the queue was shut down, for example."""
+        flow = self.flow
+        return self.message_id not in flow.unacked and flow.endpoint.holds(self.message_id)
+
 
 @final
 class Outgoing(CompletionCallback):
@@ -254,6 +260,12 @@ class Outgoing(CompletionCallback):
                 frame = encode_ack(PUBREL, packet_id, self.publishing.level, unknown)
                 self.connection.outbox.control(frame)
             return
+        if known.went_back and code < reason.UNSPECIFIED_ERROR:
+            # It is not released before it leaves the queue: the provider would have it twice.
+            session.resend[known.message_id] = packet_id | 2 << 16
+            self._reserved.add(packet_id)
+            self.on_the_way.pop(packet_id, None)
+            return
         self._answered(known, code, why)
         if code >= reason.UNSPECIFIED_ERROR:
             session.is_free(packet_id)
@@ -343,7 +355,7 @@ class Outgoing(CompletionCallback):
         session = self.session
         for packet_id, known in list(self.on_the_way.items()):
             flow = known.flow
-            if known.message_id not in flow.unacked:
+            if known.message_id not in flow.unacked and not known.went_back:
                 # It is settled, but a later step raised.
                 if known.qos == 2 and packet_id not in session.releasing:
                     session.releasing[packet_id] = SYNCED | KEYED
