@@ -265,6 +265,7 @@ class Outgoing(CompletionCallback):
             session.resend[known.message_id] = packet_id | 2 << 16
             self._reserved.add(packet_id)
             self.on_the_way.pop(packet_id, None)
+            self.go_on()
             return
         self._answered(known, code, why)
         if code >= reason.UNSPECIFIED_ERROR:
