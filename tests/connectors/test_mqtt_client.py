@@ -110,6 +110,38 @@ def test_once_outward_wherever_it_breaks(connected: Any, qos: int, at: str, dies
     assert there.join(present=True) == []
 
 
+def test_messages_are_released_in_order_after_a_crash(connected: Any) -> None:
+    """PUBRELs follow the PUBRECs (MQTT-4.6.0-4), whatever the identifiers: a provider may pass messages on then."""
+    there = connected({"out": {"source": {"topic": "out/>"}, **ONCE}})
+
+    def publishes(*payloads: bytes) -> list[int]:
+        for payload in payloads:
+            publish(there, "out/a", payload, 1)
+        return [message.packet_id for message in there.published()]
+
+    def breaks() -> list[int]:
+        there.lose_router(there.world.restart())
+        said = there.join(present=True)
+        return [each.packet_id for each in said if isinstance(each, Ack)]
+
+    there.join()
+    first, second, third = publishes(b"1", b"2", b"3")
+    there.send(Ack(PUBREC, first))
+    assert there.acks() == [(PUBREL, first)]
+    assert breaks() == [first]
+    there.send(Ack(PUBCOMP, first))
+    # The identifier is used again, while older messages have higher ones.
+    assert publishes(b"4") == [first]
+    there.send(*[Ack(PUBREC, each) for each in (second, third, first)])
+    assert there.acks() == [(PUBREL, each) for each in (second, third, first)]
+    assert breaks() == [second, third, first]
+    there.send(Ack(PUBCOMP, second))
+    assert publishes(b"5") == [second]
+    there.send(Ack(PUBREC, second))
+    assert there.acks() == [(PUBREL, second)]
+    assert breaks() == [third, first, second]
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("quality", QUALITIES)
 @pytest.mark.parametrize("qos", [0, 1, 2])

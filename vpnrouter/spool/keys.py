@@ -3,7 +3,7 @@
     m first         bodies of a segment         i first         its index
     a first ep      offsets settled             e ep            endpoint definition (JSON)
     k ep            deliverable mark (u64 id)   c ep id         redelivery count (u16)
-    p ep pid        outbound QoS 2: u64 id, or empty once PUBREC came and PUBREL is due
+    p ep pid        outbound QoS 2: u64 id, or u48 turn once PUBREC came and PUBREL is due (earlier builds: empty)
     q ep pid        inbound QoS 2 packet id seen
     s vpn 0 client  durable MQTT session        t vpn 0 topic   retained message (record)
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved

@@ -93,6 +93,29 @@ def test_qos_2_over_a_crash(router: SpooledWorld) -> None:
     assert not message.dup
 
 
+def test_messages_are_released_in_order_after_a_crash(router: SpooledWorld) -> None:
+    """PUBRELs follow the PUBRECs (MQTT-4.6.0-4), whatever the identifiers: clients may take messages then."""
+    client = router.lasting("c")
+    assert client.sub("a", 2) == 2
+    source = publisher(router)
+    for number in (1, 2, 3):
+        source.pub("a", b"%d" % number, qos=2, pid=number)
+    one, two, three = [message.packet_id for message in client.messages()]
+    client.ack(PUBREC, one)
+    assert client.got() == [Ack(PUBREL, one)]
+    again = router.restart()
+    back = again.lasting("c")
+    back.send(Ack(PUBCOMP, one))
+    # The identifier is used again, while older messages have higher ones.
+    publisher(again).pub("a", b"4", qos=2)
+    (message,) = back.messages()
+    assert message.packet_id == one
+    back.send(*[Ack(PUBREC, each) for each in (two, three, one)])
+    assert back.got() == [Ack(PUBREL, each) for each in (two, three, one)]
+    last = again.restart()
+    assert last.lasting("c").rest == [Ack(PUBREL, each) for each in (two, three, one)]
+
+
 def test_an_identifier_that_was_not_synced_is_not_used(router: SpooledWorld) -> None:
     """A client that comes back before the identifier of a message is in the store is sent nothing before.
 

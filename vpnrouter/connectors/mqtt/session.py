@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.mqtt.outbound_rows import OutboundRows, release_row
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, NEVER_S
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
@@ -22,9 +23,6 @@ SYNCED: Final = 1
 
 KEYED: Final = 2
 """Of `releasing`: the identifier is in the spool."""
-
-ID_BYTES: Final = 8
-"""Of a spool id in a row."""
 
 RECEIVED_ONCE: Final = b"\x01"
 """Row of an inbound QoS 2 message, from PUBLISH to PUBREL. That of a QoS 1 message is its digest, which is longer."""
@@ -42,6 +40,7 @@ class ProviderSession:
     """
 
     __slots__ = (
+        "_turn",
         "asked",
         "client_name",
         "known",
@@ -65,6 +64,8 @@ class ProviderSession:
         self.releasing: dict[int, int] = {}
         self.received: set[int] = set()
         self.known: dict[int, bytes] = {}
+        # Of the last PUBREL that was written down as due.
+        self._turn = 0
 
     @property
     def is_new(self) -> bool:
@@ -100,7 +101,8 @@ class ProviderSession:
     def will_release(self, packet_id: int) -> None:
         """Write down that PUBREL is due for it."""
         if self.spool is not None:
-            self.spool.ledger.put(keys.outbound(self.number, packet_id), b"")
+            self._turn += 1
+            self.spool.ledger.put(keys.outbound(self.number, packet_id), release_row(self._turn))
 
     def is_free(self, packet_id: int) -> None:
         """Delete it: the exchange is over."""
@@ -173,12 +175,12 @@ class ProviderSession:
                 self.known[packet_id] = found
             else:
                 self.received.add(packet_id)
-        for key, found in store.scan(keys.outbound(self.number, 0)[:-2]):
-            packet_id = keys.second_of(key)
-            if len(found) == ID_BYTES:
-                self.resend[keys.unpack_id(found)] = packet_id | 2 << 16
-            else:
-                self.releasing[packet_id] = SYNCED | KEYED
+        rows = OutboundRows(store, self.number)
+        for message_id, packet_id in rows.sent.items():
+            self.resend[message_id] = packet_id | 2 << 16
+        for packet_id in rows.due:
+            self.releasing[packet_id] = SYNCED | KEYED
+        self._turn = rows.turn
 
 
 def restore_provider_sessions(spool: Spool, store: Store, vpn: str) -> list[ProviderSession]:

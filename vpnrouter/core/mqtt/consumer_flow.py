@@ -10,6 +10,7 @@ from vpnrouter.core.discard_reasons import MSG_TOO_BIG, SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY, TOPIC_ENDPOINT
 from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, SELECTED, Flow
+from vpnrouter.core.mqtt.outbound_rows import FOREIGN
 from vpnrouter.core.selection import counted_match
 from vpnrouter.core.timers import Job
 from vpnrouter.core.tracing import leaving, trace_kept_lost
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 DELIVERY_COUNT: Final = "JMSXDeliveryCount"
 """User property, where the endpoint's `delivery_count_enabled` wants it: 1 the first time."""
-
-FOREIGN: Final = b"q"
-"""Behind the id of an identifier in the spool: the message is not the session's own, but a queue's."""
 
 REDELIVERED: Final = ("JMSRedelivered", "true")
 """User property of what a consumer of a queue gets and somebody may have got before. DUP cannot say that: it

@@ -24,6 +24,7 @@ from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 from vpnrouter.core.mqtt.consumer_flow import DeliveryOptions, MqttFlow
+from vpnrouter.core.mqtt.outbound_rows import release_row
 from vpnrouter.core.mqtt.session import DRAIN
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.spool import keys
@@ -36,6 +37,7 @@ from vpnrouter.wire.mqtt.reason import PUBREL
 if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.mqtt.session import MqttSession
     from vpnrouter.core.subscriber import Subscription
 
@@ -95,6 +97,7 @@ class QosSender(CompletionCallback):
         "resend",
         "reserved",
         "session",
+        "turn",
     )
 
     def __init__(self, session: MqttSession) -> None:
@@ -114,6 +117,8 @@ class QosSender(CompletionCallback):
         self._newest_resend = 0
         self._draining = False
         self.narrow = False
+        # Of the last PUBREL that was written down as due.
+        self.turn = 0
 
     # -- identifiers -----------------------------------------------------------------------------
 
@@ -171,7 +176,7 @@ class QosSender(CompletionCallback):
         self.releasing[packet_id] = KEYED if flow.keyed else 0
         self.held.pop(packet_id, None)
         if flow.keyed:
-            spool.ledger.put(keys.outbound(self.session.number, packet_id), b"")
+            self._keep_due(spool, packet_id)
         if flow.endpoint.durable:
             spool.when_synced(self, packet_id)
         else:
@@ -184,7 +189,11 @@ class QosSender(CompletionCallback):
         self.releasing[packet_id] = SYNCED
         if session.durable and spool is not None:
             self.releasing[packet_id] = SYNCED | KEYED
-            spool.ledger.put(keys.outbound(session.number, packet_id), b"")
+            self._keep_due(spool, packet_id)
+
+    def _keep_due(self, spool: Spool, packet_id: int) -> None:
+        self.turn += 1
+        spool.ledger.put(keys.outbound(self.session.number, packet_id), release_row(self.turn))
 
     def released(self, packet_id: int) -> None:
         """Send PUBREL, now or when the client is back."""

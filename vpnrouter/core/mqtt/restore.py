@@ -9,6 +9,7 @@ from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.message_record import from_record
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.outbound_rows import OutboundRows
 from vpnrouter.core.mqtt.qos_sender import KEYED, SYNCED, QosSender
 from vpnrouter.core.mqtt.session import (
     CONNECTOR_PREFIX,
@@ -207,15 +208,14 @@ def _identifiers(session: MqttSession, store: Store) -> None:
         session.inbound.add(keys.second_of(key))
         if len(value) == ID_BYTES:
             session.carried[keys.second_of(key)] = keys.unpack_id(value)
-    for key, value in store.scan(keys.outbound(number, 0)[:-2]):
-        if session.outbound is None:
-            session.outbound = QosSender(session)
-        packet_id = keys.second_of(key)
-        if len(value) == ID_BYTES:
-            session.outbound.sent(keys.unpack_id(value), packet_id, 2)
-        else:
-            # PUBREC came, or the message went back to its queue: PUBREL is due in both cases.
-            session.outbound.releasing[packet_id] = SYNCED | KEYED
+    rows = OutboundRows(store, number)
+    if rows.sent or rows.due:
+        outbound = session.outbound = session.outbound or QosSender(session)
+        for message_id, packet_id in rows.sent.items():
+            outbound.sent(message_id, packet_id, 2)
+        for packet_id in rows.due:
+            outbound.releasing[packet_id] = SYNCED | KEYED
+        outbound.turn = rows.turn
 
 
 def _subscribe(vpn: MessageVpn, session: MqttSession, text: str, value: bytes) -> None:
