@@ -5,6 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from vpnrouter.config.configured_connector import place_of
+from vpnrouter.config.connector import Connector
+
 LINES = """msg_vpns:
   blue:
     queues: {{q: {{}}}}
@@ -33,6 +36,7 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
         ('{url: "mqtt://h", password: x}', LINK, "needs a username beside it"),
         ('{url: "mqtt://h", client_cert: {}}', LINK, "needs TLS to every address: mqtts://"),
         ('{url: "mqtts://h", client_cert: {}}', LINK, "has no certificate"),
+        ('{url: "mqtt://h", name: a b}', LINK, "a provider name may only contain"),
         (GOOD, "{}", "source has exactly one of address, queue and topic"),
         (GOOD, "{source: {address: a, topic: b}}", "source has exactly one of"),
         (GOOD, "{source: {address: a/#/b}}", "TOPIC-20"),
@@ -81,8 +85,12 @@ def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
         "brings back what m takes out if the provider speaks no MQTT 5" in one for one in found
     )
     assert not any(
-        "brings back" in one
+        "m takes out" in one
         for one in warnings_of(text('{url: "mqtt://h", mqtt_version: "5"}', links))
+    )
+    assert any(
+        "is refused where the provider of MQTT 3.1.1 knows no bridges" in one
+        for one in warnings_of(text('{url: "mqtt://h", mqtt_version: "3.1.1"}', links))
     )
     empty = text().partition("        links")[0]
     assert any("carries nothing: it has no links" in one for one in warnings_of(empty))
@@ -105,6 +113,49 @@ def test_wildcard_of_the_other_dialect(
     ]
     assert len(found) == bool(told)
     assert all(told in one for one in found)
+
+
+SPELLINGS = {
+    "mqtt://localhost:1883@edge": [
+        "mqtt://localhost",
+        "mqtt://LocalHost.:1883",
+        "mqtt://127.0.0.1",
+        "mqtt://127.1",
+        "mqtt://127.8.9.10",
+        "mqtt://[::1]",
+        "mqtt://[0:0:0:0:0:0:0:1]:1883",
+        "mqtt://[::ffff:127.0.0.1]",
+        "mqtt://0.0.0.0",
+        "mqtt://0",
+        "mqtt://broker.localhost",
+    ],
+    "mqtt://broker.example.org:1883": [
+        "mqtt://broker.example.org",
+        "mqtt://Broker.Example.ORG.:1883/",
+    ],
+    "mqtt://192.0.2.7:1884": ["mqtt://192.0.2.7:1884", "mqtt://[::ffff:c000:207]:1884"],
+    "mqtt://[2001:db8::1]:1883": ["mqtt://[2001:DB8::1]", "mqtt://[2001:db8:0:0:0:0:0:1]"],
+    "mqtts://localhost:8883@edge": ["mqtts://localhost"],
+    "mqtt://localhosts:1883": ["mqtt://localhosts"],
+    "mqtt://127.example.org:1883": ["mqtt://127.example.org"],
+}
+"""What names a provider in paths, and the URLs that mean it."""
+
+
+@pytest.mark.parametrize(
+    ("place", "url"), [(place, url) for place, urls in SPELLINGS.items() for url in urls]
+)
+def test_spellings_of_one_provider(place: str, url: str) -> None:
+    """However an address is spelled, it names the same provider; one of the machine itself, the router's."""
+    connector = Connector.model_validate({"provider": {"url": url}})
+    assert place_of("edge", connector) == place
+
+
+def test_a_provider_has_a_name() -> None:
+    """It is the same over each address."""
+    for url in ("mqtt://localhost", "mqtts://broker.example.org"):
+        connector = Connector.model_validate({"provider": {"url": url, "name": "plant"}})
+        assert place_of("edge", connector) == "provider://plant"
 
 
 IN, OUT, AWAY = "{source: {address: 't/#'}}", "{source: {topic: 't/>'}}", "{source: {topic: 'u/>'}}"

@@ -20,8 +20,11 @@ CHAIN: Final = {"b/v": ["a/v"], "c/v": ["b/v"]}
 
 
 def connectors(links: list[dict[str, Any]], version: str, host: str) -> dict[str, Any]:
-    """One connector with these links."""
+    """One connector with these links. `host` may have a name of the provider before it, as in plant=localhost."""
+    name, _, host = host.rpartition("=")
     provider = {"url": f"mqtt://{host}", "mqtt_version": version}
+    if name:
+        provider["name"] = name
     return {"p": {"provider": provider, "links": {f"l{n}": link for n, link in enumerate(links)}}}
 
 
@@ -137,6 +140,8 @@ def test_each_pair_is_told_once() -> None:
     ("hosts", "filters", "more"),
     [
         ({"b/v": "other"}, ("t/>",), {}),
+        ({"a/v": "localhost", "b/v": "localhost"}, ("t/>",), {}),
+        ({"a/v": "one=h", "b/v": "two=h"}, ("t/>",), {}),
         ({}, ("u/>",), {}),
         ({}, ("t/>", "!t/>"), {}),
         ({}, ("#share/g/t/>",), {}),
@@ -148,6 +153,20 @@ def test_ways_that_do_not_meet(
 ) -> None:
     """Another provider, other topics, an exception, a share or a mapping on the bridge: nothing is sure."""
     assert findings(FROM_A, {"a/v": [IN, OUT], "b/v": [IN, OUT]}, "5", hosts, filters, **more) == []
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        {"a/v": "H.", "b/v": "h"},
+        {"a/v": "plant=localhost", "b/v": "plant=h"},
+        {"a/v": "[2001:DB8::1]", "b/v": "[2001:db8:0::1]"},
+    ],
+)
+def test_one_provider_by_several_addresses(hosts: dict[str, str]) -> None:
+    """Spellings are one address, and a name makes addresses one provider."""
+    (only,) = findings(FROM_A, {"a/v": [IN], "b/v": [IN]}, "5", hosts)
+    assert "reaches b/v twice" in only
 
 
 def test_acl_forbids_to_publish() -> None:

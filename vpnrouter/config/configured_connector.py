@@ -11,7 +11,7 @@ from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.access import ProviderClient
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.selectors import parse_selector
-from vpnrouter.settings.connector import AS_SOURCE, parse_url
+from vpnrouter.settings.connector import AS_SOURCE, NAMED, parse_url
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.mapping import parse_rule
 from vpnrouter.units import SECOND_NS
@@ -117,10 +117,13 @@ def urls_of(connector: Connector) -> tuple[ProviderUrl, ...]:
     return tuple(parse_url(text) for text in (provider.url, *provider.failover_urls) if text)
 
 
-def place_of(connector: Connector) -> str:
-    """Return the name of the provider in the paths of messages, "" where it has no address."""
+def place_of(router: str, connector: Connector) -> str:
+    """Return the name of the provider in the paths of messages of a router, "" where it has no address."""
+    given = connector.provider.name
+    if given is not None:
+        return NAMED + given
     urls = urls_of(connector)
-    name = str(urls[0]).encode()[: limits.LINK_PATH_ENTRY_BYTES] if urls else b""
+    name = urls[0].place(router).encode()[: limits.LINK_PATH_ENTRY_BYTES] if urls else b""
     return name.decode(errors="ignore")
 
 
@@ -136,7 +139,7 @@ def provider_settings_of(
         None if password is None else password.reveal().encode(),
         provider.keepalive,
         _LEVELS[provider.mqtt_version],
-        place_of(connector),
+        place_of(router, connector),
         provider.answer_timeout,
         provider.receive_maximum,
     )

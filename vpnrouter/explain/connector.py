@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.config.configured_connector import links_of, place_of
+from vpnrouter.config.configured_connector import links_of, place_of, urls_of
 from vpnrouter.connectors.connector_links import ConnectorLinks
 from vpnrouter.connectors.link_state import LinkEvent, LinkState
 from vpnrouter.connectors.links import LinkTopics
@@ -50,9 +50,10 @@ class MemoryConnector(ConnectorCallbacks):
         self.name = name
         self.vpn = node.router.vpns[vpn_name]
         self.configured = node.loaded.config.msg_vpns[vpn_name].connectors[name]
-        self.place = place_of(self.configured)
+        self.place = place_of(node.name, self.configured)
         seen = observed.connectors.get((node.name, vpn_name, name))
-        self.address = (seen.provider if seen is not None else "") or self.place
+        url, *_ = (*urls_of(self.configured), "")
+        self.address = (seen.provider if seen is not None else "") or str(url)
         protocol = seen.protocol if seen is not None else ""
         version = self.configured.provider.mqtt_version
         self.carries_path = version != "3.1.1" and protocol != "MQTT 3.1.1"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -29,6 +31,21 @@ AS_SOURCE: Final = "AS_SOURCE"
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 """Schemes of providers, and the port of a URL that names none."""
 
+_THIS_MACHINE: Final = "localhost"
+
+_LOCAL_NAMES: Final = frozenset(
+    {_THIS_MACHINE, "localhost.localdomain", "ip6-localhost", "ip6-loopback"}
+)
+
+_LOCAL_DOMAIN: Final = ".localhost"
+"""All names in it are the machine itself (RFC 6761, 6.3)."""
+
+_SHORT_LOOPBACK: Final = re.compile(r"127(\.[0-9]+){1,2}|0")
+"""Forms of IPv4 addresses that only systems understand."""
+
+NAMED: Final = "provider://"
+"""Before the name of a provider that has one, in paths."""
+
 TLS_SCHEMES: Final = frozenset({"mqtts"})
 
 
@@ -44,9 +61,35 @@ class ProviderUrl(NamedTuple):
         """Whether the connection is encrypted."""
         return self.scheme in TLS_SCHEMES
 
+    def place(self, router: str) -> str:
+        """Return what names the broker in the paths of messages of the router.
+
+        It is the same however the address is spelled. An address of the machine itself is another broker on each one,
+        so that the router's name goes with it.
+        """
+        host = _one_spelling(self.host)
+        name = str(self._replace(host=host))
+        return f"{name}@{router}" if host == _THIS_MACHINE else name
+
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
+
+
+def _one_spelling(host: str) -> str:
+    """Return a host name or address as all its spellings are compared."""
+    name = host.lower().rstrip(".")
+    if name in _LOCAL_NAMES or name.endswith(_LOCAL_DOMAIN):
+        return _THIS_MACHINE
+    if _SHORT_LOOPBACK.fullmatch(name):
+        return _THIS_MACHINE
+    try:
+        address: IPv4Address | IPv6Address = ip_address(name)
+    except ValueError:
+        return name
+    address = getattr(address, "ipv4_mapped", None) or address
+    # To connect to 0.0.0.0 is to connect to the machine itself.
+    return _THIS_MACHINE if address.is_loopback or address.is_unspecified else str(address)
 
 
 def parse_url(text: str) -> ProviderUrl:
@@ -95,6 +138,12 @@ class Provider(Settings):
 
     failover_urls: tuple[str, ...] = attribute((), text=_URL)
     """Further addresses of the same provider, tried in their order when the one before fails."""
+
+    name: str | None = attribute(None, text=names.PROVIDER, examples=("plant-broker",))
+    """Name of the provider in the paths of messages, by which they do not go round: the same one for all
+    connectors to one broker, whatever their addresses, and another one for each other broker. Without it
+    the first url is the name; together with the router's name where it is an address of the machine
+    itself."""
 
     username: str | None = attribute(None, text=names.CLIENT_USERNAME)
     """Username to log in with."""

@@ -64,6 +64,13 @@ CONNECTOR_LINK: Final = _name(
     "a link name", limits.BRIDGE_NAME_LENGTH, pattern=r"[A-Za-z0-9._-]+", says="A-Z a-z 0-9 . _ -"
 )
 
+PROVIDER: Final = _name(
+    "a provider name",
+    limits.BRIDGE_NAME_LENGTH,
+    pattern=r"[A-Za-z0-9._-]+",
+    says="A-Z a-z 0-9 . _ -",
+)
+
 QUEUE: Final = _name("a queue name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")
 
 TOPIC_ENDPOINT: Final = _name("a topic endpoint name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")

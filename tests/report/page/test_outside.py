@@ -40,9 +40,6 @@ def drawing_of(contents: Contents) -> Drawing:
     return draw(contents.nodes, contents.edges, graded, contents.providers)
 
 
-LOCAL: Final = "mqtt://127.0.0.1:1883"
-
-
 @pytest.mark.parametrize(
     ("rows", "titles", "feeds", "left_out"),
     [
@@ -53,13 +50,6 @@ LOCAL: Final = "mqtt://127.0.0.1:1883"
         # One provider of two message VPNs, by connectors of one name.
         ([row(), row("core/red")],
          [BROKER], [(f"c: {BROKER} → core/red", 5), (f"c: {BROKER} → edge/blue", 5)], 0),
-        # What each machine calls itself is another one for each router.
-        ([row(provider=LOCAL), row("core/red", provider=LOCAL)],
-         [f"{LOCAL} at core", f"{LOCAL} at edge"],
-         [(f"c: {LOCAL} at core → core/red", 5), (f"c: {LOCAL} at edge → edge/blue", 5)], 0),
-        ([row(provider="mqtt://localhost"), row("core/red", provider="mqtt://[::1]:1883")],
-         ["mqtt://[::1]:1883 at core", "mqtt://localhost at edge"],
-         [("c: mqtt://[::1]:1883 at core → core/red", 5), ("c: mqtt://localhost at edge → edge/blue", 5)], 0),
         # Beyond the bound the busiest; nothing is drawn to a message VPN that is not, nor of no provider.
         ([row(connector=f"c{at}", messages=at) for at in range(1, 6)],
          [BROKER], [(f"c{at}: {BROKER} → edge/blue", at) for at in (5, 4, 3)], 2),
@@ -80,7 +70,7 @@ def test_what_is_drawn(
     monkeypatch.setattr(outside_module, "REPORT_DRAWN_FEEDS", 3)
     nodes = [node("edge", "blue"), node("core", "red"), node("core", "hidden")]
     found = outside(rows, ShapeIndex(nodes, []), {0, 1})
-    assert sorted(one.title for one in found.providers) == titles
+    assert sorted(one.name for one in found.providers) == titles
     assert sorted((one.title, one.messages) for one in found.feeds) == sorted(feeds)
     counts = [one.messages for one in found.feeds]
     assert counts == sorted(counts, reverse=True)

@@ -124,7 +124,7 @@ def link_crossings(config: RouterConfig, msg_vpn: str) -> list[LinkCrossing]:
             version = connector.provider.mqtt_version
             try:
                 filter_ = source_filter(connector, link)
-                place = place_of(connector)
+                place = place_of(config.router.name, connector)
             except (TopicError, ValueError):
                 # Told where the link is checked.
                 continue
@@ -172,6 +172,13 @@ def _check_back(problems: ProblemList, back: LinkCrossing, out: LinkCrossing, to
     if versions == {"5"}:
         return
     if back.connector == out.connector:
+        if "3.1.1" in versions:
+            problems.key_warning(
+                back.path,
+                f"is refused where the provider of MQTT 3.1.1 knows no bridges: it would bring back what {out.link}"
+                " takes out",
+            )
+            return
         problems.key_warning(
             back.path,
             f"brings back what {out.link} takes out if the provider speaks no MQTT 5;"

@@ -318,7 +318,7 @@ def _pill(
         width=width,
         height=height,
         name=_pill_name(provider, manner),
-        title=provider.title,
+        title=provider.name,
         name_y=y + height / 2 + 4.5,
     )
 

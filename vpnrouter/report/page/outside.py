@@ -1,15 +1,10 @@
-"""Gathers what the drawing shows of connectors: providers, and one arrow for each connector and direction.
-
-An address of the machine itself, such as 127.0.0.1, is another provider for each router.
-"""
+"""Gathers what the drawing shows of connectors: providers, and one arrow for each connector and direction."""
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
-from urllib.parse import urlsplit
 
 from vpnrouter.limits import REPORT_DRAWN_FEEDS
 from vpnrouter.report.page.contents import Row, ShapeIndex, name_of, visible
@@ -21,12 +16,9 @@ IN: Final = "in"
 
 @dataclass(kw_only=True)
 class Provider:
-    """A provider, with messages from it (`incoming`) and to it. `name` is its address, `title` names the machine if
-    that address says nothing of it.
-    """
+    """A provider by its name, with messages from it (`incoming`) and to it."""
 
     name: str
-    title: str
     incoming: int = 0
     outgoing: int = 0
 
@@ -75,7 +67,7 @@ def outside(rows: Rows, shapes: ShapeIndex, drawn: Collection[int]) -> Outside:
         (key for key in grouped if shapes.node(*_place(grouped[key][0])) in drawn),
         key=lambda key: (-sum(row["messages"] for row in grouped[key]), key),
     )[:REPORT_DRAWN_FEEDS]
-    numbers: dict[tuple[str, str], int] = {}
+    numbers: dict[str, int] = {}
     providers: list[Provider] = []
     feeds: list[Feed] = []
     for key in busiest:
@@ -84,13 +76,12 @@ def outside(rows: Rows, shapes: ShapeIndex, drawn: Collection[int]) -> Outside:
         node = shapes.node(*_place(first))
         if node is None:
             continue
-        name, here = visible(first["provider"]), _machine(first)
-        at = numbers.setdefault((name, here), len(providers))
+        name = visible(first["provider"])
+        at = numbers.setdefault(name, len(providers))
         if at == len(providers):
-            title = f"{name} at {visible(here)}" if here else name
-            providers.append(Provider(name=name, title=title))
+            providers.append(Provider(name=name))
         inward = first["direction"] == IN
-        ends = [providers[at].title, name_of(*_place(first))]
+        ends = [name, name_of(*_place(first))]
         feed = Feed(
             node=node,
             provider=at,
@@ -118,18 +109,3 @@ def _place(row: Row) -> tuple[str, str]:
 
 def _key(row: Row) -> tuple[object, ...]:
     return (*_place(row), row["provider"] or "", row["connector"], row["direction"])
-
-
-def _machine(row: Row) -> str:
-    """Return the router, if the provider's address is that of any machine for itself; else ""."""
-    router: str = row["router"]
-    try:
-        host = urlsplit(row["provider"]).hostname or ""
-    except ValueError:
-        return ""
-    if host == "localhost":
-        return router
-    try:
-        return router if ipaddress.ip_address(host).is_loopback else ""
-    except ValueError:
-        return ""

@@ -111,7 +111,7 @@ def details(
         "nodes": nodes,
         "feeds": dict(enumerate(map(_feed, outside.feeds))),
         "providers": {
-            at: {"t": one.title, "f": [count(one.incoming), count(one.outgoing)]}
+            at: {"t": one.name, "f": [count(one.incoming), count(one.outgoing)]}
             for at, one in enumerate(outside.providers)
         },
         "findings": [
