@@ -158,6 +158,57 @@ def test_a_provider_has_a_name() -> None:
         assert place_of("edge", connector) == "provider://plant"
 
 
+PAIRS: dict[str, tuple[str, str, str]] = {
+    "one address, one name": ("url: 'mqtt://h'", "url: 'mqtt://h'", ""),
+    "one address, two names": (
+        "url: 'mqtt://h', name: one",
+        "url: 'mqtt://h', name: two",
+        "leads to mqtt://h:1883, as connector a does, under another name",
+    ),
+    "one of them has a name": (
+        "url: 'mqtt://localhost', name: one",
+        "url: 'mqtt://127.0.0.1'",
+        "under another name: give both the same provider.name",
+    ),
+    "one that the other one falls back to": (
+        "url: 'mqtt://h'",
+        "url: 'mqtt://i', failover_urls: ['mqtt://H.:1883']",
+        "leads to mqtt://h.:1883, as connector a does, under another name",
+    ),
+    "a common name": ("url: 'mqtt://h', name: one", "url: 'mqtt://i', name: one", ""),
+    "one client id": (
+        "url: 'mqtt://h', client_id: x",
+        "url: 'mqtt://h', client_id: x",
+        "has the client_id of connector a, x",
+    ),
+    "one client id elsewhere": (
+        "url: 'mqtt://h', client_id: x",
+        "url: 'mqtt://i', client_id: x",
+        "",
+    ),
+}
+"""Providers of two connectors, and what is told of the second one."""
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_logins_of_two_connectors(problems_of: Callable[[str], list[str]], pair: str) -> None:
+    """One broker has one name, and each connector a session of its own there."""
+    first, second, told = PAIRS[pair]
+    lines = ["msg_vpns:", "  blue:", "    connectors:"]
+    for name, provider in (("a", first), ("b", second)):
+        lines += [
+            f"      {name}:",
+            f"        provider: {{{provider}}}",
+            f"        links: {{l: {{source: {{address: '{name}/#'}}}}}}",
+        ]
+    found = [one for one in problems_of("\n".join(lines) + "\n") if "connector" in one]
+    if told:
+        (only,) = found
+        assert told in only
+    else:
+        assert found == []
+
+
 IN, OUT, AWAY = "{source: {address: 't/#'}}", "{source: {topic: 't/>'}}", "{source: {topic: 'u/>'}}"
 
 WAYS: dict[str, tuple[str, str, str, str, str]] = {

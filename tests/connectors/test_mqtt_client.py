@@ -474,6 +474,33 @@ def test_what_is_retained_here_does_not_come_again(connected: Any, level: int) -
     assert there.counters["in"].duplicates == 1
 
 
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("retained", ["keep", "clear"])
+def test_what_is_at_most_once_is_asked_for_again(connected: Any, level: int, retained: str) -> None:
+    """Not every provider keeps subscriptions of QoS 0, though it keeps the session; what it retains is not new then."""
+    source = {"address": "in/#"}
+    link = {"source": source, "quality_of_service": "at-most-once", "retained": retained}
+    there = connected({"in": link}, level=level)
+    there.world.queue("q", "in/#")
+    there.join()
+    there.send(Publish(b"in/a", b"1", 0, True, False, 0))
+    assert there.got() == []
+    there.cut()
+    there.dial()
+    there.send(Connack(True, 0))
+    (request,) = there.got(pings=False)
+    assert isinstance(request, Subscribe)
+    there.send(
+        Suback(request.packet_id, [0]),
+        Publish(b"in/a", b"1", 0, True, False, 0),
+        Publish(b"in/a", b"2", 0, False, False, 0),
+    )
+    assert there.got() == []
+    assert there.held("q") == [b"1", b"2"]
+    assert there.counters["in"].duplicates == 1
+    assert there.state("in") == ("up", "")
+
+
 def test_the_path_is_told_and_stops_what_goes_round(connected: Any) -> None:
     """What leaves says where it has been; what has been here does not come in, nor what has gone too far."""
     there = connected(

@@ -127,19 +127,26 @@ def place_of(router: str, connector: Connector) -> str:
     return name.decode(errors="ignore")
 
 
+def login_of(router: str, msg_vpn: str, name: str, connector: Connector) -> tuple[str, str]:
+    """Return what names the connector's session: the provider, and the client id there."""
+    client_id = connector.provider.client_id or f"{router}-{msg_vpn}-{name}"
+    return place_of(router, connector), client_id
+
+
 def provider_settings_of(
     router: str, msg_vpn: str, name: str, connector: Connector
 ) -> ProviderSettings:
     """Return how the connector `name` logs in, its password included."""
     provider = connector.provider
     password = provider.password
+    place, client_id = login_of(router, msg_vpn, name, connector)
     return ProviderSettings(
-        provider.client_id or f"{router}-{msg_vpn}-{name}",
+        client_id,
         provider.username,
         None if password is None else password.reveal().encode(),
         provider.keepalive,
         _LEVELS[provider.mqtt_version],
-        place_of(router, connector),
+        place,
         provider.answer_timeout,
         provider.receive_maximum,
     )

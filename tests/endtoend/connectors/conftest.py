@@ -42,7 +42,9 @@ class Sites:
             self.state("up")
         return self.here
 
-    def text(self, links: dict[str, Any], queues: Any = None, **provider: Any) -> str:
+    def text(
+        self, links: dict[str, Any], queues: Any = None, name: str = "there", **provider: Any
+    ) -> str:
         """The configuration of the router with the connector, without its name."""
         url = f"mqtt://127.0.0.1:{self.port}"
         connector = {
@@ -54,9 +56,7 @@ class Sites:
                 {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "blue"},
                 {"protocol": "http", "bind": "127.0.0.1:0"},
             ],
-            "msg_vpns": {
-                "blue": {**OPEN, "queues": queues or {}, "connectors": {"there": connector}}
-            },
+            "msg_vpns": {"blue": {**OPEN, "queues": queues or {}, "connectors": {name: connector}}},
         }
         return yaml.safe_dump(document)
 

@@ -12,17 +12,20 @@ from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.fields import frame_at
 from vpnrouter.wire.mqtt.packets import (
+    Ack,
     Connack,
     Connect,
     Disconnect,
     Packet,
     Pingreq,
     Pingresp,
+    Publish,
     Suback,
     Subscribe,
     Unsubscribe,
 )
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBCOMP, PUBREC, PUBREL
 
 
 class Broker:
@@ -159,6 +162,52 @@ def test_it_logs_out(sites: Any, broker: Any, level: int) -> None:
     said = [each for each in found.got if isinstance(each, Disconnect)]
     assert said == [Disconnect(0)]
     assert found.got[-1] is said[0]
+
+
+@pytest.mark.parametrize("level", [4, 5])
+def test_a_connector_that_is_renamed(
+    sites: Any, broker: Any, paho: Any, patiently: Any, level: int
+) -> None:
+    """Where its login stays, its session goes on: what has left a queue is released, and nothing ends the session."""
+    logins = 0
+
+    def answers(packet: Packet) -> list[bytes]:
+        nonlocal logins
+        if isinstance(packet, Connect):
+            logins += 1
+            return [encode(Connack(logins > 1, 0), level)]
+        if isinstance(packet, Publish):
+            return [encode(Ack(PUBREC, packet.packet_id), level)]
+        if isinstance(packet, Ack) and packet.packet_type == PUBREL and logins > 1:
+            # Not before the connector was renamed.
+            return [encode(Ack(PUBCOMP, packet.packet_id), level)]
+        return [encode(Pingresp(), level)] if isinstance(packet, Pingreq) else []
+
+    found = broker(answers)
+    links = {"out": {"source": {"queue": "work"}, "quality_of_service": "once-and-only-once"}}
+    options = {
+        "queues": {"work": {"subscriptions": ["w/>"]}},
+        "client_id": "fixed",
+        "mqtt_version": "5" if level == 5 else "3.1.1",
+    }
+    here = sites.connect(links, **options)
+    ours = paho(here.port("mqtt"), "ours")
+    ours.client.publish("w/1", b"1", qos=2).wait_for_publish(20)
+
+    def releases() -> list[Packet]:
+        return [each for each in found.got if isinstance(each, Ack)]
+
+    patiently(lambda: len(releases()) == 1, "it is released")
+    sites.change(links, name="renamed", **options)
+    patiently(lambda: len(releases()) == 2, "it is released again")
+    patiently(lambda: sites.row()["connectorName"] == "renamed", "it is renamed")
+    assert sites.row()["links"][0]["deliveredMsgCount"] == 0
+    ours.client.publish("w/2", b"2", qos=2).wait_for_publish(20)
+    patiently(lambda: len(releases()) == 3, "the next one crosses")
+    connects = [each for each in found.got if isinstance(each, Connect)]
+    assert [(each.client_id, each.clean_start) for each in connects] == [("fixed", False)] * 2
+    payloads = [each.payload for each in found.got if isinstance(each, Publish)]
+    assert payloads == [b"1", b"2"]
 
 
 def test_without_a_spool(sites: Any, start: Any) -> None:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vpnrouter import limits
 from vpnrouter.config.checks.message_vpns import check_dialect, clause_of
-from vpnrouter.config.configured_connector import place_of, rule_of, source_filter, urls_of
+from vpnrouter.config.configured_connector import (
+    login_of,
+    place_of,
+    rule_of,
+    source_filter,
+    urls_of,
+)
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE
 from vpnrouter.topics.algebra import witness
@@ -43,7 +49,38 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
                 problems.key_warning(
                     at, "not served: guaranteed_msging: {enabled: false}; only at-most-once works"
                 )
+    _check_logins(problems, config, msg_vpn)
     _check_ways(problems, config, msg_vpn)
+
+
+def _check_logins(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
+    """Refuse two connectors with one session, and one broker under several names."""
+    logins: dict[tuple[str, str], str] = {}
+    names: dict[str, tuple[str, str]] = {}
+    for name, connector in config.msg_vpns[msg_vpn].connectors.items():
+        if not connector.enabled:
+            continue
+        path = ("msg_vpns", msg_vpn, "connectors", name, "provider")
+        try:
+            urls = urls_of(connector)
+            login = login_of(config.router.name, msg_vpn, name, connector)
+        except ValueError:
+            continue  # told where the provider is checked
+        other = logins.setdefault(login, name)
+        if urls and other != name:
+            problems.key_error(
+                path,
+                f"has the client_id of connector {other}, {login[1]}: each would end the other's connection",
+            )
+        for url in urls:
+            address = url.place(config.router.name)
+            owner, place = names.setdefault(address, (name, login[0]))
+            if place != login[0]:
+                problems.key_error(
+                    path,
+                    f"leads to {url}, as connector {owner} does, under another name: give both the same provider.name",
+                )
+                break
 
 
 def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> None:

@@ -134,6 +134,8 @@ class MqttClient(Provider):
         self._numbers = {link.terms.name: at for at, link in enumerate(inward, 1)}
         self._overlap = _overlap([link.terms for link in inward])
         self._asked: dict[int, InwardLink] = {}
+        # Links whose subscription the provider may have lost.
+        self._renewed: set[str] = set()
         # PINGREQs sent and answered; the one behind the subscriptions, until which what is retained may come anew.
         self._pings = 0
         self._pongs = 0
@@ -288,9 +290,12 @@ class MqttClient(Provider):
         terms = link.terms
         self._carry(link, True)
         if self._session.asked.get(terms.source, -1) == terms.qos:
-            # The provider has it: over 3.1.1 another SUBSCRIBE would bring all that is retained once more.
-            link.opened()
-            return
+            if terms.qos:
+                # The provider has it: over 3.1.1 another SUBSCRIBE would bring all that is retained once more.
+                link.opened()
+                return
+            # RabbitMQ keeps none of QoS 0 over connections, though it says that the session is there.
+            self._renewed.add(terms.name)
         number = self._next_number()
         request = SubscriptionRequest(
             terms.source,
@@ -445,7 +450,7 @@ class MqttClient(Provider):
         qos = message.qos
         incoming = self.incoming
         why = link.takes(message, length)
-        if not why and retained and self._pongs < self._settled_ping and link.has_retained(message):
+        if not why and retained and self._pongs < self._settled_ping and self._came(link, message):
             why = DUPLICATE
         if why:
             link.discards(message, why)
@@ -456,6 +461,14 @@ class MqttClient(Provider):
             incoming.hold_back()
         else:
             link.enter_direct(message, self.connection)
+
+    def _came(self, link: InwardLink, message: Message) -> bool:
+        """Return whether a message that came because of a subscription, since it is retained, has come before."""
+        terms = link.terms
+        if terms.name in self._renewed and not terms.keeps_retained:
+            # It is not retained here, so that nothing shows what has come.
+            return True
+        return link.has_retained(message)
 
     def _link_of(
         self, topic: bytes, identifiers: list[int]

@@ -150,6 +150,15 @@ class ProviderSession:
             self.spool.ledger.delete(keys.session(self.vpn, self.client_name))
             self.number = 0
 
+    def move(self, vpn: str, client_name: str) -> None:
+        """Go on under another name: the connector was renamed, and logs in as before."""
+        spool = self.spool
+        if spool is not None and self.number:
+            spool.ledger.delete(keys.session(self.vpn, self.client_name))
+        self.vpn, self.client_name = vpn, client_name
+        if self.number:
+            self.keep()
+
     def leave(self) -> None:
         """Delete all rows: the connector was removed. What is to be released stays known for a last login."""
         releasing = dict.fromkeys(self.releasing, SYNCED | KEYED)

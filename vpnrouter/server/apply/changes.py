@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
-from vpnrouter.config.configured_connector import provider_clients_of
+from vpnrouter.config.configured_connector import login_of, provider_clients_of
 from vpnrouter.config.effects import Item
 from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.config.model import changed
@@ -150,18 +150,32 @@ def change_connectors(
     after: RouterConfig,
     found: Iterable[Change],
     begin: Callable[[str, str], ConnectorRunner],
+    leaving: list[ConnectorRunner],
 ) -> None:
-    """Bring `runners` of connectors to the configuration `after`, which differs from the one before by `found`."""
+    """Bring `runners` of connectors to the configuration `after`, which differs from the one before by `found`.
+
+    `leaving` are those that were removed, until they have ended.
+    """
     running = {(runner.vpn.name, runner.name): runner for runner in runners}
     there = [(vpn, name) for vpn, each in after.msg_vpns.items() for name in each.connectors]
     hit = {place for change in found for place in there if _connector_of(change, place)}
+    logins = {connector_login(after, place) for place in there}
     for place, runner in running.items():
         if place not in there:
-            runner.remove()
+            runner.remove(bequeaths=runner.login in logins)
+            leaving.append(runner)
         elif place in hit:
             vpn = after.msg_vpns[place[0]]
             runner.change(vpn.connectors[place[1]], vpn.bridging.tls_server_cert)
     runners[:] = [running.get(place) or begin(*place) for place in there]
+    leaving[:] = [runner for runner in leaving if not runner.ended.is_set()]
+
+
+def connector_login(config: RouterConfig, place: Place) -> tuple[str, str]:
+    """Return the login of a connector, by which its session is known at the provider."""
+    vpn_name, name = place
+    connector = config.msg_vpns[vpn_name].connectors[name]
+    return login_of(config.router.name, vpn_name, name, connector)
 
 
 def _connector_of(change: Change, place: Place) -> bool:

@@ -19,6 +19,7 @@ from vpnrouter.server.apply.changes import (
     change_bridges,
     change_connectors,
     change_message_vpn,
+    connector_login,
     remove_message_vpn,
     rename_outward,
 )
@@ -63,6 +64,8 @@ class Reload:
         connectors: list[ConnectorRunner] | None = None,
     ) -> None:
         self._connectors: list[ConnectorRunner] = [] if connectors is None else connectors
+        # Connectors that were removed, until they have logged out for good.
+        self._leaving: list[ConnectorRunner] = []
         self._spool_service = spool_service
         self._flows: BridgeFlows | None = None
         self._provider_sessions: dict[tuple[str, str], ProviderSession] = {}
@@ -141,7 +144,11 @@ class Reload:
         for runner in self._runners:
             runner.identity = server_certificate(after.listeners)
         change_connectors(
-            self._connectors, after, found, lambda vpn, name: self._connect(after, vpn, name)
+            self._connectors,
+            after,
+            found,
+            lambda vpn, name: self._connect(after, vpn, name),
+            self._leaving,
         )
         for name in before.msg_vpns:
             if name not in after.msg_vpns:
@@ -193,6 +200,14 @@ class Reload:
 
     def _connect(self, config: RouterConfig, vpn_name: str, name: str) -> ConnectorRunner:
         vpn = config.msg_vpns[vpn_name]
+        client_name = CONNECTOR_PREFIX + name
+        session = self._provider_sessions.pop((vpn_name, client_name), None)
+        login = connector_login(config, (vpn_name, name))
+        before = next((one for one in reversed(self._leaving) if one.login == login), None)
+        bequest = None if before is None else before.bequest()
+        if bequest is not None:
+            session = bequest
+            session.move(vpn_name, client_name)
         runner = ConnectorRunner(
             self._book.router,
             self._dialler,
@@ -200,7 +215,8 @@ class Reload:
             name,
             vpn.connectors[name],
             vpn.bridging.tls_server_cert,
-            self._provider_sessions.pop((vpn_name, CONNECTOR_PREFIX + name), None),
+            session,
+            before,
         )
         self._nursery.start_soon(runner.run, name="connectors")
         return runner

@@ -12,7 +12,12 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.bridges.status import Rate, RateMeter
-from vpnrouter.config.configured_connector import attempts_of, links_of, provider_settings_of
+from vpnrouter.config.configured_connector import (
+    attempts_of,
+    links_of,
+    login_of,
+    provider_settings_of,
+)
 from vpnrouter.connectors.connector_links import ConnectorLinks
 from vpnrouter.connectors.inward import InwardLink
 from vpnrouter.connectors.link_state import LinkCounters, LinkState
@@ -59,8 +64,9 @@ message, and what is behind that is not to wait."""
 
 @final
 class ConnectorRunner(ConnectorCallbacks, RunningConnector):
-    """One connector of the configuration. `session` is what the store has of it, None for nothing; `draw` gives random
-    numbers in [0, 1), `clock` nanoseconds of monotonic time.
+    """One connector of the configuration. `session` is what the store has of it, None for nothing; `after` is one that
+    was removed and had the same login: it ends the session at the provider first. `draw` gives random numbers in
+    [0, 1), `clock` nanoseconds of monotonic time.
 
     What its links take out of topics is kept from now on, whether the provider is there or not.
     """
@@ -74,6 +80,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         connector: Connector,
         server_cert: TlsServerCert,
         session: ProviderSession | None = None,
+        after: ConnectorRunner | None = None,
         draw: Callable[[], float] = random.random,
         clock: Callable[[], int] = monotonic_ns,
     ) -> None:
@@ -99,6 +106,10 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self._quick = 0
         self._leaving = False
         self._removed = False
+        self._bequeathed = False
+        self._bequest: ProviderSession | None = None
+        self._after = after
+        self.ended = trio.Event()
         self._wake = trio.Event()
         self._scope = trio.CancelScope()
         self.machine = Machine(attempts_of(connector, vpn_enabled=self.vpn.enabled), clock())
@@ -131,16 +142,31 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
     def reconnect(self) -> None:
         self.change(self.configured, self._server_cert)
 
-    def remove(self) -> None:
+    @property
+    def login(self) -> tuple[str, str]:
+        """The provider, and the client id there."""
+        return login_of(self.router.name, self.vpn.name, self.name, self.configured)
+
+    def remove(self, *, bequeaths: bool = False) -> None:
         """End for good: the connector was removed from the configuration, and what was kept for it goes.
 
-        The session at the provider is ended too, if that can be reached now.
+        The session at the provider is ended too, if that can be reached now; or it is left (`bequeaths`) to another
+        connector that has the same login.
         """
         self._removed = True
+        self._bequeathed = bequeaths
         self.leave("the connector was removed")
         self.links.close()
-        self.session.leave()
+        if bequeaths:
+            self._bequest = self.session
+        else:
+            self.session.leave()
         self._wake.set()
+
+    def bequest(self) -> ProviderSession | None:
+        """Return the session that it leaves to another connector, once; None for none."""
+        session, self._bequest = self._bequest, None
+        return session
 
     def leave(self, why: str) -> None:
         """Log out, or give up the attempt."""
@@ -157,6 +183,9 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
     async def run(self) -> None:
         """Keep the connector connected until cancelled or removed."""
         try:
+            if self._after is not None:
+                await self._after.ended.wait()
+                self._after = None
             while not self._removed:
                 self._dialler.set_clocks()
                 if self.machine.begin(self._clock()) or self.machine.due(self._clock()):
@@ -166,10 +195,11 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             await self._end_session()
         finally:
             self.leave("the router stops")
+            self.ended.set()
 
     async def _end_session(self) -> None:
         """Have the provider forget the session of a connector that was removed, with what waits for it there."""
-        if self.configured.enabled and self.machine.attempts.urls:
+        if self.configured.enabled and self.machine.attempts.urls and not self._bequeathed:
             if self.session.releasing:
                 # It has messages that are not here any more, and gives them out when they are released.
                 await self._say_goodbye()
