@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from typing_extensions import override
@@ -50,7 +50,7 @@ _BRIDGE = """\
           basic: {{client_username: core-bridge, password: bench}}
         remote_msg_vpns:
           - {{name: blue, router: edge, location: "{location}", connect_order: 1,
-             queue_binding: {queue}, egress_flow_window_size: 1000}}
+             queue_binding: {queue}{more}}}
 """
 # A bridge binds to an exclusive queue only; several consumers take turns at another kind.
 _SHARED = "non-exclusive"
@@ -73,11 +73,21 @@ class SpoolingRouter(Vpnrouter, Store):
 
     @override
     @contextlib.contextmanager
-    def linked(self, near: Path, far: Path, core: int | None) -> Iterator[Running]:
+    def linked(
+        self,
+        near: Path,
+        far: Path,
+        core: int | None,
+        reach: Callable[[int], int] = lambda port: port,
+        window: int | None = 1000,
+    ) -> Iterator[Running]:
+        """`reach` returns the port by which the second router reaches the first one's; `window` None is the default."""
         edge = self._spooling(near, "edge", "blue", _BRIDGE_USER, _ALONE)
         with self._router(near, edge, core) as (first, first_pid, took):
             host, port = first["link"]
-            bridge = _BRIDGE.format(location=f"{host}:{port}", queue=QUEUE)
+            more = "" if window is None else f", egress_flow_window_size: {window}"
+            location = f"{host}:{reach(port)}"
+            bridge = _BRIDGE.format(location=location, queue=QUEUE, more=more)
             config = self._spooling(far, "core", "yellow", bridge)
             with self._router(far, config, core) as (second, second_pid, _):
                 yield Running(first["mqtt"], second["mqtt"], [first_pid, second_pid], took)
