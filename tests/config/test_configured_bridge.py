@@ -164,7 +164,7 @@ def test_mappings() -> None:
 def test_guaranteed_messages() -> None:
     """Queue and window are the remote's, the rest is the bridge's."""
     plain = terms(written())
-    assert (plain.queue, plain.window, plain.retry_delay_ms) == ("", 255, 3000)
+    assert (plain.queue, plain.window, plain.retry_delay_ms) == ("", 65_535, 3000)
     assert (plain.flow.on_reject, plain.flow.lanes, plain.flow.retry_ms) == (0, 1, 1000)
     found = terms(
         written(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from typing_extensions import override
 
+from vpnrouter import limits
 from vpnrouter.bridges.bridge import BridgeFacts
 from vpnrouter.bridges.machine import BridgeSettings
 from vpnrouter.bridges.parking_lot import POLICIES
@@ -14,6 +15,7 @@ from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
 from vpnrouter.config.model import changed
 from vpnrouter.settings.address import router_of
+from vpnrouter.settings.bridge import FITTING_WINDOW
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
 from vpnrouter.units import SECOND_NS
@@ -139,11 +141,17 @@ def remote_settings_of(
         remote.compressed_data_enabled,
         mapping_of(bridge, "in"),
         remote.queue_binding or "",
-        remote.egress_flow_window_size,
+        window_of(remote),
         flow_settings_of(bridge),
         bridge.remote_connection.retry_delay * 1000,
         verifies_name(remote, server_cert),
     )
+
+
+def window_of(remote: RemoteMsgVpn) -> int:
+    """Return how many guaranteed messages from a remote may be on the way; its queue and their bytes bound them too."""
+    window = remote.egress_flow_window_size
+    return limits.LINK_FLOW_POSITIONS if window == FITTING_WINDOW else window
 
 
 def flow_settings_of(bridge: Bridge) -> FlowSettings:

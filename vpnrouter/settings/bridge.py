@@ -84,6 +84,10 @@ class BasicRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
     """Its password: text, {env: NAME} or {file: PATH}."""
 
 
+FITTING_WINDOW: Final = 255
+"""Default of `egress_flow_window_size`, that of the field: there is no fixed number."""
+
+
 class ClientCertRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
     """Client certificate for the remote message VPN."""
 
@@ -187,8 +191,9 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     compressed_data_enabled: bool = attribute(False, effect=Effect.RECONNECT_IF_USED)
     """Whether the connection is compressed."""
 
-    egress_flow_window_size: int = attribute(255, least=0, most=65_535)
-    """Guaranteed messages on the way and not yet acknowledged."""
+    egress_flow_window_size: int = attribute(FITTING_WINDOW, least=0, most=65_535)
+    """Guaranteed messages on the way and not yet acknowledged. 255, the default, is as many as the round
+    trip needs: up to the queue's max_delivered_unacked_msgs_per_flow (10,000), and 16 MiB."""
 
     @property
     def address(self) -> Address | None:
