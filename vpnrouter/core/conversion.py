@@ -557,10 +557,11 @@ def _with_annotations(content: bytes, more: dict[object, object]) -> bytes:
 
     A message whose annotations are damaged stays as it is.
     """
-    first = sections(content)[0]
+    found = sections(content)
     items = [types.write(one) for pair in more.items() for one in pair]
     rest = content
-    if first.code == MESSAGE_ANNOTATIONS:
+    if found and found[0].code == MESSAGE_ANNOTATIONS:
+        first = found[0]
         rest = content[first.end :]
         try:
             items = _raw_pairs(content, first, more) + items
