@@ -33,10 +33,11 @@ LINK_GONE: Final = "503 Queue Shutdown: the link that made it has ended"
 class Link(EndToEndCallback):
     """One link of a session, under `handle` in both directions. `detached`: it is over, and its handle is still taken.
 
-    It counts for `cost` bytes. `temporary` is the queue that was made for it, and ends with it.
+    It counts for `cost` bytes. `temporary` is the queue that was made for it, and ends with it. `broken`: it ends for
+    an error or with its connection, and not because the client has detached it.
     """
 
-    __slots__ = ("client", "cost", "detached", "handle", "name", "session", "temporary")
+    __slots__ = ("broken", "client", "cost", "detached", "handle", "name", "session", "temporary")
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class Link(EndToEndCallback):
         self.name = name
         self.handle = handle
         self.detached = detached
+        self.broken = False
         self.cost = REFUSED_COST if detached else LINK_COST
         self.temporary: Endpoint | None = None
 
