@@ -22,6 +22,9 @@ _OF_REASONS: Final[dict[str, int]] = {
     refusals.QUEUE_SHUTDOWN: conditions.NOT_ALLOWED,
     refusals.TOPIC_ENDPOINT_SHUTDOWN: conditions.NOT_ALLOWED,
     refusals.ENDPOINT_SHUTDOWN: conditions.NOT_ALLOWED,
+    refusals.NOT_CONFIGURED: conditions.RESOURCE_DELETED,
+    refusals.MAKER_GONE: conditions.RESOURCE_DELETED,
+    refusals.SUBSCRIPTION_ENDED: conditions.RESOURCE_DELETED,
     refusals.ALREADY_BOUND: conditions.NOT_ALLOWED,
     refusals.SUBSCRIPTION_MISMATCH: conditions.NOT_ALLOWED,
 }

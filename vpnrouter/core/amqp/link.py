@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.end_to_end import EndToEndCallback
+from vpnrouter.core.guaranteed.refusals import MAKER_GONE
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp.performatives import Attach, Detach, Flow
@@ -25,8 +26,6 @@ LINK_COST: Final = 4_096
 
 REFUSED_COST: Final = 256
 """Bytes that one takes that was refused and is not detached."""
-
-LINK_GONE: Final = "503 Queue Shutdown: the link that made it has ended"
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -84,7 +83,7 @@ class Link(EndToEndCallback):
             client = self.client
             client.connection.temporary.pop(endpoint.name, None)
             client.vpn.count_endpoint(client.username, -1)
-            endpoint.delete(LINK_GONE)
+            endpoint.delete(MAKER_GONE)
 
     def owning_connection(self) -> Connection | None:
         """The client's connection."""

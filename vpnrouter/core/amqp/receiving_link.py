@@ -23,7 +23,10 @@ from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.forward import trace
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, lane_of
+from vpnrouter.core.guaranteed.queue_senders import QueueSender
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
 from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
 from vpnrouter.core.route import Route
@@ -31,6 +34,7 @@ from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
+from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.trace.events import REJECT
 from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.amqp import conditions
@@ -49,11 +53,13 @@ from vpnrouter.wire.amqp.types import Typed
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
     from vpnrouter.wire.amqp.performatives import Attach
     from vpnrouter.wire.amqp.types import MapWalk
 
+_QUEUE: Final = QUEUE_PREFIX.encode()
 _TRACEPARENT: Final = TRACEPARENT.encode()
 _DELIVER_TO_ONE: Final = DELIVER_TO_ONE.encode()
 _DMQ_ELIGIBLE: Final = DMQ_ELIGIBLE.encode()
@@ -117,6 +123,7 @@ class ReceivingLink(Link):
         "_key",
         "_tag_bytes",
         "_tags",
+        "_to_queue",
         "controls",
         "count",
         "credit",
@@ -165,6 +172,7 @@ class ReceivingLink(Link):
             None if spool is None or not bridge else EndToEndAnswers(spool, bridge, self)
         )
         self._delivery: Delivery | None = None
+        self._to_queue = _sender_to_queue(self)
         # What `forward` knows of the route that it saw last.
         self.route: Route | None = None
         self.receivers: list[TopicSubscriber] | None = None
@@ -558,6 +566,8 @@ class ReceivingLink(Link):
             vpn = self.client.vpn
             self.unsettled.keep(vpn.context.now_ns, self.lasts_s)
             vpn.links_away.keep(self._key, self.unsettled)
+        if self._to_queue is not None:
+            self._to_queue.forget()
         self.end_temporary()
         if self._end_to_end is not None:
             self._end_to_end.close()
@@ -567,6 +577,35 @@ class ReceivingLink(Link):
             publisher.vpn.ingress_flows -= 1
             self.client.ingress_flows -= 1
             publisher.report_flow(opened=False)
+
+
+@final
+class LinkToQueue(QueueSender):
+    """A link to a queue by its name, which ends with the queue."""
+
+    __slots__ = ("_endpoint", "_link")
+
+    def __init__(self, link: ReceivingLink, endpoint: Endpoint) -> None:
+        self._link = link
+        self._endpoint = endpoint
+        endpoint.senders[self] = None
+
+    def removed(self, reason: str) -> None:
+        """Tell the client that there is no such queue any more."""
+        self._link.detach(condition_of(reason), reason)
+
+    def forget(self) -> None:
+        """The link has ended."""
+        self._endpoint.senders.pop(self, None)
+
+
+def _sender_to_queue(link: ReceivingLink) -> LinkToQueue | None:
+    """Return what tells a link of the end of the queue that its target names, None where it names none."""
+    if not link.topic.startswith(_QUEUE):
+        return None
+    name = link.topic[len(_QUEUE) :].decode()
+    endpoint = endpoints_of(link.client.vpn).get((QUEUE, name))
+    return None if endpoint is None else LinkToQueue(link, endpoint)
 
 
 @final
