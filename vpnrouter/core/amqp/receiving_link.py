@@ -11,6 +11,7 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.sending_link import TopicSubscriber
+from vpnrouter.core.amqp.termini import says_kind
 from vpnrouter.core.conversion import (
     DELIVERY_TIME,
     MEASURE,
@@ -113,7 +114,8 @@ class ReceivingLink(Link):
     `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
     `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `unsettled` has the
     deliveries that a client which settles second has not settled; None for others, who settle with our answer. It is
-    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are for bursts.
+    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are for bursts. `vague`: its target
+    does not say whether it is a topic.
     """
 
     __slots__ = (
@@ -135,6 +137,7 @@ class ReceivingLink(Link):
         "route",
         "topic",
         "unsettled",
+        "vague",
     )
 
     def __init__(
@@ -152,6 +155,7 @@ class ReceivingLink(Link):
         super().__init__(session, client, name, handle)
         self.topic = topic
         self.controls = controls
+        self.vague = False
         self.count = count
         self.credit = 0
         self.open = 0
@@ -354,8 +358,10 @@ class ReceivingLink(Link):
             self.detach(problem.reason_code, str(problem))
             return
         topic = self.topic
+        vague = self.vague
         if not topic:
             topic = topic_of_address(head.to).encode()
+            vague = not says_kind(head.to, None)
         publisher = self.session.connection.publisher
         if publisher is None:
             return
@@ -371,6 +377,9 @@ class ReceivingLink(Link):
             why = publisher.refusal(
                 route, topic, 0 if settled else 1, len(head.content), self._sends()
             )
+            if vague and not why:
+                direct = settled and not isinstance(state, TransactionalState)
+                why = publisher.queue_meant(topic, route, 0 if direct else 1)
         if why or route is None:
             if isinstance(state, TransactionalState):
                 connection.transactions.refused(state, why)
