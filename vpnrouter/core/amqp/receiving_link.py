@@ -26,10 +26,10 @@ from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
-from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, lane_of
+from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, NO, lane_of
 from vpnrouter.core.guaranteed.queue_senders import QueueSender
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
-from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
+from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, HIGHEST, YES, Message
 from vpnrouter.core.route import Route
 from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import NAME as TRACEPARENT
@@ -441,7 +441,7 @@ class ReceivingLink(Link):
             message.expires_ns = context.now_ns + max(1, left_ms * MILLISECOND_NS)
         parent = None
         if context.honours and _TRACEPARENT in content:
-            parent = parsed(message.properties().get(TRACEPARENT, "").encode())
+            parent = parsed(message.text_property(TRACEPARENT).encode())
         if parent is not None and parent.sampled:
             trace(publisher, message, parent)
         else:
@@ -456,9 +456,9 @@ class ReceivingLink(Link):
         """Take what application properties ask the router for."""
         content = message.payload
         if _DELIVER_TO_ONE in content:
-            message.deliver_to_one = message.properties().get(DELIVER_TO_ONE) in YES
+            message.deliver_to_one = message.text_property(DELIVER_TO_ONE) in YES
         if _DMQ_ELIGIBLE in content:
-            message.dmq_eligible = message.properties().get(DMQ_ELIGIBLE) not in NO
+            message.dmq_eligible = message.text_property(DMQ_ELIGIBLE) not in NO
 
     def publish(self, message: Message, token: int) -> None:
         """Give a guaranteed message to the spool, and count the outcome; it is told under `token`."""
