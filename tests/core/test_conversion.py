@@ -19,6 +19,7 @@ from vpnrouter.core.conversion import (
 )
 from vpnrouter.core.message import AMQP, Message
 from vpnrouter.errors import ProtocolError
+from vpnrouter.selectors import Text
 from vpnrouter.wire.amqp import performatives, types
 from vpnrouter.wire.amqp.performatives import Header, MessageProperties
 from vpnrouter.wire.amqp.sections import sections
@@ -122,11 +123,15 @@ def test_properties_to_mqtt(said: MessageProperties, name: str, expected: object
     ],
 )
 def test_application_properties_to_mqtt(value: object, text: str) -> None:
-    """Values of all simple types are texts; selectors see the same."""
+    """Values of all simple types are texts; selectors see numbers and booleans as such, all others as texts."""
     content = amqp(application={"name": value})
     _, properties = mqtt(content)
     assert properties.user_properties == [("name", text)]
-    assert properties_of(b"t", content)["name"] == text
+    seen = properties_of(b"t", content)["name"]
+    assert text_of(seen) == text
+    inner = value.value if isinstance(value, Typed) else value
+    expected = type(inner) if isinstance(inner, (bool, int, float)) else Text
+    assert type(seen) is expected
 
 
 def test_null_is_no_property() -> None:
@@ -288,7 +293,7 @@ def test_mqtt_and_back(
     renamed = {"JMSReplyTo"} if reply is not None and reply.startswith("queue://") else set()
     for name, text in came.properties().items():
         if name not in renamed:
-            assert seen[name] == text
+            assert text_of(seen[name]) == text_of(text)
 
 
 @given(st.binary(max_size=100))

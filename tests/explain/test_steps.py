@@ -316,3 +316,16 @@ def test_a_queue_that_refuses(
         "reject_msg_to_sender_on_discard_behavior: always",
     ]
     assert "it was refused by bad" in step(told, ENDPOINT, NO, "queue good").text
+
+
+@pytest.mark.parametrize("behavior", ["never", "when-queue-enabled", "always"])
+def test_a_named_queue_that_is_shut_down(pair: Callable[..., list[Loaded]], behavior: str) -> None:
+    """Its publisher is told, whatever the queue says of others' messages."""
+    edge = f"""\
+    queues:
+      bad: {{ingress_enabled: false, reject_msg_to_sender_on_discard_behavior: {behavior}}}
+"""
+    told = ask(pair(edge), mode="persistent", topic="$queue/bad")
+    assert told.answer == "503 Queue Shutdown"
+    refused = next(one for one in steps(told) if one.reason == told.answer)
+    assert "rejects in any case" in lines(refused)[-1][0]

@@ -301,10 +301,10 @@ ONE = Constant(1)
 X = PropertyTerm("x")
 
 
-def test_property_is_a_number_a_text_or_unknown() -> None:
-    """The text is kept where it reads as no number, for the comparison to tell it from unknown."""
+def test_property_is_a_number_none_or_unknown() -> None:
+    """A text stands for what reads as no number, for the comparison to tell it from unknown."""
     assert X.value({"x": "12"}) == 12
-    assert X.value({"x": "twelve"}) == "twelve"
+    assert X.value({"x": "twelve"}) == ""
     assert X.value({}) is None
 
 

@@ -28,6 +28,7 @@ from vpnrouter.selectors.conditions import (
     TextEquals,
     bounded,
     calculated,
+    read_literal,
     read_number,
 )
 from vpnrouter.selectors.parser import (
@@ -204,9 +205,36 @@ def test_names_in_double_quotes(written: str, name: str) -> None:
     assert selector.matches({name: "a"})
 
 
-@pytest.mark.parametrize("literal", ["5L", "0x1F", "1.5f", "1e", "007", "1e999"])
-def test_literals_that_java_alone_has(literal: str) -> None:
-    """Suffixes, hexadecimal and octal numbers are refused rather than read in another way."""
+@pytest.mark.parametrize(
+    ("literal", "value", "exact"),
+    [
+        ("5L", 5, True),
+        ("5l", 5, True),
+        ("0L", 0, True),
+        ("9223372036854775807L", 2**63 - 1, True),
+        ("1.5f", 1.5, False),
+        ("1F", 1.0, False),
+        ("2d", 2.0, False),
+        (".5D", 0.5, False),
+        ("1e3d", 1000.0, False),
+    ],
+)
+def test_suffixes_of_java(literal: str, value: float, exact: bool) -> None:
+    """An exact number may say that it is a long, an approximate one that it is a float or a double."""
+    assert read_literal(literal) == value
+    assert parse_selector(f"x = {literal}").matches({"x": str(value)})
+    # What divides as a whole number is exact.
+    assert parse_selector(f"({literal} + 1) / 4 * 4 = {literal} + 1").matches({}) == (
+        not exact or (value + 1) % 4 == 0
+    )
+
+
+@pytest.mark.parametrize(
+    "literal",
+    ["0x1F", "1e", "007", "007L", "1e999", "1.5L", "1e3L", "5LL", "5Lx", "1f2", "1e999d"],
+)
+def test_literals_that_are_refused(literal: str) -> None:
+    """Hexadecimal and octal numbers, and suffixes in other places, are refused rather than read in another way."""
     with pytest.raises(SelectorError):
         parse_selector(f"x = {literal}")
 
@@ -261,7 +289,7 @@ def test_chains_are_not_deep() -> None:
     assert parse_selector(" OR ".join(["a"] * 1_000)).matches({"a": "true"})
 
 
-@pytest.mark.parametrize("text", ["JMSPriority > 4", "a AND JMSExpiration = 1", '"JMSFoo" = 1'])
+@pytest.mark.parametrize("text", ["JMSDestinations > 4", "a AND JMSExpiration = 1", '"JMSFoo" = 1'])
 def test_header_that_messages_do_not_have(text: str) -> None:
     """A name of the JMS that stands for nothing here is refused, not silently missing."""
     with pytest.raises(SelectorError, match="expected one of the headers JMSCorrelationID, "):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from vpnrouter.core.message import Message
 from vpnrouter.selectors import HEADERS, METER, Selector, parse_selector
 from vpnrouter.wire.mqtt import Properties, message_block
-from vpnrouter.wire.mqtt.properties import selector_properties
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "selectors.md"
 
@@ -147,7 +147,8 @@ def test_headers_are_those_that_messages_bring() -> None:
         content_type="t", response_topic="r", correlation_data=b"c", user_properties=named
     )
     block = message_block(properties)
-    assert selector_properties(b"a/b", block).keys() == HEADERS | dict(named).keys()
+    found = Message(b"a/b", b"x", block).properties()
+    assert found.keys() == HEADERS | dict(named).keys()
 
 
 def examples() -> list[str]:

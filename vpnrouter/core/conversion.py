@@ -15,7 +15,7 @@ from mypy_extensions import i64
 
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
-from vpnrouter.selectors import METER
+from vpnrouter.selectors import METER, Text
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.wire.amqp import performatives, types
 from vpnrouter.wire.amqp.conditions import DECODE_ERROR
@@ -282,13 +282,13 @@ def _milliseconds(annotations: Mapping[object, object], name: str) -> int:
 # -- selectors ---------------------------------------------------------------------------------------
 
 
-def properties_of(topic: bytes, content: bytes) -> dict[str, str]:
+def properties_of(topic: bytes, content: bytes) -> dict[str, object]:
     """Return the properties that selectors see, by name: application properties and JMS headers.
 
-    The names and texts are those that the same message has as one of MQTT 5. Where the message is damaged within a
-    section, those up to there.
+    The names are those that the same message has as one of MQTT 5; values have their types (`typed_value`). Where the
+    message is damaged within a section, those up to there.
     """
-    found: dict[str, str] = {"JMSDestination": topic.decode("utf-8", "replace")}
+    found: dict[str, object] = {"JMSDestination": Text(topic.decode("utf-8", "replace"))}
     try:
         _find_properties(content, found)
     except ProtocolError:
@@ -297,7 +297,7 @@ def properties_of(topic: bytes, content: bytes) -> dict[str, str]:
     return found
 
 
-def _find_properties(content: bytes, found: dict[str, str]) -> None:
+def _find_properties(content: bytes, found: dict[str, object]) -> None:
     application: dict[object, object] = {}
     for section in sections(content):
         if section.code == PROPERTIES:
@@ -316,16 +316,29 @@ def _find_properties(content: bytes, found: dict[str, str]) -> None:
                 (_REPLY_GROUP, said.reply_to_group_id),
             )
             for name, value in headers:
-                text = text_of(value)
-                if text is not None:
-                    found[name] = text
+                typed = typed_value(value)
+                if typed is not None:
+                    found[name] = typed
         elif section.code == APPLICATION_PROPERTIES:
             application = _map(content, section)
     for key, value in application.items():
-        text = text_of(value)
-        if isinstance(key, str) and text is not None:
-            found.setdefault(key, text)
+        typed = typed_value(value)
+        if isinstance(key, str) and typed is not None:
+            found.setdefault(key, typed)
     name_headers(found)
+
+
+def typed_value(value: object) -> object:
+    """Return a simple value as selectors compare it: a number, a boolean or a `Text`; None for what is not simple.
+
+    Times are numbers; what is no number, boolean or string is a text as user properties have it.
+    """
+    if isinstance(value, Typed) and isinstance(value.value, (int, float)):
+        return value.value
+    if isinstance(value, (bool, int, float)):
+        return value
+    text = text_of(value)
+    return None if text is None else Text(text)
 
 
 def text_of(value: object) -> str | None:
@@ -557,10 +570,11 @@ def _with_annotations(content: bytes, more: dict[object, object]) -> bytes:
 
     A message whose annotations are damaged stays as it is.
     """
-    first = sections(content)[0]
+    found = sections(content)
     items = [types.write(one) for pair in more.items() for one in pair]
     rest = content
-    if first.code == MESSAGE_ANNOTATIONS:
+    if found and found[0].code == MESSAGE_ANNOTATIONS:
+        first = found[0]
         rest = content[first.end :]
         try:
             items = _raw_pairs(content, first, more) + items

@@ -13,9 +13,15 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.core import conversion
 from vpnrouter.core.timers import TimerTarget
 from vpnrouter.errors import ProtocolError
+from vpnrouter.selectors import Text
 from vpnrouter.wire.mqtt.encode import encode_publish
 from vpnrouter.wire.mqtt.fields import varint
-from vpnrouter.wire.mqtt.properties import decode_properties, selector_properties
+from vpnrouter.wire.mqtt.properties import (
+    MODE_HEADER,
+    PRIORITY_HEADER,
+    decode_properties,
+    selector_properties,
+)
 from vpnrouter.wire.mqtt.reason import PUBLISH
 
 if TYPE_CHECKING:
@@ -23,6 +29,16 @@ if TYPE_CHECKING:
 
 DEFAULT_PRIORITY: Final = 4
 """Of a message that says none, as in the field."""
+
+HIGHEST: Final = 9
+"""The highest priority; a message that says more has this one."""
+
+PRIORITY: Final = "priority"
+"""Name of the user property that is the priority of a message of MQTT."""
+
+_PERSISTENT: Final = Text("PERSISTENT")
+_NON_PERSISTENT: Final = Text("NON_PERSISTENT")
+"""What JMS calls its two delivery modes."""
 
 DELIVER_TO_ONE: Final = "deliver-to-one"
 """Name of the user property with which a publisher asks for one consumer."""
@@ -36,6 +52,13 @@ AMQP: Final = 1
 _NAME: Final = DELIVER_TO_ONE.encode()
 YES: Final = ("true", "1")
 """What the user property says where that is wanted."""
+
+
+def priority_of(text: object) -> int:
+    """Return the priority that a user property says; the default one for what is no number."""
+    if isinstance(text, str) and text.isascii() and text.isdigit():
+        return min(int(text[:4]), HIGHEST)
+    return DEFAULT_PRIORITY
 
 
 def wants_deliver_to_one(block: bytes) -> bool:
@@ -173,7 +196,7 @@ class Message:
         self._frame5 = b""
         # The message in the terms of the other protocol, once somebody asked.
         self._other: Message | None = None
-        self._properties: dict[str, str] | None = None
+        self._properties: dict[str, object] | None = None
 
     @property
     def size(self) -> int:
@@ -208,7 +231,12 @@ class Message:
         """True when this message was picked at its first ingress."""
         return self.trace_high != 0 or self.trace_low != 0
 
-    def properties(self) -> dict[str, str]:
+    def text_property(self, name: str) -> str:
+        """Return a user property or application property as a text, "" where it is not there."""
+        value = self.properties().get(name)
+        return value if isinstance(value, str) else conversion.text_of(value) or ""
+
+    def properties(self) -> dict[str, object]:
         """Return the properties for selectors: name → value, decoded once for all who look at it in a row."""
         properties = self._properties
         if properties is None:
@@ -218,6 +246,11 @@ class Message:
             conversion.MEASURE.add(2 * len(properties))
             if self.encoding == AMQP:
                 properties = {**properties, **conversion.properties_of(self.topic, self.payload)}
+                properties[PRIORITY_HEADER] = self.priority
+            else:
+                properties[PRIORITY_HEADER] = priority_of(properties.get(PRIORITY))
+            lasts = (self.persistent or self.qos > 0) and not self.volatile
+            properties[MODE_HEADER] = _PERSISTENT if lasts else _NON_PERSISTENT
             if self.resting:
                 _RECENT.message = self
                 _RECENT.properties = properties
@@ -319,7 +352,7 @@ class _RecentProperties:
 
     def __init__(self) -> None:
         self.message: Message | None = None
-        self.properties: dict[str, str] = {}
+        self.properties: dict[str, object] = {}
 
 
 _RECENT: Final = _RecentProperties()

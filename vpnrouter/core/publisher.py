@@ -10,6 +10,7 @@ from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.refusals import may_learn
 from vpnrouter.events import table
 from vpnrouter.topics.cache import RememberedTopics
+from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.trace.events import DIRECT, DISCARD, INGRESS, PERSISTENT, REJECT
 from vpnrouter.trace.recorder import Context
 
@@ -31,6 +32,7 @@ SUBSCRIBE_DENIED: Final = 2
 TOO_BIG: Final = 4
 LARGE: Final = 8
 BIND_FAILED: Final = 16
+QUEUE_MEANT: Final = 32
 """Bits of `Publisher.told`: the one-shot events that a connection has had."""
 
 _ONE_SHOTS: Final[dict[int, EventType]] = {
@@ -39,6 +41,7 @@ _ONE_SHOTS: Final[dict[int, EventType]] = {
     TOO_BIG: table.TOO_BIG,
     LARGE: table.LARGE_MESSAGE,
     BIND_FAILED: table.BIND_FAILED,
+    QUEUE_MEANT: table.QUEUE_MEANT,
 }
 
 
@@ -206,6 +209,31 @@ class Publisher:
         """
         rule = self.rule
         return may_learn(self.username) or (rule is not None and rule.names(route.topic))
+
+    def queue_meant(self, topic: bytes, route: Route, qos: int) -> str:
+        """Return why a guaranteed message is refused that goes to a topic without a receiver, but may be for a queue.
+
+        That is where a queue of the topic's name is there, which the client may publish to; else "". It is counted, and
+        reported of a Direct message as well, which is discarded.
+        """
+        vpn = self.vpn
+        if not route.empty or vpn.queue(route.topic) is None:
+            return ""
+        queue = vpn.route(QUEUE_PREFIX.encode() + topic)
+        if not self.allowed(queue) or not queue.may_put(self.username, self.rule):
+            return ""
+        why = (
+            f"{refusals.NO_SUBSCRIPTION_MATCH}: nobody subscribes to the topic {route.topic};"
+            f" the queue of that name is queue://{route.topic}"
+        )
+        if not self.told & QUEUE_MEANT:
+            self.report_once(QUEUE_MEANT, why)
+        if not qos:
+            return ""
+        self.refused += 1
+        vpn.rejected += 1
+        self.report_lost(REJECT, topic, qos, refusals.NO_SUBSCRIPTION_MATCH)
+        return why
 
     def sampler_for(self, route: Route) -> Sampler:
         """The sampler that picks among the messages of `route`."""

@@ -508,6 +508,13 @@ PUBLISH_DENIED: Final = EventType(
     "An ACL profile kept a client from publishing",
     one_shot=True,
 )
+QUEUE_MEANT: Final = EventType(
+    "CLIENT_CLIENT_QUEUE_NOT_NAMED",
+    NOTICE,
+    CLIENT,
+    "An AMQP client sends to a topic that nobody subscribes to, and there is a queue of that name",
+    one_shot=True,
+)
 SUBSCRIBE_DENIED: Final = EventType(
     "SYSTEM_CLIENT_ACL_SUBSCRIBE_DENIAL",
     NOTICE,

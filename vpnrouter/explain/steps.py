@@ -57,6 +57,7 @@ from vpnrouter.explain.why_endpoint import (
     subscriptions_for,
     taken_rules,
 )
+from vpnrouter.topics.grammar import QUEUE_PREFIX
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import ClientUsername
@@ -415,7 +416,9 @@ class StepBuilder:
             rules = lost_rules(index, visit, endpoint, reason)
             if event.event == "reject" and reason != CONSUMER:
                 rules += behavior_rule(loaded, visit.msg_vpn, endpoint)
-                if not endpoint.settings.rejects():
+                if index.topic(visit).startswith(QUEUE_PREFIX):
+                    rules.append(Rule("a queue that is named and shut down rejects in any case"))
+                elif not endpoint.settings.rejects():
                     rules.append(Rule("over a bridge, one that rejects speaks for all that match"))
                 rules += self._on_reject(visit)
             return rules

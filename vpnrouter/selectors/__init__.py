@@ -5,6 +5,6 @@ what that cost. The language is that of Jakarta Messaging 3.1, 3.8.1; docs/selec
 """
 
 from vpnrouter.selectors.build import parse_selector
-from vpnrouter.selectors.conditions import HEADERS, METER, Selector
+from vpnrouter.selectors.conditions import HEADERS, METER, Selector, Text
 
-__all__ = ["HEADERS", "METER", "Selector", "parse_selector"]
+__all__ = ["HEADERS", "METER", "Selector", "Text", "parse_selector"]

@@ -38,7 +38,7 @@ from vpnrouter.selectors.conditions import (
     Signed,
     Term,
     TextEquals,
-    read_number,
+    read_literal,
     truth,
 )
 from vpnrouter.selectors.parser import (
@@ -324,7 +324,7 @@ def _string(at: int, source: str) -> Operand:
 
 
 def _number(at: int, source: str) -> Operand:
-    return NumberOperand(at, source, Constant(read_number(source) or 0))
+    return NumberOperand(at, source, Constant(read_literal(source) or 0))
 
 
 def _true(at: int, source: str) -> Operand:

@@ -1,8 +1,9 @@
 """Evaluates the conditions of a selector in three-valued logic (Jakarta Messaging 3.1, 3.8.1.1).
 
 `test` returns TRUE, FALSE or UNKNOWN. A comparison with an unknown value is UNKNOWN, one between values of different
-types is FALSE. Conditions on a property's text hold their results for yes and no, so that the form with NOT is the
-same class. The depth of conditions is bounded by SELECTOR_DEPTH, and so is the recursion.
+types is FALSE. A property that is a number, a flag or a `Text` has that type; a plain string has none, and reads as
+what it is compared with. Conditions on a property's text hold their results for yes and no, so that the form with NOT
+is the same class. The depth of conditions is bounded by SELECTOR_DEPTH, and so is the recursion.
 
 Numbers are exact in the range of a Java long, and double beyond it; what is no finite double is no number. So no chain
 of operations can make a number that grows.
@@ -83,6 +84,31 @@ TRIED: Final = 8
 """What it costs to try one place, as often as to put one character of a text into a set."""
 
 
+@mypyc_attr(native_class=False)
+class Text(str):
+    """A property that is a string by its type: it reads as no number and no flag."""
+
+    __slots__ = ()
+
+
+def flag_of(value: object) -> int:
+    """Return TRUE or FALSE for a property that is a flag or reads as one, else UNKNOWN."""
+    if isinstance(value, bool):
+        return TRUE if value else FALSE
+    return read_flag(value) if isinstance(value, str) and not isinstance(value, Text) else UNKNOWN
+
+
+def number_of(value: object) -> Number | None:
+    """Return the number that a property is or reads as, None for all others."""
+    if isinstance(value, str):
+        return None if isinstance(value, Text) else read_number(value)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return bounded(value)
+    return value if isinstance(value, float) and not math.isnan(value) else None
+
+
 def truth(holds: bool) -> int:
     """Return TRUE when `holds`, else FALSE."""
     return TRUE if holds else FALSE
@@ -128,6 +154,20 @@ def read_number(text: str) -> Number | None:
     return bounded(int(text)) if match.lastindex is None else bounded(float(text))
 
 
+def read_literal(text: str) -> Number | None:
+    """Return the number that a selector's text says, None for one that no double can hold.
+
+    As in Java, one without point and exponent may end in `L`, any in `F` or `D`, which make it approximate.
+    """
+    last = text[-1:]
+    if last in ("l", "L"):
+        return read_number(text[:-1])
+    if last in ("f", "F", "d", "D"):
+        number = read_number(text[:-1])
+        return None if number is None else float(number)
+    return read_number(text)
+
+
 def bounded(value: Number) -> Number | None:
     """Return the value as a number of selectors: an int within a long, a finite float, or None."""
     if isinstance(value, int):
@@ -160,8 +200,8 @@ class Term:
 
     __slots__ = ()
 
-    def value(self, properties: Mapping[str, str]) -> Number | str | None:
-        """Return a number; a text where a property reads as no number; None where it is unknown."""
+    def value(self, properties: Mapping[str, object]) -> Number | str | None:
+        """Return a number; a text where a property is none; None where it is unknown."""
         raise AssertionError(properties)
 
 
@@ -174,7 +214,7 @@ class Constant(Term):
     def __init__(self, number: Number) -> None:
         self.number = number
 
-    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+    def value(self, properties: Mapping[str, object]) -> Number | str | None:
         """Return the number."""
         return self.number
 
@@ -188,13 +228,13 @@ class PropertyTerm(Term):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def value(self, properties: Mapping[str, str]) -> Number | str | None:
-        """Return the number that the property reads as; else its text, None without the property."""
-        text = properties.get(self.name)
-        if text is None:
+    def value(self, properties: Mapping[str, object]) -> Number | str | None:
+        """Return the number that the property is or reads as; "" for none, None without the property."""
+        value = properties.get(self.name)
+        if value is None:
             return None
-        number = read_number(text)
-        return text if number is None else number
+        number = number_of(value)
+        return "" if number is None else number
 
 
 @final
@@ -207,7 +247,7 @@ class Signed(Term):
         self.term = term
         self.negative = negative
 
-    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+    def value(self, properties: Mapping[str, object]) -> Number | str | None:
         """Return the term's number, with its sign changed for a minus."""
         number = self.term.value(properties)
         if number is None or isinstance(number, str):
@@ -225,7 +265,7 @@ class Chain(Term):
         self.first = first
         self.steps = tuple(steps)
 
-    def value(self, properties: Mapping[str, str]) -> Number | str | None:
+    def value(self, properties: Mapping[str, object]) -> Number | str | None:
         """Return the result; None as soon as one part is unknown or no number."""
         total = self.first.value(properties)
         for operator, term in self.steps:
@@ -454,7 +494,7 @@ class Condition:
 
     __slots__ = ()
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return TRUE, FALSE or UNKNOWN."""
         raise AssertionError(properties)
 
@@ -468,7 +508,7 @@ class Always(Condition):
     def __init__(self, truth: int) -> None:
         self.truth = truth
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return the fixed truth value."""
         return self.truth
 
@@ -482,7 +522,7 @@ class Not(Condition):
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return TRUE for FALSE, FALSE for TRUE."""
         return TRUE - self.condition.test(properties)
 
@@ -496,7 +536,7 @@ class AllOf(Condition):
     def __init__(self, parts: Sequence[Condition]) -> None:
         self.parts = tuple(parts)
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return FALSE as soon as one part is FALSE."""
         least = TRUE
         for part in self.parts:
@@ -517,7 +557,7 @@ class AnyOf(Condition):
     def __init__(self, parts: Sequence[Condition]) -> None:
         self.parts = tuple(parts)
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return TRUE as soon as one part is TRUE."""
         greatest = FALSE
         for part in self.parts:
@@ -540,7 +580,7 @@ class NumericComparison(Condition):
         self.right = right
         self.below, self.equal, self.above = ORDERS[operator]
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return FALSE where one side reads as no number."""
         left = self.left.value(properties)
         right = self.right.value(properties)
@@ -562,12 +602,12 @@ class BooleanProperty(Condition):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def test(self, properties: Mapping[str, str]) -> int:
-        """Return TRUE where it reads "true", FALSE for every other text."""
-        text = properties.get(self.name)
-        if text is None:
+    def test(self, properties: Mapping[str, object]) -> int:
+        """Return TRUE where it is or reads "true", FALSE for every other value."""
+        value = properties.get(self.name)
+        if value is None:
             return UNKNOWN
-        return TRUE if read_flag(text) == TRUE else FALSE
+        return TRUE if flag_of(value) == TRUE else FALSE
 
 
 @final
@@ -582,13 +622,13 @@ class BooleanEquals(Condition):
         self.same = same
         self.different = different
 
-    def test(self, properties: Mapping[str, str]) -> int:
-        """Return FALSE where the property reads neither "true" nor "false"."""
-        text = properties.get(self.name)
+    def test(self, properties: Mapping[str, object]) -> int:
+        """Return FALSE where the property is no flag, and reads neither "true" nor "false"."""
+        value = properties.get(self.name)
         other = self.condition.test(properties)
-        if text is None or other == UNKNOWN:
+        if value is None or other == UNKNOWN:
             return UNKNOWN
-        flag = read_flag(text)
+        flag = flag_of(value)
         if flag == UNKNOWN:
             return FALSE
         return self.same if flag == other else self.different
@@ -606,7 +646,7 @@ class SameOutcome(Condition):
         self.same = same
         self.different = different
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return UNKNOWN where one of them is UNKNOWN."""
         left = self.left.test(properties)
         right = self.right.test(properties)
@@ -627,17 +667,19 @@ class TextEquals(Condition):
         self.same = same
         self.different = different
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Compare the property with the text. Return UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
+        if not isinstance(text, str):
+            return FALSE
         return self.same if text == self.text else self.different
 
 
 @final
 class SameTexts(Condition):
-    """Two properties compared as texts."""
+    """Two properties compared: as numbers or flags where one of them has that type, else as texts."""
 
     __slots__ = ("different", "left", "right", "same")
 
@@ -647,16 +689,32 @@ class SameTexts(Condition):
         self.same = same
         self.different = different
 
-    def test(self, properties: Mapping[str, str]) -> int:
-        """Return UNKNOWN without one of them, FALSE where there is too much to look at."""
+    def test(self, properties: Mapping[str, object]) -> int:
+        """Return UNKNOWN without one of them, FALSE for unlike types and where there is too much to look at."""
         left = properties.get(self.left)
         right = properties.get(self.right)
         if left is None or right is None:
             return UNKNOWN
+        if not isinstance(left, str) or not isinstance(right, str):
+            return self._typed(left, right)
         size: i64 = len(left)
         if size > LONG_TEXT and size == len(right) and not METER.look(size // LONG_TEXT):
             return FALSE
         return self.same if left == right else self.different
+
+    def _typed(self, left: object, right: object) -> int:
+        """Compare two properties, one of which is a number or a flag."""
+        if isinstance(left, bool) or isinstance(right, bool):
+            flag = flag_of(left)
+            other = flag_of(right)
+            if UNKNOWN in {flag, other}:
+                return FALSE
+            return self.same if flag == other else self.different
+        number = number_of(left)
+        against = number_of(right)
+        if number is None or against is None:
+            return FALSE
+        return self.same if number == against else self.different
 
 
 @final
@@ -671,11 +729,13 @@ class OneOf(Condition):
         self.inside = inside
         self.outside = outside
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Look for the property in the texts. Return UNKNOWN where the message lacks the property."""
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
+        if not isinstance(text, str):
+            return FALSE
         return self.inside if text in self.texts else self.outside
 
 
@@ -691,14 +751,16 @@ class Like(Condition):
         self.same = same
         self.different = different
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Match the property with the pattern. Return UNKNOWN where the message lacks the property.
 
-        FALSE where there is too much to look at.
+        FALSE where it is no text, or there is too much to look at.
         """
         text = properties.get(self.name)
         if text is None:
             return UNKNOWN
+        if not isinstance(text, str):
+            return FALSE
         pattern = self.pattern
         if pattern.looks and not METER.look(len(text) * pattern.looks):
             return FALSE
@@ -716,7 +778,7 @@ class PropertyIsNull(Condition):
         self.absent = absent
         self.present = present
 
-    def test(self, properties: Mapping[str, str]) -> int:
+    def test(self, properties: Mapping[str, object]) -> int:
         """Return whether the property is missing; a property with an empty text is not."""
         return self.present if self.name in properties else self.absent
 
@@ -724,8 +786,10 @@ class PropertyIsNull(Condition):
 HEADERS: Final = frozenset(
     {
         "JMSCorrelationID",
+        "JMSDeliveryMode",
         "JMSDestination",
         "JMSMessageID",
+        "JMSPriority",
         "JMSReplyTo",
         "JMSTimestamp",
         "JMSType",
@@ -764,11 +828,12 @@ class Selector:
         self.looks: i64 = looks
         self._condition = condition
 
-    def matches(self, properties: Mapping[str, str]) -> bool:
+    def matches(self, properties: Mapping[str, object]) -> bool:
         """Return whether the condition holds of a message; unknown is no match.
 
-        `properties` holds the message's user properties by name, for a repeated name the first
-        value, and under the names of HEADERS those parts of the message that it has.
+        `properties` holds the message's user or application properties by name, for a repeated name the first
+        value, and under the names of HEADERS those parts of the message that it has. Values are strings, which read as
+        what they are compared with, or have a type: `Text`, int, float or bool.
         """
         METER.begin(self.cost)
         return self._condition.test(properties) == TRUE

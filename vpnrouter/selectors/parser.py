@@ -29,7 +29,7 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter.errors import SelectorError
 from vpnrouter.limits import SELECTOR_NUMBER_LENGTH
-from vpnrouter.selectors.conditions import Condition, Term, read_number
+from vpnrouter.selectors.conditions import Condition, Term, read_literal
 
 _GROUPS: Final[tuple[tuple[str, str, frozenset[str]], ...]] = (
     (
@@ -189,7 +189,8 @@ _TERMINALS: Final = re.compile(
     r"(?P<NAME>(?:[^\W\d]|\$)[\w$]*)"
     r'|(?P<QUOTED_NAME>"[^"]*(?:""[^"]*)*"(?!"))'
     r"|(?P<STRING>'[^']*(?:''[^']*)*'(?!'))"
-    r"|(?P<NUMBER>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<NUMBER>[0-9]+[lL](?![\w$])"
+    r"|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?:[fFdD](?![\w$]))?)"
     r"|(?P<COMPARISON><>|<=|>=|[<>])"
 )
 
@@ -576,8 +577,9 @@ def _check_number(word: str, at: int) -> None:
             f"expected a number of at most {SELECTOR_NUMBER_LENGTH} characters, not of {len(word)}",
             at,
         )
-    if word.isdecimal() and word.startswith("0") and len(word) > 1:
+    digits = word.rstrip("lL")
+    if digits.isdecimal() and digits.startswith("0") and len(digits) > 1:
         # Jakarta Messaging takes Java's literals, where 010 is eight.
         raise SelectorError("expected a number without leading zeros", at)
-    if read_number(word) is None:
+    if read_literal(word) is None:
         raise SelectorError("expected a number that a double can hold", at)

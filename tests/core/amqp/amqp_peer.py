@@ -254,7 +254,7 @@ class Peer:
         number = self._delivery
         self._delivery += 1
         step = frame or max(1, len(data))
-        pieces = [data[at : at + step] for at in range(0, len(data), step)]
+        pieces = [data[at : at + step] for at in range(0, len(data), step)] or [b""]
         for index, piece in enumerate(pieces):
             first = Transfer(
                 handle,

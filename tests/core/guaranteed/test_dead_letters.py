@@ -42,7 +42,9 @@ def test_a_dead_letter(world: SpoolWorld) -> None:
     (message,) = flow.unacked.values()
     assert message.topic == b"a"
     assert message.properties() == {
+        "JMSDeliveryMode": "PERSISTENT",
         "JMSDestination": "a",
+        "JMSPriority": 4,
         "colour": "red",
         "dead-letter-reason": "rejected",
         "dead-letter-queue": "q",

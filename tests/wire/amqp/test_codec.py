@@ -399,8 +399,6 @@ def test_sections() -> None:
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        (b"", "without a body"),
-        (section(0x70, []), "without a body"),
         (BODY + section(0x70, []), "behind"),
         (section(0x73, []) + section(0x73, []) + BODY, "behind"),
         (BODY + section(0x77, 1), "two kinds"),

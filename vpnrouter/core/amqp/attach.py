@@ -176,6 +176,7 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
     )
     link.temporary = made
     if isinstance(target, Target):
+        link.vague = not termini.says_kind(target.address, target.capabilities)
         link.lasts_s = -1 if target.expiry_policy == "never" else target.timeout
         # What is not settled is lost with the router.
         target = target._replace(durable=min(target.durable, 1))

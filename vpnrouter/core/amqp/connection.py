@@ -105,6 +105,7 @@ class AmqpConnection(SaslConnection):
         "_beat_ns",
         "_beat_timer",
         "_draining",
+        "_in_order",
         "_letting_go",
         "_part_bytes",
         "_stand_bys",
@@ -146,6 +147,8 @@ class AmqpConnection(SaslConnection):
         self._letting_go: LinkRelease | None = None
         self._part_bytes = 0
         self._draining = False
+        # The client closes the connection, or the router stops: its consumers have done nothing wrong.
+        self._in_order = False
         self._beat_ns = 0
         self._beat_timer: Timer | None = None
         self._timer: Timer | None = self.context.timers.arm(
@@ -282,11 +285,12 @@ class AmqpConnection(SaslConnection):
         elif action == "begin":
             self._begin(frame.channel, performative)
         elif action == "end":
-            self._end_session(frame.channel)
+            self._end_session(frame.channel, performative)
         elif action == "open":
             self._open(performative)
         elif action == "close":
             self._say(Close())
+            self._in_order = performative.error is None
             self._end("client closed the connection")
         else:
             self._sasl(performative)
@@ -503,11 +507,11 @@ class AmqpConnection(SaslConnection):
         self.sessions[channel] = session
         self.say(session.begin(), channel)
 
-    def _end_session(self, channel: int) -> None:
+    def _end_session(self, channel: int, packet: End) -> None:
         session = self.sessions.pop(channel, None)
         if session is None:
             raise ProtocolError(conditions.NOT_ALLOWED, f"2.5.1: end of channel {channel}")
-        session.leave(End())
+        session.leave(End(), lost=packet.error is not None)
 
     def say(self, performative: tuple[Any, ...], channel: int = 0) -> None:
         """Send a frame of AMQP without a payload."""
@@ -589,6 +593,7 @@ class AmqpConnection(SaslConnection):
 
     @override
     def put_out(self, why: str, *, stopping: bool = False) -> None:
+        self._in_order = stopping
         self.fail(conditions.CONNECTION_FORCED, why)
 
     @override
@@ -662,7 +667,7 @@ class AmqpConnection(SaslConnection):
         elif step == 1:
             while self.sessions:
                 channel = next(iter(self.sessions))
-                self.sessions[channel].leave(None)
+                self.sessions[channel].leave(None, lost=not self._in_order)
                 del self.sessions[channel]
         elif step == 2:
             publisher = self.publisher

@@ -22,6 +22,9 @@ _OF_REASONS: Final[dict[str, int]] = {
     refusals.QUEUE_SHUTDOWN: conditions.NOT_ALLOWED,
     refusals.TOPIC_ENDPOINT_SHUTDOWN: conditions.NOT_ALLOWED,
     refusals.ENDPOINT_SHUTDOWN: conditions.NOT_ALLOWED,
+    refusals.NOT_CONFIGURED: conditions.RESOURCE_DELETED,
+    refusals.MAKER_GONE: conditions.RESOURCE_DELETED,
+    refusals.SUBSCRIPTION_ENDED: conditions.RESOURCE_DELETED,
     refusals.ALREADY_BOUND: conditions.NOT_ALLOWED,
     refusals.SUBSCRIPTION_MISMATCH: conditions.NOT_ALLOWED,
 }
@@ -36,11 +39,12 @@ _OF_CODES: Final[dict[int, int]] = {
 
 
 def condition_of(text: str, code: int = 0) -> int:
-    """Return the condition for a refusal: by its text, else by its reason code of MQTT 5.
+    """Return the condition for a refusal: by its text, which may go on behind a colon, else by its code of MQTT 5.
 
     All others are limits of some kind.
     """
-    found = _OF_REASONS.get(text) or _OF_CODES.get(code)
+    found = _OF_REASONS.get(text) or _OF_REASONS.get(text.partition(": ")[0])
+    found = found or _OF_CODES.get(code)
     return conditions.RESOURCE_LIMIT_EXCEEDED if found is None else found
 
 

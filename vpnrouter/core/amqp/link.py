@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.end_to_end import EndToEndCallback
+from vpnrouter.core.guaranteed.refusals import MAKER_GONE
 from vpnrouter.core.timers import Job
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.amqp.performatives import Attach, Detach, Flow
@@ -26,17 +27,16 @@ LINK_COST: Final = 4_096
 REFUSED_COST: Final = 256
 """Bytes that one takes that was refused and is not detached."""
 
-LINK_GONE: Final = "503 Queue Shutdown: the link that made it has ended"
-
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Link(EndToEndCallback):
     """One link of a session, under `handle` in both directions. `detached`: it is over, and its handle is still taken.
 
-    It counts for `cost` bytes. `temporary` is the queue that was made for it, and ends with it.
+    It counts for `cost` bytes. `temporary` is the queue that was made for it, and ends with it. `broken`: it ends for
+    an error or with its connection, and not because the client has detached it.
     """
 
-    __slots__ = ("client", "cost", "detached", "handle", "name", "session", "temporary")
+    __slots__ = ("broken", "client", "cost", "detached", "handle", "name", "session", "temporary")
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Link(EndToEndCallback):
         self.name = name
         self.handle = handle
         self.detached = detached
+        self.broken = False
         self.cost = REFUSED_COST if detached else LINK_COST
         self.temporary: Endpoint | None = None
 
@@ -82,7 +83,7 @@ class Link(EndToEndCallback):
             client = self.client
             client.connection.temporary.pop(endpoint.name, None)
             client.vpn.count_endpoint(client.username, -1)
-            endpoint.delete(LINK_GONE)
+            endpoint.delete(MAKER_GONE)
 
     def owning_connection(self) -> Connection | None:
         """The client's connection."""

@@ -11,6 +11,7 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.sending_link import TopicSubscriber
+from vpnrouter.core.amqp.termini import says_kind
 from vpnrouter.core.conversion import (
     DELIVERY_TIME,
     MEASURE,
@@ -23,14 +24,18 @@ from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.forward import trace
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
-from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, HIGHEST, NO, lane_of
+from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
+from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, NO, lane_of
+from vpnrouter.core.guaranteed.queue_senders import QueueSender
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
-from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, YES, Message
+from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, HIGHEST, YES, Message
 from vpnrouter.core.route import Route
 from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import NAME as TRACEPARENT
 from vpnrouter.core.tracing import parsed, trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
+from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.trace.events import REJECT
 from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.amqp import conditions
@@ -49,11 +54,13 @@ from vpnrouter.wire.amqp.types import Typed
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
     from vpnrouter.wire.amqp.performatives import Attach
     from vpnrouter.wire.amqp.types import MapWalk
 
+_QUEUE: Final = QUEUE_PREFIX.encode()
 _TRACEPARENT: Final = TRACEPARENT.encode()
 _DELIVER_TO_ONE: Final = DELIVER_TO_ONE.encode()
 _DMQ_ELIGIBLE: Final = DMQ_ELIGIBLE.encode()
@@ -107,7 +114,8 @@ class ReceivingLink(Link):
     `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
     `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `unsettled` has the
     deliveries that a client which settles second has not settled; None for others, who settle with our answer. It is
-    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are for bursts.
+    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are for bursts. `vague`: its target
+    does not say whether it is a topic.
     """
 
     __slots__ = (
@@ -117,6 +125,7 @@ class ReceivingLink(Link):
         "_key",
         "_tag_bytes",
         "_tags",
+        "_to_queue",
         "controls",
         "count",
         "credit",
@@ -128,6 +137,7 @@ class ReceivingLink(Link):
         "route",
         "topic",
         "unsettled",
+        "vague",
     )
 
     def __init__(
@@ -145,6 +155,7 @@ class ReceivingLink(Link):
         super().__init__(session, client, name, handle)
         self.topic = topic
         self.controls = controls
+        self.vague = False
         self.count = count
         self.credit = 0
         self.open = 0
@@ -165,6 +176,7 @@ class ReceivingLink(Link):
             None if spool is None or not bridge else EndToEndAnswers(spool, bridge, self)
         )
         self._delivery: Delivery | None = None
+        self._to_queue = _sender_to_queue(self)
         # What `forward` knows of the route that it saw last.
         self.route: Route | None = None
         self.receivers: list[TopicSubscriber] | None = None
@@ -346,8 +358,10 @@ class ReceivingLink(Link):
             self.detach(problem.reason_code, str(problem))
             return
         topic = self.topic
+        vague = self.vague
         if not topic:
             topic = topic_of_address(head.to).encode()
+            vague = not says_kind(head.to, None)
         publisher = self.session.connection.publisher
         if publisher is None:
             return
@@ -363,6 +377,9 @@ class ReceivingLink(Link):
             why = publisher.refusal(
                 route, topic, 0 if settled else 1, len(head.content), self._sends()
             )
+            if vague and not why:
+                direct = settled and not isinstance(state, TransactionalState)
+                why = publisher.queue_meant(topic, route, 0 if direct else 1)
         if why or route is None:
             if isinstance(state, TransactionalState):
                 connection.transactions.refused(state, why)
@@ -424,7 +441,7 @@ class ReceivingLink(Link):
             message.expires_ns = context.now_ns + max(1, left_ms * MILLISECOND_NS)
         parent = None
         if context.honours and _TRACEPARENT in content:
-            parent = parsed(message.properties().get(TRACEPARENT, "").encode())
+            parent = parsed(message.text_property(TRACEPARENT).encode())
         if parent is not None and parent.sampled:
             trace(publisher, message, parent)
         else:
@@ -439,9 +456,9 @@ class ReceivingLink(Link):
         """Take what application properties ask the router for."""
         content = message.payload
         if _DELIVER_TO_ONE in content:
-            message.deliver_to_one = message.properties().get(DELIVER_TO_ONE) in YES
+            message.deliver_to_one = message.text_property(DELIVER_TO_ONE) in YES
         if _DMQ_ELIGIBLE in content:
-            message.dmq_eligible = message.properties().get(DMQ_ELIGIBLE) not in NO
+            message.dmq_eligible = message.text_property(DMQ_ELIGIBLE) not in NO
 
     def publish(self, message: Message, token: int) -> None:
         """Give a guaranteed message to the spool, and count the outcome; it is told under `token`."""
@@ -558,6 +575,8 @@ class ReceivingLink(Link):
             vpn = self.client.vpn
             self.unsettled.keep(vpn.context.now_ns, self.lasts_s)
             vpn.links_away.keep(self._key, self.unsettled)
+        if self._to_queue is not None:
+            self._to_queue.forget()
         self.end_temporary()
         if self._end_to_end is not None:
             self._end_to_end.close()
@@ -567,6 +586,35 @@ class ReceivingLink(Link):
             publisher.vpn.ingress_flows -= 1
             self.client.ingress_flows -= 1
             publisher.report_flow(opened=False)
+
+
+@final
+class LinkToQueue(QueueSender):
+    """A link to a queue by its name, which ends with the queue."""
+
+    __slots__ = ("_endpoint", "_link")
+
+    def __init__(self, link: ReceivingLink, endpoint: Endpoint) -> None:
+        self._link = link
+        self._endpoint = endpoint
+        endpoint.senders[self] = None
+
+    def removed(self, reason: str) -> None:
+        """Tell the client that there is no such queue any more."""
+        self._link.detach(condition_of(reason), reason)
+
+    def forget(self) -> None:
+        """The link has ended."""
+        self._endpoint.senders.pop(self, None)
+
+
+def _sender_to_queue(link: ReceivingLink) -> LinkToQueue | None:
+    """Return what tells a link of the end of the queue that its target names, None where it names none."""
+    if not link.topic.startswith(_QUEUE):
+        return None
+    name = link.topic[len(_QUEUE) :].decode()
+    endpoint = endpoints_of(link.client.vpn).get((QUEUE, name))
+    return None if endpoint is None else LinkToQueue(link, endpoint)
 
 
 @final

@@ -632,11 +632,14 @@ class AmqpFlow(Flow):
         self.link.detach(condition_of(reason), reason)
 
     def end(self, *, closed: bool) -> None:
-        """Unbind the flow; its subscription may end with it."""
+        """Unbind the flow; its subscription may end with it.
+
+        A consumer that is lost may be what is wrong with a message: that counts as a redelivery (JMS 2.0, 3.5.9).
+        """
         if self.browsing:
             self.letting_go()
         else:
-            self.endpoint.unbind(self, counts=False)
+            self.endpoint.unbind(self, counts=self.link.broken)
         if self.subscription is not None:
             self.subscription.left(self.link, closed=closed)
 

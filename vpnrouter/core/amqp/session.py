@@ -240,6 +240,7 @@ class AmqpSession:
             return
         self.count_less(link)
         if not link.detached:
+            link.broken = packet.error is not None
             link.let_go(closed=packet.closed)
             self.say(Detach(packet.handle, packet.closed))
 
@@ -495,12 +496,13 @@ class AmqpSession:
         connection.router.protocol_errors += 1
         connection.report_protocol_error(text)
         # The channel stays taken until the client has ended it too: what it sent before that is passed over.
-        self.leave(End(error(condition, text)))
+        self.leave(End(error(condition, text)), lost=True)
 
-    def leave(self, answer: End | None) -> None:
+    def leave(self, answer: End | None, *, lost: bool) -> None:
         """End the session: at once nothing is sent or taken any more, and of many links, what they hold goes in slices.
 
-        `answer` tells the client when that is done, unless its connection has ended. A second call does nothing.
+        `answer` tells the client when that is done, unless its connection has ended. `lost`: the client did not end it
+        in order, so that what it held may be what was wrong. A second call does nothing.
         """
         if self.over:
             return
@@ -511,6 +513,7 @@ class AmqpSession:
         self.links.clear()
         for link in links:
             link.detached = True
+            link.broken = lost
         connection = self.connection
         connection.context.work += len(links) >> 4
         connection.let_go_of(self, links, answer)

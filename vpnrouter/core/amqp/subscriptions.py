@@ -50,7 +50,6 @@ WITHOUT_OWNER: Final = "#amqp/"
 PARSE_ERROR: Final = "400 Subscription Parse Error"
 DENIED: Final = "403 Subscription ACL Denied"
 TOO_MANY: Final = "400 Max Num Subscriptions Exceeded"
-ENDED: Final = "503 Subscription Ended"
 
 SHARING: Final = 1_000
 """Consumers of one shared subscription."""
@@ -278,7 +277,7 @@ def remove(endpoint: Endpoint) -> None:
     """End a subscription with all that it holds. A second call does nothing."""
     if not endpoint.deleted:
         endpoint.vpn.count_endpoint(endpoint.attracts_for[0], -1)
-        endpoint.delete(ENDED)
+        endpoint.delete(refusals.SUBSCRIPTION_ENDED)
 
 
 def judge(endpoint: Endpoint) -> None:

@@ -82,6 +82,14 @@ def node_of(address: object, capabilities: list[object] | None) -> Node:
     return _queue(address) if wanted & _QUEUES else Node(TOPIC, address)
 
 
+def says_kind(address: object, capabilities: list[object] | None) -> bool:
+    """Return whether an address says by its scheme or a capability whether it is a topic or a queue."""
+    if isinstance(address, str) and address.startswith((TOPIC_SCHEME, QUEUE_SCHEME, QUEUE_PREFIX)):
+        return True
+    wanted = {str(one) for one in capabilities or ()}
+    return bool(wanted & (_TOPICS | _QUEUES))
+
+
 def _queue(name: str) -> Node:
     if name.startswith("#"):
         raise ProtocolError(NOT_ALLOWED, "names that begin with # are the router's own")

@@ -44,6 +44,7 @@ from vpnrouter.core.guaranteed.flow import (
     Partitions,
     lane_of,
 )
+from vpnrouter.core.guaranteed.queue_senders import TellRemoved
 from vpnrouter.core.guaranteed.refusals import NOT_FOUND, QUOTA_EXCEEDED, UNAVAILABLE
 from vpnrouter.core.guaranteed.returning import take_back
 from vpnrouter.core.guaranteed.schedule import Schedule
@@ -67,6 +68,7 @@ from vpnrouter.units import MILLISECOND_NS
 if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.end_to_end import SettlementWatchers
     from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings
+    from vpnrouter.core.guaranteed.queue_senders import QueueSender
     from vpnrouter.core.guaranteed.replay import Replay
     from vpnrouter.core.guaranteed.returning import Returning
     from vpnrouter.core.guaranteed.spool import Spool
@@ -109,7 +111,7 @@ class Endpoint(EndpointSubscriber):
     which a last value queue keeps. `bridges` are names of bridges that ever consumed from it, `lent` what went out to
     each of them (by proven identity) and came back neither accepted nor refused. `attracts_for` are the client username
     and client id that gave a topic endpoint its subscription, or "". `watched` are watchers of its messages
-    (end_to_end.py) or None.
+    (end_to_end.py) or None, `senders` those who send to it by its name over links.
     """
 
     __slots__ = (
@@ -136,6 +138,7 @@ class Endpoint(EndpointSubscriber):
         "replay",
         "returning",
         "schedule",
+        "senders",
         "spool",
         "spooled_bytes",
         "spooled_count",
@@ -185,6 +188,7 @@ class Endpoint(EndpointSubscriber):
         self.bridges: list[str] = []
         self.lent: dict[str, set[int]] = {}
         self.watched: SettlementWatchers | None = None
+        self.senders: dict[QueueSender, None] = {}
 
     @override
     def memory(self) -> MemoryAccount | None:
@@ -534,6 +538,15 @@ class Endpoint(EndpointSubscriber):
         for flow in list(self.flows):
             self.unbind(flow, counts=False)
             flow.unbound(reason)
+
+    def put_out(self, reason: str) -> None:
+        """Unbind all consumers, and tell all who send to it by its name: the endpoint is removed."""
+        self.unbind_all(reason)
+        senders = list(self.senders)
+        self.senders.clear()
+        telling = TellRemoved(self.vpn.context, senders, reason)
+        if not telling.step():
+            self.vpn.context.jobs.add(telling)
 
     def unbind_forbidden(self) -> None:
         """Unbind consumers that are no longer permitted; what they hold comes back, uncounted as a redelivery."""
@@ -946,7 +959,7 @@ class Endpoint(EndpointSubscriber):
         vpn = self.vpn
         if self.replay is not None:
             self.replay.cancel()
-        self.unbind_all(reason)
+        self.put_out(reason)
         count = self.purge()
         self.deleted = True
         if self.partitions is not None:

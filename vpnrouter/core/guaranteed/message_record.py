@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.conversion import delivery_time_of, group_of
-from vpnrouter.core.message import AMQP, MQTT, Message
+from vpnrouter.core.message import AMQP, MQTT, PRIORITY, Message, priority_of
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import record
 from vpnrouter.units import MILLISECOND_NS
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from vpnrouter.spool.ledger import Ledger
 
 
-PRIORITY: Final = "priority"
 DMQ_ELIGIBLE: Final = "dmq-eligible"
 NO: Final = ("false", "0")
 """What the user property `dmq-eligible` says of a message that is not."""
 
 PARTITION_KEY: Final = "JMSXGroupID"
-
-HIGHEST: Final = 9
 
 _NAMES: Final = (PRIORITY.encode(), DMQ_ELIGIBLE.encode(), PARTITION_KEY.encode())
 
@@ -47,11 +44,9 @@ def read_headers(message: Message) -> None:
     block = message.block
     if not (_NAMES[0] in block or _NAMES[1] in block or _NAMES[2] in block):
         return
-    properties = message.properties()
-    text = properties.get(PRIORITY, "")
-    if text.isascii() and text.isdigit():
-        message.priority = min(int(text[:4]), HIGHEST)
-    if properties.get(DMQ_ELIGIBLE, "").lower() in NO:
+    if _NAMES[0] in block:
+        message.priority = priority_of(message.properties().get(PRIORITY))
+    if message.text_property(DMQ_ELIGIBLE).lower() in NO:
         message.dmq_eligible = False
     message.lane = lane_in(message)
 
@@ -60,7 +55,7 @@ def lane_in(message: Message) -> int:
     """The lane that the partition key of `message` names, 0 without one."""
     if _NAMES[2] not in message.block:
         return 0
-    key = message.properties().get(PARTITION_KEY, "")
+    key = message.text_property(PARTITION_KEY)
     return lane_of(key.encode()) if key else 0
 
 

@@ -119,7 +119,20 @@ def obstructed(matched: list[Endpoint], message: Message, size: int) -> bool:
     return reason != ""
 
 
-def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -> tuple[str, str]:
+def refuses(route: Route, message: Message, endpoint: Endpoint, reason: str) -> bool:
+    """Return whether the publisher is told that an endpoint cannot take a message for a `reason`.
+
+    Its settings decide that, unless the message names this queue, and no other can take it in its place: then a queue
+    that is shut down refuses. What came over a bridge would hold that for ever.
+    """
+    if endpoint.settings.rejects():
+        return True
+    return route.guard is endpoint and message.hops == 0 and reason == refusals.QUEUE_SHUTDOWN
+
+
+def rejection(
+    route: Route, matched: list[Endpoint], message: Message, size: int, full: str
+) -> tuple[str, str]:
     """Return the reason to reject the message (promise ALLORNONE) and the endpoint that gives it, or "" and "".
 
     `full` is the reason why the message VPN or the router has no room, or "". Counts the rejection at each such
@@ -138,7 +151,9 @@ def rejection(matched: list[Endpoint], message: Message, size: int, full: str) -
                 together = True
     for endpoint in matched:
         reason = full or endpoint.obstacle(message, size)
-        if reason and (endpoint.settings.rejects() or (together and reason in _PASSES)):
+        if reason and (
+            refuses(route, message, endpoint, reason) or (together and reason in _PASSES)
+        ):
             endpoint.counters.refused.add(refusals.DISCARD_NAMES[reason])
             if not found:
                 found = reason
@@ -319,7 +334,7 @@ class Spool(SpoolPort):
         if matched:
             full = self.obstacle(vpn, size * len(matched))
             if full or obstructed(matched, message, size):
-                reason, where = rejection(matched, message, size, full)
+                reason, where = rejection(route, matched, message, size, full)
                 if reason:
                     return reason, where, True
                 destinations = willing(vpn, matched, message, size, full)
@@ -347,7 +362,7 @@ class Spool(SpoolPort):
         full = self.obstacle(vpn, message.size * len(matched)) if matched else ""
         for endpoint in matched:
             reason = full or endpoint.obstacle(message, message.size)
-            if reason and endpoint.settings.rejects():
+            if reason and refuses(route, message, endpoint, reason):
                 return full or f"{endpoint.name}: {reason}"
         return ""
 

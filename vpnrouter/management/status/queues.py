@@ -471,6 +471,6 @@ def _message(row: EndpointMessage) -> MsgStatus:
         redelivery_count=row.redelivery_count,
         undelivered=row.undelivered,
         dmq_eligible=row.dmq_eligible,
-        partition_key=message.properties().get("JMSXGroupID", "") if message.lane else "",
+        partition_key=message.text_property("JMSXGroupID") if message.lane else "",
         publisher_id=message.source_name,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from vpnrouter.config.configured_connector import links_of
 from vpnrouter.connectors.connector_links import own_queue, parking_queue
@@ -19,6 +19,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     EndpointSettings,
     endpoint_settings_of,
 )
+from vpnrouter.core.guaranteed.refusals import NOT_CONFIGURED
 from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, MqttSession
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.settings.endpoint import Queue
-
-
-GONE: Final = "503 Queue Shutdown: it is not configured any more"
 
 
 @final
@@ -189,6 +187,7 @@ class Endpoints:
             known = self._known.get((endpoint.vpn.name, endpoint.kind, endpoint.name))
             if known is not None:
                 self._detach(known)
+            endpoint.put_out(NOT_CONFIGURED)
             endpoint.take_settings(_shut(endpoint.settings.copy()))
             self._orphans.append(endpoint)
             self._tell(endpoint)
@@ -240,7 +239,7 @@ class Endpoints:
 
     def delete(self, endpoint: Endpoint) -> None:
         """Delete an endpoint and all that it holds."""
-        endpoint.delete(GONE)
+        endpoint.delete(NOT_CONFIGURED)
         if endpoint in self._orphans:
             self._orphans.remove(endpoint)
         vpn = endpoint.vpn

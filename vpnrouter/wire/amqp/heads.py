@@ -84,7 +84,10 @@ def _u32(buf: bytes, at: i64) -> i64:
 
 
 def is_plain(buf: bytes, pos: i64, end: i64) -> bool:
-    """Return whether `buf[pos:end]` is a sound message without delivery annotations, written in the usual way."""
+    """Return whether `buf[pos:end]` is a sound message without delivery annotations, written in the usual way.
+
+    It may be without a body, and without anything.
+    """
     before: i64 = 0
     body: i64 = 0
     left: i64 = limits.AMQP_SECTIONS
@@ -108,7 +111,7 @@ def is_plain(buf: bytes, pos: i64, end: i64) -> bool:
         pos = skip(buf, pos + 3, end)
         if pos < 0:
             return False
-    return body != 0
+    return True
 
 
 def _fits(code: i64, kind: i64) -> bool:
@@ -164,6 +167,7 @@ class MessageScan:
         self.content = 0
         self.annotations = -1
         self.properties = -1
+        self.application = False
         self.durable = False
         self.priority = DEFAULT_PRIORITY
         self.ttl = -1

@@ -471,10 +471,19 @@ NAMED_HEADERS: Final = {
 }
 """Headers of JMS that user properties stand for: those of a message that came from AMQP."""
 
-_HEADERS: Final = frozenset({_CORRELATION_ID, _DESTINATION, _REPLY_TO, *NAMED_HEADERS})
+PRIORITY_HEADER: Final = "JMSPriority"
+MODE_HEADER: Final = "JMSDeliveryMode"
+"""Headers of JMS that depend on more than the properties of a message."""
+
+USER_ID: Final = "JMSXUserID"
+"""What JMS calls the user property `user-id`; a user property of that name holds where there is none."""
+
+_HEADERS: Final = frozenset(
+    {_CORRELATION_ID, _DESTINATION, _REPLY_TO, PRIORITY_HEADER, MODE_HEADER, *NAMED_HEADERS}
+)
 
 
-def selector_properties(topic: bytes, block: bytes) -> dict[str, str]:
+def selector_properties(topic: bytes, block: bytes) -> dict[str, object]:
     """Name and value of each user property, and under their JMS names parts of the message.
 
     `block` is as `split_publish_properties` gave it. Of a repeated user property the first counts.
@@ -482,7 +491,7 @@ def selector_properties(topic: bytes, block: bytes) -> dict[str, str]:
     JMSCorrelationID the correlation data where these are UTF-8, and NAMED_HEADERS has more; a user
     property of such a name is left out. Raises ProtocolError as `split_publish_properties` does.
     """
-    found = {_DESTINATION: utf8(topic)}
+    found: dict[str, object] = {_DESTINATION: utf8(topic)}
     pos = 0
     end = len(block)
     while pos < end:
@@ -510,12 +519,15 @@ def selector_properties(topic: bytes, block: bytes) -> dict[str, str]:
     return found
 
 
-def name_headers(found: dict[str, str]) -> None:
+def name_headers(found: dict[str, object]) -> None:
     """Add the headers of JMS that properties of other names stand for."""
     for header, name in NAMED_HEADERS.items():
-        text = found.get(name)
-        if text is not None:
-            found[header] = text
+        value = found.get(name)
+        if value is not None:
+            found[header] = value
+    user = found.get("user-id")
+    if user is not None:
+        found[USER_ID] = user
 
 
 def with_user_properties(block: bytes, pairs: list[tuple[str, str]]) -> bytes:
