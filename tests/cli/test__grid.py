@@ -171,7 +171,7 @@ TITLES: Final = {
     ("clients", 120): "Client VPN Username Address State Subs Uptime",
     ("subscriptions", 80): "Topic Holder Name VPN QoS",
     ("queues", 80): "Queue VPN Msgs MB Flows Lost",
-    ("queues", 120): "Queue VPN Msgs MB of MB Unacked Flows Lost Oldest",
+    ("queues", 120): "Queue VPN Msgs of MB of MB Flows Lost Oldest",
     ("bridges", 80): "Bridge VPN Remote VPN Health",
     ("bridges", 120): "Bridge VPN Remote VPN Router Queue Uptime Health",
     ("connectors", 80): "Connector VPN State Failure",

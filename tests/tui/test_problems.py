@@ -150,8 +150,8 @@ def test_bridge(changes: dict[str, Any], word: str, why: str) -> None:
         ({"bindCount": 0}, "NO READER", "5 messages and no consumer"),
         ({"egressEnabled": False}, "STALLED", "egress is off"),
         ({"oldestMsgAgeMs": 60_000}, "STALLED", "5 unacknowledged, oldest 1m00s"),
-        ({"msgSpoolUsage": 9_300_000}, "FULL", "93% of its quota"),
-        ({"maxSpooledMsgCount": 6}, "FULL", "83% of its quota"),
+        ({"msgSpoolUsage": 9_300_000}, "FULL", "9.3MB of 10 MB (93%)"),
+        ({"maxSpooledMsgCount": 6}, "FULL", "5 of 6 messages (83%)"),
         ({"imbalance": 1}, "FAULT", "1 messages are not accounted for"),
     ],
 )
@@ -313,6 +313,13 @@ def test_certificates(days: float, word: str, why: str) -> None:
         [(word, "router", "mqtts [::]:8883")] if word else []
     )
     assert all(why in one.why for one in found)
+
+
+def test_full_by_what_is_nearest_to_its_quota() -> None:
+    """Ten of ten messages, although they are a few bytes."""
+    store = RouterState()
+    store.note_queues(0.0, [queue(msgCount=10, maxSpooledMsgCount=10, msgSpoolUsage=362)])
+    assert [one.why for one in problems_of(store)] == ["10 of 10 messages (100%)"]
 
 
 def test_order_of_a_bad_day() -> None:

@@ -171,13 +171,14 @@ QUEUES: Final = Spec(
     columns=chosen(
         QUEUE,
         *("queueName", "msgVpnName", "endpointType", "accessType", "ingressEnabled"),
-        *("egressEnabled", "msgCount", "msgSpoolUsage", "maxMsgSpoolUsage", "txUnackedMsgCount"),
-        *("bindCount", "lost", "oldestMsgAgeMs"),
+        *("egressEnabled", "msgCount", "maxSpooledMsgCount", "msgSpoolUsage", "maxMsgSpoolUsage"),
+        *("txUnackedMsgCount", "bindCount", "lost", "oldestMsgAgeMs"),
     ),
     leaving=chosen(
         QUEUE,
         *("accessType", "ingressEnabled", "egressEnabled", "endpointType", "txUnackedMsgCount"),
-        *("maxMsgSpoolUsage", "oldestMsgAgeMs", "msgSpoolUsage", "msgVpnName"),
+        *("maxMsgSpoolUsage", "oldestMsgAgeMs", "maxSpooledMsgCount", "msgSpoolUsage"),
+        "msgVpnName",
     ),
     wide=chosen(
         QUEUE,

@@ -274,6 +274,7 @@ QUEUE: Final = _named(
     ingressEnabled=Display("In", Form.SWITCH),
     egressEnabled=Display("Out", Form.SWITCH),
     msgCount=Display("Messages", Form.NUMBER, narrow="Msgs"),
+    maxSpooledMsgCount=Display("of", Form.BOUND, none="any"),
     msgSpoolUsage=Display("MB", Form.QUOTA),
     msgSpoolBytes=Display("Bytes", Form.BYTES, of=("msgSpoolUsage",)),
     maxMsgSpoolUsage=Display("of MB", Form.BOUND, none="last"),

@@ -138,13 +138,33 @@ def why_down(row: Row) -> str:
     return reason or state
 
 
-def quota(row: Row) -> float:
-    """Share of a queue's quota that is used, of bytes or of messages, whichever is more; 0 where it has none."""
-    used = (
-        (row["msgSpoolUsage"], row["maxMsgSpoolUsage"] * MEGABYTE),
-        (row["msgCount"], row["maxSpooledMsgCount"]),
+class Amount(NamedTuple):
+    """What a queue holds of something, and of how much: `10 of 10 messages`; `used` is the share, 0 without a bound."""
+
+    text: str
+    used: float
+
+    @property
+    def told(self) -> str:
+        """The text, with the share in per cent if there is one."""
+        return f"{self.text} ({self.used:.0%})" if self.used else self.text
+
+
+def amounts(row: Row) -> tuple[Amount, Amount]:
+    """The messages of a queue and their bytes, each with its quota."""
+    count, size = row["msgCount"], row["msgSpoolUsage"]
+    most, megabytes = row["maxSpooledMsgCount"], row["maxMsgSpoolUsage"]
+    of_count = f" of {most:,}" if most else ""
+    of_size = f" of {megabytes:,} MB" if megabytes else ""
+    return (
+        Amount(f"{count:,}{of_count} messages", count / most if most else 0.0),
+        Amount(f"{fmt.size(size)}{of_size}", size / (megabytes * MEGABYTE) if megabytes else 0.0),
     )
-    return max(now / most if most else 0.0 for now, most in used)
+
+
+def fullest(row: Row) -> Amount:
+    """The amount of a queue that is nearest to its quota."""
+    return max(amounts(row), key=lambda each: each.used)
 
 
 def _of_msg_vpn(store: RouterState, row: Row) -> Iterator[Problem]:
@@ -275,8 +295,8 @@ def _of_queue(store: RouterState, row: Row) -> Iterator[Problem]:
             reasons = row[what]
             worst = max(reasons, key=lambda reason: reasons[reason], default="")
             yield problem(word, f"{fmt.rate(lost)}/s: {worst}")
-    if (used := quota(row)) >= FULL:
-        yield problem("FULL", f"{used:.0%} of its quota, {waiting}")
+    if (most := fullest(row)).used >= FULL:
+        yield problem("FULL", most.told)
     if not count or row["endpointType"] == "parking-lot":
         return
     age = fmt.age(row["oldestMsgAgeMs"])
