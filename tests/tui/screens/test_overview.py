@@ -31,7 +31,7 @@ def test_message_vpns_with_rates(looking: Any, mesh: Any) -> None:
         row = next(line for line in screen.splitlines() if line.startswith("blue"))
         assert row.split() == ["blue", "edge", "up", "9", "54", "██", "58", "██", "139"]
         assert any(line.startswith("yellow") and "core" in line for line in screen.splitlines())
-        assert "3 message VPNs, 3 bridges, 1 down, 1 urgent" in screen
+        assert "3 message VPNs, 2 bridges, 1 down, 1 urgent" in screen
 
     looking(test, mesh.edge, mesh.core)
 

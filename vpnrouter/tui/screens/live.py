@@ -162,8 +162,8 @@ class Events(LiveView):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("UTC", 8),
         Column("Level", 7),
-        Column("VPN", 11),
-        Column("Name", 12, share=1),
+        Column("VPN", 11, middle=True),
+        Column("Name", 12, share=1, middle=True),
         Column("What", 30, share=3),
     )
 
@@ -228,11 +228,11 @@ class Traces(LiveView):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("UTC", 8),
         Column("Event", 14),
-        Column("VPN", 8),
-        Column("Topic", 16, share=2),
-        Column("To/by", 12, share=1),
+        Column("VPN", 8, middle=True),
+        Column("Topic", 16, share=2, middle=True),
+        Column("To/by", 12, share=1, middle=True),
         Column("Bytes", 6, right=True),
-        Column("Trace", 8),
+        Column("Trace", 8, middle=True),
     )
 
     def __init__(self, router: Router | None = None) -> None:

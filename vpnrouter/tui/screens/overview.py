@@ -16,6 +16,7 @@ from vpnrouter.tui.columns import Columns, RowColumn, attribute, own, rates
 from vpnrouter.tui.format import Line, Piece, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.problems import LOSSES, Problem, problems_of
+from vpnrouter.tui.router_state import once
 from vpnrouter.tui.screens.bridges import Bridge, Bridges
 from vpnrouter.tui.screens.clients import Clients
 from vpnrouter.tui.screens.connectors import Connector, Connectors
@@ -122,8 +123,8 @@ SPARK: Final = 10
 TROUBLES: Final = (
     Column("Trouble", 9),
     Column("What", 9),
-    Column("VPN", 8),
-    Column("Name", 12),
+    Column("VPN", 8, middle=True),
+    Column("Name", 12, middle=True),
     Column("Why", 20, share=1),
 )
 
@@ -228,8 +229,8 @@ class Overview(View):
             _, router, one = found[trouble.cursor]
             where = "/".join(part for part in (router.label, one.msg_vpn, one.name) if part)
             return text((f"{one.word} {where}: ", one.style), one.why)
-        bridges = [row for router in self.ui.routers for row in router.store.bridges]
-        down = sum(row["health"] == "down" for row in bridges)
+        bridges = once([(one.label, row) for one in self.ui.routers for row in one.store.bridges])
+        down = sum(row["health"] == "down" for _, row, _ in bridges)
         worst = sum(one.is_urgent for _, _, one in self._troubles())
         vpns = sum(len(router.store.msg_vpns) for router in self.ui.routers)
         return text(
