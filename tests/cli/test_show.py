@@ -203,7 +203,7 @@ def test_queues(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert titles.split()[:3] == ["Queue", "VPN", "Type"]
     assert [row.split()[0] for row in rows][:1] == ["x,y"]
     (row,) = [row.split() for row in rows if row.startswith("orders")]
-    assert row[6:9] == ["25", "<0.1", "5,000"]
+    assert row[6:10] == ["25", "any", "<0.1", "5,000"]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_queues(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     [
         pytest.param(
             [],
-            ["small blue queue exclusive on on 2 <0.1 5,000 0 0 2 00:01:05"],
+            ["small blue queue exclusive on on 2 3 <0.1 5,000 0 0 2 00:01:05"],
             id="lost and refused messages are one number",
         ),
         pytest.param(

@@ -191,6 +191,7 @@ async def test_whoever_asks_learns_what_may_be_done(here: Any) -> None:
         "user": "ann",
         "role": "read-only",
         "allMsgVpns": False,
+        "certificateExpiries": {},
     }
 
 

@@ -3,6 +3,7 @@
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,34 @@ async def test_certificates_under_load(
             node.reload(configured(using(1) + "  red: {}\n"))
         assert list(node.router.vpns) == ["blue", "green"]
         assert (await (await opened(node, 1)).connect("u")).reason_code == 0
+
+
+async def test_renewed_certificate(running: Any, configured: Any, tmp_path: Path) -> None:
+    """A reload tells of another certificate, once, and the API until when it is valid."""
+    authority = trustme.CA()
+
+    def renew(until: datetime) -> None:
+        leaf = authority.issue_cert("localhost", not_after=until)
+        leaf.private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "s.pem"))
+
+    first, second = (datetime(year, 3, 1, tzinfo=UTC) for year in (2031, 2032))
+    renew(first)
+    tls = f"msg_vpn: blue, tls: {{certificate: {tmp_path}/s.pem, key: {tmp_path}/s.pem}}"
+    source = text(mqtt(more=tls, protocol="mqtts"))
+    async with running(source) as node:
+        ((_, address),) = node.addresses
+        name = f"mqtts {address}"
+        certificates = node._answering.certificates
+        assert certificates() == {name: int(first.timestamp())}
+        renew(second)
+        assert certificates() == {name: int(first.timestamp())}
+        for _ in range(2):
+            node.reload(configured(source))
+        assert certificates() == {name: int(second.timestamp())}
+        told = [
+            row.text for row in node.router.context.events.after(0, 99) if "certificate" in row.text
+        ]
+        assert told == [f"{name} shows another certificate, valid until 2032-03-01T00:00:00Z"]
 
 
 async def test_management(running: Any, configured: Any, port: Any) -> None:

@@ -89,10 +89,37 @@ def test_values_for_people() -> None:
 TEXTS = st.text(max_size=40)
 
 
-@given(TEXTS, st.integers(0, 30), st.booleans())
-def test_fit_fills_its_columns(written: str, width: int, right: bool) -> None:
+@given(TEXTS, st.integers(0, 30), st.booleans(), st.booleans())
+def test_fit_fills_its_columns(written: str, width: int, right: bool, middle: bool) -> None:
     """Whatever the text, it takes exactly its columns, wide characters too."""
-    assert cell_len(fit(written, width, right=right)) == width
+    assert cell_len(fit(written, width, right=right, middle=middle)) == width
+
+
+@pytest.mark.parametrize(
+    ("written", "width", "shown"),
+    [
+        ("#bridge/site-12/plant-3/from-core", 20, "#bridge/s…/from-core"),
+        ("#bridge/site-12/plant-3/to-core", 20, "#bridge/s…-3/to-core"),
+        ("10412437f3a90b12", 8, "104…0b12"),
+        ("short", 8, "short   "),
+        ("long", 1, "…"),
+    ],
+)
+def test_names_keep_both_ends(written: str, width: int, shown: str) -> None:
+    """What tells them apart is often at their end."""
+    assert fit(written, width, middle=True) == shown
+
+
+@pytest.mark.parametrize(
+    ("parts", "shown"),
+    [
+        (("All connection attempts", " failed"), "All connection…"),
+        (("All", " " * 40), "All" + " " * 12),
+    ],
+)
+def test_a_line_that_is_cut_says_so(parts: tuple[str, ...], shown: str) -> None:
+    """But not where only blanks are left out."""
+    assert "".join(piece for piece, _ in cut(text(*parts), 15)) == shown
 
 
 @given(st.lists(TEXTS, max_size=5), st.integers(1, 40))

@@ -89,8 +89,9 @@ def test_queue_rates(queue: dict[str, object]) -> None:
     later = queue | {"spooledMsgCount": 30, "ackedMsgCount": 9, "movedMsgCount": 1,
                      "discarded": {"ttl": 2}, "refused": {"full": 3}}  # fmt: skip
     store.note_queue(1.0, later)
-    rates = [store.meters.rate(("queue", "v", "q", what)) for what in ("in", "out", "lost")]
-    assert rates == [20.0, 8.0, 5.0]
+    ways = ("in", "out", "discarded", "refused")
+    rates = [store.meters.rate(("queue", "v", "q", what)) for what in ways]
+    assert rates == [20.0, 8.0, 2.0, 3.0]
 
 
 def test_only_a_router_that_said_no_is_not_asked() -> None:

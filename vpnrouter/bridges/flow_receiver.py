@@ -420,6 +420,7 @@ class FlowReceiver:
         "spool",
         "taken",
         "terms",
+        "unmatched",
         "vpn",
     )
 
@@ -442,6 +443,7 @@ class FlowReceiver:
         self.taken = 0
         self.refusals = 0
         self.duplicates = 0
+        self.unmatched = 0
         self._taken = AcceptedPositions(spool, key, accepted)
         self._told = FlowOutcome(self)
         self._retry = Retry(self, spool, self._told)
@@ -667,6 +669,8 @@ class FlowReceiver:
             return NOT_NOW
         del self._messages[position]
         self.taken += 1
+        if outcome == outcomes.UNMATCHED:
+            self.unmatched += 1
         self._due = True
         self._entered(outcome)
         return ENTERED

@@ -294,6 +294,8 @@ class BridgeStatus:
     """How often the message VPN refused one; one that waits counts each time that it is tried."""
     guaranteed_duplicate_msg_count: int
     """Those received after they were accepted, and only acknowledged again."""
+    guaranteed_unmatched_msg_count: int
+    """Those that no queue and no client wanted here: they were discarded, and removed from the remote queue."""
     parked_msg_count: int
     """Those that are set aside now (`on_reject: park`)."""
     tx_unacked_msg_count: int
@@ -319,6 +321,7 @@ class GuaranteedCounts:
     refusals: int = 0
     duplicates: int = 0
     parked: int = 0
+    unmatched: int = 0
 
     def since(self, base: GuaranteedCounts) -> GuaranteedCounts:
         """Return what was counted since `base`."""
@@ -328,6 +331,7 @@ class GuaranteedCounts:
             self.refusals - base.refusals,
             self.duplicates - base.duplicates,
             self.parked,
+            self.unmatched - base.unmatched,
         )
 
 
@@ -340,6 +344,7 @@ def counts_of(taker: FlowReceiver) -> GuaranteedCounts:
         taker.refusals,
         taker.duplicates,
         0 if lot is None else lot.endpoint.spooled_count,
+        taker.unmatched,
     )
 
 
@@ -551,6 +556,7 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
         guaranteed_taken_msg_count=around.guaranteed.taken,
         guaranteed_refused_msg_count=around.guaranteed.refusals,
         guaranteed_duplicate_msg_count=around.guaranteed.duplicates,
+        guaranteed_unmatched_msg_count=around.guaranteed.unmatched,
         parked_msg_count=around.guaranteed.parked,
         tx_unacked_msg_count=around.tx_unacked,
         local_queue_msg_count=around.local_queue_msgs,

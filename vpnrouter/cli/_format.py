@@ -1,15 +1,14 @@
 """What all tables of `show` share: the console, how values are written, and columns for rates while watching."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TextIO, final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
-from vpnrouter.management.display import NONE, RATE_TITLES, Display, Form, shown
+from vpnrouter.management.display import NONE, Display, Form, shown
 from vpnrouter.text import printable, printable_lines
 from vpnrouter.units import MEGABYTE
 
@@ -26,15 +25,20 @@ TX_RATE: Final = "watchedTxMsgRate"
 class Printer(Protocol):
     """Takes the objects that a table prints."""
 
+    @property
+    def room(self) -> int | None:
+        """Columns of the terminal, None where there is none: other programs get everything."""
+
     def print(self, *objects: Any, style: str | None = None) -> None:  # noqa: ANN401 (rich takes anything)
         """Print objects, texts in this style."""
 
 
 @final
 class RenderBuffer:
-    """Keeps what is printed, to be drawn at once."""
+    """Keeps what is printed, to be drawn at once, in `room` columns of a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int | None = None) -> None:
+        self.room = room
         self._parts: list[RenderableType] = []
 
     def print(self, *objects: Any, style: str | None = None) -> None:  # noqa: ANN401
@@ -60,6 +64,11 @@ class _Guarded(Console):
     characters of other things that are drawn are escaped, except rich's own and line feeds.
     """
 
+    @property
+    def room(self) -> int | None:
+        """Columns of the terminal, None where there is none."""
+        return self.width if self.file.isatty() else None
+
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 (as rich has it)
         """Make a string printable before it is rendered."""
         return super().render_str(printable(text), **options)
@@ -77,7 +86,7 @@ class _Guarded(Console):
 
 def console_for(
     file: TextIO, *, markup: bool = False, width: int = WIDE, soft_wrap: bool = False
-) -> Console:
+) -> _Guarded:
     """A console that prints texts to `file` as they are, since names may hold brackets and colons. `width` counts
     where `file` is no terminal.
     """
@@ -96,15 +105,8 @@ def printer_for(out: TextIO | RenderBuffer) -> Printer:
     return out if isinstance(out, RenderBuffer) else console_for(out)
 
 
-def add_rate_columns(table: Table, rows: Sequence[Row]) -> None:
-    """Columns for the rates of watched rows; none where they have no such rates."""
-    if rows and RX_RATE in rows[0]:
-        for title in RATE_TITLES:
-            table.add_column(title, justify="right")
-
-
 def rate_cells(row: Row) -> tuple[str, ...]:
-    """The cells of a row in the columns that `add_rate_columns` adds."""
+    """The cells of a watched row in the columns of its rates."""
     if RX_RATE not in row:
         return ()
     return tuple(NONE if row[name] is None else f"{row[name]:,.0f}" for name in (RX_RATE, TX_RATE))

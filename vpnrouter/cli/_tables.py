@@ -8,7 +8,8 @@ from typing import Final, NamedTuple, TextIO
 from rich.table import Table
 
 from vpnrouter.cli._format import RenderBuffer, Row, cell
-from vpnrouter.cli._listing import FoldedListing, Spec
+from vpnrouter.cli._grid import Column
+from vpnrouter.cli._listing import Balanced, Listing, Spec
 from vpnrouter.management.display import (
     BRIDGE,
     CLIENT,
@@ -17,8 +18,8 @@ from vpnrouter.management.display import (
     MSG_VPN,
     QUEUE,
     SUBSCRIPTION,
+    Form,
     chosen,
-    shown,
 )
 
 _COUNTS: Final = (
@@ -45,6 +46,11 @@ VPNS: Final = Spec(
         *("subscriptionCount", "maxSubscriptionCount", "bridgeCount", "rxMsgCount", "txMsgCount"),
         "discardedMsgCount",
     ),
+    leaving=chosen(
+        MSG_VPN,
+        *("enabled", "maxSubscriptionCount", "maxConnectionCount", "bridgeCount"),
+        *("subscriptionCount", "rxMsgCount", "txMsgCount"),
+    ),
     wide=chosen(MSG_VPN, "rxByteCount", "txByteCount", "rxMsgRate", "txMsgRate", "discarded"),
     stats=(*_COUNTS, *_RATES, _DISCARDED, ("discarded in all", "discardedMsgCount", "")),
     reasons="discarded",
@@ -60,6 +66,11 @@ CLIENTS: Final = Spec(
         CLIENT,
         *("clientName", "msgVpnName", "clientUsername", "clientAddress", "platform", "state"),
         *("subscriptionCount", "uptime"),
+    ),
+    leaving=chosen(
+        CLIENT,
+        *("platform", "subscriptionCount", "uptime", "clientUsername", "clientAddress"),
+        "msgVpnName",
     ),
     wide=chosen(
         CLIENT,
@@ -78,6 +89,7 @@ SUBSCRIPTIONS: Final = Spec(
         f" in message VPN {row['msgVpnName']}"
     ),
     columns=chosen(SUBSCRIPTION, "subscriptionTopic", "holder", "name", "msgVpnName", "qos"),
+    leaving=chosen(SUBSCRIPTION, "qos", "msgVpnName", "holder"),
     wide=chosen(SUBSCRIPTION, "clientUsername", "syntax", "shareName", "selector"),
 )
 
@@ -89,6 +101,10 @@ CONNECTORS: Final = Spec(
         CONNECTOR,
         *("connectorName", "msgVpnName", "state", "provider", "protocol", "linkCount", "uptime"),
         *("waitingMsgCount", "failure"),
+    ),
+    leaving=chosen(
+        CONNECTOR,
+        *("protocol", "linkCount", "uptime", "waitingMsgCount", "provider", "msgVpnName"),
     ),
     wide=chosen(
         CONNECTOR,
@@ -120,6 +136,11 @@ BRIDGES: Final = Spec(
         *("enabled", "inboundState", "outboundState", "queue", "uptime", "health"),
         "lastForwarded",
     ),
+    leaving=chosen(
+        BRIDGE,
+        *("enabled", "direction", "outboundState", "inboundState", "lastForwarded", "queue"),
+        *("uptime", "remoteRouterName", "remoteMsgVpnName", "msgVpnName"),
+    ),
     wide=chosen(
         BRIDGE,
         *("establisher", "remoteAddress", "clientName", "maxTtl", "encrypted", "compressed"),
@@ -150,8 +171,14 @@ QUEUES: Final = Spec(
     columns=chosen(
         QUEUE,
         *("queueName", "msgVpnName", "endpointType", "accessType", "ingressEnabled"),
-        *("egressEnabled", "msgCount", "msgSpoolUsage", "maxMsgSpoolUsage", "txUnackedMsgCount"),
-        *("bindCount", "lost", "oldestMsgAgeMs"),
+        *("egressEnabled", "msgCount", "maxSpooledMsgCount", "msgSpoolUsage", "maxMsgSpoolUsage"),
+        *("txUnackedMsgCount", "bindCount", "lost", "oldestMsgAgeMs"),
+    ),
+    leaving=chosen(
+        QUEUE,
+        *("accessType", "ingressEnabled", "egressEnabled", "endpointType", "txUnackedMsgCount"),
+        *("maxMsgSpoolUsage", "oldestMsgAgeMs", "maxSpooledMsgCount", "msgSpoolUsage"),
+        "msgVpnName",
     ),
     wide=chosen(
         QUEUE,
@@ -179,6 +206,7 @@ MSGS: Final = Spec(
         *("msgId", "topic", "contentSize", "priority", "redeliveryCount", "spooledTime"),
         *("expiryTime", "publisherId"),
     ),
+    leaving=chosen(MSG, "publisherId", "expiryTime", "priority", "redeliveryCount", "contentSize"),
 )
 
 
@@ -228,7 +256,22 @@ def is_balanced(row: Row) -> bool:
     )
 
 
-class BridgeTables(FoldedListing):
+_NUMBER: Final = Form.NUMBER
+
+BRIDGE_BALANCE: Final = (
+    Column("Bridge", Form.NAME),
+    Column("VPN", Form.NAME, 4),
+    Column("", Form.STATE),
+    Column("", _NUMBER),
+    Column("delivered/sent", _NUMBER),
+    Column("discarded", _NUMBER, 3),
+    Column("in flight", _NUMBER, 2),
+    Column("difference", _NUMBER),
+    Column("discards by reason", Form.COUNTS, 1),
+)
+
+
+class BridgeTables(Listing):
     """Prints bridges of the management API to `file`."""
 
     def __init__(self, file: TextIO | RenderBuffer) -> None:
@@ -261,30 +304,22 @@ class BridgeTables(FoldedListing):
 
     def balance(self, rows: Sequence[Row]) -> None:
         """Received = delivered + discarded + in flight, and offered = sent + discarded + in flight."""
-        table = Table(box=None, pad_edge=False)
-        for title in ("Bridge", "VPN", "", ""):
-            table.add_column(title, overflow="fold")
-        for title in ("delivered/sent", "discarded", "in flight", "difference"):
-            table.add_column(title, justify="right")
-        table.add_column("discards by reason", overflow="fold")
-        for row in rows:
-            for half in halves(row):
-                table.add_row(
-                    row["bridgeName"],
-                    row["msgVpnName"],
-                    half.direction,
-                    f"{half.incoming:,}",
-                    f"{half.outgoing:,}",
-                    f"{half.discarded_count:,}",
-                    f"{half.in_flight:,}",
-                    f"{half.difference:,}",
-                    shown(half.discarded),
-                    style="bold red" if half.difference else None,
+        self.print_balance(
+            BRIDGE_BALANCE,
+            [
+                Balanced(
+                    (row["bridgeName"], row["msgVpnName"], half.direction),
+                    (
+                        *(half.incoming, half.outgoing, half.discarded_count, half.in_flight),
+                        half.difference,
+                    ),
+                    half.discarded,
                 )
-        self._console.print(table)
-        wrong = sum(not is_balanced(row) for row in rows)
-        text = f"{wrong} of {len(rows)} bridges do not" if wrong else f"all {len(rows)} bridges"
-        self._console.print(f"{text} balance")
+                for row in rows
+                for half in halves(row)
+            ],
+        )
+        self.print_verdict([is_balanced(row) for row in rows], "bridges")
 
 
 OUTCOMES: Final = ("delivered", "duplicate", "returned", "deadLetter", "discarded", "inFlight")
@@ -297,7 +332,24 @@ def difference(link: Row) -> int:
     return found
 
 
-class ConnectorTables(FoldedListing):
+CONNECTOR_BALANCE: Final = (
+    Column("Connector", Form.NAME),
+    Column("VPN", Form.NAME, 8),
+    Column("Link", Form.NAME),
+    Column("State", Form.STATE, 7),
+    Column("messages", _NUMBER),
+    Column("delivered", _NUMBER),
+    Column("duplicates", _NUMBER, 2),
+    Column("returned", _NUMBER, 3),
+    Column("dead letters", _NUMBER, 6),
+    Column("discarded", _NUMBER, 5),
+    Column("in flight", _NUMBER, 4),
+    Column("difference", _NUMBER),
+    Column("discards by reason", Form.COUNTS, 1),
+)
+
+
+class ConnectorTables(Listing):
     """Prints connectors of the management API to `file`."""
 
     def __init__(self, file: TextIO | RenderBuffer) -> None:
@@ -325,36 +377,39 @@ class ConnectorTables(FoldedListing):
 
     def balance(self, rows: Sequence[Row]) -> None:
         """Messages = delivered + duplicates + returned + dead letters + discarded + in flight, for each link."""
-        table = Table(box=None, pad_edge=False)
-        for title in ("Connector", "VPN", "Link", "State"):
-            table.add_column(title, overflow="fold")
-        for title in ("messages", "delivered", "duplicates", "returned", "dead letters"):
-            table.add_column(title, justify="right")
-        for title in ("discarded", "in flight", "difference"):
-            table.add_column(title, justify="right")
-        table.add_column("discards by reason", overflow="fold")
-        for row in rows:
-            for link in row["links"]:
-                table.add_row(
-                    row["connectorName"],
-                    row["msgVpnName"],
-                    link["linkName"],
-                    link["state"],
-                    f"{link['msgCount']:,}",
-                    *(f"{link[f'{name}MsgCount']:,}" for name in OUTCOMES),
-                    f"{difference(link):,}",
-                    shown(link["discards"]),
-                    style="bold red" if difference(link) else None,
+        self.print_balance(
+            CONNECTOR_BALANCE,
+            [
+                Balanced(
+                    (row["connectorName"], row["msgVpnName"], link["linkName"], link["state"]),
+                    (
+                        link["msgCount"],
+                        *(link[f"{name}MsgCount"] for name in OUTCOMES),
+                        difference(link),
+                    ),
+                    link["discards"],
                 )
-        self._console.print(table)
-        wrong = sum(not self.is_balanced(row) for row in rows)
-        text = (
-            f"{wrong} of {len(rows)} connectors do not" if wrong else f"all {len(rows)} connectors"
+                for row in rows
+                for link in row["links"]
+            ],
         )
-        self._console.print(f"{text} balance")
+        self.print_verdict([self.is_balanced(row) for row in rows], "connectors")
 
 
-class QueueTables(FoldedListing):
+QUEUE_BALANCE: Final = (
+    Column("Queue", Form.NAME),
+    Column("VPN", Form.NAME, 3),
+    Column("came", _NUMBER),
+    Column("acknowledged", _NUMBER),
+    Column("lost", _NUMBER),
+    Column("moved", _NUMBER, 1),
+    Column("deleted", _NUMBER, 2),
+    Column("there", _NUMBER),
+    Column("difference", _NUMBER),
+)
+
+
+class QueueTables(Listing):
     """Prints queues of the management API to `file`."""
 
     def __init__(self, file: TextIO | RenderBuffer) -> None:
@@ -385,31 +440,25 @@ class QueueTables(FoldedListing):
 
     def balance(self, rows: Sequence[Row]) -> None:
         """Recovered + spooled = acknowledged + lost + moved + deleted + in the queue."""
-        table = Table(box=None, pad_edge=False)
-        for title in ("Queue", "VPN"):
-            table.add_column(title, overflow="fold")
-        for title in ("came", "acknowledged", "lost", "moved", "deleted", "there", "difference"):
-            table.add_column(title, justify="right")
-        for row in rows:
-            numbers = (
-                row["recoveredMsgCount"] + row["spooledMsgCount"],
-                row["ackedMsgCount"],
-                sum(row["discarded"].values()),
-                row["movedMsgCount"],
-                row["deletedMsgCount"],
-                row["msgCount"],
-                row["imbalance"],
-            )
-            table.add_row(
-                row["queueName"],
-                row["msgVpnName"],
-                *(f"{number:,}" for number in numbers),
-                style=None if self.is_balanced(row) else "bold red",
-            )
-        self._console.print(table)
-        wrong = sum(not self.is_balanced(row) for row in rows)
-        text = f"{wrong} of {len(rows)} queues do not" if wrong else f"all {len(rows)} queues"
-        self._console.print(f"{text} balance")
+        self.print_balance(
+            QUEUE_BALANCE,
+            [
+                Balanced(
+                    (row["queueName"], row["msgVpnName"]),
+                    (
+                        row["recoveredMsgCount"] + row["spooledMsgCount"],
+                        row["ackedMsgCount"],
+                        sum(row["discarded"].values()),
+                        row["movedMsgCount"],
+                        row["deletedMsgCount"],
+                        row["msgCount"],
+                        row["imbalance"],
+                    ),
+                )
+                for row in rows
+            ],
+        )
+        self.print_verdict([self.is_balanced(row) for row in rows], "queues")
 
 
 def is_stuck(row: Row) -> bool:

@@ -69,7 +69,7 @@ def _on_terminal(interval_s: float, draw: Callable[[RenderBuffer, float], None])
     from vpnrouter.cli._format import console_for
 
     console = console_for(sys.stdout)
-    first = _looked(draw, interval_s, again=False)
+    first = _looked(draw, interval_s, console.room)
     # The whole picture is written over the one before: nothing is cleared, so nothing flickers.
     with Live(
         first.drawn(), console=console, screen=True, auto_refresh=False, vertical_overflow="crop"
@@ -77,7 +77,8 @@ def _on_terminal(interval_s: float, draw: Callable[[RenderBuffer, float], None])
         live.refresh()
         while True:
             sleep(interval_s)
-            live.update(_looked(draw, interval_s, again=True).drawn(), refresh=True)
+            seen = _looked(draw, interval_s, console.room, again=True)
+            live.update(seen.drawn(), refresh=True)
 
 
 def _in_blocks(interval_s: float, draw: Callable[[RenderBuffer, float], None]) -> None:
@@ -86,7 +87,7 @@ def _in_blocks(interval_s: float, draw: Callable[[RenderBuffer, float], None]) -
     console = console_for(sys.stdout)
     again = False
     while True:
-        console.print(_looked(draw, interval_s, again=again).drawn())
+        console.print(_looked(draw, interval_s, None, again=again).drawn())
         console.print()
         sys.stdout.flush()
         again = True
@@ -94,9 +95,13 @@ def _in_blocks(interval_s: float, draw: Callable[[RenderBuffer, float], None]) -
 
 
 def _looked(
-    draw: Callable[[RenderBuffer, float], None], interval_s: float, *, again: bool
+    draw: Callable[[RenderBuffer, float], None],
+    interval_s: float,
+    room: int | None,
+    *,
+    again: bool = False,
 ) -> RenderBuffer:
-    found = RenderBuffer()
+    found = RenderBuffer(room)
     moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     found.print(f"{moment}, every {interval_s:g} s; ^C ends")
     try:

@@ -74,10 +74,10 @@ def browse(
     elif not rows:
         print_notes(f"vpnrouter: no messages in queue {name}")
     else:
-        from vpnrouter.cli._listing import FoldedListing
+        from vpnrouter.cli._listing import Listing
         from vpnrouter.cli._tables import MSGS
 
-        FoldedListing(sys.stdout, MSGS).overview(rows)
+        Listing(sys.stdout, MSGS).overview(rows)
 
 
 def purge(

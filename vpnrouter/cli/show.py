@@ -203,10 +203,12 @@ def _show(
             tables = _tables(what, out)
         _print(tables, block, style)
         good = good and not (style.balance and not all(map(tables.is_balanced, block)))
-        if most is None:
-            return good
     if tables is None and what is not What.EVENTS:
         print_notes(f"vpnrouter: no {what}")
+    elif style.wide and tables.left_out and out is sys.stdout:
+        print_notes(
+            f"vpnrouter: {tables.left_out} columns have no room here; a pipe or --json gives all"
+        )
     return good
 
 

@@ -92,6 +92,9 @@ LISTEN_PORT: Final = EventType(
     SYSTEM,
     "A listener answers, or does no more",
 )
+CERTIFICATE_CHANGED: Final = EventType(
+    "SYSTEM_SSL_CERTIFICATE_CHANGED", NOTICE, SYSTEM, "A listener shows another certificate"
+)
 TLS_FAILED: Final = EventType(
     "SYSTEM_SSL_HANDSHAKE_FAILED", WARNING, SYSTEM, "A TLS handshake came to nothing", label=""
 )

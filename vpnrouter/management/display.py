@@ -22,6 +22,8 @@ class Form(Enum):
     """What kind of value an attribute is. Each output has a way to write each of them."""
 
     TEXT = auto()
+    NAME = auto()
+    """A text that tells things apart by its beginning and its end: it is cut in the middle."""
     STATE = auto()
     """A word for a state, which may have a colour."""
     NUMBER = auto()
@@ -118,7 +120,7 @@ def _least_age(*ages_ms: int) -> int:
 
 
 MSG_VPN: Final = _named(
-    msgVpnName=Display("VPN"),
+    msgVpnName=Display("VPN", Form.NAME),
     enabled=Display("Admin", Form.ENABLED),
     state=Display("State", Form.STATE),
     adminState=Display(
@@ -129,11 +131,11 @@ MSG_VPN: Final = _named(
     ),
     msgVpnConnections=Display("Clients", Form.NUMBER),
     maxConnectionCount=Display("of", Form.BOUND, none="any"),
-    subscriptionCount=Display("Subscriptions", Form.NUMBER),
+    subscriptionCount=Display("Subscriptions", Form.NUMBER, narrow="Subs"),
     maxSubscriptionCount=Display("of", Form.BOUND, none="any"),
     bridgeCount=Display("Bridges", Form.NUMBER),
-    rxMsgCount=Display("Rx messages", Form.NUMBER),
-    txMsgCount=Display("Tx messages", Form.NUMBER),
+    rxMsgCount=Display("Rx messages", Form.NUMBER, narrow="Rx msgs"),
+    txMsgCount=Display("Tx messages", Form.NUMBER, narrow="Tx msgs"),
     discardedMsgCount=Display("Discarded", Form.NUMBER),
     rxByteCount=Display("Rx bytes", Form.NUMBER),
     txByteCount=Display("Tx bytes", Form.NUMBER),
@@ -143,28 +145,28 @@ MSG_VPN: Final = _named(
 )
 
 CLIENT: Final = _named(
-    clientName=Display("Client"),
-    msgVpnName=Display("VPN"),
-    clientUsername=Display("Username"),
+    clientName=Display("Client", Form.NAME),
+    msgVpnName=Display("VPN", Form.NAME),
+    clientUsername=Display("Username", Form.NAME),
     clientAddress=Display("Address"),
     platform=Display("Platform"),
     state=Display("State", Form.STATE, of=("connected", "slowSubscriber"), make=_client_state),
-    subscriptionCount=Display("Subscriptions", Form.NUMBER),
+    subscriptionCount=Display("Subscriptions", Form.NUMBER, narrow="Subs"),
     uptime=Display(
         "Uptime",
         Form.SECONDS,
         of=("connected", "uptime"),
         make=lambda connected, uptime: uptime if connected else None,
     ),
-    clientId=Display("Client id"),
-    clientProfileName=Display("Client profile"),
-    aclProfileName=Display("ACL profile"),
+    clientId=Display("Client id", Form.NAME),
+    clientProfileName=Display("Client profile", Form.NAME),
+    aclProfileName=Display("ACL profile", Form.NAME),
     cleanSession=Display("Clean", Form.FLAG),
     keepalive=Display("Keepalive", Form.NUMBER),
     tlsVersion=Display("TLS"),
     bindCount=Display("Flows", Form.NUMBER),
-    rxMsgCount=Display("Rx messages", Form.NUMBER),
-    txMsgCount=Display("Tx messages", Form.NUMBER),
+    rxMsgCount=Display("Rx messages", Form.NUMBER, narrow="Rx msgs"),
+    txMsgCount=Display("Tx messages", Form.NUMBER, narrow="Tx msgs"),
     rxDiscardedMsgCount=Display("Rx discards", Form.NUMBER),
     txDiscardedMsgCount=Display("Tx discards", Form.NUMBER),
     lost=Display(
@@ -178,23 +180,25 @@ CLIENT: Final = _named(
 )
 
 SUBSCRIPTION: Final = _named(
-    subscriptionTopic=Display("Topic"),
+    subscriptionTopic=Display("Topic", Form.NAME),
     holder=Display("Holder"),
-    name=Display("Name"),
-    msgVpnName=Display("VPN"),
+    name=Display("Name", Form.NAME),
+    msgVpnName=Display("VPN", Form.NAME),
     qos=Display("QoS", Form.NUMBER),
-    clientUsername=Display("Username"),
+    clientUsername=Display("Username", Form.NAME),
     syntax=Display("Syntax"),
     shareName=Display("Share"),
     selector=Display("Selector"),
 )
 
 BRIDGE: Final = _named(
-    bridgeName=Display("Bridge"),
-    msgVpnName=Display("VPN"),
-    remoteMsgVpnName=Display("Remote VPN"),
-    remoteRouterName=Display("Remote router"),
-    direction=Display("Direction", of=("inboundState", "outboundState"), make=_direction),
+    bridgeName=Display("Bridge", Form.NAME),
+    msgVpnName=Display("VPN", Form.NAME),
+    remoteMsgVpnName=Display("Remote VPN", Form.NAME),
+    remoteRouterName=Display("Remote router", Form.NAME, narrow="Router"),
+    direction=Display(
+        "Direction", narrow="Ways", of=("inboundState", "outboundState"), make=_direction
+    ),
     enabled=Display("Admin", Form.ENABLED),
     inboundState=Display("Inbound", Form.STATE),
     outboundState=Display("Outbound", Form.STATE),
@@ -206,11 +210,15 @@ BRIDGE: Final = _named(
     uptime=Display("Uptime", Form.SECONDS, of=("uptime",), make=lambda uptime: uptime or None),
     health=Display("Health", Form.STATE),
     lastForwarded=Display(
-        "Last forwarded", Form.AGO, of=("lastRxAgeMs", "lastTxAgeMs"), make=_least_age
+        "Last forwarded",
+        Form.AGO,
+        of=("lastRxAgeMs", "lastTxAgeMs"),
+        make=_least_age,
+        narrow="Forwarded",
     ),
     establisher=Display("Establisher"),
     remoteAddress=Display("Remote address"),
-    clientName=Display("Client"),
+    clientName=Display("Client", Form.NAME),
     maxTtl=Display("Max TTL", Form.NUMBER),
     encrypted=Display("TLS", Form.FLAG),
     compressed=Display("Compressed", Form.FLAG),
@@ -230,8 +238,8 @@ BRIDGE: Final = _named(
 )
 
 CONNECTOR: Final = _named(
-    connectorName=Display("Connector"),
-    msgVpnName=Display("VPN"),
+    connectorName=Display("Connector", Form.NAME),
+    msgVpnName=Display("VPN", Form.NAME),
     enabled=Display("Admin", Form.ENABLED),
     state=Display("State", Form.STATE),
     provider=Display("Provider"),
@@ -239,8 +247,8 @@ CONNECTOR: Final = _named(
     uptime=Display("Uptime", Form.SECONDS, of=("uptime",), make=lambda uptime: uptime or None),
     failure=Display("Failure"),
     failedAttempts=Display("Failed attempts", Form.NUMBER),
-    rxMsgCount=Display("Rx messages", Form.NUMBER),
-    txMsgCount=Display("Tx messages", Form.NUMBER),
+    rxMsgCount=Display("Rx messages", Form.NUMBER, narrow="Rx msgs"),
+    txMsgCount=Display("Tx messages", Form.NUMBER, narrow="Tx msgs"),
     discardedMsgCount=Display("Discarded", Form.LOSS),
     waitingMsgCount=Display("Waiting", Form.LOSS, narrow="Wait"),
     memoryBytes=Display("Memory bytes", Form.NUMBER),
@@ -259,13 +267,14 @@ CONNECTOR: Final = _named(
 )
 
 QUEUE: Final = _named(
-    queueName=Display("Queue"),
-    msgVpnName=Display("VPN"),
+    queueName=Display("Queue", Form.NAME),
+    msgVpnName=Display("VPN", Form.NAME),
     endpointType=Display("Type"),
     accessType=Display("Access"),
     ingressEnabled=Display("In", Form.SWITCH),
     egressEnabled=Display("Out", Form.SWITCH),
     msgCount=Display("Messages", Form.NUMBER, narrow="Msgs"),
+    maxSpooledMsgCount=Display("of", Form.BOUND, none="any"),
     msgSpoolUsage=Display("MB", Form.QUOTA),
     msgSpoolBytes=Display("Bytes", Form.BYTES, of=("msgSpoolUsage",)),
     maxMsgSpoolUsage=Display("of MB", Form.BOUND, none="last"),
@@ -279,7 +288,7 @@ QUEUE: Final = _named(
     maxBindCount=Display("Max binds", Form.NUMBER),
     maxRedeliveryCount=Display("Max redelivery", Form.NUMBER),
     maxTtl=Display("Max TTL", Form.NUMBER),
-    deadMsgQueue=Display("Dead message queue"),
+    deadMsgQueue=Display("Dead message queue", Form.NAME),
     spooledMsgCount=Display("Spooled", Form.NUMBER),
     ackedMsgCount=Display("Acknowledged", Form.NUMBER),
     redeliveredMsgCount=Display("Redelivered", Form.NUMBER),
@@ -289,11 +298,11 @@ QUEUE: Final = _named(
 
 MSG: Final = _named(
     msgId=Display("Message", Form.ID),
-    topic=Display("Topic"),
+    topic=Display("Topic", Form.NAME),
     contentSize=Display("Bytes", Form.BYTES),
     spooledTime=Display("Spooled", Form.MOMENT),
     expiryTime=Display("Expires", Form.MOMENT),
-    publisherId=Display("Publisher"),
+    publisherId=Display("Publisher", Form.NAME),
     priority=Display("Priority", Form.NUMBER, narrow="Prio"),
     redeliveryCount=Display("Redelivered", Form.NUMBER, narrow="Again"),
 )

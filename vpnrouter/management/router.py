@@ -49,6 +49,9 @@ class RouterStatus:
     """`admin` or `read-only`."""
     all_msg_vpns: bool
     """Whether the user sees all message VPNs."""
+    certificate_expiries: dict[str, int]
+    """Until when the certificate of each listener with TLS is valid, in seconds since 1970, by the protocol and the
+    address of the listener; {} for a user who does not see all message VPNs."""
 
 
 @ours.get(
@@ -68,6 +71,7 @@ async def router(
         caller.name,
         caller.role,
         caller.msg_vpns is None,
+        dict(context.edge.certificates()) if caller.msg_vpns is None else {},
     )
     links = {"uri": f"{root_of(request)}/vpnrouter/v1/router"}
     return query.reply(request, row_of(status), links, RouterStatus)

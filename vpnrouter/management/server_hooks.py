@@ -72,6 +72,8 @@ class ServerHooks:
     """Connections that were refused for a bound of their listener, and failures to accept one."""
     listeners: Callable[[], Iterable[ListenerFigures]] = tuple
     """The listeners for clients and bridges that are open."""
+    certificates: Callable[[], Mapping[str, int]] = dict
+    """Until when the certificate of each listener with TLS is valid, in seconds since 1970."""
     commits: Callable[[], tuple[Histogram, int]] = _no_commits
     """How long commits of the spool took, and how many failed."""
     turns: Callable[[], Mapping[str, Durations]] = dict

@@ -306,6 +306,7 @@ async def _serve(
             for key, listener in zip(served(config.listeners), bound, strict=True):
                 answering.begin(key, listener)
             edge.listeners = answering.figures
+            edge.certificates = answering.certificates
             barrier = router.context.barrier
 
             def begin(name: str, task: Callable[[], Awaitable[object]]) -> None:

@@ -287,6 +287,10 @@ QUEUES_EVERY_S = 3.0
 """Seconds between looks at all queues for trouble: the router goes through all of them for it."""
 
 
+ROUTER_EVERY_S: Final = 60.0
+"""Seconds between looks at what the router tells of itself: its certificates may be renewed."""
+
+
 @final
 class Router:
     """`clock` gives seconds and does not jump."""
@@ -298,7 +302,7 @@ class Router:
         self.store = RouterState()
         self.refusal = ""
         """Why the last look was refused, "" when it was not."""
-        self._knows_user = False
+        self._known_at: float | None = None
         self._queues_at: float | None = None
 
     @property
@@ -311,8 +315,8 @@ class Router:
         if not self.connection.is_due(self.clock()):
             return False
         try:
-            if not self._knows_user:
-                await self._fetch_user()
+            if self._known_at is None:
+                await self.fetch_router()
             await fetch(self)
         except UnreachableError as error:
             self.lost(error)
@@ -328,16 +332,20 @@ class Router:
         """Note that there was no answer; another router may answer next time."""
         self.connection.failed(self.clock(), str(error))
         self.store.meters.pause()
-        self._knows_user = False
+        self._known_at = None
 
-    async def _fetch_user(self) -> None:
+    async def fetch_router(self) -> None:
+        """Fetch what the router tells of itself and of the user, less often than the rest."""
+        now = self.clock()
+        if self._known_at is not None and now - self._known_at < ROUTER_EVERY_S:
+            return
         try:
             self.store.note_router(await self.api.one(ROUTER))
         except DeniedError as error:
             # A router that does not tell its name is called by its address.
             if error.code in {401, 403, 429}:
                 raise
-        self._knows_user = True
+        self._known_at = now
 
     async def fetch_msg_vpns(self) -> None:
         """Fetch all message VPNs."""

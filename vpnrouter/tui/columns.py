@@ -54,12 +54,16 @@ def attribute(
     # Moments are written without their time zone.
     full = f"{display.title} (UTC)" if display.form is Form.MOMENT else display.title
     title = full if cell_len(full) <= width else display.narrow or full
-    return RowColumn(Column(title, width, display.form.right, share), cell)
+    return RowColumn(
+        Column(title, width, display.form.right, share, display.form is Form.NAME), cell
+    )
 
 
-def own(title: str, width: int, cell: Cell, *, right: bool = False, share: int = 0) -> RowColumn:
+def own(
+    title: str, width: int, cell: Cell, *, right: bool = False, share: int = 0, middle: bool = False
+) -> RowColumn:
     """A column of something that is no attribute of a row."""
-    return RowColumn(Column(title, width, right, share), cell)
+    return RowColumn(Column(title, width, right, share, middle), cell)
 
 
 def rates(meter: Callable[[Row], tuple[str, ...]], ways: tuple[str, str]) -> Sequence[RowColumn]:

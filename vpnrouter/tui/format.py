@@ -9,6 +9,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 
 from vpnrouter.limits import TUI_TEXT
+from vpnrouter.management import cells
 from vpnrouter.management.display import NONE
 from vpnrouter.text import printable
 
@@ -138,13 +139,11 @@ def text(*pieces: str | Piece) -> Line:
     return tuple((piece, "") if isinstance(piece, str) else piece for piece in pieces)
 
 
-def fit(string: str, width: int, *, right: bool = False) -> str:
-    """The text in exactly `width` columns of a terminal; one that is longer ends in `…`."""
-    cleaned = clean(string)
-    length = cell_len(cleaned)
-    if length > width:
-        return set_cell_size(cleaned, width - 1) + "…" if width > 0 else ""
-    return " " * (width - length) + cleaned if right else cleaned + " " * (width - length)
+def fit(string: str, width: int, *, right: bool = False, middle: bool = False) -> str:
+    """The text in exactly `width` columns of a terminal; one that is longer ends in `…`, or has it in its middle."""
+    found = cells.cut(clean(string), width, middle=middle)
+    blank = " " * (width - cell_len(found))
+    return blank + found if right else found + blank
 
 
 def width_of(line: Line) -> int:
@@ -153,22 +152,22 @@ def width_of(line: Line) -> int:
 
 
 def cut(line: Line, width: int) -> Line:
-    """What of a line fits in `width` columns, in exactly that many."""
+    """What of a line fits in `width` columns, in exactly that many; `…` stands for more of it."""
     found: list[Piece] = []
-    room = width
-    for string, style in line:
-        rest = clean(string)
-        length = cell_len(rest)
-        if length > room:
-            rest = set_cell_size(rest, room)
-            length = room
-        if rest:
-            found.append((rest, style))
+    texts = [clean(string) for string, _ in line]
+    is_cut = cell_len("".join(texts).rstrip()) > width > 0
+    room = width - is_cut
+    for string, (_, style) in zip(texts, line, strict=True):
+        length = min(cell_len(string), room)
+        if string and length:
+            found.append((set_cell_size(string, length), style))
         room -= length
         if not room:
             break
     if room:
         found.append((" " * room, ""))
+    if is_cut:
+        found.append((cells.ELLIPSIS, found[-1][1] if found else ""))
     return tuple(found)
 
 

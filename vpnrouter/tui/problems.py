@@ -10,14 +10,34 @@ from vpnrouter.core import discard_reasons
 from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.router_state import DEAD_LETTERS, RouterState, losses_of
-from vpnrouter.units import MEGABYTE
+from vpnrouter.tui.router_state import DEAD_LETTERS, UNWANTED, RouterState, losses_of
+from vpnrouter.units import DAY_S, MEGABYTE
 
-DOWN, STALLED, BACKS_UP, LOSING, NOTE = range(5)
-"""Ranks of trouble."""
+RANKS: Final = (
+    *("DOWN", "FAULT", "LOST", "REFUSED", "STOPPED", "EXPIRED", "UNBOUND", "HELD", "STALLED"),
+    *(
+        "REFUSING",
+        "FULL",
+        "LOSING",
+        "EXPIRES",
+        "INCOMPLETE",
+        "BACKS UP",
+        "NO READER",
+        "parked",
+        "disabled",
+    ),
+)
+"""Words of trouble, the worst first: what carries nothing or loses guaranteed messages; what is about to; what waits
+for somebody who may come; what somebody has wanted so."""
 
-STYLES: Final = ("bad", "bad", "warn", "warn", "note")
-"""How each rank is drawn."""
+KINDS: Final = ("router", "msgVpn", "bridge", "connector", "queue")
+"""Kinds of what has trouble, the first one first among those of one word: there are fewer of them."""
+
+URGENT: Final = RANKS.index("STALLED")
+"""The last rank that cannot wait."""
+
+WARNINGS: Final = RANKS.index("NO READER")
+"""The last rank that is no mere information."""
 
 LOSSES: Final = frozenset(
     {
@@ -42,19 +62,41 @@ FULL: Final = 0.8
 
 
 class Problem(NamedTuple):
-    """One line: `kind` is `msgVpn`, `bridge`, `connector` or `queue`, `word` the state in one word."""
+    """One line: `word` is one of RANKS, `kind` one of KINDS."""
 
-    rank: int
     word: str
     kind: str
     msg_vpn: str
     name: str
     why: str
 
+    @property
+    def rank(self) -> int:
+        """Place in the list of what can be wrong, 0 for the worst."""
+        return RANKS.index(self.word)
 
-def problems_of(store: RouterState) -> list[Problem]:
-    """The trouble of one router, the worst first."""
-    found = [
+    @property
+    def place(self) -> tuple[int, int, str, str, str]:
+        """What the list of trouble is sorted by."""
+        return (self.rank, KINDS.index(self.kind), self.msg_vpn, self.name, self.why)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it cannot wait."""
+        return self.rank <= URGENT
+
+    @property
+    def style(self) -> str:
+        """How it is drawn."""
+        if self.rank > WARNINGS:
+            return "note"
+        return "bad" if self.is_urgent else "warn"
+
+
+def problems_of(store: RouterState, wall_s: float = 0.0) -> list[Problem]:
+    """The trouble of one router at `wall_s` since 1970, the worst first."""
+    found = list(_of_certificates(store, wall_s))
+    found += [
         trouble
         for rows, rule in (
             (store.msg_vpns, _of_msg_vpn),
@@ -65,7 +107,24 @@ def problems_of(store: RouterState) -> list[Problem]:
         for row in rows
         for trouble in rule(store, row)
     ]
-    return sorted(found)[:TUI_TROUBLES]
+    return sorted(found, key=lambda one: one.place)[:TUI_TROUBLES]
+
+
+EXPIRES_DAYS: Final = 14
+"""Days before a certificate expires from which it is shown: time to have another one made."""
+
+
+def _of_certificates(store: RouterState, wall_s: float) -> Iterator[Problem]:
+    for listener, until in store.certificates.items():
+        left = until - wall_s
+        if left <= 0:
+            word, how = "EXPIRED", f"expired {fmt.duration(-left)} ago"
+        elif left <= EXPIRES_DAYS * DAY_S:
+            word, how = "EXPIRES", f"expires in {fmt.duration(left)}"
+        else:
+            continue
+        why = f"the certificate {how}, at {fmt.moment(until)}"
+        yield Problem(word, "router", "", listener, why)
 
 
 def why_down(row: Row) -> str:
@@ -79,21 +138,41 @@ def why_down(row: Row) -> str:
     return reason or state
 
 
-def quota(row: Row) -> float:
-    """Share of a queue's quota that is used, of bytes or of messages, whichever is more; 0 where it has none."""
-    used = (
-        (row["msgSpoolUsage"], row["maxMsgSpoolUsage"] * MEGABYTE),
-        (row["msgCount"], row["maxSpooledMsgCount"]),
+class Amount(NamedTuple):
+    """What a queue holds of something, and of how much: `10 of 10 messages`; `used` is the share, 0 without a bound."""
+
+    text: str
+    used: float
+
+    @property
+    def told(self) -> str:
+        """The text, with the share in per cent if there is one."""
+        return f"{self.text} ({self.used:.0%})" if self.used else self.text
+
+
+def amounts(row: Row) -> tuple[Amount, Amount]:
+    """The messages of a queue and their bytes, each with its quota."""
+    count, size = row["msgCount"], row["msgSpoolUsage"]
+    most, megabytes = row["maxSpooledMsgCount"], row["maxMsgSpoolUsage"]
+    of_count = f" of {most:,}" if most else ""
+    of_size = f" of {megabytes:,} MB" if megabytes else ""
+    return (
+        Amount(f"{count:,}{of_count} messages", count / most if most else 0.0),
+        Amount(f"{fmt.size(size)}{of_size}", size / (megabytes * MEGABYTE) if megabytes else 0.0),
     )
-    return max(now / most if most else 0.0 for now, most in used)
+
+
+def fullest(row: Row) -> Amount:
+    """The amount of a queue that is nearest to its quota."""
+    return max(amounts(row), key=lambda each: each.used)
 
 
 def _of_msg_vpn(store: RouterState, row: Row) -> Iterator[Problem]:
     name = row["msgVpnName"]
     if not row["enabled"]:
-        yield Problem(NOTE, "disabled", "msgVpn", name, "", "disabled in the configuration")
+        yield Problem("disabled", "msgVpn", name, "", "disabled in the configuration")
     elif row["state"] != "up":
-        yield Problem(DOWN, "DOWN", "msgVpn", name, "", f"state {row['state']}")
+        yield Problem("DOWN", "msgVpn", name, "", f"state {row['state']}")
     losing = {
         reason: store.meters.rate(("vpn", name, "discarded", reason))
         for reason in row.get("discarded", {})
@@ -101,44 +180,46 @@ def _of_msg_vpn(store: RouterState, row: Row) -> Iterator[Problem]:
     }
     if total := sum(losing.values()):
         worst = max(losing, key=lambda reason: losing[reason])
-        yield Problem(LOSING, "LOSING", "msgVpn", name, "", f"{fmt.rate(total)}/s: {worst}")
+        yield Problem("LOSING", "msgVpn", name, "", f"{fmt.rate(total)}/s: {worst}")
 
 
 def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     vpn, name = row["msgVpnName"], row["bridgeName"]
 
-    def problem(rank: int, word: str, why: str) -> Problem:
-        return Problem(rank, word, "bridge", vpn, name, why)
+    def problem(word: str, why: str) -> Problem:
+        return Problem(word, "bridge", vpn, name, why)
 
     if row["health"] == "down":
-        yield problem(DOWN, "DOWN", f"{fmt.age(row['stateAgeMs'])}: {why_down(row)}")
+        yield problem("DOWN", f"{fmt.age(row['stateAgeMs'])}: {why_down(row)}")
         return
     if row["health"] == "disabled":
-        yield problem(NOTE, "disabled", "disabled by an operator or in the configuration")
+        yield problem("disabled", "disabled by an operator or in the configuration")
         return
     if row["health"] == "msg-vpn-disabled":
-        yield problem(NOTE, "disabled", f"message VPN {vpn} is disabled")
+        yield problem("disabled", f"message VPN {vpn} is disabled")
         return
     if row["health"] == "stalled":
         held = f"guaranteed messages are held, Direct ones cross: {row['inboundFailureReason']}"
-        yield problem(STALLED, "STALLED", f"{fmt.age(row['stateAgeMs'])}: {held}")
+        yield problem("STALLED", f"{fmt.age(row['stateAgeMs'])}: {held}")
     if row["remoteSubscriptionRefusedCount"]:
         why = row["inboundFailureReason"] or "a remote subscription was refused"
-        yield problem(BACKS_UP, "INCOMPLETE", why)
+        yield problem("INCOMPLETE", why)
     for way, words in (("rx", "from"), ("tx", "to")):
         waiting, idle = row[f"{way}InFlightMsgCount"], row[f"last{way.capitalize()}AgeMs"]
         if waiting and idle >= STILL_MS and row["health"] != "stalled":
             why = f"{fmt.figure(waiting)} messages {words} the remote wait since {fmt.age(idle)}"
-            yield problem(STALLED, "STALLED", why)
+            yield problem("STALLED", why)
         if row[f"{way}Imbalance"]:
             why = f"{row[f'{way}Imbalance']:,} messages are not accounted for ({way})"
-            yield problem(LOSING, "FAULT", why)
+            yield problem("FAULT", why)
     for remote in row.get("remotes", ()):
         if remote["up"] and remote["queueBinding"] and not remote["boundToQueue"]:
             why = remote["lastQueueBindFailureReason"] or "no answer yet"
-            yield problem(STALLED, "UNBOUND", f"queue {remote['queueBinding']}: {why}")
+            yield problem("UNBOUND", f"queue {remote['queueBinding']}: {why}")
     if row["parkedMsgCount"]:
-        yield problem(NOTE, "parked", f"{row['parkedMsgCount']:,} messages are set aside")
+        yield problem("parked", f"{row['parkedMsgCount']:,} messages are set aside")
+    if lost := store.meters.rate(("bridge", vpn, name, UNWANTED)):
+        yield problem("LOST", f"{fmt.rate(lost)}/s guaranteed: no queue here takes them")
     losing = {
         reason: store.meters.rate(("bridge", vpn, name, way, reason))
         for way in ("Rx", "Tx")
@@ -147,7 +228,7 @@ def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     }
     if total := sum(losing.values()):
         worst = max(losing, key=lambda reason: losing[reason])
-        yield problem(LOSING, "LOSING", f"{fmt.rate(total)}/s: {worst}")
+        yield problem("LOSING", f"{fmt.rate(total)}/s: {worst}")
 
 
 def is_down(row: Row) -> bool:
@@ -158,70 +239,76 @@ def is_down(row: Row) -> bool:
 
 
 LINK_WORDS: Final = {
-    "refused": (DOWN, "REFUSED"),
-    "stopped": (DOWN, "STOPPED"),
-    "held": (STALLED, "HELD"),
+    "refused": "REFUSED",
+    "stopped": "STOPPED",
+    "held": "HELD",
 }
-"""Ranks and words of states in which a link carries nothing, or less than it should."""
+"""Words of states in which a link carries nothing, or less than it should."""
 
 
 def _of_connector(store: RouterState, row: Row) -> Iterator[Problem]:
     vpn, name = row["msgVpnName"], row["connectorName"]
 
-    def problem(rank: int, word: str, why: str) -> Problem:
-        return Problem(rank, word, "connector", vpn, name, why)
+    def problem(word: str, why: str) -> Problem:
+        return Problem(word, "connector", vpn, name, why)
 
     if row["state"] == "disabled":
-        yield problem(NOTE, "disabled", "the connector or its message VPN is disabled")
+        yield problem("disabled", "the connector or its message VPN is disabled")
         return
     if is_down(row):
-        yield problem(DOWN, "DOWN", f"{row['state']}: {row['failure']}")
+        yield problem("DOWN", f"{row['state']}: {row['failure']}")
     for link in row["links"]:
         which = f"link {link['linkName']}"
         if found := LINK_WORDS.get(link["state"]):
             since = fmt.duration(link["stateSince"])
-            yield problem(*found, f"{which} {since}: {link['stateReason']}")
+            yield problem(found, f"{which} {since}: {link['stateReason']}")
+        guaranteed = link.get("qualityOfService", "") != "at-most-once"
         losing = {
             reason: store.meters.rate(("connector", vpn, name, "link", link["linkName"], reason))
             for reason in losses_of(link)
-            if reason in LOSSES or reason == DEAD_LETTERS
+            if reason in LOSSES
+            or reason == DEAD_LETTERS
+            or (guaranteed and reason == discard_reasons.NO_SUBSCRIPTION_MATCH)
         }
         if total := sum(losing.values()):
             worst = max(losing, key=lambda reason: losing[reason])
-            yield problem(LOSING, "LOSING", f"{which}: {fmt.rate(total)}/s: {worst}")
+            kept = not guaranteed or total == losing[DEAD_LETTERS]
+            why = f"{which}: {fmt.rate(total)}/s: {worst}"
+            yield problem("LOSING" if kept else "LOST", why)
         if link["parkedMsgCount"]:
-            yield problem(NOTE, "parked", f"{which}: {link['parkedMsgCount']:,} messages")
+            yield problem("parked", f"{which}: {link['parkedMsgCount']:,} messages")
 
 
 def _of_queue(store: RouterState, row: Row) -> Iterator[Problem]:
     vpn, name, count = row["msgVpnName"], row["queueName"], row["msgCount"]
 
-    def problem(rank: int, word: str, why: str) -> Problem:
-        return Problem(rank, word, "queue", vpn, name, why)
+    def problem(word: str, why: str) -> Problem:
+        return Problem(word, "queue", vpn, name, why)
 
     into = store.meters.rate(("queue", vpn, name, "in"))
     out = store.meters.rate(("queue", vpn, name, "out"))
     waiting = f"{fmt.figure(count)} messages"
     if row["imbalance"]:
-        yield problem(LOSING, "FAULT", f"{row['imbalance']:,} messages are not accounted for")
-    if lost := store.meters.rate(("queue", vpn, name, "lost")):
-        reasons = {**row["discarded"], **row["refused"]}
-        worst = max(reasons, key=lambda reason: reasons[reason], default="")
-        yield problem(LOSING, "LOSING", f"{fmt.rate(lost)}/s: {worst}")
-    if (used := quota(row)) >= FULL:
-        yield problem(BACKS_UP, "FULL", f"{used:.0%} of its quota, {waiting}")
+        yield problem("FAULT", f"{row['imbalance']:,} messages are not accounted for")
+    for word, what in (("LOST", "discarded"), ("REFUSING", "refused")):
+        if lost := store.meters.rate(("queue", vpn, name, what)):
+            reasons = row[what]
+            worst = max(reasons, key=lambda reason: reasons[reason], default="")
+            yield problem(word, f"{fmt.rate(lost)}/s: {worst}")
+    if (most := fullest(row)).used >= FULL:
+        yield problem("FULL", most.told)
     if not count or row["endpointType"] == "parking-lot":
         return
     age = fmt.age(row["oldestMsgAgeMs"])
     if not row["egressEnabled"]:
-        yield problem(STALLED, "STALLED", f"{waiting}, egress is off, oldest {age}")
+        yield problem("STALLED", f"{waiting}, egress is off, oldest {age}")
     elif not row["bindCount"]:
         # That the client of a session is away is what the session is for.
         if row["endpointType"] != "session":
-            yield problem(STALLED, "NO READER", f"{waiting} and no consumer, oldest {age}")
+            yield problem("NO READER", f"{waiting} and no consumer, oldest {age}")
     elif not out and row["oldestMsgAgeMs"] >= STILL_MS:
         held = f"{fmt.figure(row['txUnackedMsgCount'])} unacknowledged"
-        yield problem(STALLED, "STALLED", f"{waiting}, {held}, oldest {age}")
+        yield problem("STALLED", f"{waiting}, {held}, oldest {age}")
     elif into > out:
         why = f"{waiting}, +{fmt.rate(into - out)}/s, oldest {age}"
-        yield problem(BACKS_UP, "BACKS UP", why)
+        yield problem("BACKS UP", why)

@@ -67,6 +67,9 @@ def is_of_a_peer(row: Row) -> bool:
     return str(row["bridgeName"]).startswith("#bridge/")
 
 
+UNWANTED: Final = "unwanted"
+"""What a bridge brought of guaranteed messages and nobody wanted."""
+
 DEAD_LETTERS: Final = "dead letters"
 
 
@@ -178,6 +181,8 @@ class RouterState:
         self.role = ""
         self.user = ""
         self.meters = Meters()
+        self.certificates: dict[str, int] = {}
+        """Until when the certificates of listeners are valid, in seconds since 1970, by listener."""
         self.msg_vpns: list[Row] = []
         self.bridges: list[Row] = []
         self.connectors: list[Row] = []
@@ -189,6 +194,7 @@ class RouterState:
         self.name = str(row.get("routerName", ""))
         self.role = str(row.get("role", ""))
         self.user = str(row.get("user", ""))
+        self.certificates = row.get("certificateExpiries", {})
 
     def note_msg_vpns(self, now: float, rows: list[Row]) -> None:
         """Note the rows of all message VPNs, seen at `now` (seconds)."""
@@ -205,6 +211,8 @@ class RouterState:
         self.bridges = rows
         for row in rows:
             key = (row["msgVpnName"], row["bridgeName"])
+            unwanted = row.get("guaranteedUnmatchedMsgCount", 0)
+            self.meters.measure(("bridge", *key, UNWANTED), now, unwanted)
             for way in ("Rx", "Tx"):
                 self.meters.set_rate(("bridge", *key, way), now, row[f"{way.lower()}MsgRate"])
                 for reason, total in row[f"discarded{way}"].items():
@@ -235,8 +243,8 @@ class RouterState:
         self.meters.measure(("queue", *key, "in"), now, row["spooledMsgCount"])
         taken_out = row["ackedMsgCount"] + row["movedMsgCount"] + row["deletedMsgCount"]
         self.meters.measure(("queue", *key, "out"), now, taken_out + sum(row["discarded"].values()))
-        lost = sum(row["discarded"].values()) + sum(row["refused"].values())
-        self.meters.measure(("queue", *key, "lost"), now, lost)
+        for what in ("discarded", "refused"):
+            self.meters.measure(("queue", *key, what), now, sum(row[what].values()))
 
     def note_client(self, now: float, row: Row) -> None:
         """Note the counters of one client, seen at `now` (seconds)."""

@@ -16,6 +16,16 @@ def linked(router: Any, kind: Any, text: str) -> None:
     router.log.raise_event(kind, "green", "from-red", text)
 
 
+def above(screen: str) -> str:
+    """The table."""
+    return screen.partition("─")[0]
+
+
+def below(screen: str) -> str:
+    """The whole text of the row under the cursor."""
+    return "".join(screen.rpartition("─")[2].splitlines()[:-2])
+
+
 def test_pause_and_clear(looking: Any, mesh: Any) -> None:
     """Nothing moves while it is paused, and nothing is lost of a log."""
 
@@ -62,15 +72,38 @@ def test_log_goes_on(looking: Any, mesh: Any) -> None:
         assert "03:01:05 warning green       from-red" in screen
         assert "VPN_BRIDGING_LINK_DOWN refused" in screen
         linked(mesh.edge, table.LINK_DOWN, "again")
-        assert (await seen.look()).count("LINK_DOWN") == 2
-        assert (await seen.look()).count("LINK_DOWN") == 2
+        assert above(await seen.look()).count("LINK_DOWN") == 2
+        assert above(await seen.look()).count("LINK_DOWN") == 2
         await seen.press("slash")
         screen = await seen.write("refused")
-        assert screen.count("LINK_DOWN") == 1
+        assert above(screen).count("LINK_DOWN") == 1
         assert "CONNECT" not in screen
         assert "filter: refused" in screen
 
     looking(test, mesh.edge, size=(120, 24))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)])
+def test_whole_text_of_an_event(looking: Any, mesh: Any, size: tuple[int, int]) -> None:
+    """The row under the cursor is told whole below the table, and with all attributes behind Enter."""
+    said = "cannot connect to 198.51.100.9:55555: " + "and so on, " * 40 + "THE END"
+    linked(mesh.edge, table.LINK_DOWN, "refused because of many words that need some room HERE")
+    linked(mesh.edge, table.LINK_DOWN, said)
+
+    async def test(seen: Any) -> None:
+        whole = below(await seen.press("6"))
+        assert "VPN_BRIDGING_LINK_DOWN green from-red: cannot connect to 198.51.100.9" in whole
+        assert whole.endswith("⏎") == (size[0] < 200)
+        assert ("THE END" in whole) == (size[0] == 200)
+        whole = below(await seen.press("k"))
+        assert whole.endswith("refused because of many words that need some room HERE")
+        await seen.press("j")
+        screen = await seen.press("enter")
+        assert screen.startswith("overview › events › event")
+        assert "VPN_BRIDGING_LINK_DOWN" in screen
+        assert "THE END" in screen
+
+    looking(test, mesh.edge, size=size)
 
 
 def test_router_that_was_started_anew(looking: Any, mesh: Any) -> None:
@@ -120,7 +153,7 @@ def test_tail(looking: Any, mesh: Any, tmp_path: Path) -> None:
             hand_over()
             screen = await seen.look()
             assert "discard        blue     none/1" in screen
-            assert "ingress" not in screen
+            assert "ingress" not in above(screen)
             assert "other" not in screen
 
         looking(test, edge, size=(100, 24))

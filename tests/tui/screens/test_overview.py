@@ -1,6 +1,10 @@
 """The overview, and the screen of one message VPN."""
 
+from pathlib import Path
 from typing import Any
+
+import pytest
+from management_routers import routers
 
 
 def test_trouble_stands_on_top_and_opens(looking: Any, mesh: Any) -> None:
@@ -27,7 +31,7 @@ def test_message_vpns_with_rates(looking: Any, mesh: Any) -> None:
         row = next(line for line in screen.splitlines() if line.startswith("blue"))
         assert row.split() == ["blue", "edge", "up", "9", "54", "██", "58", "██", "139"]
         assert any(line.startswith("yellow") and "core" in line for line in screen.splitlines())
-        assert "3 message VPNs, 3 bridges, 1 down, 2 urgent" in screen
+        assert "3 message VPNs, 2 bridges, 1 down, 1 urgent" in screen
 
     looking(test, mesh.edge, mesh.core)
 
@@ -39,6 +43,37 @@ def test_quiet(looking: Any, mesh: Any) -> None:
         assert "no trouble: all is up, nothing stalls, nothing is lost" in await seen.screen()
 
     looking(test, mesh.core)
+
+
+MANY = """
+msg_vpns:
+  blue: {authentication: {basic: {enabled: false}}}
+  green:
+    authentication: {basic: {enabled: false}}
+    bridges:
+""" + "".join(
+    f"""
+      from-red-{number}:
+        remote_authentication: {{basic: {{client_username: any}}}}
+        remote_msg_vpns: [{{name: red, router: gone, location: "198.51.100.{number}:55555"}}]
+"""
+    for number in range(1, 31)
+)
+
+
+@pytest.mark.parametrize(("size", "shown"), [((80, 24), 16), ((120, 40), 30), ((200, 50), 30)])
+def test_trouble_takes_the_room_that_there_is(
+    looking: Any, tmp_path: Path, size: tuple[int, int], shown: int
+) -> None:
+    """Message VPNs keep theirs; no line stays empty while there is more trouble."""
+    (router,) = routers(tmp_path, edge=MANY)
+
+    async def test(seen: Any) -> None:
+        lines = (await seen.look(5.0)).splitlines()
+        assert len([line for line in lines if line.startswith("DOWN")]) == shown
+        assert [line[:5] for line in lines if line[:5] in {"blue ", "green"}] == ["blue ", "green"]
+
+    looking(test, router, size=size)
 
 
 def test_trouble_comes_and_goes(looking: Any, mesh: Any) -> None:

@@ -61,7 +61,7 @@ def test_depth_flows_and_messages(looking: Any, mesh: Any) -> None:
 
     async def test(seen: Any) -> None:
         screen = await opened(seen, "j")
-        assert "250 messages, 19kB, 2% of 1 MB, oldest 5s" in screen
+        assert "250 messages, 19kB of 1 MB (2%), oldest 5s" in screen
         assert "rows 1 to 100 of 250" in screen
         assert "orders/1 " in screen
         await seen.press("escape")

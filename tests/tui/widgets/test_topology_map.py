@@ -1,5 +1,7 @@
 from typing import Any
 
+import pytest
+
 from vpnrouter.tui.widgets.topology_map import LABEL, arrow_line, heads, topology_of
 
 
@@ -61,6 +63,31 @@ def test_many_message_vpns_scroll() -> None:
         line = "".join(piece for piece, _ in arrow_line(found, found.arrows[0], 80, first))
         assert len(line) == 80
         assert "━" in line
+
+
+@pytest.mark.parametrize(
+    ("first", "here", "there", "more", "ends"),
+    [
+        (0, "v00", "v29", {}, ("◄", "━")),
+        (0, "v29", "v00", {}, ("├", "►")),
+        (0, "v00", "v29", {"outboundState": "ready"}, ("◄", "►")),
+        (10, "v00", "v29", {}, ("◄", "━")),
+        (10, "v29", "v00", {}, ("━", "►")),
+        (27, "v29", "v00", {}, ("━", "►")),
+        (10, "v00", "v01", {}, ("«", "«")),
+        (0, "v28", "v29", {}, ("»", "»")),
+    ],
+)
+def test_heads_of_arrows_whose_ends_are_out_of_sight(
+    first: int, here: str, there: str, more: dict[str, str], ends: tuple[str, str]
+) -> None:
+    """At the edge of the screen, so that every arrow says where its messages go."""
+    vpns = [("r", vpn(f"v{number:02}")) for number in range(30)]
+    row = bridge(here, "a", ("r", there), rxMsgRate=1, **more)
+    found = topology_of(vpns, [("r", row)])
+    line = "".join(piece for piece, _ in arrow_line(found, found.arrows[0], 80, first))[LABEL:]
+    drawn = line.replace("│", "").strip()
+    assert (drawn[0], drawn[-1]) == ends
 
 
 def test_lines_are_as_wide_as_the_screen() -> None:

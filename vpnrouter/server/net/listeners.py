@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
@@ -19,7 +20,7 @@ from vpnrouter.config.listeners import (
 from vpnrouter.core.amqp.connection import AmqpConnection
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import OperationError
-from vpnrouter.events.table import LISTEN_PORT
+from vpnrouter.events.table import CERTIFICATE_CHANGED, LISTEN_PORT, EventType
 from vpnrouter.management.metrics.families import ListenerFigures
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.layers import SUBPROTOCOL, StackedLayer, TlsLayer, WebSocketLayer
@@ -192,6 +193,11 @@ class BoundListener(NamedTuple):
     address: str
     context: ServerTls | None
 
+    @property
+    def name(self) -> str:
+        """Its protocol and address, as events and the API call it."""
+        return f"{self.configured.protocol} {self.address}"
+
 
 def bind_all(listeners: Sequence[Listener]) -> list[BoundListener]:
     """Bind every enabled listener that this version serves, in order.
@@ -222,12 +228,12 @@ def reload_tls(listeners: Sequence[BoundListener]) -> None:
     certificate may serve several of them.
     """
     fresh = [
-        (bound.context, ServerTls(bound.configured.tls).context)
+        (bound.context, ServerTls(bound.configured.tls))
         for bound in listeners
         if bound.context is not None and bound.configured.tls is not None
     ]
-    for tls, context in fresh:
-        tls.replace(context)
+    for tls, other in fresh:
+        tls.replace(other)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -346,8 +352,7 @@ class ListenerSet:
         answer = OpenListener(bound)
         self.open[key] = answer
         configured = bound.configured
-        where = f"{configured.protocol} {bound.address}"
-        raise_event_in(self._book.router.context, LISTEN_PORT, f"{where} up", name=where)
+        self._tell(bound, "up")
         if configured.protocol in MANAGEMENT_PROTOCOLS:
             load_management()
             self._nursery.start_soon(self._manage, answer)
@@ -383,6 +388,15 @@ class ListenerSet:
         """Go on under another configuration of a listener that answers, not one of management."""
         answer = self.open[key]
         answer.bound = bound
+        tls = bound.context
+        if tls is not None and tls.is_renewed:
+            tls.is_renewed = False
+            until = datetime.fromtimestamp(tls.own.not_after_s, UTC)
+            self._tell(
+                bound,
+                f"shows another certificate, valid until {until:%Y-%m-%dT%H:%M:%SZ}",
+                CERTIFICATE_CHANGED,
+            )
         most = bound.configured.max_connection_count
         answer.places.total_tokens = most
         if answer.origins is not None:
@@ -400,8 +414,7 @@ class ListenerSet:
         with it.
         """
         answer = self.open.pop(key)
-        where = f"{answer.bound.configured.protocol} {answer.bound.address}"
-        raise_event_in(self._book.router.context, LISTEN_PORT, f"{where} down", name=where)
+        self._tell(answer.bound, "down")
         sock = answer.bound.sock
         if self._reactor is not None and not answer.in_tasks:
             self._reactor.unlisten(sock)
@@ -414,6 +427,18 @@ class ListenerSet:
     def arrange(self, order: Iterable[Item]) -> None:
         """Sort `open` into the order of a configuration."""
         self.open = {key: self.open[key] for key in order if key in self.open}
+
+    def certificates(self) -> dict[str, int]:
+        """Until when the certificate of each listener with TLS is valid, in seconds since 1970."""
+        return {
+            answer.bound.name: answer.bound.context.own.not_after_s
+            for answer in self.open.values()
+            if answer.bound.context is not None
+        }
+
+    def _tell(self, bound: BoundListener, what: str, kind: EventType = LISTEN_PORT) -> None:
+        context = self._book.router.context
+        raise_event_in(context, kind, f"{bound.name} {what}", name=bound.name)
 
     def figures(self) -> Iterator[ListenerFigures]:
         """The figures of each listener for clients and bridges that is open."""

@@ -7,7 +7,7 @@ import os
 import ssl
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from vpnrouter import limits
 from vpnrouter.core.credentials import PeerCertificate
@@ -270,6 +270,24 @@ def listener_context(configured: ListenerTls) -> ssl.SSLContext:
     return context
 
 
+class OwnCertificate(NamedTuple):
+    """A certificate that the router shows: its serial number, and until when it is valid, in seconds since 1970."""
+
+    serial: int
+    not_after_s: int
+
+
+def own_certificate(file: str) -> OwnCertificate:
+    """The certificate that stands first in a PEM file; raises OperationError naming the file."""
+    from cryptography import x509
+
+    try:
+        first = x509.load_pem_x509_certificate(Path(file).read_bytes())
+    except (OSError, ValueError) as error:
+        raise OperationError(f"cannot use certificate {file}: {_why(error)}") from error
+    return OwnCertificate(first.serial_number, int(first.not_valid_after_utc.timestamp()))
+
+
 def load_identity(context: ssl.SSLContext, certificate: str, key: str, password: str) -> None:
     """Show `certificate` to peers; raises OperationError naming the files that cannot be used."""
     try:
@@ -317,21 +335,21 @@ class ServerTls:
         self.failures = failures or HandshakeFailures()
         self._seen: dict[str, PeerCertificate] = {}
         self.context = listener_context(configured)
+        self.own = own_certificate(configured.certificate)
+        self.is_renewed = False
+        """Whether it shows another certificate than before, which has not been told yet."""
         if configured.client_ca is not None:
             load_parser()
 
-    def fresh(self) -> ssl.SSLContext:
-        """A context from the files as they are now; raises OperationError when one cannot be used."""
-        return listener_context(self._written)
-
-    def replace(self, context: ssl.SSLContext) -> None:
-        """Shake hands with this context from now on."""
-        self.context = context
+    def replace(self, other: ServerTls) -> None:
+        """Shake hands with the context of another one from now on."""
+        self.is_renewed = self.is_renewed or self.own != other.own
+        self.context, self.own = other.context, other.own
         self._seen.clear()
 
     def reload(self) -> None:
         """Read all files again; on OperationError the context stays what it was."""
-        self.replace(self.fresh())
+        self.replace(ServerTls(self._written))
 
     def peer(self, secured: ssl.SSLObject) -> PeerCertificate | None:
         """What the client of a finished handshake showed; None when nothing, or nothing to go by.

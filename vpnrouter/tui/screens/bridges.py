@@ -322,7 +322,9 @@ COLUMNS: Final = Columns(
     attribute(BRIDGE["bridgeName"], 14, share=1, style="title"),
     attribute(BRIDGE["msgVpnName"], 8),
     attribute(BRIDGE["health"], 8),
-    own("From/to", 15, lambda _, row: (f"{direction(row)} {far_end(row)}", ""), share=1),
+    own(
+        "From/to", 15, lambda _, row: (f"{direction(row)} {far_end(row)}", ""), share=1, middle=True
+    ),
     attribute(BRIDGE["rxMsgRate"], 5),
     attribute(BRIDGE["txMsgRate"], 5),
     attribute(BRIDGE["backlogMsgCount"], 5),

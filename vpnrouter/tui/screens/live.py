@@ -3,33 +3,69 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from vpnrouter.limits import TUI_TAIL, TUI_TAIL_ROWS
-from vpnrouter.management.display import NONE
+from vpnrouter.management.display import NONE, shown, words
 from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
-from vpnrouter.tui.format import Line, state, text
+from vpnrouter.tui.format import Line, fit, folded, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.screens.view import View
+from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.table import Column, Entry, Table
 from vpnrouter.units import SECOND_NS
+
+DETAIL_LINES: Final = 3
+"""Lines of the text of the row under the cursor."""
+
+
+class LiveRow(View):
+    """All that is known of one row, folded."""
+
+    def __init__(self, router: Router, place: str, attributes: Sequence[tuple[str, str]]) -> None:
+        super().__init__(router)
+        self._place = place
+        self._attributes = attributes
+
+    def place(self) -> str:
+        """Name the kind of row."""
+        return self._place
+
+    def body(self) -> ComposeResult:
+        """Give the lines of the attributes."""
+        yield Lines(id="body", focusable=True)
+
+    def draw(self) -> None:
+        """Show each attribute, its value folded beside its label."""
+        label = max((len(name) for name, _ in self._attributes), default=0)
+        room = max(1, self.size.width - label - 2)
+        lines: list[Line] = []
+        for name, value in self._attributes:
+            first, *more = folded(value, room)
+            lines += [
+                *pairs([(name, first)], label),
+                *(text(" " * (label + 2) + each) for each in more),
+            ]
+        self.lines("body").show(lines)
 
 
 class LiveView(View):
     """Keeps the last rows of one router. Subclasses ask for those behind `mark`."""
 
     KEYS: ClassVar[tuple[Key, ...]] = (
+        Key("enter", "enter", "open", "all that is known of it"),
         Key("slash", "filter", "filter", "filter"),
         Key("space", "pause", "pause", "stop or go on"),
         Key("c", "clear", "clear", "forget what is shown"),
     )
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS[1:])
     COLUMNS: ClassVar[tuple[Column, ...]] = ()
     HINT: ClassVar[str] = ""
 
@@ -42,6 +78,10 @@ class LiveView(View):
 
     def entry(self, key: str, row: Row) -> Entry:
         """A row of the table."""
+        raise AssertionError(row)
+
+    def whole(self, row: Row) -> str:
+        """What stands below the table of the row under the cursor."""
         raise AssertionError(row)
 
     def add(self, rows: list[Row]) -> None:
@@ -58,13 +98,34 @@ class LiveView(View):
         """Apply a new filter; nothing to do where kept rows are filtered when they are shown."""
 
     def body(self) -> ComposeResult:
-        """Give the table, whose cursor follows the last row."""
+        """Give the table, whose cursor follows the last row, and the lines of the row under it."""
         yield Table(self.COLUMNS, empty="nothing yet", follows=True, id="body")
+        detail = Lines(id="detail")
+        detail.styles.height = 1 + DETAIL_LINES
+        yield detail
 
     def draw(self) -> None:
         """Show the kept rows that meet the filter."""
-        shown = [self.entry(key, row) for key, row in self.kept if self.is_shown(row)]
-        self.query_one("#body", Table).fill(shown)
+        table = self.query_one("#body", Table)
+        table.fill([self.entry(key, row) for key, row in self.kept if self.is_shown(row)])
+        row = self._row(table.key)
+        lines = [] if row is None else folded(self.whole(row), self.size.width)
+        if len(lines) > DETAIL_LINES:
+            # Where the rest is.
+            last = fit("".join(lines[DETAIL_LINES - 1 :]), max(0, self.size.width - 3))
+            lines = [*lines[: DETAIL_LINES - 1], f"{last} ⏎"]
+        rule = text(("─" * self.size.width, "dim"))
+        self.lines("detail").show([rule, *(text(each) for each in lines)])
+
+    def on_table_chosen(self, event: Table.Chosen) -> None:
+        """Show all attributes of the row."""
+        row = self._row(event.key)
+        if row is not None:
+            values = [(words(name), shown(value)) for name, value in row.items()]
+            self.show_open(LiveRow(self.router, self.PLACE.removesuffix("s"), values))
+
+    def _row(self, key: str) -> Row | None:
+        return next((row for each, row in self.kept if each == key), None)
 
     def note(self) -> Line:
         """Say whether rows still come in, and the filter."""
@@ -101,8 +162,8 @@ class Events(LiveView):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("UTC", 8),
         Column("Level", 7),
-        Column("VPN", 11),
-        Column("Name", 12, share=1),
+        Column("VPN", 11, middle=True),
+        Column("Name", 12, share=1, middle=True),
         Column("What", 30, share=3),
     )
 
@@ -133,6 +194,12 @@ class Events(LiveView):
         )
         return self.filter.lower() in searched.lower()
 
+    def whole(self, row: Row) -> str:
+        """Give an event as the log has it."""
+        about = " ".join(part for part in (row["msgVpnName"], row["name"]) if part)
+        when = f"{fmt.moment(row['timeNs'] // SECOND_NS)}Z"
+        return f"{when} {row['level']} {row['event']} {about}: {row['text']}"
+
     def entry(self, key: str, row: Row) -> Entry:
         """Give an event's row: time, level, message VPN, name, and what happened."""
         return Entry(
@@ -161,11 +228,11 @@ class Traces(LiveView):
     COLUMNS: ClassVar[tuple[Column, ...]] = (
         Column("UTC", 8),
         Column("Event", 14),
-        Column("VPN", 8),
-        Column("Topic", 16, share=2),
-        Column("To/by", 12, share=1),
+        Column("VPN", 8, middle=True),
+        Column("Topic", 16, share=2, middle=True),
+        Column("To/by", 12, share=1, middle=True),
         Column("Bytes", 6, right=True),
-        Column("Trace", 8),
+        Column("Trace", 8, middle=True),
     )
 
     def __init__(self, router: Router | None = None) -> None:
@@ -197,6 +264,12 @@ class Traces(LiveView):
             return text(("this router traces nothing: no traces in its configuration", "warn"))
         missed = f"  {self._missed:,} were too many to show" if self._missed else ""
         return (*super().note(), (missed, "note"))
+
+    def whole(self, row: Row) -> str:
+        """Give all that is not empty of a trace."""
+        return "  ".join(
+            f"{name} {value}" for name, value in row.items() if value not in ("", None)
+        )
 
     def entry(self, key: str, row: Row) -> Entry:
         """Give a trace's row.

@@ -15,7 +15,8 @@ from vpnrouter.tui.api import Router
 from vpnrouter.tui.columns import Columns, RowColumn, attribute, own, rates
 from vpnrouter.tui.format import Line, Piece, pairs, state, text
 from vpnrouter.tui.keys import Key, bindings_of
-from vpnrouter.tui.problems import DOWN, LOSSES, STALLED, STYLES, Problem, problems_of
+from vpnrouter.tui.problems import LOSSES, Problem, problems_of
+from vpnrouter.tui.router_state import once
 from vpnrouter.tui.screens.bridges import Bridge, Bridges
 from vpnrouter.tui.screens.clients import Clients
 from vpnrouter.tui.screens.connectors import Connector, Connectors
@@ -109,8 +110,10 @@ def _of(count: int, most: int) -> str:
     return f"{count:,} of {most:,}" if most else f"{count:,}"
 
 
-MOST_TROUBLES: Final = 8
-"""Lines of trouble that are seen at a time; the table scrolls."""
+LEAST_TROUBLES: Final = 8
+"""Lines of trouble that are seen at a time where there are that many; the table scrolls. A higher terminal shows more
+of them, as far as the message VPNs leave room.
+"""
 
 QUIET: Final = "no trouble: all is up, nothing stalls, nothing is lost"
 
@@ -120,8 +123,8 @@ SPARK: Final = 10
 TROUBLES: Final = (
     Column("Trouble", 9),
     Column("What", 9),
-    Column("VPN", 8),
-    Column("Name", 12),
+    Column("VPN", 8, middle=True),
+    Column("Name", 12, middle=True),
     Column("Why", 20, share=1),
 )
 
@@ -189,6 +192,7 @@ class Overview(View):
 
     async def fetch(self, router: Router) -> None:
         """Request from a router its message VPNs, bridges, connectors and the queues that hold messages."""
+        await router.fetch_router()
         await router.fetch_msg_vpns()
         await router.fetch_bridges()
         await router.fetch_connectors()
@@ -198,7 +202,11 @@ class Overview(View):
         """Show the trouble of all routers, the worst first, and their message VPNs."""
         rows = self._troubles()
         trouble = self.query_one("#trouble", Table)
-        height = 1 + max(1, min(MOST_TROUBLES, len(rows)))
+        vpns = self.query_one("#vpns", Table)
+        # Of what both tables have together; the titles of each are a line.
+        left = trouble.size.height + vpns.size.height - 2
+        room = max(LEAST_TROUBLES, left - sum(len(one.store.msg_vpns) for one in self.ui.routers))
+        height = 1 + max(1, min(room, len(rows)))
         if trouble.size.height != height:
             trouble.styles.height = height
         answered = all(router.connection.answered_at is not None for router in self.ui.routers)
@@ -206,7 +214,7 @@ class Overview(View):
             [_trouble(place, router, one) for place, router, one in rows],
             QUIET if answered else "asking …",
         )
-        self.query_one("#vpns", Table).fill(
+        vpns.fill(
             [
                 MSG_VPNS.entry(f"{place}\0msgVpn\0{row['msgVpnName']}\0", router, row)
                 for place, router in enumerate(self.ui.routers)
@@ -220,10 +228,10 @@ class Overview(View):
         if trouble.has_focus and trouble.cursor < len(found := self._troubles()):
             _, router, one = found[trouble.cursor]
             where = "/".join(part for part in (router.label, one.msg_vpn, one.name) if part)
-            return text((f"{one.word} {where}: ", STYLES[one.rank]), one.why)
-        bridges = [row for router in self.ui.routers for row in router.store.bridges]
-        down = sum(row["health"] == "down" for row in bridges)
-        worst = sum(one.rank in {DOWN, STALLED} for _, _, one in self._troubles())
+            return text((f"{one.word} {where}: ", one.style), one.why)
+        bridges = once([(one.label, row) for one in self.ui.routers for row in one.store.bridges])
+        down = sum(row["health"] == "down" for _, row, _ in bridges)
+        worst = sum(one.is_urgent for _, _, one in self._troubles())
         vpns = sum(len(router.store.msg_vpns) for router in self.ui.routers)
         return text(
             f"{vpns:,} message VPNs, {len(bridges):,} bridges, ",
@@ -245,28 +253,27 @@ class Overview(View):
                 self.show_open(Connector(router, vpn, name))
             case "queue":
                 self.show_open(Queue(router, vpn, name))
-            case _:
+            case "msgVpn":
                 self.show_open(MsgVpn(router, vpn))
 
     def _troubles(self) -> Sequence[tuple[int, Router, Problem]]:
         found = [
             (place, router, one)
             for place, router in enumerate(self.ui.routers)
-            for one in problems_of(router.store)
+            for one in problems_of(router.store, self.ui.wall())
         ]
-        return sorted(found, key=lambda each: each[2].rank)
+        return sorted(found, key=lambda each: each[2].place)
 
 
 def _trouble(place: int, router: Router, one: Problem) -> Entry:
-    style = STYLES[one.rank]
     kind = "VPN" if one.kind == "msgVpn" else one.kind
     return Entry(
         "\0".join((str(place), one.kind, one.msg_vpn, one.name, one.word)),
         (
-            (one.word, style),
+            (one.word, one.style),
             (kind, ""),
             (one.msg_vpn, ""),
             (one.name or router.label, "title"),
-            (one.why, style if one.rank <= STALLED else ""),
+            (one.why, one.style if one.is_urgent else ""),
         ),
     )

@@ -17,7 +17,7 @@ from vpnrouter.tui.columns import Columns, attribute, own, rates
 from vpnrouter.tui.format import Line, Piece, fit, text
 from vpnrouter.tui.keys import Key, bindings_of
 from vpnrouter.tui.pager import Pager
-from vpnrouter.tui.problems import FULL, quota
+from vpnrouter.tui.problems import FULL, amounts, fullest
 from vpnrouter.tui.screens.view import PagedView, View
 from vpnrouter.tui.widgets.lines import Lines
 from vpnrouter.tui.widgets.payload import PayloadView, best_view, payload_lines
@@ -251,8 +251,7 @@ class Queue(View):
 def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[Line]:
     meters, key = router.store.meters, ("queue", row["msgVpnName"], row["queueName"])
     into, out = (fmt.rate(meters.rate((*key, way))) for way in ("in", "out"))
-    used = quota(row)
-    full = f", {used:.0%} of {row['maxMsgSpoolUsage']:,} MB" if used else ""
+    messages, size = amounts(row)
     gates = [
         (f"{way} {'on' if row[f'{way}Enabled'] else 'OFF'}", "" if row[f"{way}Enabled"] else "bad")
         for way in ("ingress", "egress")
@@ -260,8 +259,10 @@ def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[L
     lost = {**row["discarded"], **row["refused"]}
     lines = [
         text(
-            (f"{row['msgCount']:,} messages", "title"),
-            f", {fmt.size(row['msgSpoolUsage'])}{full}, oldest {fmt.age(row['oldestMsgAgeMs'])}",
+            (messages.told, "bad" if messages.used >= FULL else "title"),
+            ", ",
+            (size.told, "bad" if size.used >= FULL else ""),
+            f", oldest {fmt.age(row['oldestMsgAgeMs'])}",
         ),
         text(
             f"{into}/s in, {out}/s out, {row['txUnackedMsgCount']:,} unacknowledged,"
@@ -300,7 +301,7 @@ def _alone(row: Row) -> str:
 
 
 def _full(_: Router, row: Row) -> Piece:
-    used = quota(row)
+    used = fullest(row).used
     return (f"{used:.0%}" if used else NONE, "bad" if used >= FULL else "")
 
 

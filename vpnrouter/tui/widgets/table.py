@@ -11,12 +11,15 @@ from vpnrouter.tui.widgets.lines import Lines
 
 
 class Column(NamedTuple):
-    """A column of `width` terminal columns, and of a `share` of the columns that are left."""
+    """A column of `width` terminal columns, and of a `share` of the columns that are left. With `middle`, texts are cut
+    in their middle.
+    """
 
     title: str
     width: int
     right: bool = False
     share: int = 0
+    middle: bool = False
 
 
 class Entry(NamedTuple):
@@ -189,7 +192,10 @@ class Table(Lines):
         pieces: list[Piece] = []
         for column, width, (string, style) in zip(self.columns, self._widths(), cells, strict=True):
             named = f"{under}+{style}" if under and style else under or style
-            pieces += [(fit(string, width, right=column.right), named), (" ", under)]
+            pieces += [
+                (fit(string, width, right=column.right, middle=column.middle), named),
+                (" ", under),
+            ]
         return tuple(pieces[:-1])
 
     def _widths(self) -> list[int]:

@@ -96,12 +96,11 @@ def arrow_line(drawn: Topology, arrow: Arrow, width: int, first: int) -> Line:
     for x in range(left, right + 1):
         _put(cells, x, stroke, style)
     into_left, into_right = (arrow.into, arrow.out) if here_is_left else (arrow.out, arrow.into)
-    _put(cells, left, "├" if into_left is None else "◄", style)
-    _put(cells, right, "┤" if into_right is None else "►", style)
+    _put_ends(cells, left, right, (into_left is not None, into_right is not None), style)
     if arrow.there is None:
         _put(cells, end if here_is_left else left, "?", style)
     _write_on(cells, left, right, _label(arrow, into_left, into_right), style)
-    label = (fit(str(arrow.row["bridgeName"]), LABEL - 1), style)
+    label = (fit(str(arrow.row["bridgeName"]), LABEL - 1, middle=True), style)
     return (label, *_joined(cells[LABEL - 1 :]))
 
 
@@ -151,6 +150,24 @@ def _write_on(cells: list[Piece], left: int, right: int, label: str, style: str)
         at = start + (end - start - len(label) - 2) // 2
         for place, character in enumerate(f" {label} "):
             _put(cells, at + place, character, style)
+
+
+def _put_ends(
+    cells: list[Piece], left: int, right: int, into: tuple[bool, bool], style: str
+) -> None:
+    """The ends of an arrow from `left` to `right`, whose messages go `into` the one and the other. Where an end is out
+    of sight, its head stands at the edge; `«` and `»` say where an arrow is of which nothing is in sight.
+    """
+    last = len(cells) - 1
+    if right < LABEL:
+        _put(cells, LABEL, "«", style)
+    elif left > last:
+        _put(cells, last, "»", style)
+    else:
+        if into[0] or left >= LABEL:
+            _put(cells, max(left, LABEL), "◄" if into[0] else "├", style)
+        if into[1] or right <= last:
+            _put(cells, min(right, last), "►" if into[1] else "┤", style)
 
 
 def _put(cells: list[Piece], x: int, character: str, style: str) -> None:
