@@ -164,7 +164,9 @@ def main() -> int:
     parser.add_argument("--delays", default="0,5,50,200", help="round trips in milliseconds")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--window", type=int, help="egress_flow_window_size, instead of the default")
+    parser.add_argument(
+        "--window", type=int, help="egress_flow_window_size, instead of the default"
+    )
     parser.add_argument("--relay", nargs=3, metavar=("PORT", "TARGET", "SECONDS"))
     options = parser.parse_args()
     if options.relay:
