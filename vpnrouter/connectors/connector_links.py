@@ -107,6 +107,9 @@ class ConnectorLinks:
         for link in self.all.values():
             link.disconnected()
         self._retire()
+        inward = None if loss is None else self.all.get(loss.asked)
+        if loss is not None and isinstance(inward, InwardLink):
+            inward.ended_connection(loss.blame)
         outward = None if loss is None or not loss.message_id else self.all.get(loss.link)
         if loss is not None and isinstance(outward, OutwardLink):
             outward.ended_connection(loss.message_id, loss.blame, proved=loss.suspected)

@@ -59,6 +59,9 @@ RETRY_NS: Final = 200 * MILLISECOND_NS
 SET_ASIDE: Final = 64
 """Messages of the link's own queue that are looked at at once."""
 
+ENDINGS: Final = 3
+"""Connections in a row that the provider ends for a link's request, before the link is refused."""
+
 ENTERED: Final = 0
 REFUSED: Final = 1
 LATER: Final = 2
@@ -86,6 +89,8 @@ class InwardLink:
     """
 
     __slots__ = (
+        "_blame",
+        "_endings",
         "_memory",
         "_selection",
         "aside",
@@ -128,6 +133,9 @@ class InwardLink:
         # connection.
         self.waiting: deque[Waiting] = deque()
         self._memory = 0
+        # How often in a row the provider has ended the connection instead of answering, and what it said.
+        self._endings = 0
+        self._blame = ""
         self.shed = False
         self.retry = Retry(self)
         spool = self.spool
@@ -161,6 +169,10 @@ class InwardLink:
         if not self.status.opens:
             return
         obstacle = provider.obstacle(self.terms)
+        if not obstacle and self._endings >= ENDINGS:
+            # Once more over the connection after this one.
+            self._endings -= 1
+            obstacle = self._blame
         if obstacle:
             self.status.happened(LinkEvent.REFUSED, self._now_ns, obstacle)
         else:
@@ -169,11 +181,17 @@ class InwardLink:
 
     def opened(self) -> None:
         """The provider gives the link its messages."""
+        self._endings = 0
         self.status.happened(LinkEvent.OPENED, self._now_ns)
 
     def refused(self, why: str) -> None:
         """The provider does not, for `why`."""
         self.status.happened(LinkEvent.REFUSED, self._now_ns, why)
+
+    def ended_connection(self, why: str) -> None:
+        """The provider has ended the connection instead of answering the link's request."""
+        self._endings += 1
+        self._blame = f"{why}, instead of an answer to the subscription to {self.terms.source}"
 
     def disconnected(self) -> None:
         """The connection is over: what waits in memory comes again."""

@@ -31,10 +31,10 @@ class Loss(NamedTuple):
     """Why and how a connection ended. `joined`: after the login was accepted.
 
     `other_version`: the provider might take another version of its protocol. `renews`: the next one is due at once.
-    `link` and `message_id` are those of the
-    message that it had to answer next where it closed the connection itself, or answered all but that; "" and 0 for
-    none. `blame` says what it did. `suspected`: that message was alone on the way, and the provider had just shown that
-    it was alive.
+    `link` and `message_id` are those of the message that it had to answer next where it closed the connection itself,
+    or answered all but that; "" and 0 for none. `asked` is the link whose request it had to answer next, "" for none.
+    `blame` says what it did. `suspected`: that message was alone on the way, and the provider had just shown that it
+    was alive.
     """
 
     why: str
@@ -43,6 +43,7 @@ class Loss(NamedTuple):
     renews: bool = False
     link: str = ""
     message_id: int = 0
+    asked: str = ""
     blame: str = ""
     suspected: bool = False
 

@@ -25,7 +25,7 @@ from vpnrouter.wire.mqtt.packets import (
     Unsubscribe,
 )
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.reason import PUBCOMP, PUBREC, PUBREL
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 
 class Broker:
@@ -143,6 +143,81 @@ def test_a_broker_without_qos_2(sites: Any, broker: Any) -> None:
     assert links["out"]["state"] == "refused"
     assert "the provider knows no QoS 2" in links["out"]["stateReason"]
     assert (links["other"]["state"], links["other"]["stateReason"]) == ("up", "")
+
+
+UNKNOWN = {
+    "no/#": (Properties(wildcard_subscription_available=0), "takes no filters with wildcards"),
+    "$share/g/no": (Properties(shared_subscription_available=0), "knows no shared subscriptions"),
+}
+
+
+@pytest.mark.parametrize("address", UNKNOWN)
+def test_a_broker_that_says_what_it_does_not_know(sites: Any, broker: Any, address: str) -> None:
+    """It is not asked for that; other links work."""
+    properties, told = UNKNOWN[address]
+
+    def answers(packet: Packet) -> list[bytes] | None:
+        if isinstance(packet, Connect):
+            return [encode(Connack(False, 0, properties), 5)]
+        if isinstance(packet, Subscribe):
+            wrong = packet.requests[0].filter == address
+            return None if wrong else [encode(Suback(packet.packet_id, [1]), 5)]
+        return [encode(Pingresp(), 5)] if isinstance(packet, Pingreq) else []
+
+    broker(answers)
+    here = sites.connect(
+        {"in": {"source": {"address": "in"}}, "no": {"source": {"address": address}}}
+    )
+    here.says(f"link no: the provider {told}")
+    sites.until_link("in", state="up", stateReason="")
+
+
+def test_a_broker_that_keeps_no_session(sites: Any, broker: Any) -> None:
+    """What needs it is refused."""
+    answer = Connack(False, 0, Properties(session_expiry_interval=0))
+    broker(lambda packet: [encode(answer, 5)] if isinstance(packet, Connect) else [])
+    out = {"source": {"topic": "out/>"}, "quality_of_service": "once-and-only-once"}
+    sites.connect({"out": out, "other": {"source": {"topic": "other/>"}}})
+    sites.until_link("other", state="up", stateReason="")
+    sites.until_link(
+        "out",
+        state="refused",
+        stateReason="the provider keeps no session, which its quality of service needs",
+    )
+
+
+@pytest.mark.parametrize("level", [4, 5])
+@pytest.mark.parametrize("refused", ["first", "last"])
+def test_a_broker_that_closes_for_a_subscription(
+    sites: Any, broker: Any, paho: Any, level: int, refused: str
+) -> None:
+    """That link is refused after some connections, and says why; the others carry messages, either way."""
+
+    def answers(packet: Packet) -> list[bytes] | None:
+        if isinstance(packet, Connect):
+            return [encode(Connack(False, 0), level)]
+        if isinstance(packet, Subscribe):
+            wrong = packet.requests[0].filter == "no/#"
+            return None if wrong else [encode(Suback(packet.packet_id, [1]), level)]
+        if isinstance(packet, Publish):
+            return [encode(Ack(PUBACK, packet.packet_id), level)]
+        return [encode(Pingresp(), level)] if isinstance(packet, Pingreq) else []
+
+    broker(answers)
+    no = {"no": {"source": {"address": "no/#"}}}
+    links = {**no, **IN} if refused == "first" else {**IN, **no}
+    links["out"] = {"source": {"queue": "work"}}
+    here = sites.connect(
+        links,
+        queues={"work": {"subscriptions": ["w/>"]}},
+        mqtt_version="5" if level == 5 else "3.1.1",
+    )
+    ours = paho(here.port("mqtt"), "ours")
+    ours.client.publish("w/1", b"1", qos=1).wait_for_publish(20)
+    sites.until_link("no", state="refused")
+    here.says("instead of an answer to the subscription to no/#")
+    sites.until_link("in", state="up", stateReason="")
+    sites.until_link("out", state="up", deliveredMsgCount=1, deadLetterMsgCount=0)
 
 
 @pytest.mark.parametrize("level", [4, 5])

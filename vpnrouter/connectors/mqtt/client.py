@@ -143,6 +143,10 @@ class MqttClient(Provider):
         self._keep_alive_ns = settings.keep_alive_s * SECOND_NS
         self._proving = False
         self._most_qos = 2
+        # What the provider has said that it does not offer.
+        self._no_wildcards = False
+        self._no_shares = False
+        self._no_session = False
         self._refused_version = False
         self._joined = False
         self._by_us = False
@@ -196,6 +200,10 @@ class MqttClient(Provider):
         publishing.retains = properties.retain_available != 0
         if properties.maximum_qos is not None:
             self._most_qos = properties.maximum_qos
+        self._no_wildcards = properties.wildcard_subscription_available == 0
+        self._no_shares = properties.shared_subscription_available == 0
+        # MQTT 5, 3.2.2.3.2: for ever was asked for.
+        self._no_session = properties.session_expiry_interval == 0
         if properties.server_keep_alive is not None:
             # MQTT 5, 3.2.2.3.14.
             self._keep_alive_ns = properties.server_keep_alive * SECOND_NS
@@ -251,6 +259,12 @@ class MqttClient(Provider):
             )
         if terms.qos and self._session.spool is None:
             return "guaranteed messages are disabled here"
+        if terms.qos == 2 and self._no_session:
+            return "the provider keeps no session, which its quality of service needs"
+        if terms.inbound and self._no_shares and terms.source.startswith("$share/"):
+            return "the provider knows no shared subscriptions"
+        if terms.inbound and self._no_wildcards and ("#" in terms.source or "+" in terms.source):
+            return "the provider takes no filters with wildcards"
         return self._echo_of(terms) if self._level == PLAIN and terms.inbound else ""
 
     def _echo_of(self, terms: LinkTerms) -> str:
@@ -651,6 +665,9 @@ class MqttClient(Provider):
                 renews=self._renews,
                 link="" if oldest is None else oldest.flow.link.terms.name,
                 message_id=0 if oldest is None else oldest.message_id,
+                asked=""
+                if self._by_us or not self._asked
+                else next(iter(self._asked.values())).terms.name,
                 blame=why if said else f"{ENDED}: {why}",
                 suspected=self._proved and outgoing.was_alone,
             ),

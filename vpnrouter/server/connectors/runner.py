@@ -323,7 +323,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
                 self.machine.again(self._clock())
                 self._wake.set()
                 return
-        self._quick = self._quick + 1 if loss.message_id else 0
+        self._quick = self._quick + 1 if loss.message_id or loss.asked else 0
         if loss.renews or 0 < self._quick <= QUICK_RETRIES:
             self.machine.again(self._clock())
             self._wake.set()
