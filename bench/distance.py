@@ -135,7 +135,8 @@ def measure(delay_s: float, rate: float, seconds: float, window: int | None) -> 
     """Messages a second that cross, offered `rate` a second (0: as much as goes), and what was wrong."""
     store = SpoolingRouter()
     store.ahead = AHEAD
-    core, _ = cores()
+    pair = cores()
+    core = None if pair is None else pair[0]
     with contextlib.ExitStack() as stack:
         near = stack.enter_context(directory("distance"))
         far = stack.enter_context(directory("distance"))
