@@ -652,16 +652,16 @@ forgotten, unless the terminus lasts longer."""
 AMQP_TAG_BYTES: Final = 32
 """Bytes of a delivery's tag (2.8.7). Beyond: `amqp:invalid-field`, the link ends."""
 
-AMQP_TRANSACTIONS: Final = 100
-"""Transactions of one connection that are open at a time. Beyond: `amqp:resource-limit-exceeded`, refused."""
+AMQP_TRANSACTIONS: Final = 4_096
+"""Transactions of one connection that are open at a time: as many as it may have links. A transacted session of JMS
+always has one. Each counts for the client with its bytes. Beyond: `amqp:resource-limit-exceeded`, refused."""
 
 AMQP_TRANSACTION_BYTES: Final = 16_777_216
-"""Bytes of the messages that one transaction holds. Beyond: `amqp:resource-limit-exceeded`, and it can only be rolled
-back."""
+"""Bytes of the messages that one transaction holds. Beyond: `amqp:resource-limit-exceeded` for the message, or for the
+link whose delivery is one too many, and it can only be rolled back."""
 
 AMQP_TRANSACTION_MESSAGES: Final = 10_000
-"""Messages sent and outcomes given within one transaction. Beyond: `amqp:resource-limit-exceeded`, and it can only be
-rolled back."""
+"""Messages sent and outcomes given within one transaction, which are committed in one turn. Beyond: as above."""
 
 AMQP_TIME_MS: Final = 253_402_300_799_999
 """Milliseconds since 1970 of a time that is put into AMQP: the year 9999. Beyond: it is left out."""

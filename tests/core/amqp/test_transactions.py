@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from vpnrouter.wire.amqp import performatives
+from vpnrouter import limits
+from vpnrouter.wire.amqp import frames, performatives
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
+    Attach,
     Close,
+    Coordinator,
     Declare,
     Detach,
+    Disposition,
+    End,
+    Error,
+    Flow,
     Rejected,
+    Source,
+    Target,
     TransactionalState,
 )
+from vpnrouter.wire.amqp.types import Symbol
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledWorld
@@ -135,19 +145,206 @@ def test_message_that_may_not_be_published_spoils_the_transaction(
     assert _counts(router) == (0, 0)
 
 
-def test_consumer_that_has_gone_spoils_the_transaction(
-    router: SpooledWorld, amqp: ModuleType, peer: Any
+ENDS = ["detach", "close", "detach-error", "end", "stolen"]
+"""How a link may end over which something was settled in a transaction that goes on."""
+
+
+@pytest.mark.parametrize("discharge", ["commit", "roll back", "control link", "connection"])
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("source", ["queue", "subscription", "durable"])
+@pytest.mark.parametrize("end", ENDS)
+def test_link_that_ends_before_the_discharge(
+    router: SpooledWorld, amqp: ModuleType, end: str, source: str, settled: bool, discharge: str
 ) -> None:
-    """Consumer that has gone spoils the transaction."""
+    """What was settled over it is done with the transaction, or comes again and counts."""
+    if end == "stolen" and source != "durable":
+        pytest.skip("only a durable subscription is taken over")
+    router.queue("q")
+    router.queue("r")
+    peer = amqp.Peer(router)
+    peer.join()
+    peer.begin(1)
+    peer.coordinator()
+    peer.sender("queue://r", 2)
+    address = "queue://q" if source == "queue" else "topic://t"
+    more = {"durable": 2, "expiry_policy": Symbol("never")} if source == "durable" else {}
+    # In a session of its own, so that it may end alone.
+    attach = Attach("c", 0, True, source=Source(address, **more), target=Target("here"))
+    peer.say(attach, Flow(0, 5_000, 0, 5_000, 0, 0, 100), channel=1)
+    peer.drain()
+    peer.sender(address, 3)
+    peer.sent(amqp.message(b"1"), 3)
+    peer.sent(amqp.message(b"2"), 3)
+    first, _ = peer.messages()
+    txn_id = peer.declare()
+    peer.sent(amqp.message(b"out"), 2, state=TransactionalState(txn_id))
+    number = first.transfer.delivery_id
+    state = TransactionalState(txn_id, Accepted())
+    peer.say(Disposition(True, number, None, settled, state), channel=1)
+    peer.drain()
+    error = Error(Symbol("amqp:internal-error"))
+    if end == "stolen":
+        other = amqp.Peer(router)
+        other.join()
+        other.receiver(address, name="c", credit=0, **more)
+    elif end == "end":
+        peer.say(End(), channel=1)
+    else:
+        peer.say(Detach(0, end == "close", error if end.endswith("error") else None), channel=1)
+    peer.drain()
+    if discharge == "commit":
+        assert peer.discharge(txn_id) == Accepted()
+    elif discharge == "roll back":
+        assert peer.discharge(txn_id, fail=True) == Accepted()
+    elif discharge == "control link":
+        peer.say(Detach(9, True))
+        peer.drain()
+    else:
+        peer.connection.lost("gone")
+    router.settle()
+    assert _counts(router)[1] == int(discharge == "commit")
+    if source == "subscription" or (source == "durable" and end == "close"):
+        # It has ended with its messages.
+        return
+    later = amqp.Peer(router)
+    later.join("me" if source == "durable" else "later")
+    later.receiver(address, name="c", **more)
+    found = {one.body: one.header.delivery_count for one in later.messages()}
+    lost = int(end == "detach-error")
+    # It is in order, as the messages were sent.
+    expected = {b"1": 1, b"2": lost}
+    if discharge == "commit":
+        del expected[b"1"]
+    assert list(found.items()) == list(expected.items())
+
+
+@pytest.mark.parametrize("gone", ["deleted", "purged", "shut down"])
+def test_queue_that_goes_before_the_discharge(
+    router: SpooledWorld, amqp: ModuleType, peer: Any, gone: str
+) -> None:
+    """What was settled over a link that has ended is gone with the queue, or settled all the same."""
     peer.sent(amqp.message(b"in"))
     (got,) = peer.messages()
     txn_id = peer.declare()
     peer.settle(got, TransactionalState(txn_id, Accepted()))
-    peer.say(Detach(1, True))
-    peer.answers()
+    peer.say(Detach(1, False))
+    peer.drain()
+    queue: Any = router.vpn().queue("q")
+    assert [len(one.unacked) for one in queue.holders()] == [1]
+    assert len(queue.browse(0, 10)) == 1
+    if gone == "deleted":
+        queue.delete("503 Queue Shutdown")
+    elif gone == "purged":
+        assert queue.purge() == 0
+        assert queue.spooled_count == 1
+    else:
+        queue.unbind_all("503 Queue Shutdown")
+    peer.drain()
+    assert peer.discharge(txn_id) == Accepted()
+    assert (queue.spooled_count, queue.holders()) == (0, [])
+
+
+def test_consumer_that_was_unbound_spoils_the_transaction(
+    router: SpooledWorld, amqp: ModuleType, peer: Any
+) -> None:
+    """A queue that is shut down takes its messages back, and the client is told at the discharge."""
+    peer.sent(amqp.message(b"in"))
+    (got,) = peer.messages()
+    txn_id = peer.declare()
+    peer.settle(got, TransactionalState(txn_id, Accepted()))
+    peer.drain()
+    queue: Any = router.vpn().queue("q")
+    queue.unbind_all("503 Queue Shutdown")
+    peer.drain()
     answer = peer.discharge(txn_id)
     assert isinstance(answer, Rejected)
     assert _counts(router) == (1, 0)
+
+
+def test_browser_in_a_transaction(router: SpooledWorld, amqp: ModuleType, peer: Any) -> None:
+    """Who only looks at messages takes none, whatever it says in a transaction."""
+    peer.say(Detach(1, True))
+    peer.drain()
+    peer.sent(amqp.message(b"in"))
+    peer.receiver("queue://q", 4, distribution_mode=Symbol("copy"))
+    (got,) = peer.messages()
+    txn_id = peer.declare()
+    peer.settle(got, TransactionalState(txn_id, Accepted()))
+    peer.say(Detach(4, True))
+    peer.drain()
+    peer.discharge(txn_id)
+    assert _counts(router) == (1, 0)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("way", ["detach", "end"])
+def test_end_of_the_link_to_the_coordinator(
+    router: SpooledWorld, amqp: ModuleType, peer: Any, way: str, closed: bool
+) -> None:
+    """It rolls back what was declared over it (4.3), and nothing else."""
+    peer.begin(1)
+    control = Coordinator([Symbol("amqp:local-transactions")])
+    peer.say(Attach("other", 0, False, target=control, initial_delivery_count=0), channel=1)
+    peer.drain()
+    peer.sent(amqp.message(b"in"))
+    (got,) = peer.messages()
+    kept = peer.declare()
+    peer.sent(amqp.message(b"kept"), 2, state=TransactionalState(kept))
+    declare = b"\x00\x53\x77" + performatives.write(Declare())
+    peer.raw(frames.encode(performatives.Transfer(0, 0, b"t", 0), 1, payload=declare))
+    gone = peer.answer(Disposition).state.txn_id
+    assert gone != kept
+    peer.sent(amqp.message(b"gone"), 2, state=TransactionalState(gone))
+    peer.settle(got, TransactionalState(gone, Accepted()))
+    peer.drain()
+    peer.say(Detach(0, closed) if way == "detach" else End(), channel=1)
+    (again,) = [one.performative for one in peer.got() if one.payload]
+    # It came again at once.
+    assert again.handle == 1
+    refused = peer.sent(amqp.message(b"late"), 2, state=TransactionalState(gone))
+    assert isinstance(refused, Rejected)
+    assert refused.error is not None
+    assert refused.error.condition == "amqp:transaction:unknown-id"
+    assert peer.discharge(kept) == Accepted()
+    assert _counts(router) == (1, 1)
+    assert not peer.connection.transactions._open
+
+
+def test_thousands_are_rolled_back_in_slices(
+    router: SpooledWorld, amqp: ModuleType, peer: Any
+) -> None:
+    """A roll-back stalls nobody, and what comes again is in order."""
+    count = 2_000
+    peer.say(Detach(1, False))
+    for number in range(count):
+        peer.send(amqp.message(b"%d" % number))
+    peer.drain()
+    peer.receiver("queue://q", 1, credit=count)
+    got: list[Any] = []
+    for _ in range(100):
+        router.advance(0.05)
+        got += peer.messages()
+    assert len(got) == count
+    txn_id = peer.declare()
+    last = got[-1].transfer.delivery_id
+    first = got[0].transfer.delivery_id
+    peer.say(Disposition(True, first, last, True, TransactionalState(txn_id, Accepted())))
+    peer.drain()
+    peer.say(Detach(1, False))
+    peer.drain()
+    context = router.router.context
+    context.work = 0
+    body = b"\x00\x53\x77" + performatives.write(performatives.Discharge(txn_id, True))
+    peer.send(body, 9)
+    assert context.work < context.allowance + 500
+    peer.drain()
+    peer.receiver("queue://q", 5, credit=count)
+    again: list[Any] = []
+    for _ in range(100):
+        router.advance(0.05)
+        again += peer.messages()
+    assert [one.body for one in again] == [b"%d" % number for number in range(count)]
+    assert {one.header.delivery_count for one in again} == {1}
 
 
 def test_unknown_transaction(router: SpooledWorld, amqp: ModuleType, peer: Any) -> None:
@@ -165,20 +362,98 @@ def test_unknown_transaction(router: SpooledWorld, amqp: ModuleType, peer: Any) 
     assert closed.error.condition == "amqp:transaction:unknown-id"
 
 
-def test_bounds(router: SpooledWorld, amqp: ModuleType, peer: Any) -> None:
-    """Bounds."""
-    for _ in range(100):
+def test_transactions_that_are_open(router: SpooledWorld, amqp: ModuleType, peer: Any) -> None:
+    """Each transacted session has one: hundreds are open, and beyond the bound the client is told."""
+    for _ in range(limits.AMQP_TRANSACTIONS):
         peer.declare()
     refused = peer.sent(b"\x00\x53\x77" + performatives.write(Declare()), 9)
     assert isinstance(refused, Rejected)
     assert refused.error is not None
     assert refused.error.condition == "amqp:resource-limit-exceeded"
-    txn_id = b"\x00" * 7 + b"\x01"
+    assert "4,096 open transactions" in str(refused.error.description)
+
+
+def test_transactions_count_for_the_client(
+    router: SpooledWorld, amqp: ModuleType, peer: Any
+) -> None:
+    """Those in which nothing is done take memory, which the client's account bounds."""
+    account = peer.connection.account
+    before = account.held
+    txn_ids = [peer.declare() for _ in range(10)]
+    assert account.held - before >= 10 * 1_024
+    for txn_id in txn_ids:
+        peer.discharge(txn_id)
+    assert account.held == before
+
+
+@pytest.mark.parametrize("bound", ["bytes", "messages"])
+def test_message_that_is_one_too_many(
+    router: SpooledWorld, amqp: ModuleType, peer: Any, bound: str
+) -> None:
+    """The sender is told at the message, and again at the discharge."""
+    txn_id = peer.declare()
     transaction = peer.connection.transactions._open[txn_id]
-    assert transaction.has_room(16_777_216 - 256)
+    if bound == "bytes":
+        assert transaction.has_room(limits.AMQP_TRANSACTION_BYTES - 256 - transaction.size)
+    else:
+        transaction.count = limits.AMQP_TRANSACTION_MESSAGES
     refused = peer.sent(amqp.message(), 0, state=TransactionalState(txn_id))
     assert isinstance(refused, Rejected)
-    assert isinstance(peer.discharge(txn_id), Rejected)
+    assert refused.error is not None
+    assert refused.error.condition == "amqp:resource-limit-exceeded"
+    answer = peer.discharge(txn_id)
+    assert isinstance(answer, Rejected)
+    assert answer.error is not None
+    assert answer.error.condition == "amqp:transaction:rollback"
+    for one in (refused, answer):
+        assert str(one.error.description).startswith("the transaction is too large: it has at most")
+    assert _counts(router) == (0, 0)
+
+
+@pytest.mark.parametrize("settled", [True, False])
+def test_delivery_that_is_one_too_many(
+    router: SpooledWorld, amqp: ModuleType, peer: Any, settled: bool
+) -> None:
+    """The consumer's link ends with the reason, in place of silence, and the commit fails with it."""
+    for body in (b"1", b"2", b"3"):
+        peer.sent(amqp.message(body))
+    got = peer.messages()
+    txn_id = peer.declare()
+    transaction = peer.connection.transactions._open[txn_id]
+    transaction.count = limits.AMQP_TRANSACTION_MESSAGES - 1
+    first, last = got[0].transfer.delivery_id, got[-1].transfer.delivery_id
+    peer.say(Disposition(True, first, last, settled, TransactionalState(txn_id, Accepted())))
+    detached = peer.answer(Detach)
+    assert detached.handle == 1
+    assert detached.error.condition == "amqp:resource-limit-exceeded"
+    assert "10,000 messages and outcomes" in detached.error.description
+    answer = peer.discharge(txn_id)
+    assert isinstance(answer, Rejected)
+    assert answer.error is not None
+    assert answer.error.description == detached.error.description
+    router.settle()
+    assert _counts(router) == (3, 0)
+    other = amqp.Peer(router)
+    other.join("other")
+    other.receiver("queue://q")
+    assert other.bodies() == [b"1", b"2", b"3"]
+
+
+def test_outcomes_behind_trouble_wait_for_the_discharge(
+    router: SpooledWorld, amqp: ModuleType, peer: Any
+) -> None:
+    """A transaction that can only be rolled back does not send messages round and round meanwhile."""
+    peer.sent(amqp.message(b"in"))
+    (got,) = peer.messages()
+    txn_id = peer.declare()
+    peer.connection.transactions._open[txn_id].trouble = "503 Queue Shutdown"
+    peer.settle(got, TransactionalState(txn_id, Accepted()))
+    assert peer.messages() == []
+    number = peer.send(b"\x00\x53\x77" + performatives.write(performatives.Discharge(txn_id)), 9)
+    answers = peer.answers()
+    (state,) = [one.state for one in answers if getattr(one, "first", None) == number]
+    assert isinstance(state, Rejected)
+    assert [one.handle for one in answers if isinstance(one, performatives.Transfer)] == [1]
 
 
 def test_coordinator_takes_nothing_else(router: SpooledWorld, amqp: ModuleType, peer: Any) -> None:

@@ -577,6 +577,8 @@ class ReceivingLink(Link):
             vpn.links_away.keep(self._key, self.unsettled)
         if self._to_queue is not None:
             self._to_queue.forget()
+        if self.controls and not session.connection.closing:
+            session.connection.transactions.control_ended(self)
         self.end_temporary()
         if self._end_to_end is not None:
             self._end_to_end.close()

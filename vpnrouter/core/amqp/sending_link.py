@@ -105,6 +105,7 @@ class SendingLink(Link):
     durable subscription that the client wants to see or to end. `presettled`: what is sent counts as accepted.
     `outcome` is what becomes of a message for the client's default. `drain`: it wants its credit used up. `attached`:
     the client knows of it; `announce` is what it is told when that is synced. `head` is what its frames begin with.
+    `enlisted`: the client has settled deliveries in transactions.
     """
 
     __slots__ = (
@@ -116,6 +117,7 @@ class SendingLink(Link):
         "count",
         "credit",
         "drain",
+        "enlisted",
         "head",
         "looked_up",
         "outcome",
@@ -142,6 +144,7 @@ class SendingLink(Link):
         self.count = 0
         self.credit = 0
         self.drain = False
+        self.enlisted = False
         self.attached = False
         self.announce: performatives.Attach | None = None
         self.looked_up: AmqpSubscription | None = None
@@ -379,6 +382,9 @@ class SendingLink(Link):
             client.subscriber_count -= 1
             subscriber.end()
         if flow is not None:
+            connection = self.session.connection
+            if self.enlisted and not connection.closing:
+                connection.transactions.outlast(self, flow)
             self.consumer = None
             client.egress_flows -= 1
             flow.end(closed=closed)

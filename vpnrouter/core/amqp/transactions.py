@@ -3,11 +3,14 @@
 Messages wait in memory until the client discharges the transaction. Then the selectors of their receivers are
 evaluated, in slices where that is much work, and they and the outcomes are put into one unit of the spool, which is
 committed as one: after a crash all of it is there, or nothing. Receivers of Direct messages get them behind that.
+
+A transaction ends with the link to the coordinator over which it was declared (4.3), and not with the links over which
+messages came or were settled: what was settled over one that ends is held for it (`Endpoint.enlist`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from typing_extensions import override
 
@@ -17,6 +20,7 @@ from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.guaranteed.flow import FAILED
 from vpnrouter.core.guaranteed.unit_of_work import UNMATCHED, CompletionCallback
 from vpnrouter.core.selection import ANSWER_COST, ANSWERED, NO_ANSWERS, Evaluation, HeldWork
+from vpnrouter.core.timers import Job
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.amqp import conditions, performatives
 from vpnrouter.wire.amqp.performatives import (
@@ -34,9 +38,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.connection import AmqpConnection
     from vpnrouter.core.amqp.receiving_link import ReceivingLink
-    from vpnrouter.core.amqp.sending_link import SendingLink
+    from vpnrouter.core.amqp.sending_link import AmqpFlow, SendingLink
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.flow import Flow
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
     from vpnrouter.core.selection import Answers
@@ -44,19 +49,37 @@ if TYPE_CHECKING:
 MESSAGE_COST: Final = 256
 """Bytes that a message or an outcome counts for besides its own."""
 
+TRANSACTION_COST: Final = 1_024
+"""Bytes that a transaction takes in which nothing was done yet."""
+
+ROLL_BACK_WORK: Final = 4
+"""What it costs to give back what was settled, in parts of a turn (TurnContext.work)."""
+
+TOO_LARGE: Final = (
+    f"the transaction is too large: it has at most {limits.AMQP_TRANSACTION_MESSAGES:,} messages and outcomes,"
+    f" and {limits.AMQP_TRANSACTION_BYTES:,} bytes"
+)
+
+Outcome: TypeAlias = tuple[int, bool]
+"""What becomes of a message, and whether the client has settled it."""
+
 
 @final
 class Transaction:
-    """What was sent and settled in one transaction. `trouble` says why it can only be rolled back, "" normally.
+    """What was sent and settled in one transaction, declared over `control`.
 
-    `answers` are those of the selectors of its receivers, by message, which are found at the commit. `kept` says then
-    which messages an endpoint matches.
+    `trouble` says why it can only be rolled back, "" normally. `outcomes` are those of deliveries by link and message,
+    `held` of those whose links have ended, by who holds them for the transaction. `answers` are those of the selectors
+    of its receivers, by message, which are found at the commit. `kept` says then which messages an endpoint matches.
     """
 
     __slots__ = (
+        "_back",
         "_connection",
         "answers",
+        "control",
         "count",
+        "held",
         "kept",
         "links",
         "messages",
@@ -65,14 +88,18 @@ class Transaction:
         "trouble",
     )
 
-    def __init__(self, connection: AmqpConnection) -> None:
+    def __init__(self, connection: AmqpConnection, control: ReceivingLink) -> None:
         self._connection = connection
+        self.control = control
         self.messages: list[Message] = []
         self.answers: dict[Message, Answers] = {}
         self.links: list[ReceivingLink] = []
         self.kept: list[bool] = []
-        # By link and message: what is said of a delivery last holds.
-        self.outcomes: dict[tuple[SendingLink, int], tuple[int, bool]] = {}
+        # What is said of a delivery last holds.
+        self.outcomes: dict[SendingLink, dict[int, Outcome]] = {}
+        self.held: dict[Flow, dict[int, Outcome]] = {}
+        # What is still to be given back, the next one at the end.
+        self._back: list[tuple[SendingLink | None, Flow | None, int]] = []
         self.size = 0
         self.count = 0
         self.trouble = ""
@@ -84,8 +111,9 @@ class Transaction:
             self.size + size > limits.AMQP_TRANSACTION_BYTES
             or self.count >= limits.AMQP_TRANSACTION_MESSAGES
         ):
-            self.trouble = self.trouble or "the transaction is too large"
-        if self.trouble or not self.keep(size):
+            self.trouble = TOO_LARGE
+            return False
+        if not self.keep(size):
             return False
         self.count += 1
         return True
@@ -98,8 +126,73 @@ class Transaction:
         self.size += size
         return True
 
+    def add(self, link: SendingLink, message_id: int, outcome: Outcome) -> bool:
+        """Take the outcome of a delivery; False where there is no room for it."""
+        known = self.outcomes.get(link)
+        if known is None:
+            known = {}
+            self.outcomes[link] = known
+        if message_id not in known and not self.has_room(0):
+            return False
+        known[message_id] = outcome
+        link.enlisted = True
+        return True
+
+    def outlast(self, link: SendingLink, flow: AmqpFlow) -> None:
+        """Hold what was settled over a link that ends; what has left it before spoils the transaction."""
+        outcomes = self.outcomes.pop(link, None)
+        if not outcomes or flow.browsing:
+            return
+        there = [number for number in outcomes if number in flow.unacked]
+        if len(there) < len(outcomes):
+            self.trouble = self.trouble or GONE_BACK
+        size = sum([flow.unacked[number].size for number in there])
+        if not there or not self.keep(size):
+            return
+        self._connection.context.work += len(there) >> 2
+        self.held[flow.endpoint.enlist(flow, there)] = outcomes
+
+    def settle(self) -> None:
+        """Settle all deliveries as the client has said."""
+        for link, outcomes in self.outcomes.items():
+            for message_id, (outcome, _) in outcomes.items():
+                link.settle_as(message_id, outcome)
+        for holder, outcomes in self.held.items():
+            for message_id, (outcome, _) in outcomes.items():
+                holder.endpoint.settle(holder, message_id, outcome)
+            holder.endpoint.discharged(holder)
+        self.held = {}
+
+    def begin_roll_back(self) -> None:
+        """Note what is to be given back: what was settled. What was not settled the client still has."""
+        for holder, outcomes in self.held.items():
+            self._back += [(None, holder, number) for number in outcomes]
+        for link, outcomes in self.outcomes.items():
+            self._back += [(link, None, number) for number, one in outcomes.items() if one[1]]
+        self._back.reverse()
+        self.outcomes = {}
+
+    def roll_back(self) -> bool:
+        """Give back until this turn has done enough, in the order in which it was settled; True when all is done."""
+        context = self._connection.context
+        back = self._back
+        while back:
+            if context.turn_spent:
+                return False
+            context.work += ROLL_BACK_WORK
+            link, holder, number = back.pop()
+            if link is not None:
+                link.settle_as(number, FAILED)
+            elif holder is not None:
+                holder.endpoint.settle(holder, number, FAILED)
+        for holder in self.held:
+            holder.endpoint.discharged(holder)
+        self.held = {}
+        self.end()
+        return True
+
     def end(self) -> None:
-        """Give back what it holds."""
+        """Give back the memory that it takes. A second call does nothing."""
         self._connection.give_back(self.size)
         self.size = 0
         self.messages = []
@@ -107,15 +200,52 @@ class Transaction:
         self.outcomes = {}
 
 
+GONE_BACK: Final = "a message of the transaction has gone back to its queue"
+
+
+@final
+class RollBack(Job):
+    """Gives back what was settled in a transaction; the client, where it is `told`, waits for that."""
+
+    __slots__ = ("_link", "_number", "_told", "_transaction")
+
+    def __init__(
+        self, transaction: Transaction, link: ReceivingLink, number: int, *, told: bool
+    ) -> None:
+        super().__init__()
+        self._transaction = transaction
+        self._link = link
+        self._number = number
+        self._told = told
+
+    def step(self) -> bool:
+        """Give back until this turn has done enough; tell the client then."""
+        if not self._transaction.roll_back():
+            return False
+        link = self._link
+        connection = link.session.connection
+        connection.transactions.rolled_back(self._transaction)
+        if self._told:
+            if not link.detached and not connection.closing:
+                link.tell(self._number, Accepted())
+            connection.worked()
+        return True
+
+    def owning_connection(self) -> Connection | None:
+        """The client's connection."""
+        return self._link.session.connection
+
+
 @final
 class Transactions(CompletionCallback):
-    """The transactions of one connection that are open, by id."""
+    """The transactions of one connection that are open, by id, and those that are being rolled back."""
 
-    __slots__ = ("_connection", "_discharges", "_next", "_open", "_passing")
+    __slots__ = ("_connection", "_discharges", "_next", "_open", "_passing", "_rolling")
 
     def __init__(self, connection: AmqpConnection) -> None:
         self._connection = connection
         self._open: dict[bytes, Transaction] = {}
+        self._rolling: dict[Transaction, None] = {}
         self._next = 1
         # One that is committed, whose messages not all receivers have yet.
         self._passing: Transaction | None = None
@@ -148,12 +278,18 @@ class Transactions(CompletionCallback):
             link.tell(number, Rejected(why))
             return
         if len(self._open) >= limits.AMQP_TRANSACTIONS:
-            text = f"{limits.AMQP_TRANSACTIONS} transactions are open"
+            text = f"a connection has at most {limits.AMQP_TRANSACTIONS:,} open transactions"
             link.tell(number, Rejected(error(conditions.RESOURCE_LIMIT_EXCEEDED, text)))
+            return
+        transaction = Transaction(self._connection, link)
+        if not transaction.keep(TRANSACTION_COST):
+            link.tell(
+                number, Rejected(error(conditions.RESOURCE_LIMIT_EXCEEDED, transaction.trouble))
+            )
             return
         txn_id = self._next.to_bytes(8, "big")
         self._next += 1
-        self._open[txn_id] = Transaction(self._connection)
+        self._open[txn_id] = transaction
         link.tell(number, Declared(txn_id))
 
     def _discharge(self, link: ReceivingLink, number: int, request: Discharge) -> None:
@@ -162,8 +298,8 @@ class Transactions(CompletionCallback):
             link.tell(number, Rejected(_unknown(request.txn_id)))
         elif request.fail:
             del self._open[request.txn_id]
-            self._roll_back(transaction)
-            link.tell(number, Accepted())
+            self._begin_roll_back(transaction)
+            self._connection.work_on(RollBack(transaction, link, number, told=True))
         else:
             # It stays open till then: where its client ends meanwhile, it ends as others do.
             SelectedCommit(self._connection, link, number, request.txn_id, transaction).begin()
@@ -173,7 +309,10 @@ class Transactions(CompletionCallback):
 
         It counts for the client until `passed_on`.
         """
-        transaction = self._open.pop(txn_id)
+        transaction = self._open.pop(txn_id, None)
+        if transaction is None:
+            # The link to the coordinator has ended meanwhile.
+            return False
         trouble = transaction.trouble or self._commit(transaction, link, number)
         if trouble:
             self._roll_back(transaction)
@@ -195,10 +334,13 @@ class Transactions(CompletionCallback):
         spool = None if client is None else client.spool
         if client is None or publisher is None or spool is None:
             return "the connection has ended"
-        for sending, message_id in transaction.outcomes:
+        for sending, outcomes in transaction.outcomes.items():
             flow = sending.consumer
-            if flow is None or message_id not in flow.unacked:
-                return "a message of the transaction has gone back to its queue"
+            if flow is None:
+                return GONE_BACK
+            for message_id in outcomes:
+                if message_id not in flow.unacked:
+                    return GONE_BACK
         ANSWERED.by_message = transaction.answers
         try:
             reason, transaction.kept = spool.keep_together(client.vpn, transaction.messages)
@@ -209,8 +351,7 @@ class Transactions(CompletionCallback):
             return reason
         if spool.fault is not None:
             spool.fault("transaction-half")
-        for (sending, message_id), (outcome, _) in transaction.outcomes.items():
-            sending.settle_as(message_id, outcome)
+        transaction.settle()
         token = self._next
         self._next += 1
         self._discharges[token] = (link, number)
@@ -224,12 +365,31 @@ class Transactions(CompletionCallback):
         if not self._connection.closing and not link.detached:
             link.tell(number, Accepted())
 
+    def _begin_roll_back(self, transaction: Transaction) -> None:
+        transaction.begin_roll_back()
+        self._rolling[transaction] = None
+
     def _roll_back(self, transaction: Transaction) -> None:
-        """Give back what was settled in the transaction; what was not settled the client still has."""
-        for (link, message_id), (_, settled) in transaction.outcomes.items():
-            if settled:
-                link.settle_as(message_id, FAILED)
-        transaction.end()
+        """Give back what was settled in the transaction, in slices, for which the client does not wait."""
+        self._begin_roll_back(transaction)
+        job = RollBack(transaction, transaction.control, 0, told=False)
+        if not job.step():
+            self._connection.context.jobs.add(job)
+
+    def rolled_back(self, transaction: Transaction) -> None:
+        """All that was settled in a transaction has been given back."""
+        self._rolling.pop(transaction, None)
+
+    def control_ended(self, link: ReceivingLink) -> None:
+        """Roll back what was declared over a link to the coordinator that has ended (4.3)."""
+        ended = [txn_id for txn_id, one in self._open.items() if one.control is link]
+        for txn_id in ended:
+            self._roll_back(self._open.pop(txn_id))
+
+    def outlast(self, link: SendingLink, flow: AmqpFlow) -> None:
+        """Hold what was settled in transactions over a link that ends."""
+        for transaction in self._open.values():
+            transaction.outlast(link, flow)
 
     def judge(self) -> None:
         """Let those fail that hold a message which the client may not publish any more."""
@@ -250,16 +410,19 @@ class Transactions(CompletionCallback):
                 )
 
     def roll_back_one(self) -> bool:
-        """Forget a transaction, False where none is open: the connection has ended, and its links have gone.
+        """Roll back one transaction, or some of it; False where none is left: the connection has ended, with its links.
 
-        What they held has gone back to the queues.
+        What these held has gone back to the queues.
         """
         self.passed_on()
-        if not self._open:
-            return False
-        _, transaction = self._open.popitem()
-        self._connection.context.work += transaction.count >> 2
-        transaction.end()
+        if not self._rolling:
+            if not self._open:
+                return False
+            self._begin_roll_back(self._open.popitem()[1])
+        transaction = next(iter(self._rolling))
+        self._connection.context.work += 1
+        if transaction.roll_back():
+            del self._rolling[transaction]
         return True
 
     # -- what is done in a transaction -----------------------------------------------------------
@@ -282,7 +445,7 @@ class Transactions(CompletionCallback):
             return
         message.persistent = True
         message.qos = 1
-        if not transaction.has_room(message.size):
+        if transaction.trouble or not transaction.has_room(message.size):
             if number is not None:
                 why = error(conditions.RESOURCE_LIMIT_EXCEEDED, transaction.trouble)
                 link.tell(number, Rejected(why))
@@ -309,16 +472,19 @@ class Transactions(CompletionCallback):
             )
             return
         for number in numbers:
-            link, message_id = session.unsettled[number]
+            found = session.unsettled.get(number)
+            if found is None:
+                # Its link has ended just now.
+                continue
+            link, message_id = found
             if settled:
                 del session.unsettled[number]
-            taken = (link, message_id)
-            if taken in transaction.outcomes or transaction.has_room(0):
-                transaction.outcomes[taken] = (link.outcome_of(state.outcome), settled)
-            elif settled:
-                # The transaction can only be rolled back, which gives the message back.
-                link.settle_as(message_id, FAILED)
-            if not settled:
+            if not transaction.add(link, message_id, (link.outcome_of(state.outcome), settled)):
+                # The transaction can only be rolled back; the client would not hear of it otherwise.
+                if settled:
+                    link.settle_as(message_id, FAILED)
+                link.detach(conditions.RESOURCE_LIMIT_EXCEEDED, transaction.trouble)
+            elif not settled:
                 session.say(Disposition(False, number, number, False, state))
 
 

@@ -104,8 +104,9 @@ class Endpoint(EndpointSubscriber):
 
     `spooled_count` and `spooled_bytes` are all messages that it holds: waiting by partition (`waiting`), for a time
     (`schedule`), to be sorted into other partitions or priorities (`order`), ahead of all in a replay (`ahead`),
-    delivered and not acknowledged (`Flow.unacked`), on their way back from consumers that ended (`returning`), and
-    on their way into the synced spool (`pending` of them).
+    delivered and not acknowledged (`Flow.unacked`), on their way back from consumers that ended (`returning`),
+    settled in transactions that outlast their consumers (`enlisted`), and on their way into the synced spool (`pending`
+    of them).
     `redeliveries` counts failed deliveries by id. Messages up to the id `marked` may have been delivered before a
     crash; up to the id `mark` the spool has noted it, so that they may be delivered now. `newest` is the last message,
     which a last value queue keeps. `bridges` are names of bridges that ever consumed from it, `lent` what went out to
@@ -122,6 +123,7 @@ class Endpoint(EndpointSubscriber):
         "deleted",
         "dirty",
         "durable",
+        "enlisted",
         "flows",
         "kind",
         "lent",
@@ -169,6 +171,7 @@ class Endpoint(EndpointSubscriber):
         self.counters = EndpointCounters()
         self.flows: list[Flow] = []
         self.returning: list[Returning] = []
+        self.enlisted: dict[Flow, None] = {}
         self.order = DispatchOrder(self)
         self.schedule = Schedule(self)
         count = settings.partition_count if settings.partitioned else 1
@@ -340,9 +343,10 @@ class Endpoint(EndpointSubscriber):
 
     def holders(self) -> list[Flow]:
         """Return the consumers, and who has what they held in the place of those that ended."""
-        if not self.returning:
+        if not self.returning and not self.enlisted:
             return self.flows
-        return self.flows + [returning.holder for returning in self.returning]
+        returning = [each.holder for each in self.returning]
+        return [*self.flows, *self.enlisted, *returning]
 
     def reclaim(self, message_id: int) -> None:
         """Take a message back now that an ended consumer held, so that it need not be waited for."""
@@ -521,6 +525,23 @@ class Endpoint(EndpointSubscriber):
                 self._flows_changed()
         if bound:
             self._report_bind(flow, bind=False)
+
+    def enlist(self, flow: Flow, message_ids: list[int]) -> Flow:
+        """Take messages that a consumer holds to one who holds them for a transaction, which is returned.
+
+        The consumer ends, and the transaction does not. It settles them, and calls `discharged`.
+        """
+        holder = Flow(self, flow.client_name, 0)
+        for message_id in message_ids:
+            message = flow.settles(message_id)
+            if message is not None:
+                holder.delivers(message_id, message)
+        self.enlisted[holder] = None
+        return holder
+
+    def discharged(self, holder: Flow) -> None:
+        """All that it held for a transaction has been settled."""
+        self.enlisted.pop(holder, None)
 
     def give_back(self, flow: Flow, message_id: int, outcome: int) -> None:
         """Take back a message that a consumer holds, which ends; once more where that raises."""
@@ -838,7 +859,7 @@ class Endpoint(EndpointSubscriber):
             self.watched.purged(self)
         kept_bytes = 0
         kept_count = 0
-        for flow in self.flows:
+        for flow in [*self.flows, *self.enlisted]:
             for message in flow.unacked.values():
                 kept_count += 1
                 kept_bytes += message.size
@@ -875,7 +896,7 @@ class Endpoint(EndpointSubscriber):
 
     def _forget_redeliveries(self) -> None:
         held: set[int] = set()
-        for flow in self.flows:
+        for flow in [*self.flows, *self.enlisted]:
             held.update(flow.unacked)
         ledger = self.spool.ledger
         kept: dict[int, int] = {}
@@ -960,6 +981,12 @@ class Endpoint(EndpointSubscriber):
         if self.replay is not None:
             self.replay.cancel()
         self.put_out(reason)
+        for holder in self.enlisted:
+            left = WaitingList()
+            left.extend(array("Q", sorted(holder.unacked)), 0)
+            self.order.unsorted.append(left)
+            holder.forget_all()
+        self.enlisted.clear()
         count = self.purge()
         self.deleted = True
         if self.partitions is not None:
