@@ -62,6 +62,23 @@ def test_content_arrives_as_it_came(world: Any, bridge: tuple[Any, Any, Any, Cat
     assert came.properties()["JMSMessageID"] == "id"
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"", performatives.write(MessageProperties("id")), b"\x00\x53\x78\xc1\x01\x00"],
+    ids=["nothing", "properties", "footer"],
+)
+def test_content_without_a_body(
+    world: Any, bridge: tuple[Any, Any, Any, Catcher], content: bytes
+) -> None:
+    """A plain message of JMS crosses as others do."""
+    blue, _, link, catcher = bridge
+    blue.publish(Message(b"a/b", content, b"", False, None, AMQP))
+    world.settle()
+    (came,) = catcher.came
+    assert (came.encoding, came.payload) == (AMQP, content)
+    assert not link.dialed.ended
+
+
 def test_peer_without_the_feature_gets_mqtt(
     world: Any, bridge: tuple[Any, Any, Any, Catcher]
 ) -> None:
@@ -75,7 +92,7 @@ def test_peer_without_the_feature_gets_mqtt(
     assert came.properties()["message-id"] == "id"
 
 
-@pytest.mark.parametrize("content", [b"nonsense", b"", b"\x00\x53\x70\x45" + CONTENT])
+@pytest.mark.parametrize("content", [b"nonsense", b"\x00\x53", b"\x00\x53\x70\x45" + CONTENT])
 def test_content_that_is_none_costs_the_link(
     world: Any, bridge: tuple[Any, Any, Any, Catcher], content: bytes
 ) -> None:

@@ -134,6 +134,29 @@ def test_application_properties_to_mqtt(value: object, text: str) -> None:
     assert type(seen) is expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "indicator"),
+    [
+        ("text/plain", "Grüße".encode(), 1),
+        ("text/plain; charset=utf-8", b"", 1),
+        ("text/plain; charset=latin-1", "Grüße".encode("latin-1"), None),
+        ("text/csv", b"\xff\xfe", None),
+        ("text/plain", "Grüße", 1),
+        ("application/json", b"{}", None),
+        ("image/png", "text", 1),
+        (None, {"a": "x"}, 1),
+        (None, b"\xff", None),
+    ],
+)
+def test_payload_format_indicator(kind: str | None, body: Any, indicator: int | None) -> None:
+    """1 says that the payload is UTF-8 (MQTT 5, 3.3.2.3.2): not of a text in another encoding."""
+    said = None if kind is None else MessageProperties(content_type=Symbol(kind))
+    payload, properties = mqtt(amqp(body, properties=said))
+    assert properties.payload_format_indicator == indicator
+    if indicator:
+        payload.decode()
+
+
 def test_null_is_no_property() -> None:
     """Null and what is not simple are left out."""
     _, properties = mqtt(amqp(application={"null": None, "list": [1]}))

@@ -404,7 +404,7 @@ def _to_mqtt(content: bytes) -> tuple[bytes, bytes]:
     content_type = said.content_type or kind
     if content_type:
         properties.content_type = _string(content_type)
-        if content_type.startswith("text/") or kind:
+        if (content_type.startswith("text/") or kind) and _is_utf8(payload):
             properties.payload_format_indicator = 1
     reply_to = topic_of_address(said.reply_to or "")
     if reply_to and not set(reply_to) & set("+#"):
@@ -431,6 +431,15 @@ def _to_mqtt(content: bytes) -> tuple[bytes, bytes]:
     if pairs:
         properties.user_properties = pairs[: limits.USER_PROPERTIES]
     return payload, message_block(properties)
+
+
+def _is_utf8(payload: bytes) -> bool:
+    """Return whether a payload is what the Payload Format Indicator says (MQTT 5, 3.3.2.3.2)."""
+    try:
+        payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _payload(content: bytes, body: list[Section]) -> tuple[bytes, str]:

@@ -205,9 +205,11 @@ class Publisher:
     def may_learn(self, route: Route) -> bool:
         """Return whether the client may learn that the queue that the topic names does not exist.
 
-        A client that an ACL exception lets publish to it may.
+        A client that an ACL exception lets publish to it may, and everybody of a temporary one.
         """
         rule = self.rule
+        if route.topic.startswith(QUEUE_PREFIX + refusals.TEMPORARY):
+            return True
         return may_learn(self.username) or (rule is not None and rule.names(route.topic))
 
     def queue_meant(self, topic: bytes, route: Route, qos: int) -> str:

@@ -27,7 +27,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     READ_ONLY,
     EndpointSettings,
 )
-from vpnrouter.core.guaranteed.refusals import not_there
+from vpnrouter.core.guaranteed.refusals import TEMPORARY, not_there
 from vpnrouter.core.memory_account import OUTGROWN
 from vpnrouter.core.publisher import BIND_FAILED
 from vpnrouter.core.subscriber import Subscription
@@ -35,6 +35,7 @@ from vpnrouter.core.unsettled_deliveries import UnsettledDeliveries
 from vpnrouter.errors import ProtocolError, Refused, TopicError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.wire.amqp import conditions
+from vpnrouter.wire.amqp.frames import encode
 from vpnrouter.wire.amqp.performatives import Attach, Coordinator, Detach, Flow, Source, Target
 from vpnrouter.wire.amqp.types import MapWalk, RawMap, Symbol
 from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
 
 SETTLED: Final = 1
 """Mode of a sender (2.8.2)."""
-
-TEMPORARY: Final = "_P2P/"
-"""What the names of temporary queues and topics begin with; router, client and a number follow."""
 
 OUTCOMES: Final = (
     "amqp:accepted:list",
@@ -64,6 +62,11 @@ def attach(session: AmqpSession, packet: Attach) -> None:
     if client is None:
         return
     connection = session.connection
+    if len(packet.name.encode()) + NAME_FRAME_BYTES > connection.max_frame:
+        # Not even a refusal, which has the name, could be told.
+        connection.give_back(REFUSED_COST)
+        connection.fail(conditions.FRAME_SIZE_TOO_SMALL, "2.7.1: no frame for the name of the link")
+        return
     if connection.crowded() or not connection.take(LINK_COST - REFUSED_COST):
         refused = RefusedLink(session, client, packet)
         _refuse(session, refused, packet, conditions.RESOURCE_LIMIT_EXCEEDED, OUTGROWN)
@@ -99,6 +102,18 @@ def _check(session: AmqpSession, packet: Attach) -> None:
             f"2.6.1: the name of a link has at most {limits.AMQP_LINK_NAME_BYTES:,} bytes",
         )
 
+
+def _fits(session: AmqpSession, answer: Attach) -> None:
+    """Raise ProtocolError where the client takes no frame that is large enough for an answer (2.7.1)."""
+    most = session.connection.max_frame
+    if most < limits.AMQP_FRAME_BYTES and len(encode(answer, session.channel)) > most:
+        raise ProtocolError(
+            conditions.FRAME_SIZE_TOO_SMALL, f"2.7.1: the answer has more than {most:,} bytes"
+        )
+
+
+NAME_FRAME_BYTES: Final = 80
+"""Bytes of a frame that refuses a link, without the link's name."""
 
 WORK: Final = 40
 """What a link costs to attach, in parts of a turn (TurnContext.work)."""
@@ -180,7 +195,6 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         link.lasts_s = -1 if target.expiry_policy == "never" else target.timeout
         # What is not settled is lost with the router.
         target = target._replace(durable=min(target.durable, 1))
-    session.add(link)
     answer = Attach(
         packet.name,
         packet.handle,
@@ -191,6 +205,12 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         target,
         max_message_size=link.most,
     )
+    try:
+        _fits(session, answer)
+    except ProtocolError:
+        link.let_go(closed=False)
+        raise
+    session.add(link)
     walk = _unsettled(packet)
     if walk is None or link.unsettled is None:
         link.compared(answer)
@@ -264,6 +284,7 @@ class _Sending:
             presettled=packet.snd_settle_mode == SETTLED,
             outcome=source.default_outcome if isinstance(source, Source) else None,
         )
+        self._link.most = packet.max_message_size
 
     def attach(self) -> None:
         """Bind or subscribe, and answer. Raises ProtocolError and Refused."""
@@ -284,6 +305,7 @@ class _Sending:
         session.add(link)
         synced = True
         try:
+            _fits(session, self._answer(source))
             synced = self._connect(wish)
         except Exception:
             session.remove(link)
@@ -338,7 +360,7 @@ class _Sending:
             raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
         endpoint = endpoints_of(client.vpn).get((QUEUE, wish.node.name))
         if endpoint is None:
-            raise not_there(QUEUE, admission.username)
+            raise not_there(QUEUE, admission.username, wish.node.name)
         permission = admission.username.permission_on(endpoint.settings)
         # Before anything that differs from what is said of one that is not there.
         endpoint.permit(permission, READ_ONLY if wish.browse else CONSUME)

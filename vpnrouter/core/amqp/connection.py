@@ -229,6 +229,8 @@ class AmqpConnection(SaslConnection):
             link = session.links.get(plain.handle)
             if not isinstance(link, ReceivingLink) or link.detached or not link.plain:
                 return pos
+            if plain.message_format > 0:
+                return pos
             if plain.settled and link.topic:
                 following = forward(link, publisher, buf, pos, end)
                 if following != pos:
@@ -421,7 +423,11 @@ class AmqpConnection(SaslConnection):
         self.hold_in_account()
         self.publisher = client.publish(admission)
         admission.password = b""
-        self._say(self._answer(None))
+        answer = self._answer(None)
+        if len(frames.encode(answer, 0)) > self.max_frame:
+            # A list of stand-by servers, which the client has no room for.
+            answer = answer._replace(properties=None)
+        self._say(answer)
         self._keep_time(packet)
         # They are not needed again, and there are many connections that do nothing.
         self.open_packet = None

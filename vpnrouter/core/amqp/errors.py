@@ -48,6 +48,12 @@ def condition_of(text: str, code: int = 0) -> int:
     return conditions.RESOURCE_LIMIT_EXCEEDED if found is None else found
 
 
+TEXT_BYTES: Final = 300
+"""Bytes of the description of an error, which fits into the smallest frame then; a topic in it may be long."""
+
+
 def error(condition: int, text: str) -> Error:
     """Return the error to send."""
+    if len(text) * 4 > TEXT_BYTES:
+        text = text.encode("utf-8", "replace")[:TEXT_BYTES].decode("utf-8", "ignore")
     return Error(CONDITIONS.get(condition, CONDITIONS[conditions.INTERNAL_ERROR]), text)

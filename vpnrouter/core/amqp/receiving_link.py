@@ -237,6 +237,11 @@ class ReceivingLink(Link):
             if self.credit <= 0:
                 self.detach(conditions.TRANSFER_LIMIT_EXCEEDED, "2.6.7: a message without credit")
                 return
+            if packet.message_format:
+                # Nobody could tell the receiver of it, and the router does not know its sections.
+                text = f"2.8.11: the message format is 0 here, not {packet.message_format:#x}"
+                self.detach(conditions.NOT_IMPLEMENTED, text)
+                return
         elif packet.delivery_id not in (None, delivery.number):
             self.detach(conditions.ILLEGAL_STATE, "2.6.14: another delivery before the end of one")
             return
@@ -385,7 +390,12 @@ class ReceivingLink(Link):
                 connection.transactions.refused(state, why)
             if not settled:
                 self._refuse(number, why)
+            elif not self.topic and not isinstance(state, TransactionalState):
+                self._refuse_relay(why)
             return
+        if route.missing_queue and settled and not isinstance(state, TransactionalState):
+            learns = publisher.may_learn(route)
+            self._refuse_relay(refusals.QUEUE_NOT_FOUND if learns else refusals.PERMISSION_DENIED)
         message = self._message(publisher, route, topic, head, settled)
         if isinstance(state, TransactionalState):
             delivery = None if settled else number
@@ -550,6 +560,11 @@ class ReceivingLink(Link):
             self.on_outcome(number, REJECTED, why)
         else:
             self._answer(number, why)
+
+    def _refuse_relay(self, why: str) -> None:
+        """End an anonymous relay: what was sent settled cannot be rejected (Anonymous Terminus, 2.2.2)."""
+        condition = conditions.INVALID_FIELD if why == BAD_TOPIC else condition_of(why)
+        self.detach(condition, why)
 
     def _reject(self, number: int, reason: str) -> None:
         self.tell(number, rejected(reason))

@@ -15,6 +15,7 @@ from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.serials import SERIAL
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
+    MSG_TOO_BIG,
     NO_LOCAL_DELIVERY,
     SUBSCRIBE_TOPIC_ACL,
 )
@@ -105,7 +106,7 @@ class SendingLink(Link):
     durable subscription that the client wants to see or to end. `presettled`: what is sent counts as accepted.
     `outcome` is what becomes of a message for the client's default. `drain`: it wants its credit used up. `attached`:
     the client knows of it; `announce` is what it is told when that is synced. `head` is what its frames begin with.
-    `enlisted`: the client has settled deliveries in transactions.
+    `enlisted`: the client has settled deliveries in transactions. `most` bounds the messages that it takes; 0 does not.
     """
 
     __slots__ = (
@@ -120,6 +121,7 @@ class SendingLink(Link):
         "enlisted",
         "head",
         "looked_up",
+        "most",
         "outcome",
         "presettled",
         "subscriber",
@@ -143,6 +145,7 @@ class SendingLink(Link):
         self.subscriber: TopicSubscriber | None = None
         self.count = 0
         self.credit = 0
+        self.most = 0
         self.drain = False
         self.enlisted = False
         self.attached = False
@@ -251,6 +254,12 @@ class SendingLink(Link):
         handle = handle_bytes(self.handle)
         tag = b"" if settled or flow is None else flow.tags.tag(message_id)
         return cut_transfer(session.channel, handle, number, settled, header, content, most, tag)
+
+    def takes(self, message: Message, count: int) -> bool:
+        """Return whether a message is no larger than the client takes (2.7.3)."""
+        if not self.most:
+            return True
+        return len(self._header(message, count)) + len(self._content(message, count)) <= self.most
 
     def _header(self, message: Message, count: int) -> bytes:
         ttl = -1
@@ -510,7 +519,12 @@ class AmqpFlow(Flow):
         link = self.link
         if self.subscription is not None and not link.client.may_have(message.topic):
             # It came into the endpoint while the client was still allowed to have it.
-            self._withhold(message_id, message)
+            self._withhold(message_id, message, SUBSCRIBE_TOPIC_ACL, ACCEPTED)
+            return
+        if not link.takes(message, count):
+            # As over MQTT (5, 3.1.2.11.4).
+            kept = self.subscription is None
+            self._withhold(message_id, message, MSG_TOO_BIG, REJECTED if kept else ACCEPTED)
             return
         session = link.session
         endpoint = self.endpoint
@@ -531,13 +545,14 @@ class AmqpFlow(Flow):
         if link.presettled:
             self.settle(message_id, ACCEPTED)
 
-    def _withhold(self, message_id: int, message: Message) -> None:
+    def _withhold(self, message_id: int, message: Message, reason: str, outcome: int) -> None:
+        """Discard a message that the client cannot be sent, or reject it to its queue; a browser passes it over."""
         self.withheld = True
-        vpn = self.endpoint.vpn
-        vpn.discards.add(SUBSCRIBE_TOPIC_ACL)
-        name = self.endpoint.name
-        trace_kept_lost(vpn, DISCARD, message, name, SUBSCRIBE_TOPIC_ACL, self.client_name)
-        self.settle(message_id, ACCEPTED)
+        if not self.browsing:
+            vpn = self.endpoint.vpn
+            vpn.discards.add(reason)
+            trace_kept_lost(vpn, DISCARD, message, self.endpoint.name, reason, self.client_name)
+        self.settle(message_id, outcome)
 
     def settle(self, message_id: int, outcome: int) -> None:
         """Settle a message that the client has, or count it as looked at."""
@@ -712,7 +727,7 @@ class TopicSubscriber(Subscriber):
         """Send the first messages of a burst, as many as there is room for; how many those are."""
         link = self.link
         session = link.session
-        if self._waiting or session.backlog:
+        if self._waiting or session.backlog or link.most:
             return 0
         count = min(count, link.credit, session.window)
         if count <= 0:
@@ -742,6 +757,9 @@ class TopicSubscriber(Subscriber):
         link = self.link
         session = link.session
         outbox = self.outbox
+        if not link.takes(message, 0):
+            link.client.vpn.discard(message, MSG_TOO_BIG, self)
+            return
         outgoing = link.outgoing(message, 0, session.deliveries & SERIAL)
         size = len(outgoing) if isinstance(outgoing, bytes) else outgoing.size
         taken = 0

@@ -72,6 +72,11 @@ DISCARD_NAMES: Final[dict[str, str]] = {
 """The reason told to a publisher → the name under which the discard is counted."""
 
 
+TEMPORARY: Final = "_P2P/"
+"""What the names of temporary queues and topics begin with; router, client and a number follow. Everybody may send to
+such a queue, so that everybody may learn that it is gone."""
+
+
 def may_learn(username: ClientUsername | None) -> bool:
     """Return whether a client username may learn that a queue or topic endpoint does not exist.
 
@@ -80,9 +85,9 @@ def may_learn(username: ClientUsername | None) -> bool:
     return username is None or username.guaranteed_endpoint_permission_override_enabled
 
 
-def not_there(kind: int, username: ClientUsername | None) -> Refused:
+def not_there(kind: int, username: ClientUsername | None, name: str = "") -> Refused:
     """Return the refusal for a consumer that `username` wants at an endpoint that does not exist."""
     unknown = UNKNOWN_QUEUE if kind == QUEUE else UNKNOWN_TOPIC_ENDPOINT
-    if may_learn(username):
+    if may_learn(username) or (kind == QUEUE and name.startswith(TEMPORARY)):
         return Refused(unknown, NOT_FOUND)
     return Refused(PERMISSION_DENIED, NOT_AUTHORIZED, unknown)

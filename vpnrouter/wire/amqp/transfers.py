@@ -206,6 +206,8 @@ class Burst:
         while count < most and plain.read(buf, pos, end, max_frame):
             if not plain.settled or plain.handle != handle or plain.channel != channel:
                 break
+            if plain.message_format > 0:
+                break
             message: i64 = plain.message
             following: i64 = plain.end
             if following - message > max_message or not is_plain(buf, message, following):
