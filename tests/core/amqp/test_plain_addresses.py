@@ -53,8 +53,16 @@ def log(router: SpooledWorld) -> EventLog:
     return found
 
 
-@pytest.mark.parametrize("way", ["link", "relay", "transaction", "settled", "settled-transaction"])
-@pytest.mark.parametrize(("address", "capabilities", "expected"), ADDRESSES)
+@pytest.mark.parametrize(
+    ("way", "address", "capabilities", "expected"),
+    [
+        (way, *row)
+        for way in ("link", "relay", "transaction", "settled", "settled-transaction")
+        for row in ADDRESSES
+        # The address of a message has no capabilities.
+        if way != "relay" or not row[1]
+    ],
+)
 def test_each_way_to_write_it(
     router: SpooledWorld,
     join: Any,
@@ -66,8 +74,6 @@ def test_each_way_to_write_it(
     way: str,
 ) -> None:
     """Only the plain name of a queue is refused, and the event tells of it once for a connection."""
-    if way == "relay" and capabilities:
-        pytest.skip("the address of a message has no capabilities")
     queue = router.queue("a/b")
     peer = join()
     message = amqp.message()
