@@ -104,9 +104,11 @@ def relay(port: int, target: int, delay_s: float) -> None:
                     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 ways += [Way(near, far, delay_s), Way(far, near, delay_s)]
             now_s = time.monotonic()
-            for way in list(ways):
-                if way.source in readable and not way.take(now_s):
+            for way in [one for one in ways if one.source in readable]:
+                if way in ways and not way.take(now_s):
                     ways = [one for one in ways if way.source not in (one.source, one.sink)]
+                    way.source.close()
+                    way.sink.close()
 
 
 @contextlib.contextmanager

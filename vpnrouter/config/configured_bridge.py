@@ -15,7 +15,7 @@ from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
 from vpnrouter.config.model import changed
 from vpnrouter.settings.address import router_of
-from vpnrouter.settings.bridge import FITTING_WINDOW
+from vpnrouter.settings.bridge import DEFAULT_WINDOW
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
 from vpnrouter.units import SECOND_NS
@@ -151,7 +151,7 @@ def remote_settings_of(
 def window_of(remote: RemoteMsgVpn) -> int:
     """Return how many guaranteed messages from a remote may be on the way; its queue and their bytes bound them too."""
     window = remote.egress_flow_window_size
-    return limits.LINK_FLOW_POSITIONS if window == FITTING_WINDOW else window
+    return limits.LINK_FLOW_POSITIONS if window == DEFAULT_WINDOW else window
 
 
 def flow_settings_of(bridge: Bridge) -> FlowSettings:

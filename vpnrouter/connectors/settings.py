@@ -10,7 +10,7 @@ class ProviderSettings(NamedTuple):
 
     A message that is not answered for `answer_timeout_s` ends the connection, 0 for never.
     `receive_maximum` is how many messages of QoS 2 may be unfinished at a provider that cannot say how many it takes.
-    `place` is the name of the provider in the paths of messages: its first address, whichever is in use.
+    `place` is the name of the provider in the paths of messages, whichever address is in use.
     """
 
     client_id: str

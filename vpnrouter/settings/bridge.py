@@ -28,6 +28,9 @@ Direction = Literal["in", "out", "both"]
 
 DEFAULT_CIPHERS: Final = "default"
 
+DEFAULT_WINDOW: Final = 255
+"""Of `egress_flow_window_size`, as in the field. It stands for no fixed number."""
+
 _SECRET: Final = Text(0, limits.PASSWORD_BYTES)
 
 
@@ -82,10 +85,6 @@ class BasicRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
 
     password: Secret | None = attribute(None, text=_SECRET)
     """Its password: text, {env: NAME} or {file: PATH}."""
-
-
-FITTING_WINDOW: Final = 255
-"""Default of `egress_flow_window_size`, that of the field: there is no fixed number."""
 
 
 class ClientCertRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
@@ -191,7 +190,7 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     compressed_data_enabled: bool = attribute(False, effect=Effect.RECONNECT_IF_USED)
     """Whether the connection is compressed."""
 
-    egress_flow_window_size: int = attribute(FITTING_WINDOW, least=0, most=65_535)
+    egress_flow_window_size: int = attribute(DEFAULT_WINDOW, least=0, most=65_535)
     """Guaranteed messages on the way and not yet acknowledged. 255, the default, is as many as the round
     trip needs: up to the queue's max_delivered_unacked_msgs_per_flow (10,000), and 16 MiB."""
 

@@ -167,6 +167,10 @@ def second_of(key: bytes) -> int:
     return int.from_bytes(key[5:], "big")
 
 
+ID_BYTES: Final = 8
+"""Of a spool id in a value."""
+
+
 def pack_id(number: int) -> bytes:
     """Return a spool id as a value: 8 bytes, big endian."""
     return _NUMBER.pack(number)

@@ -55,6 +55,9 @@ TRANSACTION_COST: Final = 1_024
 ROLL_BACK_WORK: Final = 4
 """What it costs to give back what was settled, in parts of a turn (TurnContext.work)."""
 
+NOTED_SHIFT: Final = 4
+"""What a walk over outcomes or transactions costs, by their number: so many bits are shifted out of it."""
+
 TOO_LARGE: Final = (
     f"the transaction is too large: it has at most {limits.AMQP_TRANSACTION_MESSAGES:,} messages and outcomes,"
     f" and {limits.AMQP_TRANSACTION_BYTES:,} bytes"
@@ -76,6 +79,7 @@ class Transaction:
     __slots__ = (
         "_back",
         "_connection",
+        "_gives_back",
         "answers",
         "control",
         "count",
@@ -100,6 +104,7 @@ class Transaction:
         self.held: dict[Flow, dict[int, Outcome]] = {}
         # What is still to be given back, the next one at the end.
         self._back: list[tuple[SendingLink | None, Flow | None, int]] = []
+        self._gives_back = False
         self.size = 0
         self.count = 0
         self.trouble = ""
@@ -163,18 +168,24 @@ class Transaction:
             holder.endpoint.discharged(holder)
         self.held = {}
 
-    def begin_roll_back(self) -> None:
+    def _note_back(self) -> None:
         """Note what is to be given back: what was settled. What was not settled the client still has."""
+        self._gives_back = True
         for holder, outcomes in self.held.items():
             self._back += [(None, holder, number) for number in outcomes]
         for link, outcomes in self.outcomes.items():
             self._back += [(link, None, number) for number, one in outcomes.items() if one[1]]
         self._back.reverse()
+        self._connection.context.work += len(self._back) >> NOTED_SHIFT
         self.outcomes = {}
 
     def roll_back(self) -> bool:
         """Give back until this turn has done enough, in the order in which it was settled; True when all is done."""
         context = self._connection.context
+        if not self._gives_back:
+            if context.turn_spent:
+                return False
+            self._note_back()
         back = self._back
         while back:
             if context.turn_spent:
@@ -298,7 +309,7 @@ class Transactions(CompletionCallback):
             link.tell(number, Rejected(_unknown(request.txn_id)))
         elif request.fail:
             del self._open[request.txn_id]
-            self._begin_roll_back(transaction)
+            self._rolling[transaction] = None
             self._connection.work_on(RollBack(transaction, link, number, told=True))
         else:
             # It stays open till then: where its client ends meanwhile, it ends as others do.
@@ -365,13 +376,9 @@ class Transactions(CompletionCallback):
         if not self._connection.closing and not link.detached:
             link.tell(number, Accepted())
 
-    def _begin_roll_back(self, transaction: Transaction) -> None:
-        transaction.begin_roll_back()
-        self._rolling[transaction] = None
-
     def _roll_back(self, transaction: Transaction) -> None:
         """Give back what was settled in the transaction, in slices, for which the client does not wait."""
-        self._begin_roll_back(transaction)
+        self._rolling[transaction] = None
         job = RollBack(transaction, transaction.control, 0, told=False)
         if not job.step():
             self._connection.context.jobs.add(job)
@@ -382,12 +389,14 @@ class Transactions(CompletionCallback):
 
     def control_ended(self, link: ReceivingLink) -> None:
         """Roll back what was declared over a link to the coordinator that has ended (4.3)."""
+        self._connection.context.work += len(self._open) >> NOTED_SHIFT
         ended = [txn_id for txn_id, one in self._open.items() if one.control is link]
         for txn_id in ended:
             self._roll_back(self._open.pop(txn_id))
 
     def outlast(self, link: SendingLink, flow: AmqpFlow) -> None:
         """Hold what was settled in transactions over a link that ends."""
+        self._connection.context.work += len(self._open) >> NOTED_SHIFT
         for transaction in self._open.values():
             transaction.outlast(link, flow)
 
@@ -418,7 +427,7 @@ class Transactions(CompletionCallback):
         if not self._rolling:
             if not self._open:
                 return False
-            self._begin_roll_back(self._open.popitem()[1])
+            self._rolling[self._open.popitem()[1]] = None
         transaction = next(iter(self._rolling))
         self._connection.context.work += 1
         if transaction.roll_back():

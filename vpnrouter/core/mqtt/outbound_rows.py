@@ -13,7 +13,6 @@ from vpnrouter.spool import keys
 if TYPE_CHECKING:
     from vpnrouter.spool.store import Store
 
-_ID_BYTES: Final = 8
 _TURN_BYTES: Final = 6
 
 FOREIGN: Final = b"q"
@@ -38,9 +37,9 @@ class OutboundRows:
         gone_back: list[int] = []
         for key, value in store.scan(keys.outbound(number, 0)[:-2]):
             packet_id = keys.second_of(key)
-            if len(value) == _ID_BYTES:
+            if len(value) == keys.ID_BYTES:
                 self.sent[keys.unpack_id(value)] = packet_id
-            elif len(value) > _ID_BYTES:
+            elif len(value) > keys.ID_BYTES:
                 gone_back.append(packet_id)
             else:
                 turns.append((int.from_bytes(value, "big"), packet_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.message_record import from_record
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.store import Store
-
-ID_BYTES: Final = 8
-"""Of a spool id."""
 
 
 @final
@@ -206,7 +203,7 @@ def _identifiers(session: MqttSession, store: Store) -> None:
     number = session.number
     for key, value in store.scan(keys.inbound(number, 0)[:-2]):
         session.inbound.add(keys.second_of(key))
-        if len(value) == ID_BYTES:
+        if len(value) == keys.ID_BYTES:
             session.carried[keys.second_of(key)] = keys.unpack_id(value)
     rows = OutboundRows(store, number)
     if rows.sent or rows.due:
