@@ -316,8 +316,9 @@ def test_end_of_the_link_to_the_coordinator(
     assert not peer.connection.transactions._open
 
 
+@pytest.mark.parametrize("transactions", [1, 500])
 def test_thousands_are_rolled_back_in_slices(
-    router: SpooledWorld, amqp: ModuleType, peer: Any
+    router: SpooledWorld, amqp: ModuleType, peer: Any, transactions: int
 ) -> None:
     """A roll-back stalls nobody, and what comes again is in order."""
     count = 2_000
@@ -331,17 +332,23 @@ def test_thousands_are_rolled_back_in_slices(
         router.advance(0.05)
         got += peer.messages()
     assert len(got) == count
-    txn_id = peer.declare()
-    last = got[-1].transfer.delivery_id
     first = got[0].transfer.delivery_id
-    peer.say(Disposition(True, first, last, True, TransactionalState(txn_id, Accepted())))
+    each = count // transactions
+    for begin in range(first, first + count, each):
+        txn_id = peer.declare()
+        state = TransactionalState(txn_id, Accepted())
+        peer.say(Disposition(True, begin, begin + each - 1, True, state))
     peer.drain()
     peer.say(Detach(1, False))
     peer.drain()
     context = router.router.context
     context.work = 0
-    body = b"\x00\x53\x77" + performatives.write(performatives.Discharge(txn_id, True))
-    peer.send(body, 9)
+    if transactions == 1:
+        body = b"\x00\x53\x77" + performatives.write(performatives.Discharge(txn_id, True))
+        peer.send(body, 9)
+    else:
+        # All of them end with the link to the coordinator.
+        peer.say(Detach(9, True))
     assert context.work < context.allowance + 500
     peer.drain()
     peer.receiver("queue://q", 5, credit=count)
