@@ -14,6 +14,7 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
 from vpnrouter.connectors.links import DEAD_LETTER, PARK, SKIP, STOP, LinkTopics, label, outward
+from vpnrouter.connectors.visited import has_visited
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     LOOP_DETECTED,
@@ -262,7 +263,9 @@ class OutwardLink:
     def has_been(self, message: Message) -> bool:
         """Return whether a message has come from the provider, by whatever way."""
         provider = self.provider
-        return provider is not None and provider.place in message.path
+        return provider is not None and has_visited(
+            message.path, provider.place, carries_path=provider.carries_path
+        )
 
     def goes_round(self, flow: OutwardFlow, message_id: int) -> None:
         """Leave out a message that has come from the provider."""

@@ -65,14 +65,19 @@ class ConnectorCallbacks(LinkOwner):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Provider:
-    """One connection to a provider. `protocol` is what it speaks, as people write it; `place` its name in paths."""
+    """One connection to a provider. `protocol` is what it speaks, as people write it; `place` its name in paths, and
+    `carries_path` whether it passes these on.
+    """
 
-    __slots__ = ("connection", "place", "protocol")
+    __slots__ = ("carries_path", "connection", "place", "protocol")
 
-    def __init__(self, connection: Connection, protocol: str, place: str) -> None:
+    def __init__(
+        self, connection: Connection, protocol: str, place: str, *, carries_path: bool
+    ) -> None:
         self.connection = connection
         self.protocol = protocol
         self.place = place
+        self.carries_path = carries_path
 
     def begin(self) -> None:
         """Log in."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from vpnrouter import limits
+from vpnrouter.settings.connector import MACHINE
 from vpnrouter.wire.mqtt.fields import U16_MAX
 from vpnrouter.wire.mqtt.user_properties import take_out
 
@@ -23,6 +24,34 @@ PATH_NAME: Final = "vpnrouter-path"
 """Name of the property."""
 
 _NAME: Final = PATH_NAME.encode()
+
+
+def entry_of(place: str, *, carries_path: bool) -> str:
+    """Return what a path says of the provider `place` that a message came from.
+
+    Where the provider does not tell where a message has been, one on the router's machine may be beside other routers
+    as well: nothing else could stop a message that goes round between them.
+    """
+    return place if carries_path else place.partition(MACHINE)[0]
+
+
+def has_visited(path: Sequence[str], place: str, *, carries_path: bool) -> bool:
+    """Return whether a path has been at the provider `place`, or may have been where nobody could tell (`entry_of`).
+
+    `carries_path`: the provider is told the path, so that those who get the message know it.
+    """
+    if place in path:
+        return True
+    address, on_machine, _ = place.partition(MACHINE)
+    if not on_machine:
+        return False
+    if address in path:
+        return True
+    if not carries_path:
+        for entry in path:
+            if entry.startswith(address + MACHINE):
+                return True
+    return False
 
 
 def shown(path: Sequence[str]) -> str:

@@ -130,7 +130,7 @@ class MemoryProvider(Provider):
     def __init__(self, connector: MemoryConnector, providers: Providers) -> None:
         context = connector.vpn.context
         connection = Connection(context, connector.address, limits.OUTBOX_BYTES)
-        super().__init__(connection, "", connector.place)
+        super().__init__(connection, "", connector.place, carries_path=connector.carries_path)
         self.connector = connector
         self.providers = providers
 

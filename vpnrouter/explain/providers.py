@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 from typing_extensions import override
 
 from vpnrouter.connectors.provider import Receipts
-from vpnrouter.connectors.visited import visited
+from vpnrouter.connectors.visited import entry_of, visited
 from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.message import Message
 from vpnrouter.explain.request import DIRECT, PERSISTENT, Event
@@ -150,9 +150,10 @@ class Providers:
             if source in shared:
                 return
             shared.add(source)
-        path = [connector.place]
+        entered = entry_of(connector.place, carries_path=connector.carries_path)
+        path = [entered]
         if passage.connector.carries_path and connector.carries_path:
-            path = [*message.path, passage.connector.vpn.vpn_id, connector.place]
+            path = [*message.path, passage.connector.vpn.vpn_id, entered]
         elif self._without_path == WITHOUT_PATH:
             self.cut = True
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.connectors.connector_links import own_queue
+from vpnrouter.connectors.visited import has_visited
 from vpnrouter.core.discard_reasons import LOOP_DETECTED, TOPIC_PARSE_ERROR
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.explain.mesh_index import attribute, in_words, rule
@@ -131,7 +132,8 @@ def _not_for_it(
     unselected = _left_by_selector(index, visit, terms)
     if unselected:
         return unselected, rules[1:2]
-    if (terms.no_local and _came_by(visit, connector)) or connector.place in visit.path:
+    been = has_visited(visit.path, connector.place, carries_path=connector.carries_path)
+    if been or (terms.no_local and _came_by(visit, connector)):
         return NOT_BACK, rules[:1]
     return "", []
 

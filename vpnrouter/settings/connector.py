@@ -43,6 +43,9 @@ _LOCAL_DOMAIN: Final = ".localhost"
 _SHORT_LOOPBACK: Final = re.compile(r"127(\.[0-9]+){1,2}|0")
 """Forms of IPv4 addresses that only systems understand."""
 
+MACHINE: Final = "@"
+"""Before the router in the name of a provider on the router's own machine."""
+
 NAMED: Final = "provider://"
 """Before the name of a provider that has one, in paths."""
 
@@ -69,7 +72,7 @@ class ProviderUrl(NamedTuple):
         """
         host = _one_spelling(self.host)
         name = str(self._replace(host=host))
-        return f"{name}@{router}" if host == _THIS_MACHINE else name
+        return f"{name}{MACHINE}{router}" if host == _THIS_MACHINE else name
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

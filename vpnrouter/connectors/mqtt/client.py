@@ -13,7 +13,7 @@ from vpnrouter.connectors.mqtt.incoming import Incoming, digest_of
 from vpnrouter.connectors.mqtt.outgoing import MqttOutwardFlow, Outgoing
 from vpnrouter.connectors.mqtt.publishing import Publishing
 from vpnrouter.connectors.provider import Loss, Provider
-from vpnrouter.connectors.visited import visited
+from vpnrouter.connectors.visited import entry_of, visited
 from vpnrouter.core.discard_reasons import (
     DUPLICATE,
     MSG_TOO_BIG,
@@ -114,7 +114,9 @@ class MqttClient(Provider):
         bounds = vpn.limits
         most = bounds.max_msg_size + bounds.max_topic_bytes + limits.PROPERTY_BYTES
         connection = ClientSideConnection(vpn.context, self, peer, home, most)
-        super().__init__(connection, PROTOCOLS[level], settings.place)
+        super().__init__(
+            connection, PROTOCOLS[level], settings.place, carries_path=level == LEVELS[0]
+        )
         self.client_side = connection
         self.vpn = vpn
         self.identity = (session.client_name, vpn.name)
@@ -438,7 +440,7 @@ class MqttClient(Provider):
             link.counters.duplicates += 1
             return
         block, path = visited(block)
-        path.append(self.place)
+        path.append(entry_of(self.place, carries_path=self.carries_path))
         retained = first & 1 == 1
         message = Message(
             image, data[start:end], block, retained and link.terms.keeps_retained, link.source
