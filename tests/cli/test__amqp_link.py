@@ -143,6 +143,29 @@ def test_a_broker_of_another_protocol(ann: list[str], broker: int, capsys: Any) 
     assert "--protocol" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("address", ["queue://orders", "$queue/orders"])
+def test_addresses_as_amqp_writes_them(ann_by_amqp: list[str], capsys: Any, address: str) -> None:
+    """A queue is named in either way, for sending and for receiving."""
+    assert app.run(["pub", address, "hello", "--qos", "1", *ann_by_amqp]) == 0
+    capsys.readouterr()
+    receive = ["sub", address, "--count", "1", "--qos", "1", "--format", "text"]
+    assert app.run([*receive, "--timeout", "20", *ann_by_amqp]) == 0
+    assert capsys.readouterr().out == "hello\n"
+
+
+def test_a_broker_that_says_nothing(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of MQTT takes the greeting for the beginning of a packet and waits for the rest: that is told soon."""
+    from vpnrouter.cli import _amqp_link
+
+    monkeypatch.setattr(_amqp_link, "GREETING_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"amqp://127.0.0.1:{server.getsockname()[1]}"
+        assert app.run(["pub", "a", "b", "--url", url]) == 1
+    said = capsys.readouterr().err
+    assert "did not answer SASL" in said
+    assert "begins with mqtt://" in said
+
+
 def test_a_broker_that_ends_the_connection(capsys: Any) -> None:
     """What came before is no success."""
     with socket.create_server(("127.0.0.1", 0)) as server:

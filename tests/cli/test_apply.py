@@ -1,5 +1,6 @@
 """`vpnrouter apply`: all routers, or none."""
 
+import io
 import json
 from typing import Any
 
@@ -40,11 +41,14 @@ def test_nothing_is_applied_that_would_be_refused(
     assert len(mesh.edge.history) == 1
 
 
-def test_somebody_has_to_agree(mesh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without --yes and without a terminal it is wrong use."""
-    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert run(["apply", mesh.path]) == 2
-    assert len(mesh.edge.history) == 1
+@pytest.mark.parametrize(("said", "code"), [("", 2), ("y\n", 0), ("yes\ny\n", 0), ("n\n", 1)])
+def test_somebody_has_to_agree(
+    said: str, code: int, mesh: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without --yes and without a terminal a line on stdin is the answer (`yes | …`); nothing there is wrong use."""
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    assert run(["apply", mesh.path]) == code
+    assert (len(mesh.edge.history) == 1) == (code > 0)
 
 
 def test_whoever_says_no(mesh: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,26 @@ def test_refused(tmp_path: Path) -> None:
     assert out.splitlines()[1] == f"{bad}: refused: 2 errors, 1 warning"
     assert f"{bad}:2:1: unknown key zzz" in err
     assert f"{bad}:3:1: unknown key yyy" in err
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_sdk_that_is_missing(
+    enabled: bool, is_missing: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A router that is to send spans would not start without it: that is told, at its place."""
+    config = tmp_path / "edge.yaml"
+    config.write_text(
+        "router: {name: edge}\nlisteners: [{protocol: http, bind: '127.0.0.1:0'}]\n"
+        f"trace: {{directory: t, otlp: {{enabled: {str(enabled).lower()}}}}}\n"
+    )
+    if is_missing:
+        monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    code, out, err = check(str(config))
+    assert code == 0
+    told = f"{config}:3:29: warning: on this machine a router would not start: trace.otlp needs"
+    assert (told in err) == (enabled and is_missing)
+    assert ("1 warning" in out) == (enabled and is_missing)
 
 
 def test_routers_of_one_name(tmp_path: Path) -> None:

@@ -171,10 +171,10 @@ def test_wildcards_over_queues_of_others(warnings_of: Callable[[str], list[str]]
 @pytest.mark.parametrize(
     "vpn",
     [
-        "{client_usernames: {ann: {client_profile: default, acl_profile: default}}}",
+        "{client_usernames: {ann: {client_profile: default, acl_profile: default, password: pw}}}",
         "{acl_profiles: {a: {client_connect: {exceptions: [10.0.0.1, 2001:db8::/32, '::1']}}}}",
         "{acl_profiles: {a: {publish_topic: {exceptions: [$client-username/>, $client-id/x]}}}}",
-        "{client_usernames: {ann: }, queues: {q: {owner: ann}}}",
+        "{client_usernames: {ann: {password: pw}}, queues: {q: {owner: ann}}}",
         "{queues: {q: {max_ttl: 9, respect_ttl_enabled: true}}}",
         "{max_msg_spool_usage: 5, queues: {q: }}",
         "{queues: {q: {topic_syntax: mqtt, subscriptions: ['a//b', '!c/#']}}}",
@@ -205,7 +205,7 @@ def test_revocation_lists_of_bridges(read_text: Callable[..., Reading], tmp_path
         "{queues: {q: {max_msg_spool_usage: 0}}}",
         "{queues: {q: {reject_low_priority_msg: {enabled: true, limit: 9}}}}",
         "{replay_logs: {r: {topic_filter: {subscriptions: [a/>, '!a/b']}}}}",
-        "{client_usernames: {ann: }, queues: {q: {owner: ann}}}",
+        "{client_usernames: {ann: {password: pw}}, queues: {q: {owner: ann}}}",
     ],
 )
 def test_fine_endpoints(warnings_of: Callable[[str], list[str]], vpn: str) -> None:

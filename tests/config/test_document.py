@@ -23,6 +23,12 @@ from vpnrouter.config.secrets import Secret
 
 TAGS = "tags (! and !!) are not allowed; put the value in quotes"
 
+NO_KEY_HERE = (
+    "a colon where no key can be: the line above lacks its own colon, this line is indented too far, or the text with"
+    " the colon needs quotes"
+)
+NO_BRACKET = "a comma or the closing ] is missing in the text in brackets"
+
 
 def told(text: str | bytes) -> list[str]:
     """What is wrong with a text, as `LINE:COLUMN message`."""
@@ -58,8 +64,8 @@ def data(text: str) -> object:
         ("a: @b", ["1:4 not YAML: text must not begin with @ here; put it in quotes"]),
         ("a: %b", ["1:4 not YAML: text must not begin with % here; put it in quotes"]),
         ("a:\n\tb: 1", ["2:1 not YAML: a tab; indent with spaces"]),
-        ("a: b: c", ["1:5 not YAML: mapping values are not allowed in this context"]),
-        ("a: [1, 2", ["2:1 not YAML: did not find expected ',' or ']'"]),
+        ("a: b: c", [f"1:5 not YAML: {NO_KEY_HERE}"]),
+        ("a: [1, 2", [f"2:1 not YAML: {NO_BRACKET} that begins in line 1, column 4"]),
         ("a: 0b_", ["1:4 not a number; put text in quotes"]),
         ("a: 12:30", ["1:4 not a number; put text in quotes"]),
         ("a: 1" + ":59" * 100_000, ["1:4 not a number; put text in quotes"]),

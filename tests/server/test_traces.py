@@ -222,6 +222,12 @@ def test_what_is_missing_is_told_before_the_router_begins(monkeypatch: pytest.Mo
     traces.check_traces(Trace.model_validate({**wanted, "enabled": False}))
     with pytest.raises(OperationError, match=r"install '\.\[otel\]'"):
         traces.check_traces(Trace.model_validate(wanted))
+    monkeypatch.delitem(sys.modules, "vpnrouter.server.otlp")
+    for missing in ("opentelemetry.sdk.resources", "opentelemetry.trace"):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, missing, None)
+            with pytest.raises(OperationError, match=r"install '\.\[otel\]'"):
+                traces.check_traces(Trace.model_validate(wanted))
 
 
 # -- trace terms -----------------------------------------------------------------------------------

@@ -73,11 +73,24 @@ _OUT: Final = 0
 _LONGEST_WAIT_S: Final = 3_600.0
 """Seconds that stand for no limit: a socket's timeout must be a number."""
 
+GREETING_S: Final = 3.0
+"""Seconds for the first answer: an AMQP broker greets at once, and one for MQTT waits for more of what it takes for a
+packet.
+"""
+
 _CREDIT: Final = 1_000
 _SETTLED: Final = 1
 _UNSETTLED: Final = 0
 _SELECTOR_FILTER: Final = Symbol("apache.org:selector-filter:string")
 _NO_LOCAL_FILTER: Final = Symbol("apache.org:no-local-filter:list")
+
+
+def _topic(written: bytes) -> bytes:
+    """Return the topic of MQTT for an address of AMQP: `queue://NAME` and `topic://NAME` are taken as well."""
+    queue, topic = QUEUE_SCHEME.encode(), TOPIC_SCHEME.encode()
+    if written.startswith(queue):
+        return QUEUE_PREFIX.encode() + written.removeprefix(queue)
+    return written.removeprefix(topic)
 
 
 class _Receiver:
@@ -145,7 +158,7 @@ class AmqpLink:
     def _login(self) -> None:
         broker = self._broker
         self._socket.send(SASL_HEADER)
-        self._wait(lambda: self._mechanisms is not None, "SASL")
+        self._wait(lambda: self._mechanisms is not None, "SASL", GREETING_S)
         name = "PLAIN" if broker.username else "ANONYMOUS"
         offered = {str(one) for one in self._mechanisms or ()}
         if name not in offered:
@@ -168,11 +181,14 @@ class AmqpLink:
         self._say(Begin(None, 0, _WINDOW, _WINDOW))
         self._wait(lambda: self._begun, "open and begin")
 
-    def _wait(self, done: Any, what: str) -> None:  # noqa: ANN401 - a function without arguments
-        end_s = time.monotonic() + ANSWER_S
+    def _wait(self, done: Any, what: str, patience_s: float = ANSWER_S) -> None:  # noqa: ANN401 - a function
+        end_s = time.monotonic() + patience_s
         while not done():
             if time.monotonic() >= end_s:
-                raise OperationError(f"{self._broker} did not answer {what}; is it an AMQP broker?")
+                raise OperationError(
+                    f"{self._broker} did not answer {what} within {patience_s:.0f} s; is it an AMQP broker? The URL of"
+                    " one for MQTT begins with mqtt:// or mqtts://"
+                )
             self._read(end_s)
 
     # -- as MqttLink -----------------------------------------------------------------------------
@@ -249,7 +265,7 @@ class AmqpLink:
             expiry_s = packet.properties.message_expiry_interval
             ttl = -1 if expiry_s is None else min(expiry_s * 1_000, 0xFFFF_FFFF)
             block = message_block(packet.properties)
-            content = from_mqtt(packet.topic, packet.payload, block)
+            content = from_mqtt(_topic(packet.topic), packet.payload, block)
             head = header(not settled, 4, ttl, 0, True)
             outgoing = cut_transfer(
                 0, handle_bytes(_OUT), number, settled, head, content, self._most_frame
@@ -267,7 +283,9 @@ class AmqpLink:
         if found.share:
             names = [Symbol("shared"), Symbol("global")]
             found = parse_filter(request.filter.split("/", 2)[2], MQTT)
-        if request.filter.startswith(QUEUE_PREFIX):
+        if request.filter.startswith((QUEUE_SCHEME, TOPIC_SCHEME)):
+            addresses = [request.filter]
+        elif request.filter.startswith(QUEUE_PREFIX):
             addresses = [QUEUE_SCHEME + request.filter.removeprefix(QUEUE_PREFIX)]
         else:
             addresses = [TOPIC_SCHEME + one for one in to_smf(found)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vpnrouter.cli import _mesh
+from vpnrouter.cli._confirm import agreed
 from vpnrouter.cli._mesh import MeshPath, Prune
 from vpnrouter.cli._output import print_json, print_notes
 
@@ -49,7 +50,7 @@ def command(
             if as_json:
                 print_json({"applied": True, "done": []})
             return
-        if not yes and not _agreed():
+        if not yes and not agreed("Apply this?"):
             print_notes("vpnrouter: nothing was changed")
             raise typer.Exit(_FAILED)
         carry_out = PlanExecution(clients, _print_step, time.monotonic, time.sleep, settle)
@@ -59,12 +60,6 @@ def command(
     _print_outcome(outcome)
     if outcome.failure:
         raise typer.Exit(_FAILED)
-
-
-def _agreed() -> bool:
-    if not sys.stdin.isatty():
-        raise typer.BadParameter("there is nobody to ask", param_hint="--yes")
-    return typer.confirm("Apply this?", err=True)
 
 
 def _print_step(text: str) -> None:

@@ -55,10 +55,28 @@ def command(
 
 
 def _problems_of(reading: "Reading", together: Sequence["Problem"]) -> list["Problem"]:
-    """The problems of a file and its overlay and those of the mesh that stand there, in their order."""
+    """The problems of a file and its overlay, those of the mesh that stand there, and what is missing on this machine,
+    in their order.
+    """
     files = (reading.file, reading.overlay_file)
     mine = [finding for finding in together if finding.position.file in files]
-    return sorted({*reading.problems, *mine}, key=lambda one: (one.position, one.message))
+    return sorted(
+        {*reading.problems, *mine, *_missing_here(reading)},
+        key=lambda one: (one.position, one.message),
+    )
+
+
+def _missing_here(reading: "Reading") -> list["Problem"]:
+    """Warn of what the router needs and this machine, which may be another one, does not have."""
+    from vpnrouter.config.problem import Problem
+    from vpnrouter.config.trace import NO_SDK, has_sdk
+
+    loaded = reading.loaded
+    trace = None if loaded is None else loaded.config.trace
+    if loaded is None or trace is None or not (trace.enabled and trace.otlp.enabled) or has_sdk():
+        return []
+    place = loaded.positions.value_at(("trace", "otlp"))
+    return [Problem(place, "warning", f"on this machine a router would not start: {NO_SDK}")]
 
 
 def _count(problems: Sequence["Problem"], severity: str) -> int:

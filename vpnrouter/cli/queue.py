@@ -9,6 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from vpnrouter.cli._completion import queue_names
+from vpnrouter.cli._confirm import agreed
 from vpnrouter.cli._output import print_bytes, print_json, print_lines, print_notes
 from vpnrouter.cli._router_access import (
     DEFAULT_URL,
@@ -97,12 +98,9 @@ def purge(
     """
     with connect(url, user, password_file, ca_file) as client:
         place = msg_vpn_of(client.queues(msg_vpn), "queue", name, msg_vpn)
-        if not yes:
-            if not sys.stdin.isatty():
-                raise typer.BadParameter("nobody is there to be asked", param_hint="--yes")
-            typer.confirm(
-                f"Delete all messages of queue {name} in message VPN {place}?", abort=True, err=True
-            )
+        question = f"Delete all messages of queue {name} in message VPN {place}?"
+        if not yes and not agreed(question):
+            raise typer.Abort
         count = client.delete_msgs(place, name)
     _print_deleted(as_json, count)
 

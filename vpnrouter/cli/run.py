@@ -30,6 +30,11 @@ def command(
     loaded = load(str(config), overlay=not no_overlay)
     for warning in loaded.warnings:
         print_notes(warning)
+    if loaded.overlay is not None:
+        print_notes(
+            f"vpnrouter: {loaded.overlay.file} lies over {config}: what was changed by the management API counts more"
+            " than the file; --no-overlay leaves it out"
+        )
     from vpnrouter.server.run import StartFiles, run
 
     run(StartFiles(str(config), loaded, not no_overlay))

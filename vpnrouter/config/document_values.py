@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -116,6 +117,21 @@ def unmask(document: Plain, known: Plain) -> list[Path]:
             else:
                 secret.owner[secret.key] = value
     return left
+
+
+_VARIABLE: Final = re.compile(
+    r"\$\{?[A-Z_][A-Z0-9_]*\}?|\$\{[^}]+\}|%[A-Z_][A-Z0-9_]*%|(env|file):\S+|\{\{.*\}\}"
+)
+"""What shells, Compose files and templates write for a variable."""
+
+
+def variables(document: Plain) -> list[Path]:
+    """Return the paths of secrets that look like a variable, which nobody puts a value in place of here."""
+    return [
+        secret.path
+        for secret in _secrets(document)
+        if isinstance(written := secret.owner[secret.key], str) and _VARIABLE.fullmatch(written)
+    ]
 
 
 def _is_reference(value: Plain) -> bool:

@@ -5,6 +5,7 @@ stand at keys that take no secret.
 """
 
 import difflib
+import re
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import (
@@ -33,6 +34,24 @@ _WANTED = {
     "finite_number": "a number",
     "int_parsing_size": "a smaller number",
 }
+
+
+OTHER_NAMES = {
+    "accounts": "client_usernames",
+    "acl": "acl_profiles",
+    "acls": "acl_profiles",
+    "clients": "client_usernames",
+    "listener": "listeners",
+    "port": "bind",
+    "address": "bind",
+    "topics": "subscriptions",
+    "user": "client_usernames",
+    "usernames": "client_usernames",
+    "users": "client_usernames",
+    "vhosts": "msg_vpns",
+    "vpns": "msg_vpns",
+}
+"""Keys that other brokers have, and ours, where the mapping has it."""
 
 
 def to_problem(error: Plain, document: Document, root: type[Model]) -> Problem:
@@ -76,8 +95,42 @@ def _text(error: Plain, path: Path, root: type[Model]) -> str:
     if kind == "string_too_long":
         return f"longer than {error['ctx']['max_length']} characters"
     if kind in _WANTED:
-        return f"must be {_WANTED[kind]}, not {_describe(value)}"
+        return _wanted(kind, value, str(path[-1]) if path else "")
     return str(error["msg"])
+
+
+_ADDRESS_KEYS = {
+    "bind": 'HOST:PORT in quotes, such as "127.0.0.1:{}", or "0.0.0.0:{}" for all addresses'
+}
+"""Keys of texts that a mere number is often written for, and what to write."""
+
+_QUOTED = {
+    "int_type": r"-?\d+",
+    "float_type": r"-?\d+(\.\d+)?",
+    "bool_type": r"(?i)true|false|yes|no|on|off",
+}
+"""What needs no more than its quotes taken away."""
+
+
+def _wanted(kind: str, value: object, key: str) -> str:
+    """Return what kind of value a key takes, what it was given, and what to do."""
+    wanted = f"must be {_WANTED[kind]}, not {_describe(value)}"
+    if kind == "string_type" and isinstance(value, (bool, int, float)):
+        if key in _ADDRESS_KEYS and not isinstance(value, bool):
+            return f"must be {_ADDRESS_KEYS[key].replace('{}', str(value))}"
+        return f"{wanted} (put text in quotes)"
+    if isinstance(value, str) and kind in _QUOTED:
+        if re.fullmatch(_QUOTED[kind], value):
+            return f"must be {_WANTED[kind]}: take the quotes away"
+        if kind != "bool_type" and re.fullmatch(r"-?[\d_.,]+ ?[A-Za-z]+", value):
+            return f"must be {_WANTED[kind]} without its unit; configs/reference.yaml says which one {key} has"
+    if isinstance(value, bool):
+        return f"{wanted} (yes, no, on and off are true and false in YAML)"
+    if kind == "tuple_type":
+        return f"{wanted}: begin each entry with -, or write [ ] around it"
+    if kind in ("dict_type", "model_type", "model_attributes_type") and value is not None:
+        return f"{wanted}: write NAME: VALUE in lines of their own, or {{NAME: VALUE}}"
+    return wanted
 
 
 def _instead(value: object) -> str:
@@ -93,9 +146,9 @@ def _describe(value: object) -> str:
     if value is None:
         return "empty"
     if isinstance(value, bool):
-        return f"{str(value).lower()} (put text in quotes)"
+        return str(value).lower()
     if isinstance(value, (int, float)):
-        return "a number (put text in quotes)"
+        return "a number"
     if isinstance(value, str):
         return "text"
     return "a list" if isinstance(value, (list, tuple)) else "a mapping"
@@ -110,9 +163,19 @@ def _unknown(path: Path, root: type[Model]) -> str:
     model = model_at(root, path[:-1])
     if model is None:
         return message
+    known = keys_of(model)
+    begin, colon, _ = key.partition(":")
+    if colon and begin in known:
+        return f"unknown key {key}; write {begin}: with a space behind the colon"
+    if OTHER_NAMES.get(key) in known:
+        return f"{message}; write {OTHER_NAMES[key]}"
     grouped = grouped_key(model, key)
     if grouped is not None:
         return f"{message}; write {grouped}"
+    for name, field in known.items() if len(path) == 1 else ():
+        inner = kind_of(field.annotation)
+        if inner.form == "model" and inner.model is not None and key in keys_of(inner.model):
+            return f"{message}; it belongs into {name}: indent it below {name}:, or write {name}: {{{key}: …}}"
     near = difflib.get_close_matches(key[:100], keys_of(model), n=1, cutoff=0.5)
     if near:
         return f"{message}; did you mean {near[0]}?"

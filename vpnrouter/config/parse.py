@@ -426,4 +426,36 @@ def _wording(error: yaml.MarkedYAMLError, text: str) -> str:
         return _TOO_DEEP
     if "tag handle" in problem:
         return "not YAML: a tag that is not declared"
-    return f"not YAML: {problem}"
+    return f"not YAML: {_cure(problem, error)}"
+
+
+_NO_KEY_HERE: Final = (
+    "a colon where no key can be: the line above lacks its own colon, this line is indented too far, or the text with"
+    " the colon needs quotes"
+)
+
+
+def _cure(problem: str, error: yaml.MarkedYAMLError) -> str:
+    """Return what to do about a complaint of the parser, which says what it did not find."""
+    began = error.context_mark
+    where = (
+        "" if began is None else f" that begins in line {began.line + 1}, column {began.column + 1}"
+    )
+    context = error.context or ""
+    if "expected '-' indicator" in problem:
+        return f"the indentation fits no line above: each item of the list{where} begins with -, below the first one"
+    if "expected key" in problem or "expected <block end>" in problem:
+        return f"the indentation fits no line above: indent keys of one mapping alike, as in the one{where}"
+    if "expected ',' or" in problem:
+        last = problem[-2] if problem.endswith("'") else "}"
+        return f"a comma or the closing {last} is missing in the text in brackets{where}"
+    if "mapping values are not allowed" in problem:
+        return _NO_KEY_HERE
+    if "unexpected end of stream" in problem and "quoted scalar" in context:
+        return f"the quotation mark is not closed in the text{where}"
+    if "could not find expected ':'" in problem:
+        return f"a colon is missing behind the key{where}, or its text needs quotes"
+    if "alphabetic or numeric" in problem:
+        sign = "*" if "alias" in context else "&"
+        return f"text must not begin with {sign} here; put it in quotes"
+    return problem

@@ -393,42 +393,37 @@ BRIDGE_TTL: Final = EventType(
 # -- connectors --------------------------------------------------------------------------------------
 
 CONNECTOR_UP: Final = EventType(
-    "VPN_CONNECTOR_UP", NOTICE, BRIDGE, "A provider has let a connector in", label=""
+    "VPN_CONNECTOR_UP", NOTICE, BRIDGE, "A provider has let a connector in"
 )
 CONNECTOR_DOWN: Final = EventType(
     "VPN_CONNECTOR_DOWN",
     WARNING,
     BRIDGE,
     "A connector reaches no provider, or has lost it, and why",
-    label="",
 )
 CONNECTOR_LINK_REFUSED: Final = EventType(
     "VPN_CONNECTOR_LINK_REFUSED",
     WARNING,
     BRIDGE,
     "A link of a connector carries nothing, or less than it should",
-    label="",
 )
 CONNECTOR_LINK_HELD: Final = EventType(
     "VPN_CONNECTOR_LINK_HELD",
     WARNING,
     BRIDGE,
     "The message VPN refuses a message of a link, and what comes behind it waits",
-    label="",
 )
 CONNECTOR_LINK_RELEASED: Final = EventType(
     "VPN_CONNECTOR_LINK_RELEASED",
     NOTICE,
     BRIDGE,
     "Nothing of a link waits any more for the message VPN to take it",
-    label="",
 )
 CONNECTOR_MESSAGE_REFUSED: Final = EventType(
     "VPN_CONNECTOR_MESSAGE_REFUSED",
     WARNING,
     BRIDGE,
     "A provider has refused a message too often, and what the link did with it",
-    label="",
 )
 
 # -- clients -----------------------------------------------------------------------------------------

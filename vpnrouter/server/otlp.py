@@ -29,6 +29,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from vpnrouter import __version__, limits
+from vpnrouter.config.trace import NO_SDK
 from vpnrouter.errors import OperationError
 from vpnrouter.text import printable
 from vpnrouter.trace import span as names
@@ -111,11 +112,6 @@ CHUNK_ROWS: Final = 256
 IDLE_S: Final = 1.0
 """Seconds between two checks for sends without an outcome, while no rows arrive."""
 
-MISSING: Final = (
-    "trace.otlp needs the OpenTelemetry SDK: pip install '.[otel]' in vpnrouter's source, or set"
-    " trace.otlp.enabled: false"
-)
-
 SDK_LOGGER: Final = "opentelemetry.exporter"
 
 
@@ -155,7 +151,7 @@ def open_exporter(written: Otlp) -> SpanExporter:
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     except ImportError as error:
-        raise OperationError(MISSING) from error
+        raise OperationError(NO_SDK) from error
     try:
         return OTLPSpanExporter(
             endpoint=written.endpoint,

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from vpnrouter.config.trace import NO_SDK
 from vpnrouter.core.fault_barrier import THREAD
 from vpnrouter.core.tracing import TraceFilter, TraceSettings
+from vpnrouter.errors import OperationError
 from vpnrouter.events.table import TRACE_TROUBLE
 from vpnrouter.server.events.event_context import current_log, raise_event
 from vpnrouter.server.trace_process import COLLECTOR_S, Terms, TraceProcess
@@ -80,8 +82,12 @@ def check_traces(configured: Trace | None) -> None:
         OperationError: spans are to be sent, and the OpenTelemetry SDK is missing or refuses.
     """
     if configured is not None and configured.enabled and configured.otlp.enabled:
-        from vpnrouter.server.otlp import open_exporter
-
+        try:
+            from vpnrouter.server.otlp import open_exporter
+        except ImportError as error:
+            if not (error.name or "").startswith("opentelemetry"):
+                raise
+            raise OperationError(NO_SDK) from error
         open_exporter(configured.otlp).shutdown()
 
 

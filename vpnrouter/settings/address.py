@@ -42,6 +42,10 @@ def parse_bind(text: str) -> Address:
     """
     host, port = _split(text)
     if port is None:
+        if host.isdecimal():
+            raise ValueError(
+                f'an address needs a host: "127.0.0.1:{host}", or "0.0.0.0:{host}" for all addresses'
+            )
         raise ValueError("an address needs a port: HOST:PORT or [IPV6]:PORT")
     return Address(host, _port(port))
 
@@ -78,8 +82,14 @@ def _split(text: str) -> tuple[str, str | None]:
             raise ValueError("between the brackets there must be an IPv6 address")
         return host, port
     host, colon, rest = text.partition(":")
+    if "://" in text:
+        raise ValueError("an address has no scheme: HOST:PORT or [IPV6]:PORT")
     if ":" in rest:
         raise ValueError("an IPv6 address stands in brackets: [IPV6]:PORT")
+    if host in ("", "*") and colon:
+        raise ValueError(
+            "an address needs a host: 0.0.0.0:PORT for all of IPv4, [::]:PORT for all of IPv6"
+        )
     if not _HOST.fullmatch(host):
         raise ValueError("an address is HOST:PORT or [IPV6]:PORT")
     return host, rest if colon else None

@@ -15,17 +15,8 @@ from vpnrouter.units import DAY_S, MEGABYTE
 
 RANKS: Final = (
     *("DOWN", "FAULT", "LOST", "REFUSED", "STOPPED", "EXPIRED", "UNBOUND", "HELD", "STALLED"),
-    *(
-        "REFUSING",
-        "FULL",
-        "LOSING",
-        "EXPIRES",
-        "INCOMPLETE",
-        "BACKS UP",
-        "NO READER",
-        "parked",
-        "disabled",
-    ),
+    *("REFUSING", "FULL", "LOSING", "EXPIRES", "INCOMPLETE", "BACKS UP", "NO READER"),
+    *("parked", "disabled"),
 )
 """Words of trouble, the worst first: what carries nothing or loses guaranteed messages; what is about to; what waits
 for somebody who may come; what somebody has wanted so."""

@@ -14,6 +14,7 @@ from vpnrouter.config.trace import TraceFilter
 from vpnrouter.errors import TopicError
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
+from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
 from vpnrouter.topics.algebra import covers, intersects, matches
 from vpnrouter.topics.grammar import LITERAL, MQTT, SMF, Filter, parse_filter
@@ -313,6 +314,8 @@ def check_msg_vpn(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
     )
     for name, account in vpn.client_usernames.items():
         place = (*path, "client_usernames", name)
+        if problems.is_configured(place) and problems.is_whole(place):
+            _check_password(problems, place, account, vpn)
         for kind, profile_name in (
             ("client_profile", account.client_profile),
             ("acl_profile", account.acl_profile),
@@ -328,6 +331,21 @@ def check_msg_vpn(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
     for name, client_profile in vpn.client_profiles.items():
         _check_client_profile(problems, (*path, "client_profiles", name), client_profile)
     check_endpoints(problems, path, vpn)
+
+
+def _check_password(
+    problems: ProblemList, place: Path, account: ClientUsername, vpn: MsgVpn
+) -> None:
+    """Warn of a client username that nobody can log in with."""
+    ways = vpn.authentication
+    if account.password is not None or not (account.enabled and account.password_required):
+        return
+    if ways.basic.enabled and not ways.client_cert.enabled:
+        problems.warning(
+            place,
+            "nobody can log in with it, because it has no password: give it password: …, or the message VPN"
+            " authentication: {basic: {enabled: false}}",
+        )
 
 
 def _check_client_profile(problems: ProblemList, path: Path, profile: ClientProfile) -> None:

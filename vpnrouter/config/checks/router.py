@@ -6,6 +6,7 @@ from vpnrouter.config.checks.bridges import check_bridges
 from vpnrouter.config.checks.connectors import check_connectors
 from vpnrouter.config.checks.listeners import check_listeners
 from vpnrouter.config.checks.message_vpns import check_msg_vpn, check_trace
+from vpnrouter.config.document_values import variables
 from vpnrouter.config.parse import Document
 from vpnrouter.config.problem import Problem
 from vpnrouter.config.problem_list import ProblemList
@@ -27,6 +28,11 @@ def check_config(
             if not problems.is_configured(("msg_vpns", msg_vpn)):
                 path = ("management", "users", name, "msg_vpns", index)
                 problems.error(path, f"there is no message VPN {msg_vpn}")
+    for written in variables(document.data):
+        problems.warning(
+            written,
+            "is taken as it is written, and looks like a variable: write {env: NAME} or {file: PATH}",
+        )
     _check_guaranteed_msging(problems, config)
     check_trace(problems, config)
     for name, vpn in config.msg_vpns.items():
