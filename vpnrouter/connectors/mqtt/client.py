@@ -85,7 +85,7 @@ BLOCK_SHIFT: Final = 4
 """What properties cost, by their bytes: so many bits are shifted out of the number."""
 
 PLAIN: Final = 4
-"""Of these the one in which a provider echoes what it gets."""
+"""Of these the one in which a provider echoes what it gets, and clears RETAIN of what is published meanwhile."""
 
 PROTOCOLS: Final[dict[int, str]] = {5: "MQTT 5", 0x84: "MQTT 3.1.1", 4: "MQTT 3.1.1"}
 
@@ -481,8 +481,8 @@ class MqttClient(Provider):
     def _came(self, link: InwardLink, message: Message) -> bool:
         """Return whether a message that came because of a subscription, since it is retained, has come before."""
         terms = link.terms
-        if terms.name in self._renewed and not terms.keeps_retained:
-            # It is not retained here, so that nothing shows what has come.
+        if terms.name in self._renewed and (not terms.keeps_retained or self._level == PLAIN):
+            # It is not retained here, or has come without RETAIN, so that nothing shows what has come.
             return True
         return link.has_retained(message)
 
