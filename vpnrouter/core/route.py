@@ -89,9 +89,9 @@ class ShareGroup:
         return bool(keeping)
 
     def choose_durable(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
-        """Return the member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
+        """Return the next member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
         count = len(self.members)
-        away: Subscription | None = None
+        away = -1
         for step in range(count):
             index = (self._turn + step) % count
             member = self.members[index]
@@ -100,8 +100,12 @@ class ShareGroup:
             if member.subscriber.connected:
                 self._turn = index + 1
                 return member
-            away = away or member
-        return away
+            if away < 0:
+                away = index
+        if away < 0:
+            return None
+        self._turn = away + 1
+        return self.members[away]
 
     def misses(self, message: Message, excluded: set[Subscriber]) -> bool:
         """True when a member would take `message` if it were connected."""

@@ -169,6 +169,14 @@ class QosSender(CompletionCallback):
         """Return all packet identifiers that may be in the spool."""
         return [*self.held, *self.releasing, *self.reserved]
 
+    def half_sent(self) -> set[int]:
+        """Return the ids of the session's own messages of QoS 2 that the client may have, and has not acknowledged."""
+        found = {message_id for message_id, known in self.resend.items() if known >> 16 == 2}
+        for held in self.held.values():
+            if held.qos == 2 and held.flow.own:
+                found.add(held.message_id)
+        return found
+
     def release(self, packet_id: int, flow: MqttFlow) -> None:
         """Handle PUBREC for a settled message: send PUBREL when that is synced."""
         spool = flow.endpoint.spool

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.message_record import from_record
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.login import rights_of
+from vpnrouter.core.mqtt.handover import leftover, restore_handover
 from vpnrouter.core.mqtt.outbound_rows import OutboundRows
 from vpnrouter.core.mqtt.qos_sender import KEYED, SYNCED, QosSender
 from vpnrouter.core.mqtt.session import (
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.core.mqtt.handover import Handover
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.spool.store import Store
+
+_DAMAGED_SUBSCRIPTION: Final = "an MQTT subscription in the spool is damaged"
 
 
 @final
@@ -73,6 +77,7 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
         return []
     found: list[Endpoint] = []
     session: MqttSession | None = None
+    ended: EndedSession | None = None
     current = ""
     for key, value in store.scan(keys.of_vpn(keys.SESSION, vpn.name)):
         _, rest = keys.vpn_and_rest(key)
@@ -80,24 +85,29 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
         if client_id.startswith(CONNECTOR_PREFIX):
             # A session at the server of somebody else (connectors/mqtt/session.py).
             continue
-        if not separator:
+        if separator and not client_id:
+            found.append(restore_handover(spool, vpn, value).endpoint)
+        elif not separator:
             current = client_id
             row = StoredSession(value)
             session = None
             if not (vpn.acl_profiles and row.owner and rights_of(vpn, row.owner) is None):
                 session = restore_session(vpn, spool, client_id, row)
             if session is None:
+                ended = EndedSession(vpn, store, row, found)
                 spool.ledger.delete(key)
                 _erase(spool, store, row.number)
                 continue
+            ended = None
             if session.number:
                 _identifiers(session, store)
             endpoint = endpoint_of(session)
             if endpoint is not None:
                 found.append(endpoint)
         elif session is None or client_id != current:
-            # Its session has gone.
             spool.ledger.delete(key)
+            if ended is not None and client_id == current:
+                ended.subscription(spool, text, value)
         else:
             _subscribe(vpn, session, text, value)
     if vpn.acl_profiles:
@@ -107,6 +117,44 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
                 if rights is not None:
                     client.judge(rights)
     return found
+
+
+@final
+class EndedSession:
+    """A session of `row` that is restored no more. What waits for it in shared subscriptions is for their others.
+
+    The endpoint of that is put into `found`.
+    """
+
+    __slots__ = ("_found", "_half_sent", "_handover", "_row", "_vpn")
+
+    def __init__(
+        self, vpn: MessageVpn, store: Store, row: StoredSession, found: list[Endpoint]
+    ) -> None:
+        self._vpn = vpn
+        self._row = row
+        self._found = found
+        self._half_sent = set(OutboundRows(store, row.number).sent) if row.number else set()
+        self._handover: Handover | None = None
+
+    def subscription(self, spool: Spool, text: str, value: bytes) -> None:
+        """Take the row of one of its subscriptions. Raises SpoolError for what is no such row."""
+        try:
+            filter_ = parse_filter(text, MQTT)
+            kept = int(json.loads(value)["qos"]) > 0 and self._row.endpoint
+        except (ValueError, KeyError, TypeError) as error:
+            raise SpoolError(_DAMAGED_SUBSCRIPTION, "corrupt") from error
+        except TopicError:
+            return
+        if not (kept and filter_.share):
+            return
+        handover = self._handover
+        if handover is None:
+            handover = leftover(spool, self._vpn, self._row.number, self._half_sent)
+            self._handover = handover
+            self._found.append(handover.endpoint)
+        handover.share(filter_)
+        handover.keep()
 
 
 def restore_session(
@@ -229,6 +277,6 @@ def _subscribe(vpn: MessageVpn, session: MqttSession, text: str, value: bytes) -
         )
         vpn.subscribe(subscription)
     except (ValueError, KeyError, TypeError) as error:
-        raise SpoolError("an MQTT subscription in the spool is damaged", "corrupt") from error
+        raise SpoolError(_DAMAGED_SUBSCRIPTION, "corrupt") from error
     except (TopicError, Refused):
         return

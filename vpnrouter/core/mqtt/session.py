@@ -33,6 +33,7 @@ from vpnrouter.core.login import report_rights, rights_of
 from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.due_wills import DueWill, due_wills, forget_stored, publish_or_wait
+from vpnrouter.core.mqtt.handover import hand_over
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.tracing import leaving
@@ -373,6 +374,7 @@ class MqttSession(Subscriber):
             if self.lasting:
                 self.lasting = False
                 self.vpn.lasting.add(self.owner, -1)
+            hand_over(self)
             if self.durable:
                 self._erase()
         elif step == 3:
