@@ -189,7 +189,7 @@ def test_faults_close_the_link_alone(world: Any, data: bytes, code: int) -> None
 def test_optional_frames_are_skipped(world: Any) -> None:
     """A type from 0x80 on that is not known is passed over once the link is up (LINK-4)."""
     link = linked(world)
-    link.accepted.feed(bytes.fromhex("8102abcd"))
+    link.accepted.feed(bytes.fromhex("a002abcd"))
     link.dialed.feed(bytes.fromhex("ff00"))
     world.settle()
     assert link.up

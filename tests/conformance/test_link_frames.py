@@ -59,6 +59,7 @@ ENCODERS: dict[str, Any] = {
     "Reject": encode.reject,
     "Settled": encode.settled,
     "FlowStatus": encode.flow_status,
+    "SnapshotEnd": encode.snapshot_end,
 }
 
 

@@ -16,6 +16,7 @@ from vpnrouter.bridges.own_flow import OwnFlow
 from vpnrouter.bridges.peer_half import host_of
 from vpnrouter.bridges.peer_subscriptions import SubscribedFilters, subscribed_to
 from vpnrouter.bridges.receive import copy_of_another, direct, known_snapshot, obstacle
+from vpnrouter.bridges.snapshot import Snapshot, SnapshotSweep, wants_retained
 from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import (
     DUPLICATE,
@@ -79,6 +80,7 @@ class OwnHalf(Deriver):
         "_requests",
         "_said",
         "_signature",
+        "_snapshot",
         "_tally",
         "_unsure",
         "_wanted",
@@ -121,6 +123,7 @@ class OwnHalf(Deriver):
         self._wanted = SubscribedFilters()
         self._refusal = ""
         self._request_id = 0
+        self._snapshot: Snapshot | None = None
         self._draining = False
         self._over = False
         self.traces = InboundTraces(link, terms)
@@ -184,6 +187,8 @@ class OwnHalf(Deriver):
             self._refused(frame)
         elif isinstance(frame, frames.Subscribed):
             self._subscribed(frame)
+        elif isinstance(frame, frames.SnapshotEnd):
+            self._ends_snapshot(frame)
         elif self.flow is not None:
             self.flow.on_frame(frame)
         elif isinstance(frame, frames.FlowStatus):
@@ -363,6 +368,9 @@ class OwnHalf(Deriver):
         for asked in subscribe_frames(self._request_id + 1, fresh, link.send_most, selectors):
             self._request_id = asked.request_id
             self._requests[asked.request_id] = [text for _, text in asked.filters]
+            if wants_retained(asked):
+                self._snapshot = self._snapshot or Snapshot()
+                self._snapshot.ask(asked)
             self._pending += 1
             link.say(encode.subscribe(asked))
         for dropped in unsubscribe_frames(self._request_id + 1, gone, link.send_most):
@@ -402,6 +410,15 @@ class OwnHalf(Deriver):
                 why = words if words and code == first else f"code {code:#04x}"
                 self.refused[text] = f"{why}: {text}"
 
+    def _ends_snapshot(self, frame: frames.SnapshotEnd) -> None:
+        """Clear what is retained here and was not in the snapshot, unless a newer request is to be answered."""
+        snapshot = self._snapshot
+        if snapshot is not None and frame.request_id >= snapshot.request_id:
+            self._snapshot = None
+            if snapshot.overflowed:
+                return
+            self.link.context.jobs.add(SnapshotSweep(self, snapshot))
+
     def flow_is_over(self) -> None:
         """Finish draining: all accepted guaranteed messages are acknowledged, and no more follow."""
         if self._draining and self._pending == 0:
@@ -433,6 +450,8 @@ class OwnHalf(Deriver):
         reason = obstacle(message, vpn.vpn_id, terms.max_ttl, sink.max_frame)
         if not subscribed_to(sink, frame.topic):
             reason = NOT_SUBSCRIBED
+        if message.retain and self._snapshot is not None:
+            self._snapshot.saw(vpn, frame.topic, terms.mapping)
         # The hop limit comes first: only what may enter is remembered.
         if not reason and message.message_id and copy_of_another(message, vpn, terms.mapping):
             reason = DUPLICATE

@@ -12,6 +12,7 @@ from vpnrouter.bridges.flow_sender import FlowSenders
 from vpnrouter.bridges.link_client import vpn_id
 from vpnrouter.bridges.link_registry import ListenAddress, client_name_of, key_of
 from vpnrouter.bridges.peer_subscriptions import FILTER_WORK, PeerSubscriptions, RetainedReplay
+from vpnrouter.bridges.snapshot import wants_retained
 from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
 from vpnrouter.core.discard_reasons import FAULT
 from vpnrouter.core.login import (
@@ -108,8 +109,8 @@ class SubscribeJob(Job):
                 answers.append(codes.GRANTED if there else codes.NO_SUBSCRIPTION_EXISTED)
         reason = self._first.encode()[: limits.LINK_TEXT_BYTES].decode(errors="ignore")
         link.say(encode.subscribed(frames.Subscribed(frame.request_id, answers, reason)))
-        if self._attracted.wanting_retained:
-            peer.send_retained(self._attracted)
+        if isinstance(frame, frames.Subscribe) and wants_retained(frame):
+            peer.send_retained(self._attracted, frame.request_id)
         if link.held:
             link.release()
         return True
@@ -547,8 +548,8 @@ class PeerHalf(Deriver):
         elif self.flows is not None:
             self.flows.on_frame(frame)
 
-    def send_retained(self, attracted: PeerSubscriptions) -> None:
-        """Send what was retained before a SUBSCRIBE, behind the answer to it (LINK-26)."""
+    def send_retained(self, attracted: PeerSubscriptions, request_id: int) -> None:
+        """Send what was retained before a SUBSCRIBE, behind the answer to it (LINK-26), and that this is all."""
         wanting = attracted.wanting_retained
         attracted.wanting_retained = []
         client = self.link.client
@@ -556,7 +557,7 @@ class PeerHalf(Deriver):
             return
         if self._replay is None:
             self._replay = RetainedReplay(self.link, client)
-        self._replay.want(wanting)
+        self._replay.want(wanting, request_id)
 
     # -- end -------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import QUEUE_PREFIX, SMF, Filter, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.wire.link import codes as close_codes
-from vpnrouter.wire.link import frames
+from vpnrouter.wire.link import encode, frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.link_client import LinkClient
@@ -267,6 +267,7 @@ class RetainedReplay(Job):
         "_client",
         "_found",
         "_link",
+        "_request_id",
         "_since",
         "_subscription",
         "_waits",
@@ -284,12 +285,15 @@ class RetainedReplay(Job):
         self._walk: IndexWalk | None = None
         self._found: list[bytes] = []
         self._waits = False
+        # The newest request that is not answered with SNAPSHOT_END, 0 where all are.
+        self._request_id = 0
 
-    def want(self, subscriptions: list[Subscription]) -> None:
-        """Send what is retained under these subscriptions as well."""
+    def want(self, subscriptions: list[Subscription], request_id: int) -> None:
+        """Send what is retained under these subscriptions of a SUBSCRIBE as well, and then that this is all."""
         retained = self._client.vpn.retained
         if not self._busy:
             retained.watch()
+        self._request_id = request_id
         for subscription in subscriptions:
             self._wanted.append((subscription, retained.last))
         if not self._waits:
@@ -297,7 +301,7 @@ class RetainedReplay(Job):
 
     @property
     def _busy(self) -> bool:
-        return bool(self._wanted) or self._subscription is not None
+        return self._request_id != 0
 
     def step(self) -> bool:
         """Send retained messages until this turn has done enough, or the link has no room."""
@@ -335,6 +339,9 @@ class RetainedReplay(Job):
             else:
                 self._turn()
                 client.vpn.retained.unwatch()
+                if not gone:
+                    self._link.say(encode.snapshot_end(frames.SnapshotEnd(self._request_id)))
+                self._request_id = 0
                 return True
         return False
 

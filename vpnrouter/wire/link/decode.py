@@ -130,6 +130,13 @@ def unbound(buf: bytes, pos: int, end: int) -> frames.Unbound:
     return frames.Unbound(_number(buf, pos, 4))
 
 
+def snapshot_end(buf: bytes, pos: int, end: int) -> frames.SnapshotEnd:
+    """Decode SNAPSHOT_END (LINK-54)."""
+    _enough(pos, end, 4, "SNAPSHOT_END")
+    Fields(buf, pos + 4, end, codes.NONE)
+    return frames.SnapshotEnd(_number(buf, pos, 4))
+
+
 def flow_status(buf: bytes, pos: int, end: int) -> frames.FlowStatus:
     """Decode FLOW_STATUS (LINK-50)."""
     _enough(pos, end, 13, "FLOW_STATUS")
@@ -415,6 +422,7 @@ Frame = (
     | frames.Settled
     | frames.Forget
     | frames.FlowStatus
+    | frames.SnapshotEnd
 )
 
 
@@ -475,6 +483,8 @@ def decode(frame: bytes, start: int, length: int) -> Frame:
         return frames.Compressed(frame[pos:end])
     if kind == frames.FLOW_STATUS:
         return flow_status(frame, pos, end)
+    if kind == frames.SNAPSHOT_END:
+        return snapshot_end(frame, pos, end)
     if kind >= frames.OPTIONAL_FROM:
         return frames.Skipped(kind)
     return _flow(kind, frame, pos, end)

@@ -317,6 +317,11 @@ def unbound(frame: frames.Unbound) -> bytes:
     return _frame(frames.UNBOUND, frame.flow_id.to_bytes(4, "big"))
 
 
+def snapshot_end(frame: frames.SnapshotEnd) -> bytes:
+    """Encode SNAPSHOT_END (LINK-54)."""
+    return _frame(frames.SNAPSHOT_END, frame.request_id.to_bytes(4, "big"))
+
+
 def flow_status(frame: frames.FlowStatus) -> bytes:
     """Encode FLOW_STATUS (LINK-50)."""
     body = _STATUS.pack(frame.flow_id, frame.active, frame.messages)

@@ -453,7 +453,8 @@ REJECT: Final = 0x52
 SETTLED: Final = 0x53
 FORGET: Final = 0x54
 FLOW_STATUS: Final = 0x80
-"""A peer that does not know this frame skips it (LINK-4)."""
+SNAPSHOT_END: Final = 0x81
+"""A peer that does not know these frames skips them (LINK-4)."""
 
 STORE_ID_BYTES: Final = 16
 """The store id of LINK-40: one life of a spool."""
@@ -590,6 +591,16 @@ class FlowStatus:
         self.flow_id = flow_id
         self.active = active
         self.messages = messages
+
+
+@final
+class SnapshotEnd:
+    """All that is retained under the filters of SUBSCRIBE requests up to this one has been sent (LINK-54)."""
+
+    __slots__ = ("request_id",)
+
+    def __init__(self, request_id: int) -> None:
+        self.request_id = request_id
 
 
 @final
