@@ -117,6 +117,39 @@ def test_a_queue_with_messages_stays(
 
 
 @pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("how", ["purge", "delete", "move"])
+def test_it_goes_when_it_is_empty(stored: Any, change: Any, how: str, restart: bool) -> None:
+    """However its last message leaves; with a message left it stays."""
+    one = stored(BOTH)
+    for number in (1, 2):
+        one.publish(f"a/{number}", b"1")
+    left = BOTH.replace("q: {subscriptions: [a/>]}, ", "")
+    if restart:
+        one = stored(left)
+    else:
+        change(one, left)
+    vpn = one.router.vpns["blue"]
+    queue = vpn.endpoints[QUEUE, "q"]
+    for row in queue.browse(0, 2):
+        one.commit()
+        assert vpn.endpoints[QUEUE, "q"] is queue
+        if how == "purge":
+            queue.purge()
+        elif how == "delete":
+            queue.delete_message(row.msg_id)
+        else:
+            queue.move_message(row.msg_id, vpn.endpoints[QUEUE, "p"])
+        if how == "purge":
+            break
+    one.commit()
+    vpn.context.jobs.finish()
+    one.commit()
+    assert (QUEUE, "q") not in vpn.endpoints
+    assert queue.deleted
+    assert len(one.payloads("p")) == (2 if how == "move" else 0)
+
+
+@pytest.mark.parametrize("restart", [False, True])
 def test_a_queue_that_comes_back(stored: Any, change: Any, restart: bool) -> None:
     """It goes on with what it has."""
     one = stored(ONE)

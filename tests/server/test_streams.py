@@ -188,13 +188,33 @@ async def test_mqtt_over_websocket(running: Any, client_type: Any, port: Any) ->
         await sock.aclose()
 
 
-@pytest.mark.parametrize("subprotocols", [(), ("chat",), ("mqttv3.1",)])
-async def test_other_subprotocols(running: Any, port: Any, subprotocols: tuple[str, ...]) -> None:
-    """Without `mqtt` among the subprotocols the upgrade is refused."""
+@pytest.mark.parametrize(
+    ("subprotocols", "taken"),
+    [
+        ((), ""),
+        (("mqttv3.1",), "mqttv3.1"),
+        (("mqttv3.1", "mqtt"), "mqtt"),
+        (("chat", "mqttv3.1"), "mqttv3.1"),
+        (("chat",), None),
+        (("MQTT",), None),
+        (("amqp",), None),
+    ],
+)
+async def test_other_subprotocols(
+    running: Any, client_type: Any, port: Any, subprotocols: tuple[str, ...], taken: str | None
+) -> None:
+    """Old clients offer `mqttv3.1`, or nothing; who offers none that is MQTT's is refused."""
     async with running(WS) as node:
         sock = await Socket.open(port(node, "ws"), subprotocols)
-        assert isinstance(sock.events[0], RejectConnection)
-        assert sock.events[0].status_code == 400
+        answer = sock.events[0]
+        if taken is None:
+            assert isinstance(answer, RejectConnection)
+            assert answer.status_code == 400
+        else:
+            assert isinstance(answer, AcceptConnection)
+            assert (answer.subprotocol or "") == taken
+            client = client_type(sock)
+            await client.connect()
         await sock.aclose()
 
 

@@ -80,17 +80,16 @@ class TrialAuthority:
         self, name: str, hosts: Sequence[x509.GeneralName], days: int, *, force: bool
     ) -> list[IssuedFile]:
         """Issue and write the certificate of a router that is reached under these names and addresses, or, by
-        bridges to `v:NAME`, under its own.
+        bridges to `v:NAME`, under its own. Its bridges may log in with it too.
         """
         own = x509.DNSName(name)
         names = [*hosts, *([] if own in hosts else [own])]
-        return self._issue(
-            name, x509.SubjectAlternativeName(names), ExtendedKeyUsageOID.SERVER_AUTH, days, force
-        )
+        usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+        return self._issue(name, x509.SubjectAlternativeName(names), usages, days, force)
 
     def client(self, name: str, days: int, *, force: bool) -> list[IssuedFile]:
         """Issue and write a certificate that names the client username `name`."""
-        return self._issue(name, None, ExtendedKeyUsageOID.CLIENT_AUTH, days, force)
+        return self._issue(name, None, [ExtendedKeyUsageOID.CLIENT_AUTH], days, force)
 
     def revoke(self, certificates: Sequence[Path]) -> IssuedFile:
         """Write the revocation list: what stood in it, and these.
@@ -143,7 +142,7 @@ class TrialAuthority:
         self,
         name: str,
         names: x509.SubjectAlternativeName | None,
-        usage: x509.ObjectIdentifier,
+        usages: Sequence[x509.ObjectIdentifier],
         days: int,
         force: bool,
     ) -> list[IssuedFile]:
@@ -158,12 +157,12 @@ class TrialAuthority:
             .issuer_name(self._certificate.subject)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(authority=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(self._issuer_key_id(), critical=False)
         )
         if names is not None:
             builder = builder.add_extension(names, critical=False)
-        purpose = "router" if usage == ExtendedKeyUsageOID.SERVER_AUTH else "client"
+        purpose = "client" if names is None else "router"
         signed = builder.sign(self._key, hashes.SHA256())
         return self._save(name, signed, key, f"{purpose} {name}", force=force)
 

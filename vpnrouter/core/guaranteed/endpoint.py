@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
     from vpnrouter.core.subscriber import Subscriber
+    from vpnrouter.core.timers import Job
     from vpnrouter.core.vpn import MessageVpn
 
 LOW_PRIORITY: Final = 3
@@ -147,6 +148,7 @@ class Endpoint(EndpointSubscriber):
         "vpn",
         "waiting",
         "watched",
+        "when_empty",
     )
 
     def __init__(
@@ -166,6 +168,8 @@ class Endpoint(EndpointSubscriber):
         self.name = name
         self.number = number
         self.attracts_for = ("", "")
+        # What is to be done when no message is left: the endpoint is to go.
+        self.when_empty: Job | None = None
         self.durable = durable
         self.deleted = False
         self.counters = EndpointCounters()
@@ -613,6 +617,8 @@ class Endpoint(EndpointSubscriber):
         self.dirty = False
         if self.deleted:
             return
+        if self.when_empty is not None and not self.spooled_count:
+            self.vpn.context.jobs.add(self.when_empty)
         if self.order.unsorted:
             self.order.sort_some()
         if self.replay is not None:

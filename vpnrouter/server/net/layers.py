@@ -222,8 +222,12 @@ class TlsLayer(Layer):
         return self.take_own()
 
 
-SUBPROTOCOL: Final = "mqtt"
-"""The name clients must offer (MQTT-6.0.0-3)."""
+MQTT_SUBPROTOCOLS: Final = ("mqtt", "mqttv3.1", "")
+AMQP_SUBPROTOCOLS: Final = ("amqp",)
+"""The names that clients may offer, the first of them is taken; "" is for none at all.
+
+Clients of MQTT 3.1.1 and 5 must offer `mqtt` (MQTT-6.0.0-3). Older ones offer `mqttv3.1`, and some offer nothing.
+"""
 
 END_OF_HEAD: Final = b"\r\n\r\n"
 """Ends the head of an HTTP request (RFC 9112, 2.1)."""
@@ -269,18 +273,18 @@ def _name(url: str) -> str | None:
 class WebSocketLayer(Layer):
     """The bytes inside the binary frames of one WebSocket, for pages of `allowed_origins` (`origin_allowed`).
 
-    The upgrade is refused when it is no WebSocket request, lacks the subprotocol of the listener, has an `Origin` that
-    is not allowed, or cannot be read by the library.
+    The upgrade is refused when it is no WebSocket request, offers none of the `subprotocols`, has an `Origin` that is
+    not allowed, or cannot be read by the library.
     """
 
     def __init__(
         self,
         allowed_origins: Sequence[str] = (ANY_ORIGIN,),
-        subprotocol: str = SUBPROTOCOL,
+        subprotocols: Sequence[str] = MQTT_SUBPROTOCOLS,
         hosts: frozenset[str] | None = None,
     ) -> None:
         super().__init__()
-        self._subprotocol = subprotocol
+        self._subprotocols = subprotocols
         self._allowed = allowed_origins
         self._hosts = hosts
         self._decoder = WebSocketDecoder()
@@ -330,9 +334,11 @@ class WebSocketLayer(Layer):
         return b""
 
     def _answer(self, upgrade: WSConnection, request: Request) -> None:
-        if self._subprotocol not in request.subprotocols:
+        offered = request.subprotocols or [""]
+        taken = [name for name in self._subprotocols if name in offered]
+        if not taken:
             self._say(upgrade, RejectConnection(status_code=BAD_REQUEST))
-            self._refuse("the client did not offer the subprotocol " + self._subprotocol)
+            self._refuse("the client did not offer the subprotocol " + self._subprotocols[0])
             return
         origins = [value for name, value in request.extra_headers if name.lower() == b"origin"]
         for origin in origins:
@@ -341,7 +347,7 @@ class WebSocketLayer(Layer):
                 self._say(upgrade, RejectConnection(status_code=FORBIDDEN))
                 self._refuse("a page of its origin is not allowed")
                 return
-        self._say(upgrade, AcceptConnection(subprotocol=self._subprotocol))
+        self._say(upgrade, AcceptConnection(subprotocol=taken[0] or None))
         self.ready = True
         self._upgrade = None
         self._head = b""

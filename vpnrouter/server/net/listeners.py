@@ -23,7 +23,13 @@ from vpnrouter.errors import OperationError
 from vpnrouter.events.table import CERTIFICATE_CHANGED, LISTEN_PORT, EventType
 from vpnrouter.management.metrics.families import ListenerFigures
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.layers import SUBPROTOCOL, StackedLayer, TlsLayer, WebSocketLayer
+from vpnrouter.server.net.layers import (
+    AMQP_SUBPROTOCOLS,
+    MQTT_SUBPROTOCOLS,
+    StackedLayer,
+    TlsLayer,
+    WebSocketLayer,
+)
 from vpnrouter.server.net.reactor import Acceptor, shown_address
 from vpnrouter.server.net.streams import serve_streams
 from vpnrouter.server.net.tls import HandshakeFailures, ServerTls
@@ -63,9 +69,9 @@ class ListenerLayers:
         name: str = "",
         tls: ServerTls | None = None,
         origins: Origins | None = None,
-        subprotocol: str = SUBPROTOCOL,
+        subprotocols: Sequence[str] = MQTT_SUBPROTOCOLS,
     ) -> None:
-        self._subprotocol = subprotocol
+        self._subprotocols = subprotocols
         self._name = name
         self._tls = tls
         self._origins = origins
@@ -77,7 +83,7 @@ class ListenerLayers:
         if origins is None:
             return secured
         hosts = origins.hosts if tls is None else None
-        websocket = WebSocketLayer(origins.allowed, self._subprotocol, hosts)
+        websocket = WebSocketLayer(origins.allowed, self._subprotocols, hosts)
         return websocket if secured is None else StackedLayer(websocket, secured)
 
     def failed(self, peer: str, why: str) -> None:
@@ -312,8 +318,8 @@ class OpenListener:
         else:
             kind = "link" if protocol == "links" else "MQTT"
         name = f"{kind} listener {self.bound.address}"
-        subprotocol = "amqp" if is_amqp else SUBPROTOCOL
-        return ListenerLayers(name, self.bound.context, self.origins, subprotocol)
+        subprotocols = AMQP_SUBPROTOCOLS if is_amqp else MQTT_SUBPROTOCOLS
+        return ListenerLayers(name, self.bound.context, self.origins, subprotocols)
 
 
 def load_management() -> None:

@@ -24,6 +24,7 @@ from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.login import rights_of
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX, MqttSession
 from vpnrouter.core.subscriber import Subscription
+from vpnrouter.core.timers import Job
 from vpnrouter.events.table import ORPHAN
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.spool import keys
@@ -148,8 +149,7 @@ class Endpoints:
         endpoint = endpoints_of(vpn).get((kind, name))
         if endpoint is not None:
             endpoint.take_settings(terms)
-            if endpoint in self._orphans:
-                self._orphans.remove(endpoint)
+            self._keep(endpoint)
             return endpoint
         known = self._known.get((vpn.name, kind, name))
         if known is None:
@@ -176,7 +176,7 @@ class Endpoints:
         """Keep an endpoint that is not configured any more, shut down, with its messages."""
         self._detach(definition)
         endpoint = self.have(vpn, definition.kind, definition.name, _shut(EndpointSettings()))
-        self._orphans.append(endpoint)
+        self._keep_until_empty(endpoint)
 
     def let_go(self, endpoint: Endpoint) -> None:
         """Delete an endpoint that is configured no more, or keep it, shut down, while it holds messages."""
@@ -189,8 +189,23 @@ class Endpoints:
                 self._detach(known)
             endpoint.put_out(NOT_CONFIGURED)
             endpoint.take_settings(_shut(endpoint.settings.copy()))
-            self._orphans.append(endpoint)
+            self._keep_until_empty(endpoint)
             self._tell(endpoint)
+
+    def _keep_until_empty(self, endpoint: Endpoint) -> None:
+        self._orphans.append(endpoint)
+        endpoint.when_empty = Emptied(self, endpoint)
+
+    def _keep(self, endpoint: Endpoint) -> None:
+        """Keep an endpoint, which is configured, or is deleted already."""
+        endpoint.when_empty = None
+        if endpoint in self._orphans:
+            self._orphans.remove(endpoint)
+
+    def emptied(self, endpoint: Endpoint) -> None:
+        """Delete an endpoint that is configured no more, if nothing is left in it."""
+        if endpoint in self._orphans and not endpoint.spooled_count:
+            self.delete(endpoint)
 
     def _detach(self, definition: EndpointDefinition) -> None:
         """Remove the subscription of a topic endpoint from the store, so that it attracts nothing any more."""
@@ -240,8 +255,7 @@ class Endpoints:
     def delete(self, endpoint: Endpoint) -> None:
         """Delete an endpoint and all that it holds."""
         endpoint.delete(NOT_CONFIGURED)
-        if endpoint in self._orphans:
-            self._orphans.remove(endpoint)
+        self._keep(endpoint)
         vpn = endpoint.vpn
         vpn.endpoints.pop((endpoint.kind, endpoint.name), None)
         self._known.pop((vpn.name, endpoint.kind, endpoint.name), None)
@@ -271,6 +285,21 @@ class Endpoints:
             endpoint.vpn.name,
             endpoint.name,
         )
+
+
+@final
+class Emptied(Job):
+    """Deletes an endpoint that is configured no more, when its last message has left."""
+
+    def __init__(self, endpoints: Endpoints, endpoint: Endpoint) -> None:
+        super().__init__()
+        self._endpoints = endpoints
+        self._endpoint = endpoint
+
+    def step(self) -> bool:
+        """Delete it, unless it is configured again, or has messages."""
+        self._endpoints.emptied(self._endpoint)
+        return True
 
 
 def subscribe(endpoint: Endpoint, configured: Queue) -> None:
