@@ -308,6 +308,34 @@ async def test_a_disabled_message_vpn(running: Any, enabled: str) -> None:
         assert row.rx_connection_failure_category == category
 
 
+@pytest.mark.parametrize("window", [1, 255])
+async def test_what_limits_a_bridge(
+    running: Any, client_of: Any, port: Any, until: Any, window: int
+) -> None:
+    """The remote tells how often a message has waited for the window; with a wide one none has."""
+    narrow = CORE.replace("to-core}", f"to-core, egress_flow_window_size: {window}}}")
+    async with running(EDGE, "edge") as edge_node:
+        text = narrow.replace("LINK", str(port(edge_node, "link")))
+        async with running(text, "core") as node:
+            core = Seen(node)
+            await until(lambda: core.bridge("yellow", "from-blue").bound_to_queue)
+            publisher = await client_of(edge_node)
+            await publisher.connect("p")
+            for number in range(20):
+                await publisher.send(Publish(b"orders/1", b"x", qos=1, packet_id=number + 1))
+            for _ in range(20):
+                await publisher.packet()
+            await until(lambda: core.figures("yellow", "from-blue").guaranteed == 20)
+            if window == 1:
+                await until(
+                    lambda: core.bridge("yellow", "from-blue").remote_queue_window_closed_count > 0
+                )
+                assert core.figures("yellow", "from-blue").remote_queue_window_closed > 0
+            else:
+                await until(lambda: core.bridge("yellow", "from-blue").remote_queue_msg_count == 0)
+                assert core.bridge("yellow", "from-blue").remote_queue_window_closed_count == 0
+
+
 async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any, until: Any) -> None:
     """Of two bridges at one exclusive queue the second stands by until the first goes; both see how much waits."""
     second = CORE.replace("      from-blue:", "      second:").partition("    bridges:\n")[2]

@@ -171,7 +171,7 @@ class FlowSender(Flow):
         self._taker = taker or client.client_name
         self.flow_id = flow_id
         self.last_id = 0
-        self.shown: tuple[bool, int] = (False, 0)
+        self.shown: tuple[bool, int, int] = (False, 0, 0)
         self.max_frame = client.max_frame
         self.outcomes: dict[int, int] = {}
         self.rejected = 0
@@ -233,6 +233,10 @@ class FlowSender(Flow):
     def is_open(self) -> bool:
         """Return whether BOUND was sent to the peer, and UNBOUND was not."""
         return self._open
+
+    def state(self) -> tuple[bool, int, int]:
+        """Return whether it gets messages, how many the queue has, and how often one has waited for the window."""
+        return self.active, self.endpoint.spooled_count, self.window_closed
 
     def activated(self, active: bool) -> None:
         """Send FLOW_STATUS: whether the flow is active, for the peer's operator."""
@@ -640,12 +644,12 @@ class FlowSenders(FlowCallbacks):
     def tell(self) -> None:
         """Send the state of flows that has changed. Called from time to time, not for each message."""
         for flow in self._flows.values():
-            if flow.is_open and flow.shown != (flow.active, flow.endpoint.spooled_count):
+            if flow.is_open and flow.shown != flow.state():
                 self.opened(flow)
 
     def opened(self, flow: FlowSender) -> None:
         """Send the state of a flow to the peer that was bound just now."""
-        flow.shown = (flow.active, flow.endpoint.spooled_count)
+        flow.shown = flow.state()
         self.say(encode.flow_status(frames.FlowStatus(flow.flow_id, *flow.shown)))
 
     # -- what a flow tells -----------------------------------------------------------------------

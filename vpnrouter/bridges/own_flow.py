@@ -52,7 +52,7 @@ class _Again(TimerTarget):
 class OwnFlow(FlowCallbacks):
     """The flow of `half`, whose messages `taker` receives. `bound_since_ns` is -1 while the flow is not bound; `reason`
     says why. `stands_by`: another consumer gets the messages of the queue. `queue_msgs` is how many the remote last
-    reported in it, -1 for no report.
+    reported in it, -1 for no report, and `window_closed` how often one of them has waited for the window.
     """
 
     __slots__ = (
@@ -67,6 +67,7 @@ class OwnFlow(FlowCallbacks):
         "reason",
         "stands_by",
         "taker",
+        "window_closed",
     )
 
     def __init__(self, half: OwnHalf, taker: FlowReceiver) -> None:
@@ -75,6 +76,7 @@ class OwnFlow(FlowCallbacks):
         self.reason = ""
         self.stands_by = False
         self.queue_msgs = -1
+        self.window_closed = 0
         self._half = half
         self._queue = ""
         self._asked = ("", 0, 0, 0, "")
@@ -149,6 +151,7 @@ class OwnFlow(FlowCallbacks):
         self.bound_since_ns = -1
         self.stands_by = False
         self.queue_msgs = -1
+        self.window_closed = 0
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -168,6 +171,7 @@ class OwnFlow(FlowCallbacks):
         elif isinstance(frame, frames.FlowStatus) and frame.flow_id == self.taker.flow_id:
             self.stands_by = not frame.active
             self.queue_msgs = frame.messages
+            self.window_closed = frame.window_closed
 
     # -- what the flow tells ---------------------------------------------------------------------
 

@@ -162,6 +162,8 @@ class RemoteStatus:
     last_queue_bind_failure_reason: str = ""
     queue_bound_uptime: int = 0
     remote_msg_vpn_interface: str = ""
+    queue_window_closed_count: int = 0
+    """How often a message in the queue has waited for the flow's window, since the bridge is bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +238,8 @@ class BridgeStatus:
     """Whether the bridge is bound to a queue, and another consumer gets the messages of it."""
     remote_queue_msg_count: int
     """Messages in the remote queue that the bridge is bound to, at most some seconds old; -1 for unknown."""
+    remote_queue_window_closed_count: int
+    """How often a message there has waited for `egress_flow_window_size`, since the bridge is bound."""
     remote_subscription_refused_count: int
     """The number of remote subscriptions that the remote has refused."""
     local_queue_name: str
@@ -395,6 +399,11 @@ class StatusContext:
         return max((one.queue_msg_count for one in self.remotes), default=-1)
 
     @property
+    def window_closed(self) -> int:
+        """How often a message in the queue at the remote has waited for the window."""
+        return sum(one.queue_window_closed_count for one in self.remotes)
+
+    @property
     def stands_by(self) -> bool:
         """Whether another consumer gets what is in the queue at the remote."""
         return any(one.stands_by for one in self.remotes)
@@ -446,6 +455,7 @@ class RemoteQueueStatus(NamedTuple):
     queue_msg_count: int = -1
     last_queue_bind_failure_reason: str = ""
     queue_bound_uptime: int = 0
+    queue_window_closed_count: int = 0
 
 
 NO_QUEUE: Final = RemoteQueueStatus()
@@ -481,6 +491,7 @@ def remotes_of(
                 own.queue_msg_count,
                 own.last_queue_bind_failure_reason,
                 own.queue_bound_uptime,
+                queue_window_closed_count=own.queue_window_closed_count,
             )
         )
     return tuple(found)
@@ -515,6 +526,7 @@ def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUN
         bound_to_queue=around.bound_to_queue,
         remote_queue_standby=around.stands_by,
         remote_queue_msg_count=around.remote_queue_msgs,
+        remote_queue_window_closed_count=around.window_closed,
         remote_subscription_refused_count=len(around.refused),
         local_queue_name=around.local_queue_name,
         ttl_exceeded_event_raised=around.ttl_exceeded_event_raised,

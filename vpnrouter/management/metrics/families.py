@@ -661,6 +661,14 @@ class BridgeFigures(NamedTuple):
             "Messages in the remote queue that the bridge takes from, as the remote told last.",
         ),
     ]
+    remote_queue_window_closed: Annotated[
+        int,
+        _counter(
+            "vpnrouter_bridge_remote_queue_window_closed_total",
+            "How often a message in the remote queue has waited for the window of the bridge's flow.",
+            sparse=True,
+        ),
+    ]
     remote_queue_standby: Annotated[
         int,
         _gauge(

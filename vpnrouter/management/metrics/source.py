@@ -442,6 +442,7 @@ def bridge_figures(
         guaranteed.duplicates,
         guaranteed.parked,
         None if queue < 0 else queue,
+        around.window_closed,
         int(around.stands_by),
         len(remotes),
         sum(remote.up for remote in remotes),

@@ -541,6 +541,7 @@ def runner_remotes(
             flow.queue_msgs if bound else -1,
             flow.reason,
             (flow.now_ns - flow.bound_since_ns) // SECOND_NS if bound else 0,
+            flow.window_closed if bound else 0,
         )
     return remotes_of(runner.record, machine.remotes.written(), machine.failures, bindings, queue)
 

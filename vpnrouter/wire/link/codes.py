@@ -57,6 +57,11 @@ KEPT: Final = 1
 ANSWERING: Final = frozenset({KEPT})
 """Numbers known in BOUND."""
 
+WINDOW_CLOSED: Final = 1
+
+STATUS: Final = frozenset({WINDOW_CLOSED})
+"""Fields of FLOW_STATUS (LINK-50)."""
+
 NONE: Final[frozenset[int]] = frozenset()
 """No number is known yet: UNBIND and REJECT."""
 

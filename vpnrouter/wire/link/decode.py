@@ -143,8 +143,8 @@ def flow_status(buf: bytes, pos: int, end: int) -> frames.FlowStatus:
     active = int(buf[pos + 4])
     if active > 1:
         raise ProtocolError(PROTOCOL_ERROR, f"LINK-50: active {active}")
-    Fields(buf, pos + 13, end, codes.NONE)
-    return frames.FlowStatus(_number(buf, pos, 4), active == 1, _number(buf, pos + 5, 8))
+    closed = Fields(buf, pos + 13, end, codes.STATUS).number(codes.WINDOW_CLOSED, 8, 0)
+    return frames.FlowStatus(_number(buf, pos, 4), active == 1, _number(buf, pos + 5, 8), closed)
 
 
 def ack(buf: bytes, pos: int, end: int) -> frames.Ack:

@@ -325,6 +325,8 @@ def snapshot_end(frame: frames.SnapshotEnd) -> bytes:
 def flow_status(frame: frames.FlowStatus) -> bytes:
     """Encode FLOW_STATUS (LINK-50)."""
     body = _STATUS.pack(frame.flow_id, frame.active, frame.messages)
+    if frame.window_closed:
+        body += number_field(codes.WINDOW_CLOSED, frame.window_closed, 8)
     return _frame(frames.FLOW_STATUS, body)
 
 

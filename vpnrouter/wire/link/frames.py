@@ -582,15 +582,16 @@ class Unbound:
 @final
 class FlowStatus:
     """What the sender tells of the flow (LINK-50): whether it gets messages, or stands by at an exclusive queue behind
-    another flow, and how many messages are in the queue.
+    another flow, how many messages are in the queue, and how often one has waited for the window.
     """
 
-    __slots__ = ("active", "flow_id", "messages")
+    __slots__ = ("active", "flow_id", "messages", "window_closed")
 
-    def __init__(self, flow_id: int, active: bool, messages: int) -> None:
+    def __init__(self, flow_id: int, active: bool, messages: int, window_closed: int = 0) -> None:
         self.flow_id = flow_id
         self.active = active
         self.messages = messages
+        self.window_closed = window_closed
 
 
 @final
