@@ -122,15 +122,23 @@ class Connected(ConnectorCallbacks):
         return self.client
 
     def join(
-        self, *, present: bool = False, grant: int = 2, pong: bool = True, **properties: Any
+        self,
+        *,
+        present: bool = False,
+        grant: int = 2,
+        pong: bool = True,
+        answers: bool = True,
+        **properties: Any,
     ) -> list[Packet]:
-        """Connect, let the router in, and grant what it asks for; returns what else it said."""
+        """Connect, let the router in, and grant what it asks for, if it `answers`; returns what else it said."""
         if not present:
             self.asked.clear()
         self.dial()
         self.send(Connack(present, 0, Properties(**properties)))
         said = []
         for packet in self.got(pings=pong):
+            if isinstance(packet, Subscribe) and not answers:
+                continue
             if isinstance(packet, Subscribe):
                 request = packet.requests[0]
                 self.asked[request.filter] = min(grant, request.qos)

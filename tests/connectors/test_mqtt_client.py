@@ -791,6 +791,50 @@ def test_a_provider_that_answers_all_but_one(connected: Any, quality: str, level
     assert there.balanced()
 
 
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_provider_that_answers_no_subscribe(connected: Any, level: int) -> None:
+    """After three connections the link is refused, which says why; the others of the connector go on."""
+    there = connected(
+        {"in": {"source": {"address": "in/#"}}, "out": {"source": {"topic": "out/>"}}},
+        level=level,
+        provider={"url": "mqtt://127.0.0.1:1", "answer_timeout": 10},
+    )
+    for number in range(3):
+        there.join(present=number > 0, answers=False)
+        for _ in range(20):
+            there.world.advance(1)
+            there.got()
+            if len(there.losses) > number:
+                break
+        loss = there.losses[-1]
+        assert "has not answered SUBSCRIBE for 1" in loss.why
+        assert (loss.asked, loss.link) == ("in", "")
+    there.join(present=True, answers=False)
+    state, why = there.state("in")
+    assert state == "refused"
+    assert "has not answered SUBSCRIBE" in why
+    assert "in/#" in why
+    publish(there, "out/a", b"x", 1)
+    assert there.take() == [b"x"]
+    assert len(there.losses) == 3
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("code", [3, 0x10, 0x7F])
+def test_a_grant_that_mqtt_has_not(connected: Any, level: int, code: int) -> None:
+    """It is no grant (MQTT-3.9.3-2)."""
+    there = connected({"in": {"source": {"address": "in/#"}}}, level=level)
+    there.dial()
+    there.send(Connack(False, 0))
+    (request,) = there.got(pings=False)
+    body = request.packet_id.to_bytes(2, "big") + (b"\0" if level == 5 else b"") + bytes([code])
+    there.raw(bytes([0x90, len(body)]) + body)
+    assert there.state("in") == (
+        "refused",
+        f"the provider grants QoS {code} for in/#, which MQTT has not",
+    )
+
+
 @pytest.mark.parametrize("alive", [True, False])
 @pytest.mark.parametrize("timeout_s", [0, 10])
 def test_a_slow_provider(connected: Any, alive: bool, timeout_s: int) -> None:

@@ -136,6 +136,9 @@ class MqttClient(Provider):
         self._numbers = {link.terms.name: at for at, link in enumerate(inward, 1)}
         self._overlap = _overlap([link.terms for link in inward])
         self._asked: dict[int, InwardLink] = {}
+        # The request that the provider has to answer next, as a look found it, and since when.
+        self._owed = 0
+        self._owed_ns = 0
         # Links whose subscription the provider may have lost.
         self._renewed: set[str] = set()
         # PINGREQs sent and answered; the one behind the subscriptions, until which what is retained may come anew.
@@ -352,6 +355,9 @@ class MqttClient(Provider):
             said = _said(code, packet.properties)
             self._carry(link, False)
             link.refused(f"the provider refused {terms.source}: {said}")
+        elif code > 2:
+            self._carry(link, False)
+            link.refused(f"the provider grants QoS {code} for {terms.source}, which MQTT has not")
         elif code < terms.qos:
             self._carry(link, False)
             link.refused(
@@ -599,8 +605,9 @@ class MqttClient(Provider):
             self._timers.arm(PING, self._keep_alive_ns)
 
     def _look(self, now_ns: int) -> None:
-        """End a connection over which the provider answers PINGREQ, but a message not for too long."""
-        since_ns = self.outgoing.unanswered_since(now_ns)
+        """End a connection over which the provider answers PINGREQ, but a message or SUBSCRIBE not for too long."""
+        asked_ns = self._unanswered_since(now_ns)
+        since_ns = min(self.outgoing.unanswered_since(now_ns), asked_ns)
         if now_ns - since_ns < self._settings.answer_timeout_s * SECOND_NS:
             self._decisive_ping = 0
         elif not self._decisive_ping:
@@ -609,9 +616,18 @@ class MqttClient(Provider):
         elif self._pongs >= self._decisive_ping:
             self._unanswered = True
             seconds = (now_ns - since_ns) // SECOND_NS
-            self.connection.cut_off(f"the provider has not answered a message for {seconds} s")
+            what = "a message" if asked_ns > since_ns else "SUBSCRIBE"
+            self.connection.cut_off(f"the provider has not answered {what} for {seconds} s")
             return
         self._watch()
+
+    def _unanswered_since(self, now_ns: int) -> int:
+        """Return since when the provider owes the answer to the same SUBSCRIBE, as seen at looks; `now_ns` for none."""
+        owed = next(iter(self._asked), 0)
+        if owed == 0 or owed != self._owed:
+            self._owed = owed
+            self._owed_ns = now_ns
+        return self._owed_ns
 
     def _watch(self) -> None:
         timeout_s = self._settings.answer_timeout_s
