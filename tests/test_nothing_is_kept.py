@@ -375,7 +375,7 @@ def websocket() -> Step:
     )
 
     def step(_: int) -> None:
-        layer = WebSocketLayer([], "mqtt")
+        layer = WebSocketLayer([])
         layer.receive(asked)
         assert layer.take_own().startswith(b"HTTP/1.1 101")
         assert layer.receive(b"\x82\x82\0\0\0\0\xc0\0") == b"\xc0\0"
