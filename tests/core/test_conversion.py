@@ -107,6 +107,43 @@ def test_properties_to_mqtt(said: MessageProperties, name: str, expected: object
     assert getattr(properties, name) == expected
 
 
+REPLIES: list[tuple[str, dict[object, object] | None, str]] = [
+    ("answers", None, "answers"),
+    ("answers", {Symbol("x-opt-jms-reply-to"): Typed("byte", 0)}, "$queue/answers"),
+    ("answers", {Symbol("x-opt-jms-reply-to"): Typed("byte", 1)}, "answers"),
+    ("answers", {Symbol("x-opt-jms-reply-to"): Typed("byte", 2)}, "$queue/answers"),
+    ("answers", {Symbol("x-opt-jms-reply-to"): Typed("byte", 3)}, "answers"),
+    ("answers", {Symbol("x-opt-jms-reply-to"): "queue"}, "answers"),
+    ("answers", {Symbol("x-opt-jms-dest"): Typed("byte", 0)}, "answers"),
+    ("topic://answers", {Symbol("x-opt-jms-reply-to"): Typed("byte", 0)}, "answers"),
+    ("queue://answers", {Symbol("x-opt-jms-reply-to"): Typed("byte", 1)}, "$queue/answers"),
+    ("$queue/answers", {Symbol("x-opt-jms-reply-to"): Typed("byte", 0)}, "$queue/answers"),
+]
+"""Address, annotations, and the topic that both are."""
+
+
+@pytest.mark.parametrize(("address", "annotations", "topic"), REPLIES)
+def test_reply_to_of_jms(
+    address: str, annotations: dict[object, object] | None, topic: str
+) -> None:
+    """JMS clients say by an annotation that they wait for the answer at a queue; MQTT and selectors see it."""
+    content = amqp(properties=MessageProperties(reply_to=address))
+    if annotations is not None:
+        content = b"\x00\x53\x72" + types.write(annotations) + content
+    assert mqtt(content)[1].response_topic == topic
+    assert properties_of(b"t", content)["JMSReplyTo"] == topic
+
+
+@pytest.mark.parametrize("reply", [None, "r/1", "$queue/r"])
+@pytest.mark.parametrize("topic", ["a/b", "$queue/q"])
+def test_kinds_of_addresses_for_jms(topic: str, reply: str | None) -> None:
+    """A JMS client is told of each address whether it is a queue or a topic, and so finds it with prefixes too."""
+    kinds = {"q": 0, "b": 1, "1": 1, "r": 0}
+    found = of_mqtt(topic.encode(), response_topic=reply)[0x72]
+    assert found["x-opt-jms-dest"] == kinds[topic[-1]]
+    assert found.get("x-opt-jms-reply-to") == (None if reply is None else kinds[reply[-1]])
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -53,6 +53,14 @@ _JMS_BYTES: Final = 3
 _JMS_TEXT: Final = 5
 """What JMS clients take a body for where the annotation says so."""
 
+JMS_DESTINATION: Final = "x-opt-jms-dest"
+JMS_REPLY_TO: Final = "x-opt-jms-reply-to"
+_JMS_REPLY_TO: Final = JMS_REPLY_TO.encode()
+_JMS_QUEUE: Final = 0
+_JMS_TOPIC: Final = 1
+_JMS_TEMPORARY_QUEUE: Final = 2
+"""What JMS clients take an address for where the annotation says so: it need not have a scheme then."""
+
 ADDED: Final = "x-opt-"
 """What the names of message annotations begin with that the router adds."""
 
@@ -299,11 +307,14 @@ def properties_of(topic: bytes, content: bytes) -> dict[str, object]:
 
 def _find_properties(content: bytes, found: dict[str, object]) -> None:
     application: dict[object, object] = {}
+    notes: Section | None = None
     for section in sections(content):
-        if section.code == PROPERTIES:
+        if section.code == MESSAGE_ANNOTATIONS:
+            notes = section
+        elif section.code == PROPERTIES:
             said = _properties(content, section)
             headers = (
-                ("JMSReplyTo", topic_of_address(said.reply_to or "") or None),
+                ("JMSReplyTo", _reply_topic(content, notes, said) or None),
                 ("JMSCorrelationID", said.correlation_id),
                 ("JMSType", said.content_type),
                 (_GROUP, said.group_id),
@@ -391,9 +402,12 @@ def _to_mqtt(content: bytes) -> tuple[bytes, bytes]:
     pairs: list[tuple[str, str]] = []
     application: dict[object, object] = {}
     body: list[Section] = []
+    notes: Section | None = None
     for section in sections(content):
         code = section.code
-        if code == PROPERTIES:
+        if code == MESSAGE_ANNOTATIONS:
+            notes = section
+        elif code == PROPERTIES:
             said = _properties(content, section)
         elif code == APPLICATION_PROPERTIES:
             application = _map(content, section)
@@ -406,7 +420,7 @@ def _to_mqtt(content: bytes) -> tuple[bytes, bytes]:
         properties.content_type = _string(content_type)
         if (content_type.startswith("text/") or kind) and _is_utf8(payload):
             properties.payload_format_indicator = 1
-    reply_to = topic_of_address(said.reply_to or "")
+    reply_to = _reply_topic(content, notes, said)
     if reply_to and not set(reply_to) & set("+#"):
         properties.response_topic = _string(reply_to)
     if said.correlation_id is not None:
@@ -431,6 +445,18 @@ def _to_mqtt(content: bytes) -> tuple[bytes, bytes]:
     if pairs:
         properties.user_properties = pairs[: limits.USER_PROPERTIES]
     return payload, message_block(properties)
+
+
+def _reply_topic(content: bytes, notes: Section | None, said: MessageProperties) -> str:
+    """Return the topic that the answer to a message goes to, "" for none. A queue of JMS is so by an annotation."""
+    address = said.reply_to or ""
+    topic = topic_of_address(address)
+    if topic != address or topic.startswith(QUEUE_PREFIX) or notes is None:
+        return topic
+    if content.find(_JMS_REPLY_TO, notes.value, notes.end) < 0:
+        return topic
+    kind = _map(content, notes).get(Symbol(JMS_REPLY_TO))
+    return QUEUE_PREFIX + topic if kind in (_JMS_QUEUE, _JMS_TEMPORARY_QUEUE) else topic
 
 
 def _is_utf8(payload: bytes) -> bool:
@@ -520,16 +546,21 @@ def from_mqtt(topic: bytes, payload: bytes, block: bytes) -> bytes:
     if content_type is None and is_text:
         content_type = _UTF8
     typed = is_text or (content_type or "").startswith("text/")
+    to = address_of_topic(topic.decode("utf-8", "replace"))
     annotations: dict[object, object] = {
-        Symbol(JMS_TYPE): Typed(types.BYTE, _JMS_TEXT if typed else _JMS_BYTES)
+        Symbol(JMS_TYPE): Typed(types.BYTE, _JMS_TEXT if typed else _JMS_BYTES),
+        Symbol(JMS_DESTINATION): _jms_kind(to),
     }
+    reply_to = _reply_to(properties.response_topic)
+    if reply_to is not None:
+        annotations[Symbol(JMS_REPLY_TO)] = _jms_kind(reply_to)
     correlation = properties.correlation_data
     said = MessageProperties(
         message_id=named.get(_ID),
         user_id=named[_USER].encode() if _USER in named else None,
-        to=address_of_topic(topic.decode("utf-8", "replace")),
+        to=to,
         subject=named.get(_SUBJECT),
-        reply_to=_reply_to(properties.response_topic),
+        reply_to=reply_to,
         correlation_id=None if correlation is None else _text_or_bytes(correlation),
         content_type=_symbol(content_type),
         content_encoding=_symbol(named.get(_ENCODING)),
@@ -612,6 +643,11 @@ def section(code: int, value: object) -> bytes:
 
 def _reply_to(topic: str | None) -> str | None:
     return None if topic is None else address_of_topic(topic)
+
+
+def _jms_kind(address: str) -> Typed:
+    """Return the annotation that says what an address of this router is: without it, of the kind that it came from."""
+    return Typed(types.BYTE, _JMS_QUEUE if address.startswith(QUEUE_SCHEME) else _JMS_TOPIC)
 
 
 def _text_or_bytes(data: bytes) -> object:

@@ -88,6 +88,41 @@ def test_count(router: SpooledWorld, join: Any, amqp: ModuleType, end: str, sour
     assert (got.header.delivery_count, got.header.first_acquirer) == (count, False)
 
 
+@pytest.mark.parametrize("before", ["nothing", "sent", "released", "lost"])
+@pytest.mark.parametrize("later", ["nothing", "released"])
+def test_router_that_was_killed(
+    router: SpooledWorld, join: Any, amqp: ModuleType, before: str, later: str
+) -> None:
+    """What may have been sent before a restart says so by delivery-count, at which JMS looks; no bound counts it."""
+    router.queue("q", max_redelivery_count=2)
+    peer = join()
+    peer.sender("queue://q")
+    peer.sent(amqp.message(b"1"))
+    if before != "nothing":
+        peer.receiver("queue://q")
+        (got,) = peer.messages()
+    if before == "released":
+        peer.settle(got, Released())
+        assert len(peer.messages()) == 1
+    elif before == "lost":
+        peer.connection.lost("gone")
+    router.settle()
+    world = router.restart()
+    queue = world.attract("q")
+    peer = amqp.Peer(world)
+    peer.join()
+    peer.receiver("queue://q", credit=10)
+    (again,) = peer.messages()
+    if later == "released":
+        peer.settle(again, Released())
+        (again,) = peer.messages()
+    count = int(before != "nothing")
+    first = before == later == "nothing"
+    assert (again.header.delivery_count, again.header.first_acquirer) == (count, first)
+    (row,) = queue.browse(0, 10)
+    assert row.redelivery_count == int(before == "lost")
+
+
 @pytest.mark.parametrize(("most", "lives"), [(1, 2), (3, 4)])
 def test_poison_goes_to_the_dead_messages(
     router: SpooledWorld, join: Any, amqp: ModuleType, most: int, lives: int

@@ -517,6 +517,9 @@ class AmqpFlow(Flow):
     def send(self, message_id: int, message: Message, count: int) -> None:
         """Send one message, which is in `unacked` already; discard it where the client may not have it any more."""
         link = self.link
+        if count < 0 and message_id <= self.endpoint.marked:
+            # Perhaps sent before a restart. Clients take `delivery-count` alone for that (3.2.1); no bound counts it.
+            count = 1
         if self.subscription is not None and not link.client.may_have(message.topic):
             # It came into the endpoint while the client was still allowed to have it.
             self._withhold(message_id, message, SUBSCRIBE_TOPIC_ACL, ACCEPTED)
