@@ -219,3 +219,48 @@ def test_the_example_for_jms(
         2,
     )
     assert (subscription["subscriptionTopic"], subscription["syntax"]) == ("news/*", "smf")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "address"),
+    [("mqtt", "$queue/%23DEAD_MSG_QUEUE"), ("amqp", "queue://#DEAD_MSG_QUEUE")],
+)
+def test_dead_letters_of_the_example_for_jms(
+    jms_example: dict[str, int],
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+    address: str,
+) -> None:
+    """Any client username consumes from the dead message queue, over both protocols."""
+    monkeypatch.setenv("P", "change-me")
+    login = ["--password-env", "P", "--qos", "1"]
+    amqp = f"amqp://127.0.0.1:{jms_example['amqp']}"
+    orders = ["queue://orders", "--user", "billing", "--url", amqp, *login]
+    assert app.run(["pub", orders[0], "spoilt", *orders[1:]]) == 0
+    assert app.run(["sub", *orders, "--count", "1", "--reject"]) == 0
+    capsys.readouterr()
+    till = ["--user", "till", "--url", f"{protocol}://127.0.0.1:{jms_example[protocol]}"]
+    assert app.run(["sub", address, *till, *login, "--count", "1"]) == 0
+    assert "spoilt" in capsys.readouterr().out
+
+
+def test_the_example_for_jms_respects_what_producers_say(
+    jms_example: dict[str, int], capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its queues, which say nothing of it, deliver by priority and let messages expire."""
+    monkeypatch.setenv("P", "change-me")
+    login = ["--password-env", "P", "--user", "till", "--qos", "1"]
+    with ManagementClient(f"http://127.0.0.1:{jms_example['http']}") as client:
+        rows = {row["queueName"]: row for row in client.queues("shop")}
+    assert rows.keys() == {"orders", "invoices", "#DEAD_MSG_QUEUE"}
+    for row in rows.values():
+        assert row["respectMsgPriorityEnabled"]
+        assert row["respectTtlEnabled"]
+    for text, priority in (("low", "1"), ("high", "9")):
+        words = ["pub", "$queue/orders", text, "--user-property", f"priority={priority}"]
+        assert app.run([*words, *login, "--url", f"mqtt://127.0.0.1:{jms_example['mqtt']}"]) == 0
+    capsys.readouterr()
+    login += ["--url", f"amqp://127.0.0.1:{jms_example['amqp']}"]
+    assert app.run(["sub", "queue://orders", *login, "--count", "2"]) == 0
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == ["high", "low"]

@@ -47,6 +47,46 @@ def test_nothing_is_coerced() -> None:
         Inner.model_validate({"number": "4"})
 
 
+@pytest.mark.parametrize("group", ["queues", "topic_endpoints"])
+@pytest.mark.parametrize(
+    ("defaults", "written", "expected"),
+    [
+        (None, {}, (False, False, False)),
+        ({}, None, (False, False, False)),
+        ({"respect_ttl_enabled": True}, None, (False, False, True)),
+        ({"respect_ttl_enabled": True}, {"respect_ttl_enabled": False}, (False, False, False)),
+        (
+            {"respect_msg_priority_enabled": True, "respect_dmq_eligible_enabled": True},
+            {"respect_ttl_enabled": True},
+            (True, True, True),
+        ),
+    ],
+)
+def test_what_queues_respect_that_say_nothing_of_it(
+    group: str, defaults: Any, written: Any, expected: tuple[bool, bool, bool]
+) -> None:
+    """The message VPN's `queue_defaults` hold for what a queue or topic endpoint does not say itself."""
+    read = MsgVpn.model_validate({"queue_defaults": defaults, group: {"a": written}})
+    found = getattr(read, group)["a"]
+    assert (
+        found.respect_dmq_eligible_enabled,
+        found.respect_msg_priority_enabled,
+        found.respect_ttl_enabled,
+    ) == expected
+
+
+@pytest.mark.parametrize(("queues", "wrong"), [({"a": {}}, 0), ({"a": 5}, 1), ([], 1), ("a", 1)])
+@pytest.mark.parametrize(
+    "defaults", [[], "on", {"respect_ttl_enabled": 1}, {"max_ttl": 5}, {"respect": True}]
+)
+def test_queue_defaults_that_are_none(queues: Any, wrong: int, defaults: Any) -> None:
+    """They are refused, whatever the queues are, and told once."""
+    with pytest.raises(ValidationError) as problem:
+        MsgVpn.model_validate({"queue_defaults": defaults, "queues": queues})
+    places = sorted(str(one["loc"][0]) for one in problem.value.errors())
+    assert places == ["queue_defaults"] + ["queues"] * wrong
+
+
 def test_unknown_keys_are_refused() -> None:
     """A key that no model knows does not pass silently."""
     with pytest.raises(ValidationError, match="Extra inputs"):

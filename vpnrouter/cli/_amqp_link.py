@@ -276,18 +276,18 @@ class AmqpLink:
     def _subscribe(self, number: int, request: SubscriptionRequest) -> None:
         """Attach a link for each address that a filter means: `a/#` is `a` and `a/>`."""
         names: list[object] = []
-        try:
-            found = parse_filter(request.filter, MQTT)
-        except TopicError as error:
-            raise OperationError(f"{request.filter}: {error}") from None
-        if found.share:
-            names = [Symbol("shared"), Symbol("global")]
-            found = parse_filter(request.filter.split("/", 2)[2], MQTT)
         if request.filter.startswith((QUEUE_SCHEME, TOPIC_SCHEME)):
             addresses = [request.filter]
         elif request.filter.startswith(QUEUE_PREFIX):
             addresses = [QUEUE_SCHEME + request.filter.removeprefix(QUEUE_PREFIX)]
         else:
+            try:
+                found = parse_filter(request.filter, MQTT)
+            except TopicError as error:
+                raise OperationError(f"{request.filter}: {error}") from None
+            if found.share:
+                names = [Symbol("shared"), Symbol("global")]
+                found = parse_filter(request.filter.split("/", 2)[2], MQTT)
             addresses = [TOPIC_SCHEME + one for one in to_smf(found)]
         if not addresses:
             raise OperationError(f"{request.filter} has no form in the addresses of AMQP")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from vpnrouter.config.bridge import Bridge
 from vpnrouter.config.connector import Connector
@@ -28,6 +28,7 @@ from vpnrouter.config.settings_models import (
     TopicEndpoint,
 )
 from vpnrouter.settings import message_vpn
+from vpnrouter.settings.endpoint import QueueDefaults
 
 if TYPE_CHECKING:
 
@@ -67,12 +68,41 @@ def _with_default_acl(value: object) -> object:
     return {**value, "default": allow_by_default(value.get("default", {}))}
 
 
+def _with_queue_defaults(value: object) -> object:
+    """Let queues and topic endpoints that say nothing of it have what the message VPN says in `queue_defaults`."""
+    if not isinstance(value, dict):
+        return value
+    defaults = value.get("queue_defaults")
+    if not defaults or not isinstance(defaults, dict):
+        return value
+    filled = dict(value)
+    # What is wrong in them is told once, and not of each queue.
+    known: dict[str, bool] = {
+        key: one
+        for key, one in defaults.items()
+        if key in QueueDefaults.declared and isinstance(one, bool)
+    }
+    for group in ("queues", "topic_endpoints"):
+        named = value.get(group)
+        if isinstance(named, dict):
+            filled[group] = {name: _below(one, known) for name, one in named.items()}
+    return filled
+
+
+def _below(value: object, defaults: dict[str, bool]) -> object:
+    """Return what is written for an object, with what is written elsewhere for those that say nothing."""
+    value = {} if value is None else value
+    return {**defaults, **value} if isinstance(value, dict) else value
+
+
 class MsgVpn(_Declared):
     """One message VPN.
 
     Client profile, ACL profile and client username `default` always exist. The last one holds for
     clients that log in without a listed client username, where the message VPN lets them in.
     """
+
+    _filled = model_validator(mode="before")(_with_queue_defaults)
 
     client_profiles: Annotated[
         Named[ClientProfileName, ClientProfile], BeforeValidator(_with_default)

@@ -31,7 +31,7 @@ from vpnrouter.core.discard_reasons import (
 )
 from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.core.forward import RouteTable
-from vpnrouter.core.guaranteed.endpoint_settings import default_session_settings
+from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings, default_session_settings
 from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
 from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.pre_login_limits import UsernameQuota
@@ -232,6 +232,7 @@ class MessageVpn:
         "profiles",
         "provider_clients",
         "publishers",
+        "queue_terms",
         "rejected",
         "retained",
         "route_table",
@@ -288,6 +289,8 @@ class MessageVpn:
         # Clients by name that belong to the provider of a connector.
         self.provider_clients: dict[str, ProviderClient] = {}
         self.session_terms = default_session_settings()
+        # Of what AMQP clients make.
+        self.queue_terms = EndpointSettings()
         self.links_away = LinksAway()
         # What its clients and links hold.
         self.memory = MemoryAccount(name, self.limits.max_memory_bytes, context.memory)

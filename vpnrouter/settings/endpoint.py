@@ -131,6 +131,19 @@ class Endpoint(Settings, effect=Effect.IN_PLACE):
     """Whether messages expire."""
 
 
+class QueueDefaults(Settings, effect=Effect.IN_PLACE):
+    """What the queues and topic endpoints of a message VPN respect where they say nothing of it themselves, and
+    temporary queues and subscriptions of AMQP clients, from the next one on. For these subscriptions
+    `mqtt.session_queue` says whether messages expire.
+    """
+
+    respect_dmq_eligible_enabled: bool = like(Endpoint, "respect_dmq_eligible_enabled")
+
+    respect_msg_priority_enabled: bool = like(Endpoint, "respect_msg_priority_enabled")
+
+    respect_ttl_enabled: bool = like(Endpoint, "respect_ttl_enabled")
+
+
 class Partition(Settings):
     """Spreading of a non-exclusive queue over partitions, each consumed in order by one client."""
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from vpnrouter import limits
 from vpnrouter.settings import names
-from vpnrouter.settings.endpoint import Mqtt
+from vpnrouter.settings.endpoint import Mqtt, QueueDefaults
 from vpnrouter.settings.event import VpnEvent
 from vpnrouter.settings.schema import LONGEST, MEGABYTES, Effect, Settings, Text, attribute, group
 
@@ -169,3 +169,6 @@ class MsgVpn(Settings, effect=Effect.IN_PLACE):
 
     mqtt: Mqtt = group(Mqtt)
     """What holds for its MQTT sessions."""
+
+    queue_defaults: QueueDefaults = group(QueueDefaults, held=None, ours=True)
+    """What its queues and topic endpoints respect where they say nothing of it themselves."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, NO_ACCESS, READ_ONLY
 from vpnrouter.wire.amqp import frames
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -15,6 +15,7 @@ from vpnrouter.wire.amqp.performatives import (
     Close,
     Detach,
     Flow,
+    Header,
     MessageProperties,
     Rejected,
     Source,
@@ -203,6 +204,52 @@ def test_relay_that_cannot_route(
         assert state.error.condition == condition
 
 
+@pytest.mark.parametrize("address", ["queue://#DEAD", "$queue/#DEAD", "#DEAD"])
+@pytest.mark.parametrize(
+    ("permission", "role", "condition"),
+    [
+        (CONSUME, "consumer", ""),
+        (READ_ONLY, "browser", ""),
+        (READ_ONLY, "consumer", "amqp:unauthorized-access"),
+        (NO_ACCESS, "browser", "amqp:unauthorized-access"),
+        (None, "consumer", "amqp:unauthorized-access"),
+        (CONSUME, "sender", "amqp:not-allowed"),
+    ],
+)
+def test_names_that_begin_with_a_number_sign(
+    router: SpooledWorld,
+    join: Any,
+    amqp: ModuleType,
+    address: str,
+    permission: int | None,
+    role: str,
+    condition: str,
+) -> None:
+    """Who may consumes from a dead message queue, or looks at it; only the router puts messages into it."""
+    if permission is not None:
+        dead = router.queue("#DEAD", permission=permission)
+        router.queue("q", max_redelivery_count=1, dead_msg_queue="#DEAD")
+        teller = join("teller")
+        teller.sender("queue://q")
+        teller.sent(amqp.message(b"x"))
+        teller.receiver("queue://q")
+        (got,) = teller.messages()
+        teller.settle(got, Rejected())
+        router.settle()
+        assert dead.spooled_count == 1
+    peer = join()
+    capabilities = [Symbol("queue")]
+    if role == "sender":
+        found = peer.sender(address, capabilities=capabilities)
+    else:
+        copy = "copy" if role == "browser" else None
+        found = peer.receiver(address, capabilities=capabilities, distribution_mode=copy)
+    errors = [one.error.condition for one in found if isinstance(one, Detach)]
+    assert errors == ([condition] if condition else [])
+    if not condition:
+        assert len(peer.messages()) == 1
+
+
 @pytest.mark.parametrize("role", ["sender", "receiver"])
 @pytest.mark.parametrize("gone", [True, False])
 def test_temporary_queue_that_is_gone(
@@ -222,3 +269,27 @@ def test_temporary_queue_that_is_gone(
     expected = [] if role == "sender" else ["amqp:unauthorized-access"]
     assert errors == (["amqp:not-found"] if gone else expected)
     assert not [one for one in found if isinstance(one, Flow)] or role == "sender"
+
+
+@pytest.mark.parametrize("kind", ["queue", "subscription"])
+@pytest.mark.parametrize("respected", [True, False])
+def test_what_a_client_makes_respects_as_the_message_vpn_says(
+    router: SpooledWorld, join: Any, amqp: ModuleType, kind: str, respected: bool
+) -> None:
+    """Temporary queues and subscriptions deliver by priority where `queue_defaults` say so."""
+    router.vpn().queue_terms.respect_msg_priority_enabled = respected
+    peer = join()
+    if kind == "queue":
+        target = Target(dynamic=True, capabilities=[Symbol("temporary-queue")])
+        address = peer.sender(None, 0, target=target)[0].target.address
+    else:
+        address = "topic://t"
+        peer.sender(address, 0)
+        peer.receiver(address, 1, credit=0)
+    for number in (1, 9, 5):
+        peer.sent(amqp.message(b"%d" % number, Header(priority=number)), 0)
+    if kind == "queue":
+        peer.receiver(address, 1)
+    else:
+        peer.credit(1, 100)
+    assert peer.bodies() == ([b"9", b"5", b"1"] if respected else [b"1", b"9", b"5"])

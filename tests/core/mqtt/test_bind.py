@@ -13,6 +13,7 @@ from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONSUME,
     MODIFY_TOPIC,
     NO_ACCESS,
     READ_ONLY,
@@ -152,6 +153,41 @@ def test_refusals(router: SpooledWorld) -> None:
     assert client.refused("$share/g/$queue/open")[0] == 0x83
     assert router.vpn().egress_flows == 0
     assert client.sub("$browse/looked") == 1
+
+
+@pytest.mark.parametrize("prefix", ["$queue/", "$browse/"])
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("#DEAD_MSG_QUEUE", "%23DEAD_MSG_QUEUE"),
+        ("a+b#c", "a%2Bb%23c"),
+        ("a+b", "a%2bb"),
+        ("100%", "100%"),
+        ("100%23", "100%23"),
+        ("100%23", "100%2523"),
+    ],
+)
+def test_names_that_no_filter_has(
+    router: SpooledWorld, prefix: str, name: str, written: str
+) -> None:
+    """What a filter must not have within a level is written as in a URL, and whoever may consumes from the queue."""
+    router.queue(name, "a", permission=READ_ONLY if prefix == "$browse/" else CONSUME)
+    fill(router, "a", b"1")
+    client = router.join("c")
+    assert client.sub(prefix + written) == 1
+    assert payloads(client) == [b"1"]
+    router.queue(name, "a", permission=NO_ACCESS)
+    assert client.refused(prefix + written) == (0x87, "403 Permission Denied")
+
+
+def test_a_name_goes_before_what_it_escapes(router: SpooledWorld) -> None:
+    """A queue of the very name that is written is meant by it."""
+    for name in ("#q", "%23q"):
+        router.queue(name, name.replace("#", "x"))
+    fill(router, "%23q", b"1")
+    client = router.join("c")
+    assert client.sub("$queue/%23q") == 1
+    assert payloads(client) == [b"1"]
 
 
 def test_wishes_are_read_for_those_alone_who_may(router: SpooledWorld) -> None:

@@ -25,7 +25,6 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     NO_ACCESS,
     QUEUE,
     READ_ONLY,
-    EndpointSettings,
 )
 from vpnrouter.core.guaranteed.refusals import TEMPORARY, not_there
 from vpnrouter.core.memory_account import OUTGROWN
@@ -235,8 +234,15 @@ def _resumed(client: AmqpClient, packet: Attach) -> UnsettledDeliveries:
 
 
 def _topic_of(node: Node) -> bytes:
-    """Return the topic that is published to; b"" for the anonymous relay."""
+    """Return the topic that is published to; b"" for the anonymous relay.
+
+    Raises ProtocolError for a queue whose name begins with `#`.
+    """
     if node.kind == termini.QUEUE:
+        if node.name.startswith("#"):
+            raise ProtocolError(
+                conditions.NOT_ALLOWED, "only the router sends to a queue whose name begins with #"
+            )
         return (QUEUE_PREFIX + node.name).encode()
     return node.name.encode()
 
@@ -447,7 +453,7 @@ def _temporary(client: AmqpClient, terminus: Source | Target) -> tuple[str, Endp
     if not profile.may_create(False):
         raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
     vpn.check_endpoint_count(client.username, profile.max_endpoint_count_per_client_username)
-    settings = EndpointSettings()
+    settings = vpn.queue_terms.copy()
     settings.owner = client.username
     settings.permission = NO_ACCESS
     endpoint = Endpoint(spool, vpn, QUEUE, name, spool.number(), settings, False)

@@ -262,6 +262,8 @@ def add_endpoint(
     `holder` is the client username that it belongs to, and the container that made it.
     """
     settings = vpn.session_terms.copy()
+    settings.respect_msg_priority_enabled = vpn.queue_terms.respect_msg_priority_enabled
+    settings.respect_dmq_eligible_enabled = vpn.queue_terms.respect_dmq_eligible_enabled
     settings.owner = holder[0]
     settings.exclusive = not shared
     settings.max_bind_count = SHARING if shared else 1

@@ -13,7 +13,7 @@ from vpnrouter.core.conversion import QUEUE_SCHEME, TOPIC_SCHEME
 from vpnrouter.errors import ProtocolError, SelectorError
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.grammar import QUEUE_PREFIX
-from vpnrouter.wire.amqp.conditions import INVALID_FIELD, NOT_ALLOWED
+from vpnrouter.wire.amqp.conditions import INVALID_FIELD
 from vpnrouter.wire.amqp.types import Described
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Wish(NamedTuple):
 def node_of(address: object, capabilities: list[object] | None) -> Node:
     """Return what an address names: its scheme says so, else a capability, and a plain one is a topic.
 
-    Raises ProtocolError for an address that is no string, and a queue whose name begins with `#`.
+    Raises ProtocolError for an address that is no string.
     """
     if address is None:
         return Node(ANONYMOUS, "")
@@ -74,12 +74,12 @@ def node_of(address: object, capabilities: list[object] | None) -> Node:
     if address.startswith(TOPIC_SCHEME):
         return Node(TOPIC, address[len(TOPIC_SCHEME) :])
     if address.startswith(QUEUE_SCHEME):
-        return _queue(address[len(QUEUE_SCHEME) :])
+        return Node(QUEUE, address[len(QUEUE_SCHEME) :])
     if address.startswith(QUEUE_PREFIX):
-        return _queue(address[len(QUEUE_PREFIX) :])
+        return Node(QUEUE, address[len(QUEUE_PREFIX) :])
     if not address:
         return Node(ANONYMOUS, "")
-    return _queue(address) if wanted & _QUEUES else Node(TOPIC, address)
+    return Node(QUEUE if wanted & _QUEUES else TOPIC, address)
 
 
 def says_kind(address: object, capabilities: list[object] | None) -> bool:
@@ -88,12 +88,6 @@ def says_kind(address: object, capabilities: list[object] | None) -> bool:
         return True
     wanted = {str(one) for one in capabilities or ()}
     return bool(wanted & (_TOPICS | _QUEUES))
-
-
-def _queue(name: str) -> Node:
-    if name.startswith("#"):
-        raise ProtocolError(NOT_ALLOWED, "names that begin with # are the router's own")
-    return Node(QUEUE, name)
 
 
 def makes_topic(terminus: Source | Target) -> bool:

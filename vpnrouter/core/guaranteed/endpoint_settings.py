@@ -132,7 +132,9 @@ def default_session_settings() -> EndpointSettings:
 
 
 def endpoint_settings_of(configured: Settings) -> EndpointSettings:
-    """Return the settings of a queue, a topic endpoint, a replay log or the queues of MQTT sessions."""
+    """Return the settings of a queue, a topic endpoint, a replay log, the queues of MQTT sessions or of queues that say
+    nothing.
+    """
     settings = (
         default_session_settings() if isinstance(configured, SessionQueue) else EndpointSettings()
     )

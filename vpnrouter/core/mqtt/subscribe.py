@@ -6,6 +6,7 @@ Some filters bind a consumer to an endpoint instead of subscribing to topics.
     $browse/NAME                   look at the messages of the queue NAME, and leave them there
     $topic-endpoint/NAME/FILTER    consume from the topic endpoint NAME, whose one subscription is FILTER
 
+In NAME `%23` stands for `#`, `%2B` for `+` and `%25` for `%`.
 User properties of the SUBSCRIBE apply to all of these in it: `selector` lets only matching messages through, `browse`
 (`true`) makes a browser of a consumer, `replay-from` (`beginning`, an RFC 3339 date, or `id:N` for what came behind
 message N) starts a replay to the queue. Every delivery has QoS 1 at least. A browser also sees messages that consumers
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.session import MqttSession
+    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.index import IndexWalk
@@ -72,6 +74,21 @@ REPLAY_FROM: Final = "replay-from"
 
 BAD_SELECTOR: Final = "400 Bad Selector"
 BAD_REPLAY_START: Final = "400 Bad Replay Start"
+
+
+_ESCAPED: Final = (("%23", "#"), ("%2B", "+"), ("%2b", "+"), ("%25", "%"))
+"""What stands for a character of a name that no topic filter has within a level (MQTT 5, 4.7.1), and for itself."""
+
+
+def _endpoint_named(vpn: MessageVpn, kind: int, name: str) -> Endpoint | None:
+    """Return the queue or topic endpoint that a filter names: the one of this name, or of the name that it escapes."""
+    endpoints = endpoints_of(vpn)
+    endpoint = endpoints.get((kind, name))
+    if endpoint is None and "%" in name:
+        for written, meant in _ESCAPED:
+            name = name.replace(written, meant)
+        endpoint = endpoints.get((kind, name))
+    return endpoint
 
 
 def binds(text: str) -> bool:
@@ -457,7 +474,7 @@ class SubscribeJob(_FilterJob):
         topics = ""
         if text.startswith(TOPIC_ENDPOINT_PREFIX):
             name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
-            endpoint = endpoints_of(vpn).get((TOPIC_ENDPOINT, name))
+            endpoint = _endpoint_named(vpn, TOPIC_ENDPOINT, name)
             if endpoint is None:
                 raise not_there(TOPIC_ENDPOINT, admission.username)
         else:
@@ -466,7 +483,7 @@ class SubscribeJob(_FilterJob):
                 name = text[len(BROWSE_PREFIX) :]
             else:
                 name = text[len(QUEUE_PREFIX) :]
-            endpoint = endpoints_of(vpn).get((QUEUE, name))
+            endpoint = _endpoint_named(vpn, QUEUE, name)
             if endpoint is None:
                 raise not_there(QUEUE, admission.username)
         permission = admission.username.permission_on(endpoint.settings)

@@ -52,6 +52,7 @@ def vpn_of(router: Router, name: str, configured: msg_vpn.MsgVpn, secret: bytes)
     )
     vpn.enabled = configured.enabled
     vpn.session_terms = endpoint_settings_of(configured.mqtt.session_queue)
+    vpn.queue_terms = endpoint_settings_of(configured.queue_defaults)
     vpn.provider_clients = provider_clients_of(configured.connectors)
     return vpn
 

@@ -337,6 +337,7 @@ def change_message_vpn(
     """Bring `vpn` from one configuration to another; its bridges are somebody else's."""
     vpn.take_bounds(bounds_of(after))
     vpn.session_terms = endpoint_settings_of(after.mqtt.session_queue)
+    vpn.queue_terms = endpoint_settings_of(after.queue_defaults)
     if before.connectors != after.connectors:
         _change_provider_clients(vpn, after)
     _change_profiles(vpn, before.client_profiles, after.client_profiles)
