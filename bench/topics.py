@@ -98,7 +98,7 @@ def median_of(rounds: int, timed: Callable[[], float]) -> float:
 
 
 def measure(subscriptions: int, rounds: int) -> dict[str, object]:
-    """All figures: `_us` in microseconds, `_bytes` per subscription."""
+    """All figures: those that end in _us in microseconds, in _bytes per subscription."""
     draw = random.Random(2013)
     vehicles = max(1, subscriptions // 5)
     texts = [(text, SMF) for text in MONITORS]

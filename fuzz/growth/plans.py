@@ -43,7 +43,7 @@ class Plan(NamedTuple):
 
 
 def read(text: str) -> Plan:
-    """The plan that `Plan.text` has written. Raises ValueError."""
+    """The plan that its `text` has written. Raises ValueError."""
     protocol, clients, steps = json.loads(text)
     return Plan(protocol, clients, [Step(*step) for step in steps])
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -32,6 +33,7 @@ from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
+from vpnrouter.settings.connector import Connector, ConnectorLink
 from vpnrouter.settings.endpoint import (
     GuaranteedMsging,
     Queue,
@@ -57,6 +59,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 VPN = ("msg_vpns", "*")
 BRIDGE = (*VPN, "bridges", "*")
+CONNECTOR = (*VPN, "connectors", "*")
 
 
 class Declared(NamedTuple):
@@ -85,6 +88,8 @@ ALL = (
     Declared(RemoteMsgVpn, (*BRIDGE, "remote_msg_vpns", "*"), kinds.REMOTE_MSG_VPN),
     Declared(RemoteSubscription, (*BRIDGE, "remote_subscriptions", "*"), kinds.REMOTE_SUBSCRIPTION),
     Declared(GuaranteedMsging, ("guaranteed_msging",)),
+    Declared(Connector, CONNECTOR),
+    Declared(ConnectorLink, (*CONNECTOR, "links", "*")),
 )
 
 RECEIVERS = {
@@ -129,6 +134,8 @@ def hint_of(of: type[Settings], place: AttributePath) -> Any:
 def other(of: type[Settings], place: AttributePath) -> Any:
     """A value that may be written and is not the default."""
     one = place.attribute
+    if place.path in URLS:
+        return ("mqtt://b",) if one.default == () else "mqtt://b"
     hint = hint_of(of, place)
     choices = [each for part in (hint, *get_args(hint)) for each in get_args(part)]
     if isinstance(one.default, tuple):
@@ -143,17 +150,40 @@ def other(of: type[Settings], place: AttributePath) -> Any:
     return "another"
 
 
-def unset(of: type[Settings]) -> Any:
-    """The model, loaded from a document that has its keys and nothing else."""
-    return model_of(of).model_validate(dict.fromkeys(keys_of(of), "a"))
+URLS = (("provider", "url"), ("provider", "failover_urls"))
+"""Attributes of connectors that are addresses of a provider."""
+
+SOURCES = tuple(("source", kind) for kind in ("address", "queue", "topic"))
+"""Of these a link has one."""
+
+TAKES_OUT = (("source", "address"), ("source", "selector"), ("target", "address"))
+"""What a link may have, or leave out, with a source of this message VPN only."""
+
+
+def needed(of: type[Settings], *path: str) -> dict[str, Any]:
+    """What a document with this attribute has to have as well: its keys, and of a link one source."""
+    document: dict[str, Any] = dict.fromkeys(keys_of(of), "a")
+    if of is ConnectorLink:
+        document["source"] = {"queue" if path in TAKES_OUT else "address": "a"}
+    return document
+
+
+def unset(of: type[Settings], place: AttributePath | None = None) -> Any:
+    """The model, loaded from a document that has what it needs for this attribute and nothing else."""
+    return model_of(of).model_validate(needed(of, *(place.path if place else ())))
 
 
 def written(of: type[Settings], place: AttributePath, value: Any) -> Any:
-    """The model, loaded from a document that has its keys, this attribute and nothing else."""
-    document: Any = value
-    for key in reversed(place.path):
-        document = {key: document}
-    return model_of(of).model_validate(dict.fromkeys(keys_of(of), "a") | document)
+    """The model, loaded from a document that has what it needs, this attribute and nothing else."""
+    document = needed(of, *place.path)
+    *above, last = place.path
+    if place.path in SOURCES:
+        document["source"] = {}
+    group = document
+    for key in above:
+        group = group.setdefault(key, {})
+    group[last] = value
+    return model_of(of).model_validate(document)
 
 
 def is_secret(of: type[Settings], place: AttributePath) -> bool:
@@ -176,7 +206,7 @@ def is_threshold(place: AttributePath) -> bool:
 @every_attribute
 def test_default(declared: Declared, place: AttributePath) -> None:
     """A document that says nothing has the declared default."""
-    assert value_at(unset(declared.of), place) == place.attribute.default
+    assert value_at(unset(declared.of, place), place) == place.attribute.default
 
 
 @every_attribute
@@ -222,14 +252,18 @@ def test_length(declared: Declared, place: AttributePath) -> None:
     """A text, or each of a list, is as long as it may be at most, and not one character longer or shorter."""
     text = place.attribute.text
     assert text is not None
-    least = max(text.least, int(is_secret(declared.of, place)))
+    begin = "mqtt://" if place.path in URLS else ""
+    least = max(text.least, int(is_secret(declared.of, place)), len(begin) + bool(begin))
+
+    def long(length: int) -> Any:
+        value = begin + "a" * (length - len(begin))
+        return (value,) if place.attribute.default == () else value
+
     for length in (least, text.most):
-        value: Any = ("a" * length,) if place.attribute.default == () else "a" * length
-        assert value_at(written(declared.of, place, value), place) == value
+        assert value_at(written(declared.of, place, long(length)), place) == long(length)
     for length in {least - 1, text.most + 1} - {-1}:
-        value = ("a" * length,) if place.attribute.default == () else "a" * length
         with pytest.raises(ValidationError):
-            written(declared.of, place, value)
+            written(declared.of, place, long(length))
 
 
 @every_attribute
@@ -369,16 +403,16 @@ class Reads(NamedTuple):
     qualified: set[str]
 
 
-READER = ROOT / "vpnrouter/config/configured_bridge.py"
-"""The file of `config` that says to a running bridge what is configured."""
+READERS = tuple(ROOT / f"vpnrouter/config/configured_{of}.py" for of in ("bridge", "connector"))
+"""The files of `config` that say to a running object what is configured."""
 
 
 def read_outside(*folders: str) -> Reads:
-    """What the package reads outside of these folders, and in `READER`."""
+    """What the package reads outside of these folders, and in `READERS`."""
     found = Reads(set(), set())
     without = tuple(ROOT / "vpnrouter" / folder for folder in folders)
     for path in (ROOT / "vpnrouter").rglob("*.py"):
-        if path == READER or not any(path.is_relative_to(folder) for folder in without):
+        if path in READERS or not any(path.is_relative_to(folder) for folder in without):
             collect(ast.parse(path.read_text(encoding="utf-8")), "", found)
     return found
 
@@ -457,6 +491,33 @@ def test_what_nobody_reads_is_found(reads: Reads) -> None:
     without = Reads(reads.names, reads.qualified - {"profile.max_ingress_flow_count"})
     assert "max_ingress_flow_count" in reads.names
     assert "max_ingress_flow_count" in set(unread(ClientProfile, without))
+
+
+def classes(of: type[Settings]) -> Iterator[type[Settings]]:
+    """A class and those of its groups and lists."""
+    yield of
+    for each in of.declared.values():
+        for inner in (each.group, each.items):
+            if inner is not None:
+                yield from classes(inner)
+
+
+def test_every_class_is_tested_here() -> None:
+    """No class of settings is left out; those that others derive from are tested as these."""
+    for path in (ROOT / "vpnrouter/settings").glob("*.py"):
+        import_module(f"vpnrouter.settings.{path.stem}")
+    known = list(below(Settings))
+    ends = [each for each in known if not any(each in other.__mro__[1:] for other in known)]
+    tested = {found.__qualname__ for each in ALL for found in classes(each.of)}
+    assert {each.__qualname__ for each in ends} - tested == set()
+
+
+def below(of: type[Settings]) -> Iterator[type[Settings]]:
+    """The classes of the package `settings` that derive from a class."""
+    for each in of.__subclasses__():
+        if each.__module__.startswith("vpnrouter.settings."):
+            yield each
+        yield from below(each)
 
 
 def test_places_of_the_classes() -> None:

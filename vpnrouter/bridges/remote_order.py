@@ -16,8 +16,8 @@ Three stages, so that a link is back at once after a blink and a dead peer costs
 2. *Quick*: for `quick_period_ns` after that, attempts follow each other by 20 to 80 ms. A peer that
    is reachable again within that time has its link back within 100 ms. The cost is bounded: some
    twenty connection attempts a second and bridge, for a few seconds.
-3. *Slow*: decorrelated jitter. Each delay is drawn between `base_ns` (the bridge's
-   `remote_connection_retry_delay`) and three times the delay before, at most `cap_ns`, so that many
+3. *Slow*: decorrelated jitter. Each delay is drawn between `base_ns` (`retry_delay` of
+   `remote_connection`) and three times the delay before, at most `cap_ns`, so that many
    bridges which lost the same peer do not come back in step.
 
 Where a bridge has several remotes, each one's first try after a loss has a delay of the quick stage, even if the

@@ -29,6 +29,7 @@ class Command(NamedTuple):
 COMMANDS: Final[Mapping[str, Command]] = {
     "run": Command("vpnrouter.cli.run", "Serve one router in the foreground."),
     "check": Command("vpnrouter.cli.check", "Check configurations without starting anything."),
+    "config": Command("vpnrouter.cli.config", "Show and take back what the API changed."),
     "plan": Command("vpnrouter.cli.plan", "Compare running routers with one mesh file."),
     "apply": Command("vpnrouter.cli.apply", "Make running routers what one mesh file says."),
     "drift": Command("vpnrouter.cli.drift", "Tell whether routers are what one mesh file says."),

@@ -65,12 +65,17 @@ def overlay_of(document: Document) -> str | None:
 def text_of(patch: Plain) -> bytes:
     """Return the overlay file of a merge patch. Raises ValueError for text that no file can hold."""
     try:
-        text = yaml.dump(
-            patch, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=110
-        )
-        return (_HEAD + text).encode()
+        return (_HEAD + yaml_of(patch)).encode()
     except (UnicodeError, yaml.YAMLError) as error:
         raise ValueError("text with a character that cannot be written") from error
+
+
+def yaml_of(data: Plain) -> str:
+    """Return a document as YAML for people. Raises yaml.YAMLError for text that no file can hold."""
+    text: str = yaml.dump(
+        data, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=110
+    )
+    return text
 
 
 def refusals(overlay: Document) -> list[Problem]:

@@ -53,6 +53,19 @@ class OverlayDisk:
             self.drop()
             raise self._failed(error) from error
 
+    @property
+    def staged(self) -> Path:
+        """Where `stage` writes."""
+        return self._new
+
+    def remove(self) -> None:
+        """Delete the overlay: the file of the router counts alone then."""
+        try:
+            self.path.unlink(missing_ok=True)
+            self._sync()
+        except OSError as error:
+            raise self._failed(error) from error
+
     def drop(self) -> None:
         """Delete the staged file."""
         with contextlib.suppress(OSError):

@@ -107,7 +107,7 @@ class Message:
     `trace_high`/`trace_low` are the trace id when the message is traced, else both 0.
     `path` lists the VPNs visited before this one ("router/vpn", oldest first).
     `source` is who published it here (for no-local), or None; one that is retained or waits has only its name.
-    `message_id` is 0 until the message needs one (`MessageVpn.number`).
+    `message_id` is 0 until the message needs one (`new_message_id`).
     `link_frame` is what links send of it, once the first of them has encoded it.
     `deliver_to_one` says that the properties ask for one consumer.
     `persistent` and `qos` say how it was published; a Direct one that an endpoint keeps is non-persistent. `volatile`

@@ -184,7 +184,7 @@ class Route:
     """Receivers by the form in which they take a frame.
 
     `plain4`, `plain5` are the outboxes of subscribers for whom any frame of their protocol will do, `fan_out` of them;
-    `plain_receivers` the same subscribers, for traces. `links` are bridges that attract the topic,
+    `receivers4` and `receivers5` the same subscribers, for traces. `links` are bridges that attract the topic,
     `special` those who need a frame of their own, `groups` the shared subscriptions.
     `excluded` are subscribers that have an exception for the topic or may not be sent it (Subscriber.rule): they
     are no targets, and groups pass them over.

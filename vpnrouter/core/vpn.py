@@ -478,7 +478,7 @@ class MessageVpn:
         tracing.outcome(self, subscriber, message, taken)
 
     def discard(self, message: Message, reason: str, receiver: Subscriber | None = None) -> None:
-        """Count and record a message that was discarded for `reason`; see traces.lost."""
+        """Count and record a message that was discarded for `reason`; see `tracing`."""
         self.discards.add(reason)
         tracing.lost(self, DISCARD, message, DIRECT, "", reason, receiver)
 

@@ -64,7 +64,7 @@ Row = dict[str, object]
 
 @final
 class Tail:
-    """The rows that fit one wish. One thread adds, another one looks; `lock` of LiveTraces is theirs.
+    """The rows that fit one wish. One thread adds, another one looks; the lock of LiveTraces is theirs.
 
     Each row that fits has a number, one above that of the row before, whether or not it is kept.
     """

@@ -1,9 +1,8 @@
 """Queues: `/SEMP/v2/monitor/msgVpns/{…}/queues`, their consumers and messages, and what an operator does to them.
 
-What an operator does to a queue and its messages: delete, copy, move, replay, clear its counts.
-
-The verb is PUT, as for all actions of the field. A web page cannot send one to this address from a browser
-that happens to run on the router's machine: browsers ask first, and this API does not answer that.
+An operator deletes, copies, moves and replays messages, and clears counts. The verb is PUT, as for all actions of the
+field. A web page cannot send one to this address from a browser that happens to run on the router's machine: browsers
+ask first, and this API does not answer that.
 """
 
 from __future__ import annotations

@@ -1,26 +1,22 @@
 """Rows of an answer: envelope, pages, order, conditions and attributes, as a request asks for them.
 
-A page costs what it shows, and the cursor survives changes in between.
+A page costs what it shows. A cursor is the key of the last object shown, so that an object which comes or goes between
+pages makes no other one appear twice or be left out.
 
-One page of a collection: a page costs what it shows, and the cursor survives changes between pages.
+`select` says which attributes the rows of the answer have:
 
-A cursor is the key of the last object shown, so that an object which comes or goes meanwhile makes
-no other object appear twice or be left out.
+    select=bridgeName,inbound*      these alone
+    select=-average*                all but these
+    select=rx*,-rxByte*             these without those
 
-The `select` of a request: which attributes the rows of the answer have.
-
-select=bridgeName,inbound*      these alone
-select=-average*                all but these
-select=rx*,-rxByte*             these without those
-
-The `where` of a request: conditions that the rows of the answer meet, all of them.
+`where` has conditions, all of which the rows of the answer meet:
 
     where=inboundState!=ready-in-sync,bridgeName==from-*,uptime<60
 
 Operators are == != < > <= >=. After == and != a text may hold `*` for any characters; texts are not
 ordered. A value may not hold a comma.
 
-The `sort` of a request: the attributes that the rows of an answer are sorted by.
+`sort` has the attributes by which the rows are sorted:
 
     sort=-msgCount,queueName
 

@@ -115,6 +115,8 @@ def parse_url(text: str) -> ProviderUrl:
 
 
 def _check_url(text: str) -> str:
+    if len(text) > limits.PATH_LENGTH:
+        raise ValueError(f"a URL has at most {limits.PATH_LENGTH:,} characters")
     parse_url(text)
     return text
 

@@ -214,7 +214,7 @@ class SessionQueue(Settings, effect=Effect.NEXT_LOGIN):
     """The queue of each MQTT session with QoS 1 or 2 subscriptions; the router makes it and removes it
     with the session.
 
-    Names and defaults are those of the field's mqttSessions (`queueMaxMsgSize` and so on). Only
+    Names and defaults are those of the field's mqttSessions (there queueMaxMsgSize and so on). Only
     respect_ttl_enabled is on here: MQTT 5 forbids to send an expired message (MQTT-3.3.2-5).
     """
 

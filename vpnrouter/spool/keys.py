@@ -12,7 +12,7 @@
     h c vpn 0 connector 0 link  counts of a connector's link (JSON)
     #               store id and format version         y       secret of the store
 
-`first` is the spool id of a segment's first message (u64), `ep` an endpoint's number (u32), `pid` a packet
+"first" is the spool id of a segment's first message (u64), "ep" an endpoint's number (u32), "pid" a packet
 identifier (u16). Each function raises struct.error for a number that does not fit its field.
 """
 

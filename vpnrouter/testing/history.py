@@ -2,7 +2,7 @@
 
 A history is an append-only list of events. Producers tell of a publish, of sending it again, and of its
 answer; consumers of deliveries, of their acknowledgements, and of those that they know to be safe.
-`history_check.check` judges it. Several threads may write: appending is atomic, and an event stands in the
+`check` judges it. Several threads may write: appending is atomic, and an event stands in the
 list before the call that made it returns.
 
     history = History()
@@ -11,7 +11,7 @@ list before the call that made it returns.
     history.delivered("a-1", endpoint="orders", qos=1)
     history.consumed("a-1", endpoint="orders")
 
-Judge a history: what a router promised and did not keep.
+What a router promised and did not keep:
 
     LOSS          acknowledged to the producer, never delivered by the end
     DUPLICATE     delivered more often than it was sent, without the redelivered flag; at QoS 2 at all

@@ -1,6 +1,4 @@
-"""A network that can be broken: TCP relays between bridges and routers, and everything that can go wrong on one way.
-
-A network that can be broken: TCP relays between bridges and the routers that they dial.
+"""A network that can be broken: TCP relays between bridges and the routers that they dial, and what goes wrong there.
 
     with FaultyNetwork() as network:
         link = network.link()

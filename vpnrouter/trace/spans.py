@@ -1,6 +1,6 @@
 """Trace rows become spans: what one message VPN did with one message, as OpenTelemetry shows it.
 
-A span's id and its parent's are functions of the row (`span_ids`), so the spans of a message hold
+A span's id and its parent's are functions of the row (`span_id`), so the spans of a message hold
 together over all its routers although none of them asks another.
 
 Rows that make one span lie close together; what is still open waits for them a while:

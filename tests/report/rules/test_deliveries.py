@@ -93,7 +93,7 @@ def test_what_a_bridge_brings_again_after_a_break_is_no_trouble(
 
 
 def way(text: str, count: int = 1, first: int = 10, last: int = 20) -> dict[str, Any]:
-    """A row of `ways_back`."""
+    """A row of `looping_paths`."""
     router, _, vpn = text.rpartition(">")[2].partition("/")
     return {
         "way": text,

@@ -451,7 +451,7 @@ class TellResumed(Job):
 
 @final
 class AmqpFlow(Flow):
-    """The consumer that a link is. `browsing` only looks. `ends_with` decides what becomes of its endpoint at the end.
+    """The consumer that a link is. `browsing` only looks.
 
     `numbers` are the ids of its deliveries that are not settled, by the spool's ids, and `tags` their tags. `withheld`:
     a message was discarded in the place of one to be sent.

@@ -42,9 +42,7 @@ class Feed:
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """What is drawn of connectors. `left_out` counts the feeds that are not; `feed_of` finds the feed of a row of
-    PROVIDERS.
-    """
+    """What is drawn of connectors. `left_out` counts the feeds that are not."""
 
     providers: list[Provider]
     feeds: list[Feed]

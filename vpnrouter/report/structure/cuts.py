@@ -28,7 +28,7 @@ class StepBudget:
         """Use some of the links.
 
         Raises:
-            OutOfSteps: they are used up.
+            StepLimitReached: they are used up.
         """
         self.left -= count
         if self.left < 0:
@@ -57,7 +57,7 @@ class PathSearch:
         """Return the joints of a shortest way of what is free, from `start` on; None when there is none.
 
         Raises:
-            OutOfSteps: the search would take too long.
+            StepLimitReached: the search would take too long.
         """
         # From each end: every place reached, and the (place before, joint) that led there.
         neighbours = self._mesh.neighbours
@@ -95,7 +95,7 @@ class PathSearch:
         between them.
 
         Raises:
-            OutOfSteps: the search would take too long.
+            StepLimitReached: the search would take too long.
         """
         most = min(self._degree(start), self._degree(goal), REPORT_PAIR_LINKS)
         count = 0

@@ -171,7 +171,7 @@ class PlainTransfer:
 class Burst:
     """Plain settled transfers over one link, one behind the other: `count` of them, of `size` bytes with their frames.
 
-    `next` is where they end, and `first_id` the delivery of the first.
+    `next` is where they end.
     """
 
     __slots__ = ("_places", "_plain", "count", "next", "size")
