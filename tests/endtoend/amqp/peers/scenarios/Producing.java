@@ -84,27 +84,27 @@ final class Producing {
                 Site.is(DeliveryMode.PERSISTENT, found.getJMSDeliveryMode());
             }
         });
-        suite.add("not persistent: 1,000 messages", site -> {
+        suite.add("not persistent: 500 messages", site -> {
             Session session = site.session();
             try (MessageProducer producer = session.createProducer(site.queue());
                     MessageConsumer consumer = session.createConsumer(site.queue())) {
                 producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
-                for (int at = 0; at < 1_000; at++) {
+                for (int at = 0; at < 500; at++) {
                     producer.send(session.createTextMessage("" + at));
                 }
-                for (int at = 0; at < 1_000; at++) {
+                for (int at = 0; at < 500; at++) {
                     Site.is("" + at, Site.text(consumer));
                 }
             }
         });
-        suite.add("jms.forceAsyncSend: 1,000 messages", site -> {
+        suite.add("jms.forceAsyncSend: 500 messages", site -> {
             Session session = site.another("jms.forceAsyncSend=true").createSession();
             try (MessageProducer producer = session.createProducer(site.queue());
                     MessageConsumer consumer = session.createConsumer(site.queue())) {
-                for (int at = 0; at < 1_000; at++) {
+                for (int at = 0; at < 500; at++) {
                     producer.send(session.createTextMessage("" + at));
                 }
-                for (int at = 0; at < 1_000; at++) {
+                for (int at = 0; at < 500; at++) {
                     Site.is("" + at, Site.text(consumer));
                 }
             }

@@ -21,7 +21,7 @@ public class Scenarios {
         void run(Site site) throws Exception;
     }
 
-    static final int AT_ONCE = 4;
+    static final int AT_ONCE = 6;
     static final int PATIENCE_S = 20;
 
     private final Map<String, Scenario> all = new LinkedHashMap<>();

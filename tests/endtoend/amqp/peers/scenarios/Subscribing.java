@@ -237,17 +237,17 @@ final class Subscribing {
                 session.unsubscribe(name);
             }
         });
-        suite.add("durable: 1,000 messages wait", site -> {
+        suite.add("durable: 500 messages wait", site -> {
             Session session = site.named(site.name("wait")).createSession();
             session.createDurableConsumer(site.topic(), "s").close();
             Session sending = site.another("jms.forceAsyncSend=true").createSession();
             MessageProducer producer = sending.createProducer(site.topic());
-            for (int at = 0; at < 1_000; at++) {
+            for (int at = 0; at < 500; at++) {
                 producer.send(sending.createTextMessage("" + at));
             }
             sending.close();
             MessageConsumer consumer = session.createDurableConsumer(site.topic(), "s");
-            for (int at = 0; at < 1_000; at++) {
+            for (int at = 0; at < 500; at++) {
                 Site.is("" + at, Site.text(consumer));
             }
             consumer.close();
