@@ -445,6 +445,14 @@ PASSWORD_HASH_PASSES: Final = 4
 VPN_CONNECTIONS: Final = 200_000
 """Most, and by default all, clients of one message VPN at a time, the field's bound. Beyond: refused."""
 
+VPN_ENDPOINTS: Final = 20_000
+"""Queues, topic endpoints, sessions and subscriptions of one message VPN by default, and flows from them: what
+MSG_VPN_MEMORY has room for, as each plain consumer of a topic in JMS has one. The field has 1,000. Beyond: refused."""
+
+USERNAME_ENDPOINTS: Final = 10_000
+"""Those that the clients of one client username make, by default: half of them, so that none takes all. The field has
+1,000. Beyond: refused."""
+
 VPN_SUBSCRIPTIONS: Final = 500_000
 """Subscriptions in one message VPN by default, the field's default. Beyond: refused."""
 
@@ -612,8 +620,13 @@ closed."""
 AMQP_LOGIN_FRAME_BYTES: Final = 8_192
 """Bytes of a frame of AMQP before the login: SASL and `open`. Beyond: `amqp:connection:framing-error`, closed."""
 
-AMQP_SESSIONS: Final = 256
-"""Sessions of one connection of AMQP (channel-max + 1). Beyond: `amqp:connection:framing-error`, closed."""
+AMQP_CHANNELS: Final = 32_768
+"""Channels of one connection of AMQP (channel-max + 1), as many as Qpid JMS has. Beyond:
+`amqp:connection:framing-error`, closed."""
+
+AMQP_SESSIONS: Final = 4_096
+"""Sessions of one connection of AMQP: as many as it may have links, since an application gives each of its threads one.
+Each counts for the client's memory. Beyond: the session ends with `amqp:resource-limit-exceeded`, the others go on."""
 
 AMQP_LINKS: Final = 4_096
 """Links of one connection of AMQP, over all its sessions. Beyond: the link is refused with

@@ -81,15 +81,16 @@ class ClientProfile(Settings, effect=Effect.NEXT_LOGIN):
     """Clients logged in at a time with one client username. Beyond: refused."""
 
     max_egress_flow_count: int = attribute(
-        1000,
+        limits.AMQP_LINKS,
         least=0,
         most=200_000,
+        semp_default=1000,
         effect=Effect.IN_PLACE,
     )
     """Flows that deliver guaranteed messages to one client; with 0 it binds to nothing. Beyond: refused."""
 
     max_endpoint_count_per_client_username: int = attribute(
-        1000, least=0, most=200_000, effect=Effect.IN_PLACE
+        limits.USERNAME_ENDPOINTS, least=0, most=200_000, semp_default=1000, effect=Effect.IN_PLACE
     )
     """Endpoints created by the clients of one client username. Beyond: refused."""
 

@@ -94,7 +94,7 @@ class Endpoint(Settings, effect=Effect.IN_PLACE):
     max_delivered_unacked_msgs_per_flow: int = attribute(10_000, least=1, most=1_000_000)
     """Messages delivered over one flow and not yet acknowledged."""
 
-    max_msg_size: int = attribute(10_000_000, least=0, most=30_000_000)
+    max_msg_size: int = attribute(limits.MESSAGE_BYTES, least=0, most=limits.MQTT_PACKET_BYTES)
     """Bytes of a message. Beyond: refused."""
 
     max_redelivery_count: int = attribute(0, least=0, most=255)

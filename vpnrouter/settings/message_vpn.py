@@ -111,10 +111,14 @@ class MsgVpn(Settings, effect=Effect.IN_PLACE):
     )
     """Clients logged in at a time. Beyond: refused."""
 
-    max_egress_flow_count: int = attribute(1000, least=0, most=200_000)
+    max_egress_flow_count: int = attribute(
+        limits.VPN_ENDPOINTS, least=0, most=200_000, semp_default=1000
+    )
     """Flows that deliver guaranteed messages; with 0 nobody binds. Beyond: refused."""
 
-    max_endpoint_count: int = attribute(1000, least=0, most=200_000)
+    max_endpoint_count: int = attribute(
+        limits.VPN_ENDPOINTS, least=0, most=200_000, semp_default=1000
+    )
     """Queues and topic endpoints, those that clients create included. Beyond: refused."""
 
     max_ingress_flow_count: int = attribute(1000, least=0, most=1_000_000)

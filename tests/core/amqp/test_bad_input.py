@@ -167,12 +167,37 @@ def test_consumer_that_never_settles(router: SpooledWorld, amqp: ModuleType, wit
 
 
 def test_flood_of_sessions(router: SpooledWorld, amqp: ModuleType, witness: Peer) -> None:
-    """One more than the router has said that it takes ends the connection."""
+    """One more than a connection may have ends by itself, and the others go on; what is ended makes room."""
     peer: Peer = amqp.Peer(router)
     peer.join()
     for channel in range(1, limits.AMQP_SESSIONS):
         peer.begin(channel)
-    peer.say(Begin(None, 0, 1, 1), channel=limits.AMQP_SESSIONS)
+    account = router.vpn().memory
+    before = account.held
+    for _ in range(3):
+        peer.say(Begin(None, 0, 1, 1), channel=limits.AMQP_SESSIONS)
+        begun, ended = peer.answers()
+        assert isinstance(begun, Begin)
+        assert ended.error.condition == "amqp:resource-limit-exceeded"
+        # What was sent to it before the client knew is passed over.
+        peer.say(Attach("x", 0, True, source=Source("topic://a")), channel=limits.AMQP_SESSIONS)
+        peer.say(End(), channel=limits.AMQP_SESSIONS)
+        assert peer.answers() == []
+        assert account.held == before
+    peer.say(End(), channel=7)
+    assert isinstance(peer.answer(End), End)
+    assert account.held < before
+    peer.begin(limits.AMQP_SESSIONS)
+    assert peer.receiver("topic://a")[0].source is not None
+
+
+def test_channel_beyond(router: SpooledWorld, amqp: ModuleType, witness: Peer) -> None:
+    """One more than the router has said that it takes ends the connection."""
+    peer: Peer = amqp.Peer(router)
+    opened = peer.join()
+    assert opened.channel_max == limits.AMQP_CHANNELS - 1
+    peer.begin(opened.channel_max)
+    peer.say(Begin(None, 0, 1, 1), channel=opened.channel_max + 1)
     assert peer.answer(Close).error.condition == "amqp:connection:framing-error"
     assert peer.closed
 

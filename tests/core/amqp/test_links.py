@@ -881,7 +881,7 @@ def test_error_that_ends_the_session(
     [
         (Flow(0, 1, 0, 1), 5, "amqp:not-allowed"),
         (Begin(None, 0, 1, 1), 0, "amqp:not-allowed"),
-        (Begin(None, 0, 1, 1), 256, "amqp:connection:framing-error"),
+        (Begin(None, 0, 1, 1), limits.AMQP_CHANNELS, "amqp:connection:framing-error"),
         (Begin(3, 0, 1, 1), 1, "amqp:invalid-field"),
         (End(), 9, "amqp:not-allowed"),
         (Attach("x", 4_096, True), 0, "amqp:connection:framing-error"),

@@ -13,6 +13,7 @@ from vpnrouter.wire.amqp.performatives import (
     Accepted,
     Attach,
     Begin,
+    Close,
     Detach,
     Disposition,
     Flow,
@@ -386,3 +387,33 @@ def test_many_consumers_of_large_messages_get_all(
         world.settle()
         world.advance(0.03)
     assert not peer.closed
+
+
+@pytest.mark.parametrize("kind", ["session", "consumer", "temporary queue", "temporary source"])
+def test_what_clients_make_counts(
+    world: SpooledWorld, amqp: ModuleType, neighbour: Any, kind: str
+) -> None:
+    """Sessions and endpoints of a link count for the client, which alone is stopped at its bound; all comes back."""
+    peer = amqp.Peer(world)
+    peer.join("many")
+    ended: list[Any] = []
+    made = 0
+    while not ended:
+        made += 1
+        assert made < 500
+        dynamic = {"dynamic": True, "capabilities": [Symbol("temporary-queue")]}
+        if kind == "session":
+            peer.say(Begin(None, 0, 1, 1), channel=made)
+            found = peer.answers()
+        elif kind == "consumer":
+            found = peer.receiver(f"topic://t/{made}", made, credit=0)
+        elif kind == "temporary queue":
+            found = peer.sender(None, made, target=Target(**dynamic))
+        else:
+            found = peer.receiver(None, made, credit=0, **dynamic)
+        ended = [one for one in found if isinstance(one, Detach | Close)]
+    assert ended[0].error.condition == LIMIT
+    # A session takes 2 KiB, and a link 4, with an endpoint 8.
+    assert 20 < made < BOUND / 2_048 + 2
+    assert neighbour.sent(amqp.message(b"x"), 0) == Accepted()
+    assert world.balance() == (0, 0)

@@ -293,3 +293,18 @@ def test_what_a_client_makes_respects_as_the_message_vpn_says(
     else:
         peer.credit(1, 100)
     assert peer.bodies() == ([b"9", b"5", b"1"] if respected else [b"1", b"9", b"5"])
+
+
+@pytest.mark.parametrize("respected", [True, False])
+def test_browser_of_what_has_expired(
+    router: SpooledWorld, join: Any, amqp: ModuleType, respected: bool
+) -> None:
+    """What has expired, and was not removed yet, is not shown where life times are respected."""
+    router.queue("q", respect_ttl_enabled=respected)
+    peer = join()
+    peer.sender("queue://q")
+    peer.sent(amqp.message(b"short", Header(ttl=1_000)))
+    peer.sent(amqp.message(b"long"))
+    router.router.context.now_ns += 2_000_000_000
+    peer.receiver("queue://q", distribution_mode="copy")
+    assert peer.bodies() == ([b"long"] if respected else [b"short", b"long"])

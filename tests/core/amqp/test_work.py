@@ -316,9 +316,7 @@ def test_order_of_serials(seed: int, how: str) -> None:
 # -- the end of many links ----------------------------------------------------------------------------
 
 MANY_LINKS = 1_200
-
 FLOWS = 1_000
-"""Of them so many that have an endpoint; a client has no more flows by default."""
 
 KINDS: list[tuple[str, Callable[[int], Any]]] = [
     (
@@ -398,7 +396,7 @@ def test_many_links_end_in_slices(
         assert peer.answers() == [End()]
         peer.begin()
     assert peer.connection.link_count == 0
-    kept = (FLOWS, FLOWS) if name == "durable" else (0, 0)
+    kept = (MANY_LINKS, MANY_LINKS) if name == "durable" else (0, 0)
     assert (len(blue.endpoints) - before[0], blue.subscription_count - before[1]) == kept
     assert (blue.egress_flows, blue.ingress_flows) == (0, 0)
     assert not blue.leaving

@@ -374,6 +374,18 @@ def test_browsing(router: SpooledWorld, by_property: bool) -> None:
     assert len(router.router.context.timers) <= timers
 
 
+@pytest.mark.parametrize("respected", [True, False])
+def test_browsing_what_has_expired(router: SpooledWorld, respected: bool) -> None:
+    """What has expired, and was not removed yet, is not shown where life times are respected."""
+    router.queue("q", "a", respect_ttl_enabled=respected)
+    fill(router, "a", b"short", properties=Properties(message_expiry_interval=1))
+    fill(router, "a", b"long")
+    router.router.context.now_ns += 2_000_000_000
+    client = router.join("b")
+    assert client.sub("$browse/q") == 1
+    assert payloads(client) == ([b"long"] if respected else [b"short", b"long"])
+
+
 def test_browsing_with_a_selector(router: SpooledWorld) -> None:
     """Only what matches is shown."""
     router.queue("q", "a")

@@ -32,12 +32,16 @@ class Peers:
         url = self.url
         found = {
             "jms": ["java", "-cp", f"{PEERS}/jms:{PEERS}/jms/lib/*", "JmsPeer", url],
+            "scenarios": ["java", "-cp", f"{PEERS}/scenarios:{PEERS}/jms/lib/*", "Scenarios", url],
+            "artemis": ["java", "-cp", f"{PEERS}/artemis:{PEERS}/artemis/lib/*", "ArtemisPeer"],
             "proton": [f"{PEERS}/proton/bin/python", f"{HERE}/peers/proton_peer.py", url],
             "rhea": ["node", f"{HERE}/peers/rhea_peer.js", "127.0.0.1", str(self.port)],
             "go": [f"{PEERS}/go/goamqp", url],
         }
         there = {
             "jms": PEERS / "jms" / "JmsPeer.class",
+            "scenarios": PEERS / "scenarios" / "Scenarios.class",
+            "artemis": PEERS / "artemis" / "ArtemisPeer.class",
             "proton": PEERS / "proton" / "done",
             "rhea": PEERS / "rhea" / "node_modules" / "rhea",
             "go": PEERS / "go" / "goamqp",

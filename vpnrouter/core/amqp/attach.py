@@ -170,7 +170,7 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
             topic = _topic_of(termini.node_of(address, target.capabilities))
         else:
             topic = _topic_of(termini.node_of(target.address, target.capabilities))
-        if topic:
+        if topic and made is None:
             _may_publish(client, topic)
     elif not controls:
         raise ProtocolError(
@@ -204,12 +204,14 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         target,
         max_message_size=link.most,
     )
+    session.add(link)
     try:
         _fits(session, answer)
-    except ProtocolError:
-        link.let_go(closed=False)
+        if made is not None:
+            link.count_endpoint()
+    except Exception:
+        session.remove(link)
         raise
-    session.add(link)
     walk = _unsettled(packet)
     if walk is None or link.unsettled is None:
         link.compared(answer)
@@ -312,6 +314,8 @@ class _Sending:
         synced = True
         try:
             _fits(session, self._answer(source))
+            if self._made is not None:
+                link.count_endpoint()
             synced = self._connect(wish)
         except Exception:
             session.remove(link)
@@ -344,6 +348,8 @@ class _Sending:
         self._have_flow()
         if not client.receives:
             raise Refused(refusals.PERMISSION_DENIED, NOT_AUTHORIZED)
+        if not named:
+            link.count_endpoint()
         flow, made = subscribe(link, wish)
         client.egress_flows += 1
         link.consumer = flow

@@ -78,6 +78,9 @@ VALUES_SHIFT: Final = 2
 TRANSFER_WORK: Final = 5
 """What a message costs that is handled alone."""
 
+SESSION_COST: Final = 2_048
+"""Bytes that a session takes, without its links, until the client has ended it."""
+
 _PLAIN: Final = PlainTransfer()
 
 DRAIN_NS: Final = 20_000_000
@@ -451,7 +454,7 @@ class AmqpConnection(SaslConnection):
             self.router.name,
             None,
             limits.AMQP_FRAME_BYTES,
-            limits.AMQP_SESSIONS - 1,
+            limits.AMQP_CHANNELS - 1,
             limits.AMQP_IDLE_S * 1000 // 2,
             offered_capabilities=[Symbol(name) for name in OFFERED],
             properties=properties,
@@ -501,7 +504,7 @@ class AmqpConnection(SaslConnection):
     # -- sessions --------------------------------------------------------------------------------
 
     def _begin(self, channel: int, packet: Begin) -> None:
-        if channel >= limits.AMQP_SESSIONS:
+        if channel >= limits.AMQP_CHANNELS:
             raise ProtocolError(
                 conditions.FRAMING_ERROR, f"2.7.1: channel {channel} beyond channel-max"
             )
@@ -509,14 +512,21 @@ class AmqpConnection(SaslConnection):
             raise ProtocolError(conditions.NOT_ALLOWED, f"2.5.1: channel {channel} has begun")
         if packet.remote_channel is not None:
             raise ProtocolError(conditions.INVALID_FIELD, "2.7.2: nobody asked for a session")
+        if not self.take(SESSION_COST):
+            self.crowded_out()
+            return
         session = AmqpSession(self, channel, packet)
         self.sessions[channel] = session
         self.say(session.begin(), channel)
+        if len(self.sessions) > limits.AMQP_SESSIONS:
+            text = f"a connection has at most {limits.AMQP_SESSIONS:,} sessions"
+            session.leave(End(error(conditions.RESOURCE_LIMIT_EXCEEDED, text)), lost=True)
 
     def _end_session(self, channel: int, packet: End) -> None:
         session = self.sessions.pop(channel, None)
         if session is None:
             raise ProtocolError(conditions.NOT_ALLOWED, f"2.5.1: end of channel {channel}")
+        self.give_back(SESSION_COST)
         session.leave(End(), lost=packet.error is not None)
 
     def say(self, performative: tuple[Any, ...], channel: int = 0) -> None:
@@ -675,6 +685,7 @@ class AmqpConnection(SaslConnection):
                 channel = next(iter(self.sessions))
                 self.sessions[channel].leave(None, lost=not self._in_order)
                 del self.sessions[channel]
+                self.give_back(SESSION_COST)
         elif step == 2:
             publisher = self.publisher
             if publisher is not None:

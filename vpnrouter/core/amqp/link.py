@@ -9,10 +9,12 @@ from mypy_extensions import mypyc_attr
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.guaranteed.end_to_end import EndToEndCallback
 from vpnrouter.core.guaranteed.refusals import MAKER_GONE
+from vpnrouter.core.memory_account import OUTGROWN
 from vpnrouter.core.timers import Job
-from vpnrouter.errors import ProtocolError
+from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.wire.amqp.performatives import Attach, Detach, Flow
 from vpnrouter.wire.amqp.types import BINARY, RawMap, write, write_compound
+from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 LINK_COST: Final = 4_096
 """Bytes that a link takes, with its name and those messages that its flow need not count (SPARE_BYTES)."""
+
+ENDPOINT_COST: Final = 4_096
+"""Bytes that a queue or subscription takes that is a link's own."""
 
 REFUSED_COST: Final = 256
 """Bytes that one takes that was refused and is not detached."""
@@ -55,6 +60,12 @@ class Link(EndToEndCallback):
         self.broken = False
         self.cost = REFUSED_COST if detached else LINK_COST
         self.temporary: Endpoint | None = None
+
+    def count_endpoint(self) -> None:
+        """Count an endpoint that is the link's own. Raises Refused where the client holds too much already."""
+        if not self.session.connection.take(ENDPOINT_COST):
+            raise Refused(OUTGROWN, QUOTA_EXCEEDED)
+        self.cost += ENDPOINT_COST
 
     def flow(self, packet: Flow) -> None:
         """Take the state of the link that the client tells."""

@@ -611,7 +611,9 @@ class AmqpFlow(Flow):
                     return
                 context.work += SEND_WORK
                 self._looked_at = row.msg_id
-                if counted_match(selector, row.message, context):
+                if counted_match(selector, row.message, context) and not endpoint.is_over(
+                    row.message
+                ):
                     self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)

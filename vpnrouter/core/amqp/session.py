@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from vpnrouter import limits
 from vpnrouter.core.amqp.attach import attach
 from vpnrouter.core.amqp.errors import error
-from vpnrouter.core.amqp.link import REFUSED_COST
+from vpnrouter.core.amqp.link import LINK_COST, REFUSED_COST
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.sending_link import SendingLink
 from vpnrouter.core.amqp.serials import HALF, SERIAL, SerialOrder
@@ -481,9 +481,11 @@ class AmqpSession:
         self.connection.link_count += 1
 
     def remove(self, link: Link) -> None:
-        """Have a link no more that could not be attached."""
+        """Have a link no more that could not be attached, and is counted as such a one."""
+        connection = self.connection
         if self.links.pop(link.handle, None) is not None:
-            self.connection.link_count -= 1
+            connection.link_count -= 1
+            connection.give_back(link.cost - LINK_COST)
         link.let_go(closed=False)
 
     # -- end -------------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ class DispatchOrder:
         message = endpoint.readable(message_id)
         if message is None:
             return False
-        if endpoint.settings.respect_ttl_enabled and endpoint.schedule.expired(message):
+        if endpoint.is_over(message):
             endpoint.expire(message_id, message)
             return False
         if message.due_ns and message.due_ns > endpoint.vpn.context.now_ns:

@@ -755,6 +755,10 @@ class Endpoint(EndpointSubscriber):
 
     # -- what management does -------------------------------------------------------------------------
 
+    def is_over(self, message: Message) -> bool:
+        """Return whether a message that is still here has expired: nobody is given it any more."""
+        return self.settings.respect_ttl_enabled and self.schedule.expired(message)
+
     def browse(self, after_id: int, count: int, most_bytes: int = 0) -> list[EndpointMessage]:
         """At most `count` messages beyond `after_id`, by id: those that wait and those that consumers have.
 

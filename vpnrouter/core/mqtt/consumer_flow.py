@@ -353,7 +353,9 @@ class MqttFlow(Flow):
                     return
                 context.work += BROWSE_WORK
                 self.looked_at = row.msg_id
-                if counted_match(selector, row.message, context):
+                if counted_match(selector, row.message, context) and not endpoint.is_over(
+                    row.message
+                ):
                     self.delivers(row.msg_id, row.message)
                     self.delivered += 1
                     self.send(row.msg_id, row.message, row.redelivery_count)
