@@ -11,6 +11,7 @@ from vpnrouter import limits
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS
 from vpnrouter.wire.amqp.performatives import (
+    UINT_MAX,
     Accepted,
     Attach,
     Begin,
@@ -963,3 +964,22 @@ def test_all_links_of_a_connection_share_what_may_wait_for_credit(
         peer.say(Detach(number, True))
     peer.answers()
     assert outbox.parked == 0
+
+
+@pytest.mark.parametrize(
+    ("left_ms", "ttl"),
+    [(1_000, 1_000), (UINT_MAX, UINT_MAX), (UINT_MAX + 1, None), (250_000_000_000_000, None)],
+)
+def test_life_time_beyond_what_a_header_can_say(
+    router: SpooledWorld, join: Any, amqp: ModuleType, left_ms: int, ttl: int | None
+) -> None:
+    """A receiver is not told of a shorter life than the message has: JMS clients throw away what has ended."""
+    router.queue("q")
+    peer = join()
+    peer.sender("queue://q")
+    wall_ms = router.router.context.wall_ns // 1_000_000
+    said = MessageProperties(absolute_expiry_time=wall_ms + left_ms)
+    peer.sent(amqp.message(b"1", properties=said))
+    peer.receiver("queue://q")
+    (got,) = peer.messages()
+    assert got.header.ttl == ttl

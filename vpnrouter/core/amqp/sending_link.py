@@ -265,7 +265,10 @@ class SendingLink(Link):
         ttl = -1
         if message.expires_ns:
             left_ns = message.expires_ns - self.client.vpn.context.now_ns
-            ttl = min(max(0, -(-left_ns // MILLISECOND_NS)), performatives.UINT_MAX)
+            ttl = max(0, -(-left_ns // MILLISECOND_NS))
+            if ttl > performatives.UINT_MAX:
+                # It cannot be said, and a receiver may throw away what has lived as long as it says.
+                ttl = -1
         durable = message.persistent and not message.volatile
         return header(durable, message.priority, ttl, max(0, count), count == 0)
 

@@ -20,6 +20,10 @@ func check(err error) {
 }
 
 func main() {
+	if os.Args[1] == "interop" {
+		interop(os.Args[2:])
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	url, action, address, word := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
