@@ -84,6 +84,22 @@ async def test_bounds_hold_at_once(running: Any, client_of: Any, configured: Any
         assert (await gone(client))[0] == 0x90
 
 
+async def test_queue_defaults_hold_at_once(running: Any, configured: Any) -> None:
+    """They hold for queues that say nothing of it, and for what clients of AMQP make from then on."""
+    queues = "    queues: {says: {respect_ttl_enabled: false}, nothing: {}}\n"
+    defaults = "    queue_defaults: {respect_msg_priority_enabled: true, respect_ttl_enabled: true}\n"
+    async with running(blue(queues)) as node:
+        vpn = node.router.vpns["blue"]
+        for text, on in (("", False), (defaults, True), ("", False)):
+            node.reload(configured(blue(queues + text)))
+            for name, lives in (("says", False), ("nothing", on)):
+                settings = vpn.queue(name).settings
+                assert settings.respect_msg_priority_enabled == on
+                assert settings.respect_ttl_enabled == lives
+            assert vpn.queue_terms.respect_msg_priority_enabled == on
+            assert vpn.queue_terms.respect_ttl_enabled == on
+
+
 async def test_the_size_of_messages_holds_from_the_next_login(
     running: Any, client_of: Any, configured: Any
 ) -> None:
