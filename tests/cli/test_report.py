@@ -185,7 +185,7 @@ def test_a_time_without_traces(
 
 
 def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """No traces, traces that do not exist, no output, an output that is a file: exit code 2."""
+    """No traces, traces that do not exist or are elsewhere, no output or none that can be written: exit code 2."""
     (tmp_path / "file").write_text("")
     out = str(tmp_path / "out")
     for arguments in (
@@ -193,6 +193,9 @@ def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         [str(tmp_path / "gone"), "--output", out],
         [str(tmp_path)],
         [str(tmp_path), "--output", str(tmp_path / "file")],
+        ["s3a://bucket/day", "--output", out],
+        [str(tmp_path), "--output", "hdfs://name:8020/report"],
+        [f"file://{tmp_path}/gone", "--output", out],
     ):
         assert run(["report", *arguments]) == 2
         captured = capfd.readouterr()

@@ -234,6 +234,8 @@ def test_files(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for words in (
         ["check", str(config), str(mesh), str(broken)],
         ["check", str(config), "--json"],
+        ["config", "show", str(config)],
+        ["config", "forget", str(broken), HOSTILE, "--yes"],
         ["explain", str(config), "--at", "here/b", "--topic", "a"],
         ["explain", str(config), "--at", "x/b" + HOSTILE, "--topic", HOSTILE],
         ["run", str(config)],

@@ -101,7 +101,7 @@ def test_the_worst_first(edges: Rows) -> None:
 def test_every_kind_leads_to_advice(edges: Rows, kind: str) -> None:
     """Even with hardly anything filled in."""
     for place in ("a/x", "b/x > a/x"):
-        one = finding(kind, place, bridge="fares", topic="t/1")
+        one = finding(kind, place, bridge="fares", topic="t/1", client="c")
         (row,) = advise([one], [], edges, structure([], edges))
         texts = (row["advice"], row["evidence"], row["effect"])
         assert all(text.endswith(".") and "None" not in text for text in texts), texts
@@ -140,7 +140,7 @@ def test_a_black_hole_saves_a_subscription(edges: Rows) -> None:
         finding("black_hole", "a/x", topic="t/1", messages=10),
     ]
     (row,) = advise(findings, [], edges, structure([], edges))
-    assert row["advice"] == "Add the remote subscription t/> on bridge fares (a/x to b/x)."
+    assert row["advice"] == "Add the remote subscription “t/>” on bridge fares (a/x to b/x)."
 
 
 def test_what_is_new_says_so(edges: Rows) -> None:
@@ -233,7 +233,7 @@ def test_an_endpoint_that_blocks() -> None:
     ]
     stalled = finding("stalled_bridge", "a/x > b/x", bridge="q", messages=300)
     (item,) = relieve_endpoint(context(*findings), [*findings, stalled])
-    assert item.advice.startswith("Give endpoint orders in b/x a higher quota")
+    assert item.advice.startswith("Give endpoint “orders” in b/x a higher quota")
     assert item.evidence == (
         "It refused 20 times for 12.0 s in all (full) what came first, and with it bridge q"
         " (a/x to b/x). 300 messages stood before the bridge."
@@ -245,7 +245,7 @@ def test_partitions_and_clocks() -> None:
     """Each says what to change and takes its evidence from the finding."""
     skew = finding("skewed_partition", "a/x", endpoint="q", messages=50, value=3.2)
     (item,) = spread_partitions(context(skew), [skew])
-    assert "queue q in a/x" in item.advice
+    assert "queue “q” in a/x" in item.advice
     assert "3.2 times the mean" in item.evidence
     clock = finding("clock_skew", router="a", peer_router="b", value=-2.5)
     (item,) = set_clock(context(clock), [clock])
@@ -305,9 +305,9 @@ def test_idle_subscriptions() -> None:
         finding("never_matched", "a/x", client="three", topic="c", messages=10),
     ]
     both, three = drop_unmatched(context(*idle), idle)
-    assert both.advice == "Drop the subscription old/> of clients one, two in a/x."
+    assert both.advice == "Drop the subscription “old/>” of clients “one”, “two” in a/x."
     assert (both.topic, both.client) == ("old/>", None)
-    assert three.advice == "Drop the subscriptions b, c of client three in a/x."
+    assert three.advice == "Drop the subscriptions “b”, “c” of client “three” in a/x."
     assert (three.topic, three.client) == (None, "three")
     assert "none of up to 10 traced messages" in three.evidence
 
@@ -320,11 +320,13 @@ def test_a_black_hole_that_others_wait_for(edge: Make) -> None:
     here = context(hole, lost, idle, edges=[edge("a/x", "b/x"), edge("b/x", "c/x", bridge="on")])
     bridged, junk = add_for_black_holes(here, [hole, lost])
     assert bridged.advice == (
-        "Add the remote subscription fares/> on bridge fares (a/x to b/x) and on bridge on (b/x to c/x)."
+        "Add the remote subscription “fares/>” on bridge fares (a/x to b/x) and on bridge on (b/x to c/x)."
     )
     assert (bridged.router, bridged.peer_router, bridged.bridge) == ("c", "b", "on")
     assert (bridged.topic, bridged.gain) == ("fares/>", 40)
-    assert "40 traced messages on fares/eu matched nothing, while shop in c/x" in bridged.evidence
+    assert (
+        "40 traced messages on “fares/eu” matched nothing, while “shop” in c/x" in bridged.evidence
+    )
     assert "2.00 KiB" in bridged.effect
     assert junk.advice == "In a/x: subscribe to junk, or stop publishing there."
     assert list(drop_unmatched(here, [idle])) == []
@@ -335,7 +337,7 @@ def test_a_black_hole_without_a_way() -> None:
     hole = finding("black_hole", "a/x", topic="fares/eu", messages=40)
     idle = finding("never_matched", "c/x", client="shop", topic="fares/>")
     (item,) = add_for_black_holes(context(hole, idle), [hole])
-    assert item.advice == "Add a bridge from a/x to c/x with the remote subscription fares/>."
+    assert item.advice == "Add a bridge from a/x to c/x with the remote subscription “fares/>”."
     assert (item.router, item.peer_router, item.bridge) == ("c", "a", None)
 
 
@@ -360,7 +362,7 @@ def test_a_bridge_that_brings_too_much(edge: Make) -> None:
     (item,) = narrow(context(edges=[edge("a/x", "b/x", messages=200)]), findings)
     assert item.advice == (
         "On bridge fares (a/x to b/x): subscribe to p/>, q in place of >; drop the subscription old/>;"
-        " leave out r/1 with an exception or a narrower filter."
+        " leave out “r/1” with an exception or a narrower filter."
     )
     assert item.evidence == (
         "100 messages that nobody received crossed it, of 200 messages in all;"
@@ -374,7 +376,7 @@ def test_covered() -> None:
     """A filter that another one covers."""
     one = finding("covered", "a/x", client="c", topic="a/b", severity=INFO, detail="a/> covers it")
     (item,) = drop_covered(context(one), [one])
-    assert item.advice == "Drop the subscription a/b of client c in a/x."
+    assert item.advice == "Drop the subscription “a/b” of client “c” in a/x."
     assert item.evidence == "Of a/b: a/> covers it."
     assert item.score == 0.0
 
@@ -405,7 +407,9 @@ def test_the_least_bridge_of_a_loop(edge: Make, detail: str) -> None:
     ]
     loop = finding("loop", "a/x", severity=ERROR, messages=5, bytes=100, detail=detail)
     (item,) = break_loop(context(loop, edges=edges, subscriptions=held), [loop])
-    assert item.advice.startswith("Drop the remote subscription t/* on bridge fares (b/y y to c/z)")
+    assert item.advice.startswith(
+        "Drop the remote subscription “t/*” on bridge fares (b/y y to c/z)"
+    )
     assert (item.router, item.peer_vpn, item.topic, item.gain) == ("c", "y y", "t/*", 5)
     assert "this bridge carries the least of the loop, 20 messages." in item.evidence
 

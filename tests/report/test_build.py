@@ -230,7 +230,7 @@ def test_damaged_files_end_the_report_when_they_are_all(
     """Beyond the bound of restarts the report gives up; with no file left it says that."""
     assert build.REPORT_DAMAGED_FILES == limits.REPORT_DAMAGED_FILES
     for part in (1, 2):
-        spoiled(tracefiles, tmp_path / "traces", "edge", part=part)
+        spoiled(tracefiles, tmp_path / "traces", "edge", at_ns=part, part=part)
     inventory = take_inventory([tmp_path / "traces"])
     asked = ReportRequest(traces=[], output=tmp_path / "out")
     with pytest.raises(OperationError, match="nothing to report on") as refused:

@@ -24,12 +24,14 @@ from vpnrouter.errors import OperationError
 from vpnrouter.report.digests.columns import Corrections, middle_ns
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.follow import (
+    AHEAD,
     FOLDER,
     MANIFEST,
     MESSAGES,
     ROWS,
     DigestStore,
     DigestWriter,
+    LateRows,
     doubles,
     hops,
     message_places,
@@ -109,7 +111,13 @@ def test_each_batch_counts_once(
     # Many files become one, and say the same.
     again.digesting.compact(1)
     files = {name: len(again.store.files(name)) for name in DIGESTS}
-    assert {name for name in DIGESTS if files[name]} == {"places", "paths", "uses", "delays"}
+    assert {name for name in DIGESTS if files[name]} == {
+        "places",
+        "paths",
+        "ages",
+        "uses",
+        "delays",
+    }
     assert max(files.values()) == 1
     assert again.counts("places", "bridge_send") == 5
     for name, schema in DIGESTS.items():
@@ -380,6 +388,27 @@ def test_a_single_file_cannot_be_followed(spark: SparkSession, tmp_path: Path) -
         stream_of(spark, [file], Span())
 
 
+def test_rows_that_came_too_late_are_told() -> None:
+    """Each batch of Spark's progress once; what was left out gives a sentence for each reason."""
+
+    def batch(number: int, late: int, ahead: int) -> dict[str, Any]:
+        return {
+            "batchId": number,
+            "stateOperators": [{"numRowsDroppedByWatermark": late}],
+            "observedMetrics": {AHEAD: {AHEAD: ahead}},
+        }
+
+    rows = LateRows()
+    assert not rows.add([batch(0, 0, 0)])
+    assert rows.notes() == []
+    assert rows.add([batch(0, 0, 0), batch(1, 1, 0)])
+    assert not rows.add([batch(0, 0, 0), batch(1, 1, 0)])
+    assert rows.add([batch(2, 3, 1_000), {**batch(3, 0, 0), "observedMetrics": {}}])
+    late, ahead = rows.notes()
+    assert late.startswith("4 rows of the traces came later than --late allows.")
+    assert ahead.startswith("1,000 rows of the traces are of messages that entered in the future")
+
+
 def _table(*values: int) -> pa.Table:
     return pa.table({"count": pa.array(values, pa.int64())})
 
@@ -425,12 +454,13 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
         DigestStore(tmp_path)
 
 
-def test_a_store_of_a_newer_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "told"), [(99, "a newer"), (1, "an older")])
+def test_a_store_of_another_format_is_refused(tmp_path: Path, form: int, told: str) -> None:
     """Guessing at it would be wrong without saying so."""
     DigestStore(tmp_path)
-    newer = {"format": 99, "batches": {}, "files": {}}
-    (tmp_path / FOLDER / MANIFEST).write_text(json.dumps(newer))
-    with pytest.raises(OperationError, match="newer"):
+    other = {"format": form, "batches": {}, "files": {}}
+    (tmp_path / FOLDER / MANIFEST).write_text(json.dumps(other))
+    with pytest.raises(OperationError, match=f"{told} vpnrouter than this one: remove"):
         DigestStore(tmp_path)
 
 

@@ -13,6 +13,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.report.inventory import (
     SetAside,
     Span,
+    local_path,
     parse_range,
     parse_span,
     parse_time,
@@ -191,6 +192,31 @@ def test_a_file_is_read_once(tracefiles: ModuleType, tmp_path: Path) -> None:
     assert take_inventory([tmp_path, path.parent, path, tmp_path / "link"]).rows == 1
 
 
+def test_the_same_contents_count_once(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """Under another name, in another folder, and of an earlier batch; equal figures alone are not the same contents."""
+    first, other = (
+        tracefiles.write(
+            tmp_path, "edge", [tracefiles.row("ingress", 0, "v", topic=topic)], part=part
+        )
+        for part, topic in enumerate("ab")
+    )
+    assert first.stat().st_size == other.stat().st_size
+    elsewhere = tmp_path / "later/date=2013-06-12/router=edge"
+    elsewhere.mkdir(parents=True)
+    copies = [first.with_name("part-copy.parquet"), elsewhere / first.name]
+    for copy in copies:
+        copy.write_bytes(first.read_bytes())
+    found = take_inventory([tmp_path])
+    assert [file.path for file in found.files] == [first, other]
+    reason = f"has the contents of {first}, which count once"
+    assert found.set_aside == tuple(SetAside(path=copy, reason=reason) for copy in copies)
+    batch = read_footers([copies[0], first], known=found.files)
+    assert batch.set_aside == (SetAside(path=copies[0], reason=reason),)
+    assert [file.path for file in batch.files] == [first]
+    first.unlink()
+    assert len(read_footers(copies, known=found.files).files) == 1
+
+
 def test_the_output_is_no_input(tracefiles: ModuleType, tmp_path: Path) -> None:
     """A report written among the traces is left out of the next one."""
     one(tracefiles, tmp_path)
@@ -215,6 +241,100 @@ def test_a_rate_holds_where_all_files_agree(tracefiles: ModuleType, tmp_path: Pa
     one(tracefiles, tmp_path, "off", sample=0.0)
     one(tracefiles, tmp_path, "absurd", sample=7.0)
     assert take_inventory([tmp_path]).sampling() == {"steady": 0.5}
+
+
+DAY_NS = 86_400_000_000_000
+EVER = (1 << 63) - 1
+RATES = {
+    "one rate": ([(0, 9, 0.5), (10, 19, 0.5)], [(-EVER, EVER, 0.5)]),
+    "changed": ([(0, 9, 0.01), (10, 19, 0.02)], [(-EVER, 10, 0.01), (10, EVER, 0.02)]),
+    "changed and back": (
+        [(20, 29, 0.5), (0, 9, 0.5), (10, 19, 0.1)],
+        [(-EVER, 10, 0.5), (10, 20, 0.1), (20, EVER, 0.5)],
+    ),
+    "not stated for a time": (
+        [(0, 9, 0.5), (10, 19, None), (20, 29, 0.1)],
+        [(-EVER, 10, 0.5), (20, EVER, 0.1)],
+    ),
+    "at once": ([(0, 9, 0.5), (9, 19, 0.1)], []),
+    "never stated": ([(0, 9, None)], []),
+}
+
+
+@pytest.mark.parametrize("case", RATES)
+def test_rates_hold_for_a_time(tracefiles: ModuleType, tmp_path: Path, case: str) -> None:
+    """A rate that was changed begins with the first row of its first file; another router does not mind."""
+    files, wanted = RATES[case]
+    for part, (first, last, sample) in enumerate(files):
+        rows = [tracefiles.row("ingress", at, "v") for at in (first, last)]
+        tracefiles.write(tmp_path, "edge", rows, part=part, sample=sample)
+    tracefiles.write(tmp_path, "core", [tracefiles.row("ingress", 0, "v")], sample=0.25)
+    start = tracefiles.START
+    shifted = [
+        (at if abs(at) == EVER else at + start, to if abs(to) == EVER else to + start, rate)
+        for at, to, rate in wanted
+    ]
+    found = take_inventory([tmp_path]).rates()
+    assert [
+        (one.since_ns, one.until_ns, one.rate) for one in found if one.router == "edge"
+    ] == shifted
+    assert [one.rate for one in found if one.router == "core"] == [0.25]
+
+
+@pytest.mark.parametrize(
+    ("at_ns", "doubtful"),
+    [(0, False), (-1_371_000_000 * 10**9, True), (100 * 365 * DAY_NS, True)],
+    ids=["2013", "1970", "2113"],
+)
+def test_times_that_cannot_be_right(
+    tracefiles: ModuleType, tmp_path: Path, at_ns: int, doubtful: bool
+) -> None:
+    """Before 2000 and in the future: the file is named, and the range of time is not taken from its footer."""
+    path = tracefiles.write(
+        tmp_path, "edge", [tracefiles.row("ingress", at, "v") for at in (0, at_ns)]
+    )
+    found = take_inventory([tmp_path])
+    assert [file.path for file in found.doubtful()] == [path] * doubtful
+    assert found.times() == ((None, None) if doubtful else (tracefiles.START, tracefiles.START))
+
+
+PLACES = {
+    "traces": "traces",
+    "/a b/c": "/a b/c",
+    "file:///a%20b/c": "/a b/c",
+    "file:/a": "/a",
+    "FILE://localhost/a": "/a",
+    "odd:name": "odd:name",
+    "./a:/b": "a:/b",
+}
+ELSEWHERE = (
+    "s3a://bucket/day",
+    "hdfs://name:8020/a",
+    "file://other/a",
+    "abfs://c@a.net/x",
+    "dbfs:/a",
+    "https://a/b",
+)
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_paths_of_this_machine(text: str) -> None:
+    """A path, and its URI."""
+    assert local_path(text) == Path(PLACES[text])
+
+
+@pytest.mark.parametrize("text", ELSEWHERE)
+def test_places_elsewhere_are_refused(text: str) -> None:
+    """One line that says what can be read."""
+    with pytest.raises(OperationError, match="is not on this machine: only paths and file:/// can"):
+        local_path(text)
+
+
+def test_a_path_that_looks_like_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there is meant."""
+    monkeypatch.chdir(tmp_path)
+    Path("s3a:/bucket").mkdir(parents=True)
+    assert local_path("s3a:/bucket") == Path("s3a:/bucket")
 
 
 def test_a_file_can_be_set_aside_later(tracefiles: ModuleType, tmp_path: Path) -> None:

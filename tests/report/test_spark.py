@@ -27,6 +27,7 @@ from vpnrouter.report.spark import (
     spark_errors,
     version_of,
     watched,
+    wrong_times,
 )
 from vpnrouter.trace.schema import ALWAYS_KEY
 
@@ -342,6 +343,8 @@ def test_weights(spark: SparkSession, tracefiles: ModuleType, tmp_path: Path) ->
     at_core = [
         tracefiles.row("bridge_receive", 0, "yellow", topic="bridged", **entered),
         tracefiles.row("deliver", 0, "yellow", topic="delivered"),
+        tracefiles.row("deliver", 0, "yellow", topic="delivered here", hops=0),
+        tracefiles.row("enqueue", 0, "yellow", topic="connected", hops=1, path="mqtt://b:1883"),
         tracefiles.row("ingress", 0, "yellow", topic="local"),
     ]
     tracefiles.write(tmp_path / "several", "edge", at_edge, sample=0.5)
@@ -350,10 +353,64 @@ def test_weights(spark: SparkSession, tracefiles: ModuleType, tmp_path: Path) ->
         "published": 2.0,
         "bridged": 2.0,
         "delivered": None,
+        "delivered here": 1.0,
+        "connected": 1.0,
         "local": 1.0,
     }
     tracefiles.write(tmp_path / "none", "edge", at_edge)
     assert weights(spark, tmp_path / "none") == {"published": None}
+
+
+def test_weights_of_a_rate_that_was_changed(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """A message has the rate that its router of entry had then, also where it comes later; others have their own."""
+    entered = {"origin_router": "edge", "origin_vpn": "blue", "hops": 1}
+    for part, (at, sample) in enumerate(((0, 0.5), (100, 0.1))):
+        rows = [tracefiles.row("ingress", at, "blue", topic=f"in {at}", hops=0)]
+        tracefiles.write(tmp_path, "edge", rows, part=part, sample=sample)
+    came = [
+        tracefiles.row(
+            "bridge_receive",
+            200,
+            "yellow",
+            topic=f"of {at}",
+            origin_ts_ns=tracefiles.START + at,
+            **entered,
+        )
+        for at in (0, 99, 100)
+    ]
+    rows = [*came, tracefiles.row("ingress", 0, "yellow", topic="local", hops=0)]
+    tracefiles.write(tmp_path, "core", rows, sample=1.0)
+    assert weights(spark, tmp_path) == {
+        "in 0": 2.0,
+        "in 100": 10.0,
+        "of 0": 2.0,
+        "of 99": 2.0,
+        "of 100": 10.0,
+        "local": 1.0,
+    }
+
+
+def test_rows_with_a_time_that_cannot_be_right(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """They are left out and told by router; where all is well nothing is asked."""
+    century = 100 * 365 * 86_400 * 10**9
+    rows = [tracefiles.row("ingress", at, "v", topic="t") for at in (0, century, -tracefiles.START)]
+    tracefiles.write(tmp_path / "bad", "edge", rows)
+    tracefiles.write(tmp_path / "bad", "core", rows[:1])
+    found = take_inventory([tmp_path / "bad"])
+    kept = read_traces(spark, found).collect()
+    assert sorted((row.router, row.ts_ns) for row in kept) == [
+        ("core", tracefiles.START),
+        ("edge", tracefiles.START),
+    ]
+    assert wrong_times(spark, found) == [
+        "Left out: 2 rows of router edge with a time that cannot be right, such as 1970-01-01 00:00:00 UTC."
+    ]
+    tracefiles.write(tmp_path / "good", "edge", rows[:1])
+    assert wrong_times(spark, take_inventory([tmp_path / "good"])) == []
 
 
 def write_always(files: ModuleType, root: Path, router: str, sample: float) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol, TextIO, final
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.text import Text
@@ -56,6 +57,36 @@ class RenderBuffer:
 def line(text: str, style: str = "") -> Text:
     """One printable line in a style."""
     return Text(printable(text), style)
+
+
+_BREAKS: Final = (((", ",), 2), ((" ",), 3), (tuple("/,;&?"), 3))
+"""Behind what a line ends, the best first, unless it would be shorter than that part of the room: 2 is a half."""
+
+
+def folded(text: str, room: int | None, indent: str = "") -> str:
+    """Return a printable text in lines of `room` columns (None: in one), the further ones indented.
+
+    Lines end between the parts of a list, else between words, else between the levels of a name. Only what is longer
+    than a line without any of these is cut anywhere.
+    """
+    left = printable(text)
+    lines: list[str] = []
+    while room is not None and cell_len(left) > (width := max(8, room - bool(lines) * len(indent))):
+        fits = next(at for at in range(len(left), 0, -1) if cell_len(left[:at]) <= width)
+        # A blank that would begin the next line ends this one.
+        cut = fits if left[fits] == " " else _end_of_part(left[:fits])
+        lines.append(left[:cut].rstrip(" "))
+        left = left[cut:].lstrip(" ")
+    return f"\n{indent}".join([*lines, left])
+
+
+def _end_of_part(text: str) -> int:
+    """Return where the last whole part of a text ends, its whole length without any."""
+    for marks, share in _BREAKS:
+        end = max(at + len(mark) if (at := text.rfind(mark)) > 0 else 0 for mark in marks)
+        if end > len(text) // share:
+            return end
+    return len(text)
 
 
 @final

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TextIO
+from typing import Final, NamedTuple, TextIO
 
+from rich.cells import cell_len
 from rich.table import Table
+from rich.text import Text
 
 from vpnrouter.cli._format import (
     RX_RATE,
@@ -12,12 +14,16 @@ from vpnrouter.cli._format import (
     RenderBuffer,
     Row,
     cell,
+    folded,
     printer_for,
     rate_cells,
 )
 from vpnrouter.cli._grid import Column, Grid
 from vpnrouter.cli._grid import Row as Line
 from vpnrouter.management.display import RATE_TITLES, Display, Form, shown, words
+
+_GAP: Final = 2
+"""Columns between a name and its value, and at the end."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,9 +109,16 @@ class Listing:
         table = Table(box=None, show_header=False, pad_edge=False)
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")
-        for name, value in row.items():
-            if name not in {RX_RATE, TX_RATE} and not isinstance(value, list):
-                table.add_row(f"{indent}{words(name)}", shown(value))
+        shown_rows = [
+            (f"{indent}{words(name)}", shown(value))
+            for name, value in row.items()
+            if name not in {RX_RATE, TX_RATE} and not isinstance(value, list)
+        ]
+        room = self._console.room
+        if room is not None:
+            room -= max((cell_len(name) for name, _ in shown_rows), default=0) + _GAP
+        for name, value in shown_rows:
+            table.add_row(name, Text(folded(value, room)))
         self._console.print(table)
 
     def add_reasons(self, table: Table, row: Row) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from vpnrouter.bridges.status import LOGGED_IN
-from vpnrouter.cli._format import RenderBuffer, Row, line, printer_for
+from vpnrouter.cli._format import RenderBuffer, Row, folded, line, printer_for
 from vpnrouter.cli._output import print_json
 from vpnrouter.cli._tables import HEALTH_COLOURS
 from vpnrouter.cli._watch import watch as watched
@@ -145,6 +145,10 @@ _BROKEN_IN: Final = "◄╌╌"
 _BROKEN_OUT: Final = "╌╌►"
 
 
+_GUIDES: Final = 8
+"""Columns that the lines of the tree take before a bridge."""
+
+
 def draw(out: TextIO | RenderBuffer, routers: Sequence[RouterView]) -> None:
     """A tree for each router. Under a message VPN stand the bridges that bring it messages (◄──) and those
     of the other routers shown that take messages from it (──►).
@@ -161,9 +165,9 @@ def draw(out: TextIO | RenderBuffer, routers: Sequence[RouterView]) -> None:
             branch = tree.add(_msg_vpn(row))
             for edge in edges:
                 if edge.target == here:
-                    branch.add(_line(edge, _IN, _BROKEN_IN, edge.source))
+                    branch.add(_line(edge, _IN, _BROKEN_IN, edge.source, printer.room))
                 if edge.source == here:
-                    branch.add(_line(edge, _OUT, _BROKEN_OUT, edge.target))
+                    branch.add(_line(edge, _OUT, _BROKEN_OUT, edge.target, printer.room))
         printer.print(tree)
 
 
@@ -178,7 +182,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _line(edge: Edge, whole: str, broken: str, other: Place) -> Text:
+def _line(edge: Edge, whole: str, broken: str, other: Place, room: int | None) -> Text:
     up = edge.health in LOGGED_IN
     parts = [f"bridge {edge.bridge}", edge.state]
     if edge.both_ways:
@@ -193,7 +197,8 @@ def _line(edge: Edge, whole: str, broken: str, other: Place) -> Text:
     if edge.reason:
         parts.append(edge.reason)
     text = f"{whole if up else broken} {other}  {', '.join(parts)}"
-    return line(text, "" if edge.health == "up" else HEALTH_COLOURS.get(edge.health, ""))
+    shown = folded(text, None if room is None else room - _GUIDES, " " * (len(whole) + 1))
+    return Text(shown, "" if edge.health == "up" else HEALTH_COLOURS.get(edge.health, ""))
 
 
 _FAILED: Final = 1

@@ -41,8 +41,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "client": Command("vpnrouter.cli.client", "Disconnect a client."),
     "queue": Command("vpnrouter.cli.queue", "Look into a queue, delete, copy or move messages."),
     "spool": Command("vpnrouter.cli.spool", "Back up, restore and verify the message spool."),
-    "pub": Command("vpnrouter.cli.pub", "Publish to an MQTT broker."),
-    "sub": Command("vpnrouter.cli.sub", "Subscribe at an MQTT broker and print what comes."),
+    "pub": Command("vpnrouter.cli.pub", "Publish to an MQTT or AMQP broker."),
+    "sub": Command(
+        "vpnrouter.cli.sub", "Subscribe at an MQTT or AMQP broker and print what comes."
+    ),
     "report": Command("vpnrouter.cli.report", "Report what the topology did, from its traces."),
     "simulate": Command("vpnrouter.cli.simulate", "Make traces of a mesh whose truth is known."),
     "demo": Command("vpnrouter.cli.demo", "Run routers, bridge and report on real flights."),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from vpnrouter.cli._format import line
+from vpnrouter.cli._format import folded
 from vpnrouter.cli._output import print_lines
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, Url, User, connect
 from vpnrouter.limits import EVENTS_PAGE
@@ -34,8 +34,10 @@ def weighs(row: Mapping[str, Any], least: str) -> bool:
     return level not in LEVELS or LEVELS.index(level) >= LEVELS.index(least)
 
 
-def line_of(row: Mapping[str, Any]) -> Text:
-    """`2026-01-31T12:00:00.123Z warning VPN_BRIDGING_LINK_DOWN blue/from-edge: connection refused`."""
+def line_of(row: Mapping[str, Any], room: int | None = None) -> Text:
+    """`2026-01-31T12:00:00.123Z warning VPN_BRIDGING_LINK_DOWN blue/from-edge: connection refused`; in lines of
+    `room` columns if it is given.
+    """
     time_ns = row["timeNs"]
     moment = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
     place = "/".join(filter(None, (row["msgVpnName"], row["name"])))
@@ -46,7 +48,7 @@ def line_of(row: Mapping[str, Any]) -> Text:
         f"{place}:" if place else "",
         row["text"],
     ]
-    return line(" ".join(filter(None, words)), _STYLES.get(row["level"], ""))
+    return Text(folded(" ".join(filter(None, words)), room, "  "), _STYLES.get(row["level"], ""))
 
 
 def json_line_of(row: Mapping[str, Any]) -> str:
@@ -102,7 +104,7 @@ def command(
                 if as_json:
                     print_lines(json_line_of(row))
                 else:
-                    console.print(line_of(row), soft_wrap=True)
+                    console.print(line_of(row, console.room), soft_wrap=True)
         except KeyboardInterrupt:
             return
 

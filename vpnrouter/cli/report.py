@@ -26,16 +26,46 @@ _FORMATS: Final = frozenset({"html", "json", "parquet"})
 _TIMES: Final = "2026-03-01, 2026-03-01T12:30, or 90m (so long ago)"
 
 
+def _here(text: str) -> Path:
+    """The path that an argument names; URIs of other machines and of object stores are wrong use."""
+    from vpnrouter.report.inventory import local_path
+
+    try:
+        return local_path(text)
+    except OperationError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _existing(text: str) -> Path:
+    path = _here(text)
+    if not path.exists():
+        raise typer.BadParameter(f"path '{path}' does not exist")
+    return path
+
+
+def _folder(text: str) -> Path:
+    path = _here(text)
+    if path.is_file():
+        raise typer.BadParameter(f"'{path}' is a file, not a directory")
+    return path
+
+
 Traces = Annotated[
     list[Path],
     typer.Argument(
-        help="Trace directories, or single trace files.", exists=True, show_default=False
+        help="Trace directories, or single trace files.",
+        parser=_existing,
+        metavar="TRACES...",
+        show_default=False,
     ),
 ]
 Output = Annotated[
     Path,
     typer.Option(
-        help="Directory for the report; made when missing.", file_okay=False, show_default=False
+        help="Directory for the report; made when missing.",
+        parser=_folder,
+        metavar="DIRECTORY",
+        show_default=False,
     ),
 ]
 Since = Annotated[

@@ -229,7 +229,7 @@ def _print_events(rows: list[dict[str, Any]], out: "TextIO | RenderBuffer") -> N
 
     printer = printer_for(out)
     for row in rows:
-        printer.print(line_of(row))
+        printer.print(line_of(row, printer.room))
 
 
 def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:

@@ -16,7 +16,9 @@ from vpnrouter.report.change.compare import compare
 from vpnrouter.report.change.configured import Configured, bridge_subscriptions
 from vpnrouter.report.change.drift import drift
 from vpnrouter.report.digests.digest import Digests
+from vpnrouter.report.flows.clocks import least_ages, moved_routers
 from vpnrouter.report.flows.tables import flows
+from vpnrouter.report.rules.clocks import doubtful_clocks, moved_clocks, skewed_clocks
 from vpnrouter.report.rules.context import Bridges, KnownCauses, bounded, losses_by_place
 from vpnrouter.report.rules.deliveries import (
     doubles_by_place,
@@ -32,7 +34,6 @@ from vpnrouter.report.rules.endpoints import (
     blockers,
     filters_held_at_end,
     partition_loads,
-    skewed_clocks,
     skewed_partitions,
     unmatched,
 )
@@ -40,9 +41,12 @@ from vpnrouter.report.rules.links import (
     active_stretches,
     flapping_links,
     hot_bridges,
+    refused_bridges,
+    refused_logins,
     stalled_bridges,
     unanswered_sends,
 )
+from vpnrouter.report.rules.queues import full_queues, growing_queues, refusals, untaken
 from vpnrouter.report.schema import BRIDGE_CLIENT, Edge, Finding, Rows, rows_of, worst_first
 from vpnrouter.report.structure.structure import structure
 from vpnrouter.report.subscriptions.held import by_client, held
@@ -53,7 +57,7 @@ from vpnrouter.report.subscriptions.over_broad import (
     wasted,
     worst_crossings,
 )
-from vpnrouter.report.subscriptions.unused import never_matched, overlaps
+from vpnrouter.report.subscriptions.unused import grouped, never_matched, overlaps
 from vpnrouter.units import SECOND_NS
 
 
@@ -62,9 +66,9 @@ def find_trouble(
 ) -> list[Finding]:
     """Return all findings about traffic, worst first, at most REPORT_FINDINGS of a kind.
 
-    Reads the digests places, paths, uses, losses, doubles, states and endpoints. `edges`, `links` and `clocks` are rows
-    of EDGES, LINKS and CLOCKS; `stretch_ns` is the length of the digests' stretches. Six Spark jobs, and one more each
-    if there are candidates for a stall or a black hole.
+    Reads the digests places, paths, ages, uses, losses, doubles, states and endpoints. `edges`, `links` and `clocks`
+    are rows of EDGES, LINKS and CLOCKS; `stretch_ns` is the length of the digests' stretches. Ten Spark jobs, and
+    one more each if there are candidates for a stall or a black hole, or a clock moved.
     """
     bridges = Bridges(edges)
     losses = _rows(losses_by_place(digests["losses"]))
@@ -83,10 +87,23 @@ def find_trouble(
             *hot_bridges(losses, bridges),
             *skewed_partitions(_rows(partition_loads(digests["endpoints"]))),
             *flapping_links(links),
+            *refused_bridges(_rows(refused_logins(digests["states"]))),
+            *full_queues(_rows(refusals(digests["losses"]))),
+            *growing_queues(_rows(untaken(digests["endpoints"], digests["losses"]))),
             *skewed_clocks(clocks),
+            *_clocks(digests["ages"], clocks),
         ],
         REPORT_FINDINGS,
     )
+
+
+def _clocks(ages: DataFrame, clocks: Rows) -> list[Finding]:
+    """Return what the ages show about clocks; those by stretch only where it takes them to say when one was set."""
+    least = _rows(least_ages(ages))
+    routers = moved_routers(least)
+    between = F.col("router").isin(*routers) & F.col("origin_router").isin(*routers)
+    moved = moved_clocks(_rows(ages.where(between)), least) if routers else []
+    return [*moved, *doubtful_clocks(least, clocks)]
 
 
 def _black_holes(digests: Mapping[str, DataFrame]) -> list[Finding]:
@@ -132,7 +149,7 @@ def find_subscriptions(
         if (finding.router, finding.vpn, finding.client, finding.topic) not in covered
     ]
     return [
-        *silent[:REPORT_SUBSCRIPTION_FINDINGS],
+        *grouped(silent)[:REPORT_SUBSCRIPTION_FINDINGS],
         *_crossing(subscriptions, digests["uses"], edges),
         *[finding for finding in findings if finding.kind == "covered"][
             :REPORT_SUBSCRIPTION_FINDINGS

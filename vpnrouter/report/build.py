@@ -38,6 +38,7 @@ from vpnrouter.report.spark import (
     spark_errors,
     spark_session,
     watched,
+    wrong_times,
 )
 
 _LOG: Final = "spark.log"
@@ -186,7 +187,8 @@ def _analysed(
         small=small,
         hosts=inventory.hosts(),
     ) as digests:
-        return analyse(spark, digests, width_ns, progress.stage, request.mesh, before)
+        analysis = analyse(spark, digests, width_ns, progress.stage, request.mesh, before)
+    return replace(analysis, notes=[*wrong_times(spark, inventory), *analysis.notes])
 
 
 def _inventory_before(request: ReportRequest) -> Inventory | None:

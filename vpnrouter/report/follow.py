@@ -34,6 +34,7 @@ from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.build import ReportRequest, spark_for
 from vpnrouter.report.digests.columns import Corrections, ends, stretch_of, with_bucket
 from vpnrouter.report.digests.counts import (
+    ages,
     delays,
     endpoints,
     losses,
@@ -48,8 +49,16 @@ from vpnrouter.report.digests.journeys import message
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.flows.collect import width_for
-from vpnrouter.report.inventory import Inventory, Span, read_footers, take_inventory
+from vpnrouter.report.inventory import (
+    AHEAD_NS,
+    OLDEST_NS,
+    Inventory,
+    Span,
+    read_footers,
+    take_inventory,
+)
 from vpnrouter.report.output import HTML, Summary, summary_of, write_report
+from vpnrouter.report.rules.context import counted
 from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
 from vpnrouter.report.spark import (
     DamagedTraceFile,
@@ -58,10 +67,19 @@ from vpnrouter.report.spark import (
     read_traces,
     read_until,
     spark_errors,
+    wrong_times,
 )
 
 WINDOW_S: Final = 5
 """Seconds of a window: what waits longest waits so much longer than it must."""
+
+AHEAD: Final = "ahead"
+"""The name under which the stream of messages tells how many rows it left out, since they entered in the future."""
+
+_SLACK_SHARE: Final = 3
+"""A third of the time for late rows is what it has above the longest time that a router keeps a file open: by so much a
+clock may be ahead before rows of others are late for it.
+"""
 
 _EVENTS: Final = ("bridge_send", "bridge_receive", "deliver", "enqueue")
 _PLACE: Final = ("kind", "router", "vpn", "who", "peer_router", "peer_vpn")
@@ -72,6 +90,9 @@ def message_places(traces: DataFrame, late_s: int) -> DataFrame:
 
     Columns: `message`, `kind` (bridge, deliver, enqueue), `router`, `vpn`, `who`, the peer of a bridge,
     `trace_id`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
+
+    Messages that entered later than now are left out and counted (AHEAD): the clock of one router that is a day ahead
+    would make the rows of all others late.
     """
     event = F.col("event")
     sending = event == "bridge_send"
@@ -94,8 +115,12 @@ def message_places(traces: DataFrame, late_s: int) -> DataFrame:
         F.when(~sending, F.col("ts_ns")).alias("came"),
     )
     window = F.window("entered", f"{WINDOW_S} seconds")
+    slack = F.make_interval(secs=F.lit(late_s / _SLACK_SHARE))
+    is_ahead = F.col("entered") > F.current_timestamp() + slack
     return (
-        rows.withWatermark("entered", f"{late_s} seconds")
+        rows.observe(AHEAD, F.count(F.when(is_ahead, F.lit(1))).alias(AHEAD))
+        .where(~is_ahead)
+        .withWatermark("entered", f"{late_s} seconds")
         .groupBy(window, "message", "trace_id", *_PLACE)
         .agg(
             F.min("sent").alias("sent_ns"),
@@ -125,8 +150,20 @@ def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
         with_bucket(crossed, took)
         .groupBy(*(named[name].alias(name) for name in EDGE), "bucket")
         .agg(F.count(F.lit(1)).alias("count"))
+        .withColumn("corrected", corrections.compare(F.col("from_router"), F.col("to_router")))
     )
     return conform(grouped, HOPS)
+
+
+_TIMED: Final = {"hops": ("from_router", "to_router"), "delays": ("origin_router", "router")}
+"""The digests of durations between two routers, and the columns of these."""
+
+
+def settled(name: str, digest: DataFrame, corrections: Corrections) -> DataFrame:
+    """Return a digest without the durations that were counted before the two clocks compared, if they do now."""
+    first, second = _TIMED[name]
+    compared = corrections.compare(F.col(first), F.col(second))
+    return digest.where(F.col("corrected") | ~compared)
 
 
 def doubles(met: DataFrame) -> DataFrame:
@@ -170,8 +207,9 @@ def doubles(met: DataFrame) -> DataFrame:
 
 
 FOLDER: Final = "digests"
+CHECKPOINTS: Final = "checkpoints"
 MANIFEST: Final = "manifest.json"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 
 
 class DigestStore:
@@ -245,14 +283,18 @@ class DigestStore:
             return {"format": _FORMAT, "batches": {}, "files": {}}
         try:
             manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            newer = int(manifest["format"]) > _FORMAT
+            form = int(manifest["format"])
             named = [one for listed in manifest["files"].values() for one in listed]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise OperationError(
                 f"{path} is damaged: remove {self._folder}, or use another --output"
             ) from error
-        if newer:
-            raise OperationError(f"{path} was written by a newer vpnrouter than this one")
+        if form != _FORMAT:
+            other = "a newer" if form > _FORMAT else "an older"
+            raise OperationError(
+                f"{path} was written by {other} vpnrouter than this one: remove"
+                f" {self._folder} and {self._folder.with_name(CHECKPOINTS)}, or use another --output"
+            )
         missing = [one for one in named if not (self._folder / one).exists()]
         if missing:
             raise OperationError(
@@ -325,7 +367,10 @@ def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFra
         .withColumn("router", router_of(F.col("_metadata.file_path")))
         for root in roots
     ]
-    rows = narrowed(_together(frames))
+    now_ns = F.unix_micros(F.current_timestamp()) * 1_000
+    rows = narrowed(_together(frames)).where(
+        (F.col("ts_ns") >= OLDEST_NS) & (F.col("ts_ns") < now_ns + AHEAD_NS)
+    )
     if span.since_ns is not None:
         rows = rows.where(F.col("ts_ns") >= span.since_ns)
     return rows
@@ -374,8 +419,9 @@ MESSAGES: Final = "messages"
 class DigestWriter:
     """Writes the digests of both streams' batches into `store`; calls `on_batch` with the files of each.
 
-    `hosts` gives the machines of routers, as far as their files are known. `failure` is why a batch was not taken: Java
-    passes an exception of Python on without its message.
+    `known` gives the files of batches before, whose contents do not count again. `failure` is why a batch was not
+    taken: Java passes an exception of Python on without its message. `notes` are sentences about rows that were left
+    out.
     """
 
     def __init__(
@@ -385,15 +431,16 @@ class DigestWriter:
         span: Span,
         width_ns: int,
         on_batch: Callable[[Inventory], None],
-        hosts: Callable[[], Mapping[str, frozenset[str]]] = dict,
+        known: Callable[[], Inventory] = lambda: Inventory(files=(), set_aside=()),
     ) -> None:
         self._spark = spark
         self._store = store
         self._span = span
         self._width_ns = width_ns
         self._on_batch = on_batch
-        self._hosts = hosts
+        self._known = known
         self.failure: OperationError | None = None
+        self.notes: list[str] = []
 
     @contextmanager
     def _keeping_failure(self) -> Iterator[None]:
@@ -415,12 +462,14 @@ class DigestWriter:
     def _rows(self, batch: DataFrame, number: int) -> None:
         if number <= self._store.taken(ROWS):
             return
-        inventory = read_footers(sorted(_path(row["path"]) for row in batch.collect()))
+        paths = sorted(_path(row["path"]) for row in batch.collect())
+        inventory = read_footers(paths, known=self._known().files)
         tables: dict[str, pa.Table] = {}
         while inventory.files:
             try:
                 with spark_errors():
                     tables = self._digests(inventory)
+                    self.notes += wrong_times(self._spark, inventory)
                 break
             except DamagedTraceFile as damaged:
                 if all(file.path != damaged.path for file in inventory.files):
@@ -431,6 +480,8 @@ class DigestWriter:
 
     def _digests(self, inventory: Inventory) -> dict[str, pa.Table]:
         traces = read_traces(self._spark, inventory, self._span)
+        aged = ages(traces, self._width_ns).toArrow()
+        corrections = Corrections(self.clocks(aged))
         frames = {
             # Those of before as well: what they say counts when the report begins with it.
             "states": states(read_until(self._spark, inventory, self._span)),
@@ -439,9 +490,9 @@ class DigestWriter:
             "uses": uses(traces),
             "losses": losses(traces, self._width_ns),
             "endpoints": endpoints(traces),
-            "delays": delays(traces, Corrections(self.clocks())),
+            "delays": delays(traces, corrections),
         }
-        return {name: frame.toArrow() for name, frame in frames.items()}
+        return {"ages": aged, **{name: frame.toArrow() for name, frame in frames.items()}}
 
     def messages(self, batch: DataFrame, number: int) -> None:
         """Take in a batch of the second stream: messages that are complete.
@@ -468,10 +519,12 @@ class DigestWriter:
         if any(table.num_rows for table in tables.values()):
             self._on_batch(Inventory(files=(), set_aside=()))
 
-    def clocks(self) -> Rows:
-        """Return rows of CLOCKS up to now."""
-        age_rows: Rows = least_ages(self.frame("paths")).toArrow().to_pylist()
-        return clock_offsets(age_rows, self._hosts())
+    def clocks(self, more: pa.Table | None = None) -> Rows:
+        """Return rows of CLOCKS up to now, with what the AGES of a batch add that is not in the store yet."""
+        age_rows: Rows = least_ages(self.frame("ages")).toArrow().to_pylist()
+        if more is not None:
+            age_rows += more.to_pylist()
+        return clock_offsets(age_rows, self._known().hosts())
 
     def frame(self, name: str) -> DataFrame:
         """Return a digest up to now."""
@@ -497,7 +550,6 @@ def _path(uri: str) -> Path:
     return Path(unquote(urlparse(uri).path))
 
 
-CHECKPOINTS: Final = "checkpoints"
 WIDTH_NS: Final = 10_000_000_000
 """Stretches of a report that goes on: it has no end yet that its stretches could be fitted to."""
 
@@ -512,6 +564,39 @@ class FollowTimes:
 
     every_s: float = 5.0
     late_s: int = 90
+
+
+class LateRows:
+    """Counts the rows that the stream of messages leaves out, from the start of this command on."""
+
+    def __init__(self) -> None:
+        self._batch = -1
+        self._late = 0
+        self._ahead = 0
+
+    def add(self, progress: Sequence[Mapping[str, Any]]) -> bool:
+        """Take in what Spark tells of the last batches, known ones too. Return whether new ones left out rows."""
+        before = self._late + self._ahead
+        for one in progress:
+            if one["batchId"] <= self._batch:
+                continue
+            self._batch = one["batchId"]
+            for operator in one["stateOperators"]:
+                self._late += operator["numRowsDroppedByWatermark"]
+            self._ahead += one["observedMetrics"].get(AHEAD, {AHEAD: 0})[AHEAD]
+        return self._late + self._ahead > before
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each reason for which rows were left out."""
+        told = {
+            "came later than --late allows": self._late,
+            "are of messages that entered in the future: a router's clock is ahead": self._ahead,
+        }
+        return [
+            f"{counted(many, 'row')} of the traces {why}. They count in no latency over a bridge, and not as copies."
+            for why, many in told.items()
+            if many
+        ]
 
 
 class Follower:
@@ -529,6 +614,7 @@ class Follower:
         self._progress = progress
         self._on_report = on_report
         self._inventory = Inventory(files=(), set_aside=())
+        self._late = LateRows()
         self._fresh = threading.Event()
         self._lock = threading.Lock()
 
@@ -547,7 +633,7 @@ class Follower:
             if store.taken(ROWS) >= 0:
                 self._inventory = known
             writer = DigestWriter(
-                spark, store, request.span, WIDTH_NS, self._add_files, self._hosts
+                spark, store, request.span, WIDTH_NS, self._add_files, self._known
             )
             queries = self._start(spark, writer)
             try:
@@ -556,9 +642,9 @@ class Follower:
                 for query in queries:
                     query.stop()
 
-    def _hosts(self) -> dict[str, frozenset[str]]:
+    def _known(self) -> Inventory:
         with self._lock:
-            return self._inventory.hosts()
+            return self._inventory
 
     def _require_both(self, store: DigestStore) -> None:
         """Refuse a stream's checkpoint without its digests, or these without it: one alone would skip files."""
@@ -610,6 +696,8 @@ class Follower:
                     raise writer.failure or failed
                 if not active and not stopping:
                     raise OperationError(f"the stream of {query.name} has ended")
+                if query.name == MESSAGES and self._late.add(query.recentProgress):
+                    self._fresh.set()
             if self._fresh.is_set():
                 self._fresh.clear()
                 self._publish(spark, writer)
@@ -620,15 +708,20 @@ class Follower:
 
     def _publish(self, spark: SparkSession, writer: DigestWriter) -> None:
         begin_s = time.monotonic()
-        with self._lock:
-            inventory = self._inventory
+        inventory = self._known()
         frames = {name: writer.frame(name).coalesce(1).persist() for name in DIGESTS}
         try:
             width_ns = _width_for(frames["places"])
             for name in ("places", "losses"):
                 frames[name] = combined(name, _wider(frames[name], width_ns)).persist()
-            digests = Digests(frames=frames, clocks=writer.clocks())
+            clocks = writer.clocks()
+            for name in _TIMED:
+                frames[name] = settled(name, frames[name], Corrections(clocks))
+            digests = Digests(frames=frames, clocks=clocks)
             analysis = analyse(spark, digests, width_ns, self._progress.stage, self._request.mesh)
+            analysis = replace(
+                analysis, notes=[*writer.notes, *self._late.notes(), *analysis.notes]
+            )
         finally:
             for frame in frames.values():
                 frame.unpersist()

@@ -3,20 +3,23 @@
 docs/traces.md and docs/report.md state the rules. Only complete files count: names that begin with "." or "_", and
 directories so named, are skipped. A file that is empty, damaged or not a trace is set aside with its reason. A file
 of a newer trace format is refused, and with it the whole run, because a guess at its meaning would give a wrong
-report. A file below two of the given paths is read once.
+report. A file below two of the given paths, and one with the same contents as another, is read once.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -108,6 +111,26 @@ def _date(time_ns: int) -> str:
     return (_EPOCH + dt.timedelta(seconds=time_ns // SECOND_NS)).date().isoformat()
 
 
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+
+def local_path(text: str) -> Path:
+    """Return the path that a text names: a path of this machine, or its URI (`file:///traces`).
+
+    Raises:
+        OperationError: it is the URI of something else.
+    """
+    if not _URI.match(text) or Path(text).exists():
+        return Path(text)
+    scheme, host, path, _, _ = urlsplit(text)
+    if scheme.lower() == "file" and host in {"", "localhost"}:
+        return Path(unquote(path))
+    raise OperationError(
+        f"{text} is not on this machine: only paths and file:/// can be read and written; copy or mount"
+        f" what is at {scheme}:"
+    )
+
+
 _NEEDED: Final = frozenset({"ts_ns", "vpn", "event"})
 _VERSION_KEY: Final = VERSION_KEY.encode()
 _ROUTER_KEY: Final = ROUTER_KEY.encode()
@@ -135,6 +158,28 @@ class TraceFile:
     host: str = ""
     first_ns: int | None = None
     last_ns: int | None = None
+
+
+OLDEST_NS: Final = 946_684_800 * SECOND_NS
+"""The begin of the year 2000: a machine that starts without a clock writes times of 1970."""
+
+AHEAD_NS: Final = 86_400 * SECOND_NS
+"""A day: a clock that is set for another time zone is ahead by less."""
+
+
+def credible_times() -> tuple[int, int]:
+    """Return from when, and up to when, nanoseconds since 1970, the time of a row can be right, now."""
+    return OLDEST_NS, time.time_ns() + AHEAD_NS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """The share of messages that a router traced which entered from `since_ns` up to but not including `until_ns`."""
+
+    router: str
+    since_ns: int
+    until_ns: int
+    rate: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,12 +211,24 @@ class Inventory:
         return sum(file.size_bytes for file in self.files)
 
     def times(self) -> tuple[int | None, int | None]:
-        """Return the first and last time of a row; None if a footer lacks them."""
+        """Return the first and last time of a row; None if a footer lacks them, or has one that cannot be right."""
+        if self.doubtful():
+            return None, None
         firsts = [file.first_ns for file in self.files if file.first_ns is not None]
         lasts = [file.last_ns for file in self.files if file.last_ns is not None]
-        if len(firsts) < len(self.files) or len(lasts) < len(self.files):
-            return None, None
         return min(firsts, default=None), max(lasts, default=None)
+
+    def doubtful(self) -> tuple[TraceFile, ...]:
+        """Return the files that may hold rows with a time that cannot be right (`credible_times`)."""
+        since_ns, until_ns = credible_times()
+        return tuple(
+            file
+            for file in (*self.files, *self.earlier)
+            if file.first_ns is None
+            or file.last_ns is None
+            or file.first_ns < since_ns
+            or file.last_ns >= until_ns
+        )
 
     def without(self, path: Path, reason: str) -> Inventory:
         """Return a copy of the inventory with the file `path` moved to those set aside."""
@@ -218,6 +275,42 @@ class Inventory:
                 known[router] = rate
         return known
 
+    def rates(self) -> list[Rate]:
+        """Return the sampling rates of all routers, for the times of which it is known.
+
+        A router whose rate was changed has several; the new one begins with the first row of the first file that states
+        it. Of a router whose files of two rates overlap in time, or do not say their times, nothing is known.
+        """
+        by_router: dict[str, list[TraceFile]] = {}
+        for file in (*self.earlier, *self.files):
+            if file.router is not None:
+                by_router.setdefault(file.router, []).append(file)
+        return [rate for router, files in by_router.items() for rate in _rates_of(router, files)]
+
+
+_EVER: Final = (1 << 63) - 1
+
+
+def _rates_of(router: str, files: list[TraceFile]) -> Iterator[Rate]:
+    """Yield the rates of one router's files."""
+    if len({file.sample for file in files}) == 1:
+        stated = files[0].sample
+        if stated is not None:
+            yield Rate(router=router, since_ns=-_EVER, until_ns=_EVER, rate=stated)
+        return
+    if any(file.first_ns is None or file.last_ns is None for file in files):
+        return
+    ordered = sorted(files, key=lambda file: file.first_ns or 0)
+    runs = [list(run) for _, run in groupby(ordered, key=lambda file: file.sample)]
+    begins = [run[0].first_ns or 0 for run in runs]
+    ends = [max(file.last_ns or 0 for file in run) for run in runs]
+    if any(end >= begin for end, begin in zip(ends, begins[1:], strict=False)):
+        return
+    bounds = [-_EVER, *begins[1:], _EVER]
+    for run, (since_ns, until_ns) in zip(runs, pairwise(bounds), strict=True):
+        if run[0].sample is not None:
+            yield Rate(router=router, since_ns=since_ns, until_ns=until_ns, rate=run[0].sample)
+
 
 def take_inventory(
     roots: Sequence[Path], *, leave_out: Path | None = None, span: Span | None = None
@@ -231,8 +324,11 @@ def take_inventory(
     return read_footers(_trace_files(roots, leave_out), span)
 
 
-def read_footers(paths: Iterable[Path], span: Span | None = None) -> Inventory:
-    """Read the footers of these trace files, as `take_inventory` does.
+def read_footers(
+    paths: Iterable[Path], span: Span | None = None, known: Iterable[TraceFile] = ()
+) -> Inventory:
+    """Read the footers of these trace files, as `take_inventory` does. A file with the same contents as one of `known`,
+    or as another one, is set aside.
 
     Raises:
         OperationError: a file is of a newer trace format.
@@ -242,6 +338,7 @@ def read_footers(paths: Iterable[Path], span: Span | None = None) -> Inventory:
     set_aside: list[SetAside] = []
     newer: list[str] = []
     bounds = span or Span()
+    contents = _Contents(known)
     for path in paths:
         try:
             file = _read_footer(path)
@@ -250,6 +347,12 @@ def read_footers(paths: Iterable[Path], span: Span | None = None) -> Inventory:
             continue
         if isinstance(file, SetAside):
             set_aside.append(file)
+            continue
+        same = contents.same(file)
+        if same is not None:
+            set_aside.append(
+                SetAside(path=path, reason=f"has the contents of {same}, which count once")
+            )
         elif _is_before(file, bounds.since_ns):
             earlier.append(file)
         elif not _is_after(file, bounds.until_ns):
@@ -260,6 +363,43 @@ def read_footers(paths: Iterable[Path], span: Span | None = None) -> Inventory:
             + ", ".join(newer)
         )
     return Inventory(files=tuple(files), set_aside=tuple(set_aside), earlier=tuple(earlier))
+
+
+class _Contents:
+    """The files known so far: their contents are compared only where the footers have the same figures."""
+
+    def __init__(self, known: Iterable[TraceFile]) -> None:
+        self._alike: dict[tuple[object, ...], list[Path]] = {}
+        self._digests: dict[Path, bytes] = {}
+        for file in known:
+            self._alike.setdefault(self._figures(file), []).append(file.path)
+
+    def same(self, file: TraceFile) -> Path | None:
+        """Return another file with these contents, None if there is none; then this one is known."""
+        alike = self._alike.setdefault(self._figures(file), [])
+        if any(path == file.path for path in alike):
+            return None
+        for path in alike:
+            if self._digest(path) == self._digest(file.path) != b"":
+                return path
+        alike.append(file.path)
+        return None
+
+    @staticmethod
+    def _figures(file: TraceFile) -> tuple[object, ...]:
+        return file.router, file.rows, file.size_bytes, file.first_ns, file.last_ns
+
+    def _digest(self, path: Path) -> bytes:
+        """Return a digest of the contents; b"" of a file that is gone, whose rows were read earlier."""
+        found = self._digests.get(path)
+        if found is None:
+            try:
+                with path.open("rb") as file:
+                    found = hashlib.file_digest(file, "sha256").digest()
+            except OSError:
+                found = b""
+            self._digests[path] = found
+        return found
 
 
 class _NewerFormatError(Exception):

@@ -29,12 +29,14 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DRIVER_MEMORY, REPORT_EXECUTOR_MEMORY, REPORT_SHUFFLE_PARTITIONS
-from vpnrouter.report.inventory import Inventory, Span, TraceFile
+from vpnrouter.report.inventory import Inventory, Span, TraceFile, credible_times
+from vpnrouter.report.page.contents import moment
 from vpnrouter.report.schema import TRACE_FILE, TRACE_READ, TRACES, conform
+from vpnrouter.report.visited import came_by_connector
 
 OLDEST_JAVA: Final = 17
 """Spark 4 is compiled for Java 17; an older runtime refuses its class files."""
@@ -473,7 +475,14 @@ def _logged_cause(log: Path | None) -> str | None:
 _GLOB: Final = re.compile(r"[\\\[\]{}*?]")
 """What would be taken for a pattern in a path."""
 
-_RATES: Final = StructType([StructField("origin", StringType()), StructField("rate", DoubleType())])
+_RATES: Final = StructType(
+    [
+        StructField("origin", StringType()),
+        StructField("since_ns", LongType()),
+        StructField("until_ns", LongType()),
+        StructField("rate", DoubleType()),
+    ]
+)
 
 
 def read_traces(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
@@ -503,9 +512,42 @@ def _until(rows: DataFrame, span: Span) -> DataFrame:
     return rows if span.until_ns is None else rows.where(F.col("ts_ns") < span.until_ns)
 
 
+def wrong_times(spark: SparkSession, inventory: Inventory) -> list[str]:
+    """Return a sentence for each router with rows whose time cannot be right, which `read_traces` leaves out."""
+    doubtful = inventory.doubtful()
+    if not doubtful:
+        return []
+    found = (
+        _rows_of(spark, doubtful)
+        .where(~_is_credible())
+        .groupBy("router")
+        .agg(F.count(F.lit(1)).alias("rows"), F.min("ts_ns").alias("one"))
+        .orderBy("router")
+        .toArrow()
+        .to_pylist()
+    )
+    return [
+        f"Left out: {row['rows']:,} row{'s' if row['rows'] > 1 else ''} of router {row['router']} with a time that"
+        f" cannot be right, such as {moment(row['one'])} UTC."
+        for row in found
+    ]
+
+
+def _is_credible() -> Column:
+    since_ns, until_ns = credible_times()
+    return (F.col("ts_ns") >= since_ns) & (F.col("ts_ns") < until_ns)
+
+
 def _read_files(spark: SparkSession, inventory: Inventory, files: Sequence[TraceFile]) -> DataFrame:
     if not files:
         raise OperationError("no readable trace file")
+    rows = _rows_of(spark, files)
+    if inventory.doubtful():
+        rows = rows.where(_is_credible())
+    return conform(_weighted(spark, rows, inventory), TRACES)
+
+
+def _rows_of(spark: SparkSession, files: Sequence[TraceFile]) -> DataFrame:
     groups: dict[tuple[str, str], list[Path]] = {}
     for file in files:
         groups.setdefault(_source(file), []).append(file.path)
@@ -513,7 +555,7 @@ def _read_files(spark: SparkSession, inventory: Inventory, files: Sequence[Trace
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.unionByName(frame)
-    return conform(_weighted(spark, rows, inventory), TRACES)
+    return rows
 
 
 def _source(file: TraceFile) -> tuple[str, str]:
@@ -554,24 +596,30 @@ def narrowed(frame: DataFrame) -> DataFrame:
 
 
 def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
-    """Add `weight`, by the sampling rate of the router where the message entered.
+    """Add `weight`, by the sampling rate that the router where the message entered had then.
 
-    Rows that do not name that router can only be weighed if all routers trace at one rate. Events that a router records
-    of every message stand for themselves.
+    What has crossed no bridge, or came by a connector, entered here. Other rows that do not name the router of entry
+    can only be weighed if all routers trace at one rate. Events that a router records of every message stand for
+    themselves.
     """
-    rates = inventory.sampling()
+    rates = inventory.rates()
     if not rates:
         return rows.withColumn("weight", F.lit(None).cast(DoubleType()))
-    known = all(file.router in rates for file in inventory.files)
-    if len(set(rates.values())) == 1 and known:
-        rate = next(iter(rates.values()))
+    constant = inventory.sampling()
+    known = all(file.router in constant for file in inventory.files)
+    if len({rate.rate for rate in rates}) == 1 and known:
+        rate = rates[0].rate
         return rows.withColumn("weight", _itself(inventory, F.lit(1.0 / rate), whole=rate == 1.0))
     # As an Arrow table, Spark takes it without a Python process of its own.
-    listed = pa.table([list(rates), list(rates.values())], names=_RATES.names)
-    table = spark.createDataFrame(listed, _RATES)
-    ingress = F.col("event") == "ingress"
-    entered = F.when(ingress, F.col("router")).otherwise(F.col("origin_router"))
-    return rows.join(F.broadcast(table), entered == F.col("origin"), "left").withColumn(
+    columns = zip(
+        *((rate.router, rate.since_ns, rate.until_ns, rate.rate) for rate in rates), strict=True
+    )
+    table = spark.createDataFrame(pa.table(list(map(list, columns)), names=_RATES.names), _RATES)
+    local = (F.col("event") == "ingress") | (F.col("hops") == 0) | came_by_connector(F.col("path"))
+    entered = F.when(local, F.col("router")).otherwise(F.col("origin_router"))
+    at_ns = F.coalesce(F.col("origin_ts_ns"), F.col("ts_ns"))
+    within = (at_ns >= F.col("since_ns")) & (at_ns < F.col("until_ns"))
+    return rows.join(F.broadcast(table), (entered == F.col("origin")) & within, "left").withColumn(
         "weight", _itself(inventory, F.lit(1.0) / F.col("rate"), whole=False)
     )
 

@@ -88,6 +88,10 @@ class RowGenerator:
         self._ramp = np.array(templates.ramp_ns, np.float32)
         self._ramps = bool(self._ramp.any())
         self._clocks_ns = plan.clocks_ns
+        self._set_at_ns = np.full(len(plan.clocks_ns), np.iinfo(np.int64).max)
+        self._set_by_ns = np.zeros(len(plan.clocks_ns), np.int64)
+        for router, (at_s, by_ns) in plan.clock_sets.items():
+            self._set_at_ns[router], self._set_by_ns[router] = round(at_s * SECOND_NS), by_ns
         self._start_ns = start_ns
         self._seconds = plan.seconds
         self._rng = rng
@@ -175,10 +179,19 @@ class RowGenerator:
             topic=self._topic[stream][message],
             message=first + message.astype(np.int64),
             origin=origin[message],
-            ts_ns=ts + (self._clocks_ns[router] + self._start_ns),
+            ts_ns=self._shown(router, ts),
             since_ns=since,
-            origin_ts_ns=(at_ns + self._clocks_ns[origin] + self._start_ns)[message],
+            origin_ts_ns=self._shown(origin, at_ns)[message],
             size_bytes=size[message],
+        )
+
+    def _shown(self, router: NDArray[np.int32], at_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what the clocks of these routers show at these times."""
+        was_set = at_ns >= self._set_at_ns[router]
+        return (
+            at_ns
+            + (self._clocks_ns[router] + self._start_ns)
+            + np.where(was_set, self._set_by_ns[router], 0)
         )
 
     def _state_rows(self, states: Sequence[State]) -> Rows:
@@ -190,7 +203,7 @@ class RowGenerator:
             topic=np.array([state.topic for state in states], np.int32),
             message=none,
             origin=none.astype(np.int32),
-            ts_ns=at_ns + (self._clocks_ns[self._router[row]] + self._start_ns),
+            ts_ns=self._shown(self._router[row], at_ns),
             since_ns=none,
             origin_ts_ns=none,
             size_bytes=none,

@@ -106,6 +106,60 @@ def test_the_bound_holds_in_any_mesh(seed: int) -> None:
             assert abs(row["offset_ns"] - true_ns) <= row["error_ns"], f"seed {seed}: {row}"
 
 
+def moved(one: str, other: str) -> list[dict[str, Any]]:
+    """Ages of a pair of which one clock was set back by five seconds."""
+    return [age(one, other, -4_998 * MS), age(other, one, 2 * MS)]
+
+
+def sound(one: str, other: str) -> list[dict[str, Any]]:
+    """Ages of a pair of which the second is 40 ms ahead."""
+    return [age(one, other, 42 * MS), age(other, one, -38 * MS)]
+
+
+MOVED = {
+    "a pair": (moved("a", "b"), {}),
+    "one of three": ([*moved("a", "b"), *sound("a", "c")], {"a": "a", "c": "a"}),
+    "the middle of a star": ([*moved("a", "b"), *moved("a", "c")], {}),
+    "one of a full mesh": (
+        [
+            *(*moved("a", "b"), *moved("a", "c"), *moved("a", "d")),
+            *(*sound("b", "c"), *sound("c", "d"), *sound("b", "d")),
+        ],
+        {"b": "b", "c": "b", "d": "b"},
+    ),
+    "two, each with others": (
+        [*moved("a", "b"), *sound("a", "c"), *sound("b", "d"), *sound("c", "d")],
+        {"c": "c", "d": "c"},
+    ),
+    "a wander": ([age("a", "b", 2 * MS), age("b", "a", -11 * MS)], {"a": "a", "b": "a"}),
+}
+
+
+@pytest.mark.parametrize("case", MOVED)
+def test_a_clock_that_moved_is_compared_with_none(case: str) -> None:
+    """One offset would be wrong before the move or after it; the others are compared as before."""
+    rows, references = MOVED[case]
+    assert comparable(clock_offsets(rows)) == references
+
+
+def test_who_shares_a_clock_that_moved() -> None:
+    """Routers of its machine still compare with each other, and with nobody else."""
+    machine = frozenset({"machine"})
+    hosts = {"b": machine, "e": machine, "a": frozenset({"other"})}
+    rows = [*moved("a", "b"), *sound("a", "c"), *sound("a", "e"), age("b", "e", MS)]
+    assert comparable(clock_offsets(rows, hosts)) == {"a": "a", "b": "b", "c": "a", "e": "b"}
+
+
+def test_an_offset_below_the_sum_of_its_errors_is_none() -> None:
+    """Each step of a chain may say something, and the whole nothing."""
+    second = CLOCK_DOUBT_NS
+    chain = [age("a", "b", 5 * second), age("b", "a", -second)]
+    chain += [age("b", "c", -second), age("c", "b", 4 * second)]
+    assert comparable(clock_offsets(chain)) == {"a": "b", "b": "b", "c": "b"}
+    chain += [age("c", "d", 5 * second), age("d", "c", -second)]
+    assert comparable(clock_offsets(chain)) == {"a": "b", "b": "b", "c": "b"}
+
+
 def test_times_compare_within_a_group_and_within_a_router() -> None:
     """Not across groups, and not where nothing is known."""
     references = {"a": "b", "b": "b", "x": "y"}

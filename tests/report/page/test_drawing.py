@@ -16,10 +16,15 @@ import pytest
 from vpnrouter.report.page import drawing as drawing_module
 from vpnrouter.report.page.arrows import (
     LABEL_SIZE,
+    LETTER,
+    Area,
+    Label,
     arcs,
     arrow_paths,
+    block_of,
     label_position,
     on_curve,
+    place_labels,
     route,
     visible_until,
 )
@@ -340,6 +345,34 @@ def boxes_overlap(sizes: Sizes, at: dict[str, Point]) -> list[tuple[str, str]]:
         if abs(at[a][0] - at[b][0]) < (sizes[a][0] + sizes[b][0]) / 2 - 1
         and abs(at[a][1] - at[b][1]) < (sizes[a][1] + sizes[b][1]) / 2 - 1
     ]
+
+
+def test_no_name_reaches_beyond_the_drawing() -> None:
+    """One at its edge is seen from where it fits, all others from where they were."""
+    names = [(0.0, 0.0, "bremen"), (900.0, 200.0, "bremerhaven"), (900.0, 400.0, "ulm")]
+    weights = [1.0, 1.0, 1.0]
+    free = visible_until(names, weights, unit=4.0)
+    bounded = visible_until(names, weights, unit=4.0, rights=[1_000.0] * 3)
+    assert free == [4.2, 4.2, 4.2]
+    assert bounded[0] == bounded[2] == 4.2
+    unit = bounded[1] / 1.05
+    assert 900 + len("bremerhaven") * LABEL_SIZE * LETTER * unit <= 1_000 or bounded[1] == 1.0
+
+
+def test_a_label_keeps_off_a_thick_arrow() -> None:
+    """Its block lies beside the arrow's whole width, not beside its middle alone."""
+    level = ((0.0, 100.0), (100.0, 100.0), (200.0, 100.0), (300.0, 100.0))
+    other = ((0.0, 78.0), (100.0, 78.0), (200.0, 78.0), (300.0, 78.0))
+    sheet = Area(-500.0, -500.0, 900.0, 900.0)
+    names = [
+        Label("from-blue · 90.2k", level, 0.5, 12.0, False, 4.0),
+        Label("", other, 0.5, 30.0, False, 12.0),
+    ]
+    place = place_labels(names, [], [], [], sheet)[0]
+    assert place is not None
+    block = block_of(names[0].text, place)
+    for middle, half in ((100.0, 4.0), (78.0, 12.0)):
+        assert block.bottom <= middle - half or block.top >= middle + half
 
 
 @pytest.mark.parametrize("boxes", [1, 2, 3, 12, 80])

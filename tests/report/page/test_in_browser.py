@@ -312,3 +312,21 @@ def test_labels_of_bridges_lie_on_nothing(browse: Browse, meshes: ModuleType) ->
         count, found = browser.run(LYING)
         assert count > 0
         assert found == [], (routers, vpns, bridges)
+
+
+@pytest.mark.parametrize("width", [1400, 1024, 390])
+def test_the_page_is_no_wider_than_the_window(
+    browse: Browse, meshes: ModuleType, width: int
+) -> None:
+    """On a desk and on a phone: wide tables scroll by themselves."""
+    contents = meshes.mesh(7, 14, 16)
+    browser = browse(page(meshes.summary_of(contents), contents))
+    browser.resize(width, 900)
+    browser.settle()
+    wide = browser.run(
+        """[...document.querySelectorAll("body *")].filter((one) =>
+        !one.closest(".scroll, nav, svg") && one.getBoundingClientRect().right > innerWidth + 1)
+        .map((one) => one.tagName + "." + one.className)"""
+    )
+    assert wide == []
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")

@@ -333,6 +333,45 @@ def test_every_table_has_its_place(mesh_30: Contents, meshes: ModuleType) -> Non
     assert mesh_30.notes[0] in text
 
 
+class Named(HTMLParser):
+    """Collects elements with a label, the text that is seen within them, and heads of tables without text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labelled: list[tuple[str, str]] = []
+        self.bare = 0
+        self._open: list[tuple[str, str, list[str]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """An element begins."""
+        if tag in {"g", "button", "th"}:
+            self._open.append((tag, dict(attrs).get("aria-label") or "", []))
+
+    def handle_data(self, data: str) -> None:
+        """Text is seen within all elements around it."""
+        for _, _, texts in self._open:
+            texts.append(data.strip())
+
+    def handle_endtag(self, tag: str) -> None:
+        """An element ends."""
+        if self._open and self._open[-1][0] == tag:
+            _, label, texts = self._open.pop()
+            seen = " ".join(text for text in texts if text)
+            self.bare += tag == "th" and not seen
+            if label and re.search(r"\w", seen):
+                self.labelled.append((label, seen))
+
+
+def test_labels_have_what_is_seen(meshes: ModuleType) -> None:
+    """Who speaks to a computer says what is written on a shape; and each column has a head."""
+    contents = meshes.mesh(4, 8, 10)
+    parser = Named()
+    parser.feed(page(meshes.summary_of(contents), contents))
+    assert len(parser.labelled) > 12
+    assert [one for one in parser.labelled if one[1] not in one[0]] == []
+    assert parser.bare == 0
+
+
 def test_missing_figures_are_dashes(mesh_30: Contents, meshes: ModuleType) -> None:
     """Rows whose every optional column is null make a page too."""
     ends = {"from_router", "from_vpn", "to_router", "to_vpn"}

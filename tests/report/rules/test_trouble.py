@@ -67,7 +67,8 @@ def path(text: str | None, place: str, count: int, **more: Any) -> dict[str, Any
 def load(endpoint: str, partition: int | None, enqueued: int) -> dict[str, Any]:
     """A row of ENDPOINTS at b/y."""
     place = {"router": "b", "vpn": "y", "endpoint": endpoint}
-    return {**place, "partition": partition, "enqueued": enqueued, "bytes": enqueued}
+    taken = {"enqueued": enqueued, "acknowledged": enqueued}
+    return {**place, "partition": partition, **taken, "bytes": enqueued}
 
 
 @pytest.fixture
@@ -148,6 +149,7 @@ def test_a_sick_mesh_has_a_finding_for_each_trouble(
     )
     assert [(one.kind, one.router, one.messages, one.value) for one in found] == [
         ("flapping_link", "c", None, 4.0),
+        ("full_queue", "b", 30, None),
         ("head_of_line", "b", 37, 70.0),
         ("hot_bridge", "b", 30, 0.2),
         ("loop", "c", 7, None),

@@ -13,7 +13,7 @@ from vpnrouter.report.subscriptions import over_broad as module
 from vpnrouter.report.subscriptions import unused
 from vpnrouter.report.subscriptions.held import bridge_of, by_client, held, unmet
 from vpnrouter.report.subscriptions.over_broad import crossings, wasted
-from vpnrouter.report.subscriptions.unused import compared, unseen_topics
+from vpnrouter.report.subscriptions.unused import compared, grouped, unseen_topics
 
 
 def test_names() -> None:
@@ -365,8 +365,9 @@ def test_only_well_founded_ones(found_at: Found) -> None:
         ("v", "twice", None, "y/#"),
     }
     one = next(one for one in found if one.client == "idle")
-    assert (one.severity, one.router, one.messages, one.value) == ("warning", "r", 1000, 1000.0)
+    assert (one.severity, one.router, one.messages, one.value) == ("info", "r", 1000, 1000.0)
     assert "1,000 s" in one.detail
+    assert {one.severity for one in found if one.bridge} == {"warning"}
 
 
 def test_traffic_and_sampling(found_at: Found) -> None:
@@ -379,6 +380,50 @@ def test_traffic_and_sampling(found_at: Found) -> None:
         ("sampled", "known", "idle", 1000),
         ("unknown", "known", "idle", 1000),
     }
+
+
+def idle(client: str, topic: str, **more: Any) -> Finding:
+    """A finding `never_matched`."""
+    told = {"router": "r", "vpn": "v", "messages": 100, "value": 60.0, "first_ns": 5, "last_ns": 9}
+    return Finding(kind="never_matched", severity="info", client=client, topic=topic, **told | more)
+
+
+PATTERNS = {
+    "a fleet": ([(f"c{at}", f"cmd/{at}/#") for at in range(1_000)], [("cmd/*/#", 1_000)]),
+    "the same filter": ([(f"c{at}", "cmd/all") for at in range(12)], [("cmd/all", 12)]),
+    "the last level": ([(f"c{at}", f"reply/{at}") for at in range(10)], [("reply/*", 10)]),
+    "too few": ([(f"c{at}", f"cmd/{at}") for at in range(9)], []),
+    "two levels differ": ([(f"c{at}", f"{at}/{at}/x") for at in range(30)], []),
+    "two fleets": (
+        [(f"c{at}", f"a/{at}") for at in range(10)] + [(f"d{at}", f"b/{at}") for at in range(20)],
+        [("b/*", 20), ("a/*", 10)],
+    ),
+    "two subscriptions each": (
+        [(f"c{at}", f"{kind}/{at}") for at in range(10) for kind in ("get", "set")],
+        [("get/*", 10), ("set/*", 10)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PATTERNS)
+def test_patterns_of_clients_are_one_finding(case: str) -> None:
+    """Of clients that each wait for something of their own; the rest are told one by one."""
+    held, patterns = PATTERNS[case]
+    bridge = idle("#bridge/q/v/b", "cmd/0/#", bridge="b")
+    found = grouped([bridge, *(idle(*one, messages=100 + at) for at, one in enumerate(held))])
+    groups = [one for one in found if one.client is None]
+    assert [one.topic for one in groups] == [topic for topic, _ in patterns]
+    for one, (topic, clients) in zip(groups, patterns, strict=True):
+        assert one.detail.startswith(f"{topic}: {clients:,} clients hold such a subscription")
+        assert (one.severity, one.router, one.first_ns, one.last_ns) == ("info", "r", 5, 9)
+    assert bridge in found
+    assert len(found) == len(groups) + 1 + len(held) - sum(clients for _, clients in patterns)
+
+
+def test_other_places_are_other_groups() -> None:
+    """Five here and five there are no pattern."""
+    found = [idle(f"c{at}", f"cmd/{at}", vpn="v" if at < 5 else "w") for at in range(10)]
+    assert grouped(found) == found
 
 
 def test_filters_that_cover_each_other(found_at: Found) -> None:

@@ -207,7 +207,10 @@ def test_a_loop_brings_messages_back(faulty: Any) -> None:
     assert len(again) == 1
     (topic,) = again
     ring = {
-        name for way in ways_of(faulty)[topic] for name in way.split(">") if way.count(name) > 1
+        name
+        for way in ways_of(faulty)[topic]
+        if len(set(way.split(">"))) < len(way.split(">"))
+        for name in way.split(">")
     }
     assert min(ring) == f"{loop['router']}/{loop['vpn']}"
 
@@ -354,6 +357,29 @@ def test_one_clock_is_wrong(faulty: Any) -> None:
     assert skew / 1e9 == pytest.approx(fault["value"], abs=1e-6)
     assert 0.05 <= abs(fault["value"]) <= 5
     assert max(abs(offset) for offset in clocks.values()) < 1_000_000
+
+
+def test_one_clock_is_set(faulty: Any) -> None:
+    """What crosses to the router takes what the fault says longer from then on, and as long as ever before."""
+    (fault,) = faulty.faults("clock_moved")
+    clocks = faulty.truth["clocks"]
+    sent = {
+        (row["trace_id"], row["peer_router"], row["peer_vpn"], row["bridge"]): row["ts_ns"]
+        for row in faulty.of("bridge_send")
+    }
+    begin_ns = START_NS + round(fault["begin_s"] * SECOND_NS) + clocks[fault["router"]]
+    seen = set()
+    for row in faulty.of("bridge_receive"):
+        if row["router"] != fault["router"]:
+            continue
+        took = row["ts_ns"] - sent[row["trace_id"], row["router"], row["vpn"], row["bridge"]]
+        skew = clocks[row["router"]] - clocks[row["peer_router"]]
+        late = round((took - skew) / SECOND_NS, 1)
+        seen.add((row["ts_ns"] >= begin_ns - 5 * SECOND_NS, late == pytest.approx(0, abs=0.3)))
+    assert abs(fault["value"]) > 0.5
+    assert (False, True) in seen
+    assert (False, False) not in seen
+    assert (True, False) in seen
 
 
 def test_the_skew_shifts_all_rows_of_the_router(faulty: Any) -> None:

@@ -55,6 +55,7 @@ REMEDIES: Final[dict[str, _Remedy]] = {
     "hot_bridge": _Remedy(relieve_bridge, _BRIDGE),
     "skewed_partition": _Remedy(spread_partitions, _ENDPOINT),
     "clock_skew": _Remedy(set_clock, _ROUTER),
+    "clock_moved": _Remedy(set_clock, _ROUTER),
     # Before what never matched: a subscription that messages are found for is not dropped.
     "black_hole": _Remedy(add_for_black_holes, _PLACE),
     "never_matched": _Remedy(drop_unmatched, _PLACE),

@@ -166,7 +166,12 @@ class _UnmetSubscriptions:
         self._filters: list[tuple[Filter, Finding]] = []
         self.met: set[Finding] = set()
         for finding in findings:
-            if finding.kind == "never_matched" and finding.bridge is None and finding.topic:
+            if (
+                finding.kind == "never_matched"
+                and finding.client
+                and not finding.bridge
+                and finding.topic
+            ):
                 filter_ = _parsed(finding.topic, dialect_of(finding.topic))
                 if filter_ is not None:
                     self._filters.append((filter_, finding))
@@ -196,6 +201,11 @@ def listed(names: Iterable[str]) -> str:
     distinct = list(dict.fromkeys(names))
     more = f" and {len(distinct) - SHOWN:,} more" if len(distinct) > SHOWN else ""
     return ", ".join(distinct[:SHOWN]) + more
+
+
+def quoted(name: str | None) -> str:
+    """Return a name in quotation marks: it may be `in`, or have spaces."""
+    return f"“{name or '?'}”"
 
 
 def at(place: Sequence[str | None]) -> str:

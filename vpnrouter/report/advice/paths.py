@@ -17,6 +17,7 @@ from vpnrouter.report.advice.context import (
     listed,
     messages_of,
     place_of,
+    quoted,
     worst_of,
 )
 from vpnrouter.report.page.contents import size
@@ -42,7 +43,7 @@ def relieve_endpoint(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Ad
     first = blocks[0]
     seconds = sum(block.value or 0.0 for block in blocks)
     stalled = [finding for finding in findings if finding.kind == "stalled_bridge"]
-    who = f"endpoint {first.endpoint}" if first.endpoint else "the endpoint that refuses"
+    who = f"endpoint {quoted(first.endpoint)}" if first.endpoint else "the endpoint that refuses"
     behind = f", and with it {bridge_of(first)}" if first.bridge else ""
     held = (
         f" {counted(messages_of(stalled), 'message')} stood before the bridge." if stalled else ""
@@ -69,7 +70,7 @@ def spread_partitions(_: MeshContext, findings: Sequence[Finding]) -> Iterator[A
         severity=worst_of(findings),
         **place_of(first, "router", "vpn", "endpoint"),
         gain=messages_of(findings),
-        advice=f"Give the messages of queue {first.endpoint or '?'} in {at((first.router, first.vpn))} a partition"
+        advice=f"Give the messages of queue {quoted(first.endpoint)} in {at((first.router, first.vpn))} a partition"
         " key with more values, or one that spreads them more evenly.",
         evidence=first.detail
         or f"Its largest partition takes {first.value or 0.0:.1f} times the mean.",
@@ -79,8 +80,10 @@ def spread_partitions(_: MeshContext, findings: Sequence[Finding]) -> Iterator[A
 
 
 def set_clock(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
-    """Advise against `clock_skew` of one router."""
+    """Advise against `clock_skew` and `clock_moved` of one router."""
     first = findings[0]
+    corrected = all(finding.kind == "clock_skew" and not finding.reason for finding in findings)
+    until = "corrected by the difference" if corrected else "not corrected"
     yield Advice(
         action="set_clock",
         severity=worst_of(findings),
@@ -89,7 +92,7 @@ def set_clock(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice]:
         advice=f"Set the clock of router {first.router}, and have it follow a time server.",
         evidence=first.detail or f"It is {lasting(abs(first.value or 0.0))} off.",
         effect="Times to live and the times in traces mean the same on all routers; until then latencies in"
-        " this report are corrected by the difference.",
+        f" this report are {until}.",
     )
 
 
@@ -146,7 +149,7 @@ def break_loop(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Ad
             others = [edge for edge in edges if edge is not least]
             filters = context.shared([least, *others])
             what = (
-                f"the remote subscription {listed(filters)}"
+                f"the remote subscription {listed(map(quoted, filters))}"
                 if filters
                 else "the remote subscription that brings back what goes round"
             )

@@ -15,6 +15,7 @@ from vpnrouter.report.advice.context import (
     listed,
     messages_of,
     place_of,
+    quoted,
     worst_of,
 )
 from vpnrouter.report.page.contents import size
@@ -115,7 +116,8 @@ def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterato
     """
     by_client: dict[str, list[Finding]] = {}
     for finding in findings:
-        if finding not in context.wanted.met:
+        # What each device of a fleet holds is no slip of one client.
+        if finding.client is not None and finding not in context.wanted.met:
             by_client.setdefault(finding.client or "", []).append(finding)
     alike: dict[frozenset[str], list[list[Finding]]] = {}
     for group in by_client.values():
@@ -123,7 +125,7 @@ def drop_unmatched(context: MeshContext, findings: Sequence[Finding]) -> Iterato
     for filters, groups in alike.items():
         together = [one for group in groups for one in group]
         first = together[0]
-        clients = listed(group[0].client or "?" for group in groups)
+        clients = listed(quoted(group[0].client) for group in groups)
         who = "client" if len(groups) == 1 else "clients"
         passed = max(one.messages or 0 for one in together)
         yield Advice(
@@ -153,7 +155,7 @@ def drop_covered(_: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice
         **place_of(first, "router", "vpn", "bridge", "client"),
         gain=0,
         topic=first.topic if len(findings) == 1 else None,
-        advice=f"Drop {_filters([finding.topic or '' for finding in findings])} of client {first.client or '?'} in"
+        advice=f"Drop {_filters([finding.topic or '' for finding in findings])} of client {quoted(first.client)} in"
         f" {at((first.router, first.vpn))}.",
         evidence=f"Of {first.topic}: {first.detail.rstrip('.')}."
         if first.detail
@@ -169,7 +171,7 @@ def narrow(context: MeshContext, findings: Sequence[Finding]) -> Iterator[Advice
     first = (broad or crossing)[0]
     steps = [_narrowed(one) for one in broad]
     if crossing:
-        topics = listed(one.topic or "?" for one in crossing)
+        topics = listed(quoted(one.topic) for one in crossing)
         steps.append(f"leave out {topics} with an exception or a narrower filter")
     sentence = "; ".join(steps)
     messages, total = messages_of(findings), bytes_of(findings)
@@ -222,7 +224,7 @@ def add_for_black_holes(context: MeshContext, findings: Sequence[Finding]) -> It
             **place_of(unwanted[0], "router", "vpn"),
             topic=unwanted[0].topic if len(unwanted) == 1 else None,
             gain=messages,
-            advice=f"In {at(here)}: subscribe to {listed(one.topic or '?' for one in unwanted)}, or stop"
+            advice=f"In {at(here)}: subscribe to {listed(quoted(one.topic) for one in unwanted)}, or stop"
             " publishing there.",
             evidence=f"{counted(messages, 'traced message')} on"
             f" {counted(len(unwanted), 'topic')} matched no subscription, queue or bridge.",
@@ -239,9 +241,9 @@ def _bridged(
 ) -> Advice:
     holes = list(dict.fromkeys(hole for hole, _ in matched))
     filters = list(dict.fromkeys(one.topic or "" for _, one in matched))
-    clients = listed(one.client or "?" for _, one in matched)
+    clients = listed(quoted(one.client) for _, one in matched)
     way = context.way(here, there)
-    text = listed(filters)
+    text = listed(map(quoted, filters))
     if way:
         named = " and on ".join(bridge_named(edge) for edge in way)
         advice = f"Add the remote subscription {text} on {named}."
@@ -261,7 +263,7 @@ def _bridged(
         gain=messages,
         advice=advice,
         evidence=f"In {at(here)} {counted(messages, 'traced message')} on"
-        f" {listed(one.topic or '?' for one in holes)} matched nothing, while {clients} in {at(there)}"
+        f" {listed(quoted(one.topic) for one in holes)} matched nothing, while {clients} in {at(there)}"
         f" waited for {text} in vain.",
         effect=f"{counted(messages, 'message')} and {size(bytes_of(holes))} of traced payload reach who"
         " waits for them.",
@@ -270,4 +272,4 @@ def _bridged(
 
 def _filters(filters: Sequence[str]) -> str:
     noun = "the subscription" if len(filters) == 1 else "the subscriptions"
-    return f"{noun} {listed(filters)}"
+    return f"{noun} {listed(map(quoted, filters))}"

@@ -113,7 +113,10 @@ def ends(remote: Column) -> dict[str, Column]:
 
 
 class Corrections:
-    """How far the routers' clocks are apart, from rows of CLOCKS; nothing is known without any."""
+    """How far the routers' clocks are apart, from rows of CLOCKS; nothing is known without any.
+
+    Of a router that can be compared with none, nothing is taken off: half of a difference would be a wrong one.
+    """
 
     def __init__(self, clocks: Iterable[Mapping[str, Any]] = ()) -> None:
         rows = [dict(row) for row in clocks]
@@ -127,11 +130,16 @@ class Corrections:
         if not self._ahead:
             return F.lit(0).cast("long")
         difference = self._ahead_of(second) - self._ahead_of(first)
-        if len(set(self._group.values())) < 2:
-            return difference
+        return F.when(self.compare(first, second), difference).otherwise(F.lit(0).cast("long"))
+
+    def compare(self, first: Column, second: Column) -> Column:
+        """Return whether times of these two routers compare, as `one_clock` says of names."""
+        same = F.coalesce(first == second, F.lit(False))
+        if not self._group:
+            return same
         groups = F.create_map(*(F.lit(text) for pair in self._group.items() for text in pair))
-        same = F.element_at(groups, first) == F.element_at(groups, second)
-        return F.when(same, difference).otherwise(F.lit(0).cast("long"))
+        grouped = F.element_at(groups, first) == F.element_at(groups, second)
+        return same | F.coalesce(grouped, F.lit(False))
 
     def _ahead_of(self, router: Column) -> Column:
         pairs = [F.lit(one) for name, offset in self._ahead.items() for one in (name, offset)]

@@ -1,4 +1,4 @@
-"""Makes the digests that are grouped counts: delays, endpoints, losses, paths, places, states and uses."""
+"""Makes the digests that are grouped counts: ages, delays, endpoints, losses, paths, places, states and uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from vpnrouter.report.digests.columns import (
     weighed,
     with_bucket,
 )
-from vpnrouter.report.digests.schema import DELAYS, ENDPOINTS, LOSSES, PATHS, PLACES, STATES, USES
+from vpnrouter.report.digests.schema import (
+    AGES,
+    DELAYS,
+    ENDPOINTS,
+    LOSSES,
+    PATHS,
+    PLACES,
+    STATES,
+    USES,
+)
 from vpnrouter.report.schema import conform
 from vpnrouter.report.visited import STEP, came_by_connector, since_provider
 
@@ -41,6 +50,7 @@ def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
         with_bucket(rows.where(F.col("origin_router").isNotNull()), took)
         .groupBy("origin_router", "origin_vpn", "router", "vpn", "bucket")
         .agg(counted())
+        .withColumn("corrected", corrections.compare(F.col("origin_router"), F.col("router")))
     )
     return conform(grouped, DELAYS)
 
@@ -123,23 +133,52 @@ def paths(traces: DataFrame) -> DataFrame:
         .agg(
             counted(),
             payload(),
-            F.min(F.col("ts_ns") - F.col("origin_ts_ns")).alias("least_age_ns"),
             F.min("ts_ns").alias("first_ns"),
             F.max("ts_ns").alias("last_ns"),
         )
     )
-    steps = F.split("path", STEP)
+    return conform(grouped.withColumns(_ends_of(path)), PATHS)
+
+
+def ages(traces: DataFrame, width_ns: int) -> DataFrame:
+    """Return AGES, unordered, from TRACES; stretches are `width_ns` long.
+
+    Grouped by path first, as `paths` is: where a message began is in there.
+    """
+    path = F.col("path")
+    arrived = traces.where(
+        (F.col("event") == "bridge_receive")
+        & F.col("vpn").isNotNull()
+        & F.col("origin_ts_ns").isNotNull()
+    )
+    by_path = arrived.groupBy(
+        path,
+        "router",
+        "hops",
+        F.when(path.isNull(), F.struct(*_PEER, *_ORIGIN)).alias("ends"),
+        stretch_of(F.col("ts_ns"), width_ns).alias("start_ns"),
+    ).agg(F.min(F.col("ts_ns") - F.col("origin_ts_ns")).alias("least_age_ns"))
+    grouped = (
+        by_path.withColumn("origin_router", _ends_of(path)["origin_router"])
+        .groupBy("origin_router", "router", "start_ns")
+        .agg(F.min("least_age_ns").alias("least_age_ns"))
+    )
+    return conform(grouped, AGES)
+
+
+def _ends_of(path: Column) -> dict[str, Column]:
+    """Return where messages of a path began and whence they came last; `ends` has both of rows without one."""
+    steps = F.split(path, STEP)
     first = F.substring_index(since_provider(path), STEP, 1)
     clear = F.coalesce(F.size(steps) == F.col("hops"), F.lit(True))
     ends = {
         **_named(_ORIGIN, F.split(first, _PARTS, 2), clear),
         **_named(_PEER, F.split(F.element_at(steps, -1), _PARTS, 2), clear),
     }
-    told = {
+    return {
         name: F.when(path.isNull(), F.col(f"ends.{name}")).otherwise(end)
         for name, end in ends.items()
     }
-    return conform(grouped.withColumns(told), PATHS)
 
 
 def _named(names: tuple[str, str], parts: Column, clear: Column) -> dict[str, Column]:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.columns import Corrections, weighed
 from vpnrouter.report.digests.counts import (
+    ages,
     delays,
     endpoints,
     losses,
@@ -114,7 +115,8 @@ def digested(
         states_ = keep("links and subscriptions", "states", standing_at(states(earlier), since_ns))
         places_ = keep("message VPNs and bridges", "places", places(traces, states_, width_ns))
         paths_ = keep("ways", "paths", paths(traces))
-        clocks = clock_offsets(least_ages(paths_).toArrow().to_pylist(), hosts)
+        ages_ = keep("clocks", "ages", ages(traces, width_ns))
+        clocks = clock_offsets(least_ages(ages_).toArrow().to_pylist(), hosts)
         corrections = Corrections(clocks)
         uses_ = keep("topics", "uses", uses(traces))
         keep("losses", "losses", losses(traces, width_ns))
@@ -127,7 +129,7 @@ def digested(
         )
         cached += [edges, sums]
         sums.count()
-        keep("latencies", "hops", hops(sums, edges))
+        keep("latencies", "hops", hops(sums, edges, corrections))
         twice = doubles(sums, edges, uses_)
         doubtful = candidates(paths_).persist()
         cached.append(doubtful)

@@ -118,10 +118,11 @@ def corrected(edges: DataFrame, corrections: Corrections) -> DataFrame:
     return edges.select("place", difference.alias("ahead_ns")).where(F.col("ahead_ns") != 0)
 
 
-def hops(sums: DataFrame, edges: DataFrame) -> DataFrame:
+def hops(sums: DataFrame, edges: DataFrame, corrections: Corrections) -> DataFrame:
     """Return HOPS from the result of `summed` and the edges with their `place`."""
-    crossed = sums.where(F.col("bucket").isNotNull())
-    return conform(crossed.join(F.broadcast(edges), "place"), HOPS)
+    crossed = sums.where(F.col("bucket").isNotNull()).join(F.broadcast(edges), "place")
+    compared = corrections.compare(F.col("from_router"), F.col("to_router"))
+    return conform(crossed.withColumn("corrected", compared), HOPS)
 
 
 def doubles(sums: DataFrame, edges: DataFrame, uses: DataFrame) -> DataFrame:

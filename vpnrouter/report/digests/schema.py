@@ -32,11 +32,18 @@ a client).
 PATHS: Final = struct(
     **text("path router vpn bridge peer_router peer_vpn origin_router origin_vpn"),
     **integer("hops"),
-    **long("count bytes least_age_ns first_ns last_ns"),
+    **long("count bytes first_ns last_ns"),
 )
 """The ways on which messages came into message VPNs, from `bridge_receive` rows: `path` is what they had
-visited before ("router/vpn>router/vpn"; null where a row does not say), `least_age_ns` the shortest time since
-the first ingress, by two clocks, uncorrected.
+visited before ("router/vpn>router/vpn"; null where a row does not say).
+"""
+
+AGES: Final = struct(
+    **text("origin_router router"),
+    **long("start_ns least_age_ns"),
+)
+"""The shortest time in each stretch from the first ingress at `origin_router` to an arrival over a bridge at `router`,
+by the clocks of the two, uncorrected: what `vpnrouter.report.flows.clocks` knows of clocks.
 """
 
 USES: Final = struct(
@@ -67,19 +74,24 @@ are "" where the row does not name one.
 
 DELAYS: Final = struct(
     **text("origin_router origin_vpn router vpn"),
+    **flag("corrected"),
     **integer("bucket"),
     **long("count"),
 )
 """How long messages were under way from their first ingress to a delivery or an endpoint (`deliver`, `enqueue`),
-by clocks that are corrected: counts by bucket of `vpnrouter.report.digests.columns`.
+by clocks that are corrected: counts by bucket of `vpnrouter.report.digests.columns`. `corrected`: the difference of the
+clocks was known when they were counted.
 """
 
 HOPS: Final = struct(
     **text("from_router from_vpn to_router to_vpn bridge"),
+    **flag("corrected"),
     **integer("bucket"),
     **long("count"),
 )
-"""How long messages took over each bridge, from `bridge_send` to `bridge_receive`, by corrected clocks."""
+"""How long messages took over each bridge, from `bridge_send` to `bridge_receive`, by corrected clocks; `corrected` as
+in DELAYS.
+"""
 
 DOUBLES: Final = struct(
     **text("kind router vpn who other"),
@@ -116,6 +128,7 @@ ENDPOINTS: Final = struct(
 DIGESTS: Final[dict[str, StructType]] = {
     "places": PLACES,
     "paths": PATHS,
+    "ages": AGES,
     "uses": USES,
     "losses": LOSSES,
     "delays": DELAYS,

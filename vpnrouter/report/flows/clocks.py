@@ -18,12 +18,17 @@ Routers whose files name one machine share its clock: their offset is 0, whateve
 machines are not known and the estimate is less than the bound of its error, the clocks may well agree: below
 CLOCK_AGREE_NS the offset counts as 0, and the bound is wider by the estimate.
 
-One offset is taken for the whole time looked at. Clocks that drift or are set in that time show a round trip that
-is too short or negative; its absolute value is the bound then.
+One offset is taken for the whole time looked at. A clock that is set or drifts in that time shows itself by a round
+trip that is negative, which no clocks that run evenly give. Up to CLOCK_MOVED_NS its absolute value is the bound;
+beyond, the pair has moved, and the router that all moved pairs have in common is compared with none: one offset would
+be wrong by as much before the move as after it. `moves` says who it was, by how much, and when.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
@@ -39,16 +44,23 @@ CLOCK_AGREE_NS: Final = 1_000_000
 """Clocks that are set over a network agree within some milliseconds, those of one machine exactly. An estimate that
 is smaller than its error, and bounded by less than this, shows delays on the way and not a difference of clocks."""
 
+CLOCK_MOVED_NS: Final = 10_000_000
+"""Clocks that follow time servers wander against each other by less; what is left of it is in the bound of the error.
+"""
+
 _Estimate = tuple[int, int]
 """How far the second router's clock is ahead of the first one's, and the bound of the error."""
 
+_Ages = Mapping[tuple[str, str], int]
+"""The least age of messages from the first router of a pair to the second, nanoseconds."""
 
-def least_ages(paths: DataFrame) -> DataFrame:
-    """Return `origin_router`, `router`, `least_age_ns` from the PATHS digest, one row for each pair of routers.
 
-    All that `clock_offsets` needs, and as small as the mesh: PATHS itself has a row a way.
+def least_ages(ages: DataFrame) -> DataFrame:
+    """Return `origin_router`, `router`, `least_age_ns` from the AGES digest, one row for each pair of routers.
+
+    All that `clock_offsets` needs.
     """
-    return paths.groupBy("origin_router", "router").agg(
+    return ages.groupBy("origin_router", "router").agg(
         F.min("least_age_ns").alias("least_age_ns"),
     )
 
@@ -56,23 +68,29 @@ def least_ages(paths: DataFrame) -> DataFrame:
 def clock_offsets(
     paths: Iterable[Mapping[str, Any]], hosts: Mapping[str, frozenset[str]] | None = None
 ) -> Rows:
-    """Return rows of CLOCKS, by name of router, from rows of PATHS or of `least_ages`.
+    """Return rows of CLOCKS, by name of router, from rows of AGES or of `least_ages`.
 
     `hosts` are the machines that a router's files name (Inventory.hosts), none where a file names none.
 
-    Every router that the rows name has a row; one that can be compared with none has null for
-    the reference, the offset and the error, and 0 pairs.
+    Every router that the rows name has a row; one that can be compared with none has null for the reference, the
+    offset and the error, and 0 pairs. So has one whose offset is not as large as the sum of the errors that lead to
+    it, where that leaves open more than CLOCK_DOUBT_NS.
     """
     routers, ages = _ages(paths)
     known = hosts or {}
     pairs = _pairs(ages, known)
+    _leave_out(_blamed(ages), pairs, known)
     _share_clocks(pairs, routers, known)
     clocks: dict[str, dict[str, Any]] = {}
+    reached: set[str] = set()
     # The reference of a group is its router with the most pairs; of equals the first by name.
     for reference in sorted(pairs, key=lambda name: (-len(pairs[name]), name)):
-        if reference in clocks:
+        if reference in reached:
             continue
         for router, (offset_ns, error_ns) in _from(reference, pairs).items():
+            reached.add(router)
+            if abs(offset_ns) <= error_ns and error_ns > CLOCK_DOUBT_NS:
+                continue
             clocks[router] = {
                 "router": router,
                 "reference": reference,
@@ -123,6 +141,152 @@ def _ages(paths: Iterable[Mapping[str, Any]]) -> tuple[set[str], dict[tuple[str,
         if key not in ages or age < ages[key]:
             ages[key] = age
     return routers, ages
+
+
+def _moved(ages: _Ages) -> dict[tuple[str, str], int]:
+    """Return the pairs, in order of name, whose clocks moved against each other, and by how many nanoseconds at
+    least.
+    """
+    moved: dict[tuple[str, str], int] = {}
+    for (one, other), age in ages.items():
+        back = ages.get((other, one))
+        if one < other and back is not None and age + back < -CLOCK_MOVED_NS:
+            moved[one, other] = -(age + back)
+    return moved
+
+
+def _blamed(ages: _Ages) -> dict[str, list[str]]:
+    """Return the routers whose clocks moved and the others of their pairs, so that each pair has one of them.
+
+    Of a pair that stands alone it is the one that gets on with nobody else; where that does not tell, the pair is there
+    under both names.
+    """
+    moved = _moved(ages)
+    sound = {
+        name
+        for one, other in ages
+        if (other, one) in ages and _ordered(one, other) not in moved
+        for name in (one, other)
+    }
+    left = set(moved)
+    blamed: dict[str, list[str]] = {}
+    while left:
+        counts = Counter(name for pair in left for name in pair)
+        # Of equals the first by name, whatever the order of the pairs.
+        worst = min(counts, key=lambda name: (-counts[name], name in sound, name))
+        mine = {pair for pair in left if worst in pair}
+        left -= mine
+        others = sorted({name for pair in mine for name in pair} - {worst})
+        blamed[worst] = others
+        if len(others) == 1 and (others[0] in sound) == (worst in sound):
+            blamed[others[0]] = [worst]
+    return blamed
+
+
+def _leave_out(
+    blamed: Iterable[str],
+    pairs: dict[str, dict[str, _Estimate]],
+    hosts: Mapping[str, frozenset[str]],
+) -> None:
+    """Compare the blamed routers, and those that share their machine's clock, with none."""
+    moved = set(blamed)
+    machines = {hosts[name] for name in moved if hosts.get(name)}
+    moved |= {name for name, machine in hosts.items() if machine in machines}
+    for name in moved:
+        for other in pairs.pop(name, {}):
+            pairs.get(other, {}).pop(name, None)
+    for name in [name for name, others in pairs.items() if not others]:
+        del pairs[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockMove:
+    """A clock that was set, or that drifts.
+
+    `others` are the routers against which it shows. It moved by `moved_ns` at least, ahead or not; `ahead` is None
+    where all was in one stretch. `at_ns` is the begin of the stretch in which it was set; None: it drifted, from
+    `first_ns` to `last_ns`, the first and the last stretch in which it was seen. `alone`: it may as well have been
+    the other's.
+    """
+
+    router: str
+    others: tuple[str, ...]
+    moved_ns: int
+    ahead: bool | None
+    at_ns: int | None
+    first_ns: int
+    last_ns: int
+    alone: bool
+
+
+def moved_routers(rows: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the routers of pairs whose clocks moved, from rows of AGES or of `least_ages`."""
+    return {name for pair in _moved(_ages(rows)[1]) for name in pair}
+
+
+def moves(rows: Iterable[Mapping[str, Any]], least: Iterable[Mapping[str, Any]]) -> list[ClockMove]:
+    """Return the clocks that moved, by name of router, from rows of AGES and all of `least_ages`. Of a pair that stands
+    alone, one is told.
+    """
+    _, ages = _ages(least)
+    moved = _moved(ages)
+    blamed = _blamed(ages)
+    series: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for row in rows:
+        if row["least_age_ns"] is not None and row["origin_router"] is not None:
+            series.setdefault((row["origin_router"], row["router"]), []).append(
+                (row["start_ns"], row["least_age_ns"])
+            )
+    found = []
+    for router, others in sorted(blamed.items()):
+        alone = len(others) == 1 and blamed.get(others[0]) == [router]
+        if alone and router > others[0]:
+            continue
+        most, other = max((moved[_ordered(router, name)], name) for name in others)
+        towards, away = sorted(series[other, router]), sorted(series[router, other])
+        ahead, at_ns = _set_at(towards, away, most)
+        times = [at for at, _ in (*towards, *away)]
+        found.append(
+            ClockMove(
+                router=router,
+                others=tuple(others),
+                moved_ns=most,
+                ahead=ahead,
+                at_ns=at_ns,
+                first_ns=min(times),
+                last_ns=max(times),
+                alone=alone,
+            )
+        )
+    return found
+
+
+def _ordered(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)
+
+
+def _set_at(
+    towards: list[tuple[int, int]], away: list[tuple[int, int]], moved_ns: int
+) -> tuple[bool | None, int | None]:
+    """Return whether a clock moved ahead (None: nobody can say), and when it was set (None: it drifted), from the
+    least ages by stretch of what came to its router and of what went away from it.
+
+    A least age falls in the stretch in which the clock is set, and rises in the one after that only; so what counts
+    is a fall, the one that comes nearest to the whole move: of what came to a router whose clock was set back, of
+    what went away from one that was set ahead.
+    """
+    falls = [
+        (abs(moved_ns - (before - after)), ahead, at)
+        for ahead, ages in ((False, towards), (True, away))
+        for (_, before), (at, after) in pairwise(ages)
+        if before - after > 0
+    ]
+    off, ahead, at = min(falls, default=(moved_ns, False, 0))
+    if off <= moved_ns // 2:
+        return ahead, at
+    if len(towards) > 1:
+        return towards[-1][1] >= towards[0][1], None
+    return away[-1][1] < away[0][1] if len(away) > 1 else None, None
 
 
 def _share_clocks(

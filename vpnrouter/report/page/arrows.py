@@ -224,12 +224,16 @@ LETTER: Final = 0.68
 
 
 def visible_until(
-    names: Sequence[tuple[float, float, str]], weights: Sequence[float], unit: float
+    names: Sequence[tuple[float, float, str]],
+    weights: Sequence[float],
+    unit: float,
+    rights: Sequence[float] = (),
 ) -> list[float]:
     """Return for each name the largest unit (sheet pixels to a screen pixel) at which it is visible.
 
     `names` are x, y and text of names that begin there, in sheet pixels; those of more weight come
-    first. `unit` is that of the whole drawing; at 1 every name is seen.
+    first. `unit` is that of the whole drawing. `rights` are the edges beyond which no name reaches, none without
+    them. At 1 every name is seen.
     """
     order = sorted(range(len(names)), key=lambda at: (-weights[at], at))
     until = [1.0] * len(names)
@@ -242,7 +246,8 @@ def visible_until(
         left = []
         for at in waiting:
             mine = _cells(names[at], unit)
-            if occupied.isdisjoint(mine):
+            fits = not rights or names[at][0] + _long(names[at][2]) * unit <= rights[at]
+            if fits and occupied.isdisjoint(mine):
                 occupied |= mine
                 visible.append(at)
                 until[at] = unit * 1.05
@@ -253,10 +258,15 @@ def visible_until(
     return until
 
 
+def _long(text: str) -> float:
+    """Return the length of a name in screen pixels."""
+    return len(text) * LABEL_SIZE * LETTER
+
+
 def _cells(name: tuple[float, float, str], unit: float) -> set[tuple[int, int]]:
     """Return the cells of a grid over the screen that a name covers."""
     x, y, text = name[0] / unit, name[1] / unit, name[2]
-    right = x + len(text) * LABEL_SIZE * LETTER
+    right = x + _long(text)
     columns = range(int(x // _CELL[0]), int(right // _CELL[0]) + 1)
     rows = range(int((y - LABEL_SIZE) // _CELL[1]), int(y // _CELL[1]) + 1)
     return {(column, row) for column in columns for row in rows}
@@ -322,13 +332,16 @@ class LabelAnchor(NamedTuple):
 
 
 class Label(NamedTuple):
-    """A name to stand beside `curve` at `middle` (0 to 1), `distance` pixels away, and beside a `bow` on its right."""
+    """A name to stand beside `curve` at `middle` (0 to 1), `distance` pixels away, and beside a `bow` on its right.
+    `half` is half of the width of the curve.
+    """
 
     text: str
     curve: Curve
     middle: float
     distance: float
     bow: bool
+    half: float = 0.0
 
 
 def block_of(text: str, place: LabelAnchor) -> Area:
@@ -357,7 +370,7 @@ def place_labels(
     `frames` of routers under it, and the nearest one among equals.
     """
     blocked = list(occupied)
-    lines = np.concatenate([np.empty((0, 2)), *(_points(name.curve) for name in names)])
+    lines = np.concatenate([np.empty((0, 3)), *(_points(name) for name in names)])
     anchors: list[LabelAnchor | None] = []
     for name in names:
         best: LabelAnchor | None = None
@@ -401,11 +414,15 @@ def _at(name: Label, t: float, distance: float) -> Iterable[LabelAnchor]:
         yield LabelAnchor(x, y, "end" if anchor == "start" else "start")
 
 
-def _points(curve: Curve) -> NDArray[np.float64]:
-    return np.array([on_curve(curve, step / _SAMPLES) for step in range(_SAMPLES + 1)])
+def _points(name: Label) -> NDArray[np.float64]:
+    """Return points of an arrow, each with half of the arrow's width."""
+    steps = (step / _SAMPLES for step in range(_SAMPLES + 1))
+    return np.array([(*on_curve(name.curve, step), name.half) for step in steps])
 
 
 def _under(block: Area, points: NDArray[np.float64]) -> int:
-    x, y = points[:, 0], points[:, 1]
-    inside = (x > block.left) & (x < block.right) & (y > block.top) & (y < block.bottom)
+    """Return how many points of arrows are within a block or touch it."""
+    x, y, half = points[:, 0], points[:, 1], points[:, 2]
+    inside = (x > block.left - half) & (x < block.right + half)
+    inside &= (y > block.top - half) & (y < block.bottom + half)
     return int(inside.sum())

@@ -537,7 +537,9 @@ def _named(
         for x, y in (arrow.badge for arrow in arrows if arrow.grade.trouble > 1)
     ]
     names = [
-        Label(arrow.label, arrow.curve, arrow.middle, arrow.width / 2 + 8, arrow.bow)
+        Label(
+            arrow.label, arrow.curve, arrow.middle, arrow.width / 2 + 8, arrow.bow, arrow.width / 2
+        )
         for arrow in reversed(arrows)
     ]
     named = []

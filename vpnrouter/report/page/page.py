@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Final
@@ -195,7 +196,7 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             grades=grades,
             frame=frame,
             unit=_unit(frame),
-            names=_names(drawing, _unit(frame)),
+            names=_names(drawing, frame),
             tab=0 if len(drawing.arrows) + len(shapes.drawn_nodes) <= _TABBED else -1,
             busiest=_busiest(contents.edges, shapes),
             findings=tables.finding_sheet(contents.findings, shapes),
@@ -267,10 +268,17 @@ def _busiest(edges: Rows, shapes: ShapeIndex) -> str:
 def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
     """Return the part of the plane that is visible at first: x, y, width, height."""
     width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
-    # Names grow where much is seen at once: the outermost ones need room to the right.
-    letter = LABEL_SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
+    # Names grow where much is seen at once: the outermost ones need room to the right, which is seen as well then.
     named: list[Box | Pill] = [*drawing.boxes, *drawing.pills]
-    ends = [one.x + _INDENT + len(one.name) * letter for one in named]
+    letter = LABEL_SIZE * LETTER * max(height / _SCREEN[1], 1.0)
+    share = LABEL_SIZE * LETTER / _SCREEN[0]
+    ends = [
+        max(
+            one.x + _INDENT + len(one.name) * letter,
+            (one.x + _INDENT) / max(0.5, 1.0 - len(one.name) * share),
+        )
+        for one in named
+    ]
     width = max(width, min(max(ends, default=0.0), width * _ROOM))
     return (drawing.width - width) / 2, (drawing.height - height) / 2, width, height
 
@@ -280,7 +288,9 @@ def _unit(frame: tuple[float, float, float, float]) -> float:
     return max(frame[2] / _SCREEN[0], frame[3] / _SCREEN[1], 1.0)
 
 
-def _names(drawing: Drawing, unit: float) -> list[tuple[Box | Pill, float]]:
+def _names(
+    drawing: Drawing, frame: tuple[float, float, float, float]
+) -> list[tuple[Box | Pill, float]]:
     """Return the routers and providers, and the unit up to which their names are visible: those of most traffic
     longest.
     """
@@ -290,7 +300,9 @@ def _names(drawing: Drawing, unit: float) -> list[tuple[Box | Pill, float]]:
         [(one.x + _INDENT, one.name_y, one.name) for one in named],
         # Among them a provider counts as a busy message VPN.
         [*loads, *(float(STEPS) for _ in drawing.pills)],
-        unit,
+        _unit(frame),
+        # The name of a provider lies within its shape.
+        [*(frame[0] + frame[2] for _ in drawing.boxes), *(math.inf for _ in drawing.pills)],
     )
     return list(zip(named, until, strict=True))
 

@@ -38,7 +38,8 @@ AREAS: Final = (TROUBLE, SUBSCRIPTIONS, STRUCTURE, DRIFT)
 _AREA_OF: Final = {
     **dict.fromkeys(
         ("loop", "loop_stopped", "duplicate", "two_ways", "black_hole", "stalled_bridge",
-         "head_of_line", "hot_bridge", "skewed_partition", "flapping_link", "clock_skew"),
+         "head_of_line", "hot_bridge", "skewed_partition", "flapping_link", "clock_skew",
+         "clock_moved", "refused_bridge", "full_queue", "growing_queue"),
         TROUBLE,
     ),
     **dict.fromkeys(
@@ -53,7 +54,10 @@ _AREA_OF: Final = {
     ),
 }  # fmt: skip
 
-_SECONDS: Final = {"stalled_bridge", "head_of_line", "clock_skew", "never_matched"}
+KINDS: Final = tuple(_AREA_OF)
+"""All kinds of findings."""
+
+_SECONDS: Final = {"stalled_bridge", "head_of_line", "clock_skew", "clock_moved", "never_matched"}
 _SHARES: Final = {"hot_bridge", "over_broad", "wasted_crossing"}
 
 

@@ -1,8 +1,7 @@
-"""Finds topics without a receiver, endpoints that block a bridge, wrong clocks, and skewed partitions."""
+"""Finds topics without a receiver, endpoints that block a bridge, and skewed partitions."""
 
 from __future__ import annotations
 
-from statistics import median_high, median_low
 from typing import Any, Final
 
 import pyarrow as pa
@@ -189,72 +188,6 @@ def _spans(pieces: Rows) -> list[tuple[int, int, int]]:
         for first, last, count in joined
         if count >= _LEAST and last - first >= _LEAST_S * SECOND_NS
     ]
-
-
-_LEAST_NS: Final = 25_000_000
-"""Nanoseconds of difference that matter: clocks set over a network agree within a few milliseconds."""
-
-_TIMES_ERROR: Final = 3
-"""How many times the bound of its error a difference has to be: links that are slower in one direction look
-like clocks that disagree.
-"""
-
-
-_MAJORITY: Final = 3
-
-
-def skewed_clocks(clocks: Rows) -> list[Finding]:
-    """Return a `clock_skew` for each router, from rows of CLOCKS; `value` is by how many seconds it is ahead.
-
-    The clock of the majority is right, of two the reference's. If the reference's own clock is wrong, the finding is
-    about the reference, compared with the router nearest to the others.
-    """
-    findings = []
-    for reference, rows in groups_of(clocks).items():
-        right = majority_offset(rows)
-        nearest = min(rows, key=lambda row: abs(row["offset_ns"] - right))
-        for row in rows:
-            ahead = row["offset_ns"] - right
-            error = (row["error_ns"] or 0) + (nearest["error_ns"] or 0 if right else 0)
-            if abs(ahead) >= _LEAST_NS and abs(ahead) > _TIMES_ERROR * error:
-                other = nearest["router"] if row["router"] == reference else reference
-                findings.append(_skew(row, ahead, error, other, len(rows)))
-    return findings
-
-
-def groups_of(clocks: Rows) -> dict[str, Rows]:
-    """Return the rows of CLOCKS with an offset by their reference, which is among them."""
-    groups: dict[str, Rows] = {}
-    for row in clocks:
-        if row["offset_ns"] is not None and row["reference"]:
-            groups.setdefault(row["reference"], []).append(row)
-    for reference, rows in groups.items():
-        if all(row["router"] != reference for row in rows):
-            rows.append({"router": reference, "offset_ns": 0, "error_ns": 0})
-    return groups
-
-
-def majority_offset(rows: Rows) -> int:
-    """Return the offset, nanoseconds, of the majority of a group; of two the reference's, 0."""
-    if len(rows) < _MAJORITY:
-        return 0
-    offsets: list[int] = [row["offset_ns"] for row in rows]
-    return min((median_low(offsets), median_high(offsets)), key=abs)
-
-
-def _skew(row: dict[str, Any], ahead: int, error: int, other: str, compared: int) -> Finding:
-    side = "ahead of" if ahead > 0 else "behind"
-    others = f"those of most of {compared} routers" if compared >= _MAJORITY else f"that of {other}"
-    by = lasting(abs(ahead) / SECOND_NS)
-    return Finding(
-        kind="clock_skew",
-        severity=WARNING,
-        router=row["router"],
-        peer_router=other or None,
-        value=ahead / SECOND_NS,
-        detail=f"The clock of {row['router']} is {by} {side} {others},"
-        f" give or take {lasting(error / SECOND_NS)}.",
-    )
 
 
 _TIMES_MEAN: Final = 2.5

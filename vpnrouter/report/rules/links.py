@@ -1,4 +1,4 @@
-"""Finds links that flap, bridges that lose messages, and bridges that are up and carry nothing.
+"""Finds links that flap or are refused, bridges that lose messages, and bridges that are up and carry nothing.
 
 The remote router records what it sent, the local one what arrived. Several stretches of time in a row with sends and no
 arrival, while the link is up, are a stall. Not a stall: publishers that are silent (nothing is sent), a link that is
@@ -15,8 +15,9 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.limits import REPORT_TROUBLE_STALLS
+from vpnrouter.limits import REPORT_TROUBLE_ROWS, REPORT_TROUBLE_STALLS
 from vpnrouter.report.digests.columns import ends as edge_columns
+from vpnrouter.report.rules.clocks import groups_of, majority_offset
 from vpnrouter.report.rules.context import (
     TRANSMIT_CONGESTION,
     Bridges,
@@ -27,7 +28,6 @@ from vpnrouter.report.rules.context import (
     percent,
     sums_of,
 )
-from vpnrouter.report.rules.endpoints import groups_of, majority_offset
 from vpnrouter.report.schema import EDGE, ERROR, Edge, Finding, Rows, edge_named
 from vpnrouter.units import SECOND_NS
 
@@ -81,6 +81,81 @@ def _too_often(downs: list[int]) -> tuple[int, int] | None:
         if most >= bound:
             return within, most
     return None
+
+
+_LEAST_REFUSALS: Final = 3
+"""Logins that have to be refused: a router that starts may refuse one that comes too early."""
+
+
+def refused_logins(states: DataFrame) -> DataFrame:
+    """Return from STATES the bridges whose link was refused and did not come up since: the edge, `refusals`, `reason`
+    (the last one), `first_ns`, `last_ns`.
+
+    Both ends write down a refusal; the one that saw more counts.
+    """
+    rejected = F.col("event") == "link_rejected"
+    remote = F.col("client").isNotNull()
+    at_ns = F.when(rejected, F.col("ts_ns"))
+    by_end = (
+        states.where(
+            (rejected | (F.col("event") == "link_up"))
+            & F.col("vpn").isNotNull()
+            & F.col("peer_router").isNotNull()
+            & F.col("peer_vpn").isNotNull()
+        )
+        .select(
+            *(column.alias(name) for name, column in edge_columns(remote).items()),
+            remote.alias("remote"),
+            "event",
+            "reason",
+            "ts_ns",
+        )
+        .groupBy(*EDGE, "remote")
+        .agg(
+            F.count(at_ns).alias("refusals"),
+            F.min(at_ns).alias("first_ns"),
+            F.max(at_ns).alias("last_ns"),
+            F.max_by("reason", at_ns).alias("reason"),
+            F.max(F.when(~rejected, F.col("ts_ns"))).alias("up_ns"),
+        )
+    )
+    return (
+        by_end.groupBy(*EDGE)
+        .agg(
+            F.max("refusals").alias("refusals"),
+            F.min("first_ns").alias("first_ns"),
+            F.max("last_ns").alias("last_ns"),
+            F.max_by("reason", "last_ns").alias("reason"),
+            F.max("up_ns").alias("up_ns"),
+        )
+        .where(F.col("refusals") >= _LEAST_REFUSALS)
+        .where(F.col("up_ns").isNull() | (F.col("up_ns") < F.col("last_ns")))
+        .orderBy(F.desc("refusals"), *EDGE)
+        .limit(REPORT_TROUBLE_ROWS)
+        .drop("up_ns")
+    )
+
+
+def refused_bridges(rows: Rows) -> list[Finding]:
+    """Return a `refused_bridge` for each row of `refused_logins`; `value` is how often it was refused."""
+    findings = []
+    for row in rows:
+        edge = edge_named(row)
+        seconds = (row["last_ns"] - row["first_ns"]) / SECOND_NS
+        findings.append(
+            Finding(
+                kind="refused_bridge",
+                severity=ERROR,
+                **ends(edge),
+                reason=row["reason"],
+                value=float(row["refusals"]),
+                first_ns=row["first_ns"],
+                last_ns=row["last_ns"],
+                detail=f"The link of {named(edge)} was refused {counted(row['refusals'], 'time')} in"
+                f" {lasting(seconds)} and did not come up since: {row['reason'] or 'no reason given'}.",
+            )
+        )
+    return findings
 
 
 _SHARE: Final = 0.01

@@ -9,8 +9,8 @@ expected, nothing is reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import pyarrow as pa
@@ -258,6 +258,64 @@ def never_matched(
     return [finding for finding in findings if finding is not None]
 
 
+ALIKE: Final = 10
+"""Subscriptions from which on those that differ in one level are told together: what each device of a fleet holds."""
+
+_ANY: Final = "*"
+
+
+def grouped(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings `never_matched` in which those of clients with one pattern are one, without a client.
+
+    `topic` is the pattern, `cmd/*/#`: the level that differs is a star. The largest groups come first.
+    """
+    left = [finding for finding in findings if finding.bridge is None]
+    others = [finding for finding in findings if finding.bridge is not None]
+    members: dict[tuple[str, ...], set[int]] = {}
+    for number, finding in enumerate(left):
+        for pattern in _patterns(finding.topic or ""):
+            key = (finding.router or "", finding.vpn or "", *pattern)
+            members.setdefault(key, set()).add(number)
+    groups: list[Finding] = []
+    told: set[int] = set()
+    # Of equals the one without a star: these subscriptions are the same.
+    for key in sorted(members, key=lambda key: (-len(members[key]), _ANY in key[2:], key)):
+        mine = members[key] - told
+        if len(mine) >= ALIKE:
+            groups.append(_group("/".join(key[2:]), [left[number] for number in sorted(mine)]))
+            told |= mine
+    return [
+        *groups,
+        *others,
+        *(finding for number, finding in enumerate(left) if number not in told),
+    ]
+
+
+def _patterns(topic: str) -> Iterator[tuple[str, ...]]:
+    """Yield a filter by its levels, as it is and with each one of them left open."""
+    levels = tuple(topic.split("/"))
+    yield levels
+    for at in range(len(levels)):
+        yield (*levels[:at], _ANY, *levels[at + 1 :])
+
+
+def _group(pattern: str, findings: list[Finding]) -> Finding:
+    clients = len({finding.client for finding in findings})
+    passed = max(finding.messages or 0 for finding in findings)
+    first = findings[0]
+    return replace(
+        first,
+        client=None,
+        topic=pattern,
+        messages=passed,
+        value=max(finding.value or 0.0 for finding in findings),
+        first_ns=min(finding.first_ns or 0 for finding in findings),
+        last_ns=max(finding.last_ns or 0 for finding in findings),
+        detail=f"{pattern}: {clients:,} clients hold such a subscription, which matched none of up to {passed:,} traced"
+        f" messages that entered {first.router}/{first.vpn} meanwhile",
+    )
+
+
 def _never_matched(
     row: Mapping[str, Any], traffic: Mapping[Place, _Traffic], span: tuple[int, int]
 ) -> Finding | None:
@@ -272,7 +330,8 @@ def _never_matched(
     held = "held" if row["until_ns"] is None else "was held"
     return Finding(
         kind="never_matched",
-        severity=WARNING,
+        # A client that waits for something costs nothing; a bridge that does attracts it from afar.
+        severity=INFO if bridge_of(row["client"]) is None else WARNING,
         **_client(row),
         topic=row["filter"],
         messages=passed,

@@ -19,6 +19,7 @@ KINDS: Final[Mapping[str, Callable[[Placement], None]]] = {
     "hot_bridge": routers.hot_bridge,
     "head_of_line": routers.head_of_line,
     "clock_skew": routers.clock_skew,
+    "clock_moved": routers.clock_moved,
 }
 """Each plants one fault that the traces show."""
 

@@ -18,6 +18,7 @@ from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Feed, receive, rout
 from vpnrouter.units import SECOND_NS
 
 _SKEW_S: Final = (0.05, 5.0)
+_CLOCKS: Final = frozenset({"clock_skew", "clock_moved"})
 _LEAST_ROUTERS: Final = 4
 
 
@@ -27,27 +28,53 @@ def clock_skew(placement: Placement) -> None:
     Raises:
         OperationError: too few routers exchange messages to say whose clock is wrong.
     """
+    chosen, offset_s = _wrong_clock(placement, 1)
+    placement.plan.clocks_ns[chosen] = round(offset_s * SECOND_NS)
+    router = placement.plan.mesh.network.routers[chosen]
+    placement.faults.append({"kind": "clock_skew", "router": router, "value": offset_s})
+
+
+def clock_moved(placement: Placement) -> None:
+    """Plant a clock that is set in the middle of the time, by tens of milliseconds to seconds, of a router that
+    exchanges messages with two others: of a pair nobody could say whose clock it was.
+
+    Raises:
+        OperationError: there is no such router.
+    """
+    chosen, offset_s = _wrong_clock(placement, 2)
+    first, last = placement.plan.busy_s
+    at_s = first + (last - first) * float(placement.rng.uniform(0.3, 0.7))
+    placement.plan.clock_sets[chosen] = at_s, round(offset_s * SECOND_NS)
+    router = placement.plan.mesh.network.routers[chosen]
+    placement.faults.append(
+        {"kind": "clock_moved", "router": router, "value": offset_s, "begin_s": at_s}
+    )
+
+
+def _wrong_clock(placement: Placement, partners: int) -> tuple[int, float]:
+    """Return a router whose clock is right so far, with so many others to compare, and by how much to be off, seconds.
+
+    Raises:
+        OperationError: there is none.
+    """
     mesh = placement.plan.mesh
     near = _comparable(placement.plan)
-    skewed = {fault["router"] for fault in placement.faults if fault["kind"] == "clock_skew"}
+    wrong = {fault["router"] for fault in placement.faults if fault["kind"] in _CLOCKS}
     largest = max(_components(near), key=len, default=set[int]())
-    if len(largest) < _LEAST_ROUTERS * (len(skewed) + 1):
-        raise OperationError("too few routers for a skewed clock: more --vpns")
-    busiest = max(largest, key=lambda router: (len(near[router]), router))
+    busiest = max(largest, key=lambda router: (len(near[router]), router), default=None)
     free = [
         router
         for router in sorted(largest)
-        if router != busiest and mesh.network.routers[router] not in skewed
+        if router != busiest
+        and mesh.network.routers[router] not in wrong
+        and len(near[router]) >= partners
     ]
+    if len(largest) < _LEAST_ROUTERS * (len(wrong) + 1) or not free:
+        raise OperationError("too few routers for a wrong clock: more --vpns")
     chosen = int(placement.rng.choice(free))
     low, high = np.log(_SKEW_S)
     offset_s = float(np.exp(placement.rng.uniform(low, high)))
-    if placement.rng.random() < 0.5:
-        offset_s = -offset_s
-    placement.plan.clocks_ns[chosen] = round(offset_s * SECOND_NS)
-    placement.faults.append(
-        {"kind": "clock_skew", "router": mesh.network.routers[chosen], "value": offset_s}
-    )
+    return chosen, offset_s if placement.rng.random() < 0.5 else -offset_s
 
 
 def _comparable(plan: Plan) -> dict[int, set[int]]:
