@@ -87,7 +87,9 @@ async def test_bounds_hold_at_once(running: Any, client_of: Any, configured: Any
 async def test_queue_defaults_hold_at_once(running: Any, configured: Any) -> None:
     """They hold for queues that say nothing of it, and for what clients of AMQP make from then on."""
     queues = "    queues: {says: {respect_ttl_enabled: false}, nothing: {}}\n"
-    defaults = "    queue_defaults: {respect_msg_priority_enabled: true, respect_ttl_enabled: true}\n"
+    defaults = (
+        "    queue_defaults: {respect_msg_priority_enabled: true, respect_ttl_enabled: true}\n"
+    )
     async with running(blue(queues)) as node:
         vpn = node.router.vpns["blue"]
         for text, on in (("", False), (defaults, True), ("", False)):
