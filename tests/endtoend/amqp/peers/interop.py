@@ -150,7 +150,9 @@ def large(url: str, address: str, action: str, number: int) -> None:
     else:
         connection = BlockingConnection(url, 60, max_frame_size=number)
         receiver = connection.create_receiver(address, credit=1)
-        body = bytes(receiver.receive(timeout=60).body)
+        # The body is a view of what the message holds.
+        said = receiver.receive(timeout=60)
+        body = bytes(said.body)
         receiver.accept()
         print(len(body), hashlib.sha256(body).hexdigest())
     connection.close()
