@@ -328,7 +328,7 @@ def test_a_black_hole_that_others_wait_for(edge: Make) -> None:
         "40 traced messages on “fares/eu” matched nothing, while “shop” in c/x" in bridged.evidence
     )
     assert "2.00 KiB" in bridged.effect
-    assert junk.advice == "In a/x: subscribe to junk, or stop publishing there."
+    assert junk.advice == "In a/x: subscribe to “junk”, or stop publishing there."
     assert list(drop_unmatched(here, [idle])) == []
 
 

@@ -321,12 +321,16 @@ def test_the_page_is_no_wider_than_the_window(
     """On a desk and on a phone: wide tables scroll by themselves."""
     contents = meshes.mesh(7, 14, 16)
     browser = browse(page(meshes.summary_of(contents), contents))
-    browser.resize(width, 900)
-    browser.settle()
-    wide = browser.run(
-        """[...document.querySelectorAll("body *")].filter((one) =>
-        !one.closest(".scroll, nav, svg") && one.getBoundingClientRect().right > innerWidth + 1)
-        .map((one) => one.tagName + "." + one.className)"""
-    )
-    assert wide == []
-    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    try:
+        browser.resize(width, 900)
+        browser.settle()
+        wide = browser.run(
+            """[...document.querySelectorAll("body *")].filter((one) =>
+            !one.closest(".scroll, nav, svg") && one.getBoundingClientRect().right > innerWidth + 1)
+            .map((one) => one.tagName + "." + one.className)"""
+        )
+        assert wide == []
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        # The window is that of all tests.
+        browser.resize(1400, 900)

@@ -269,16 +269,12 @@ def _frame(drawing: Drawing) -> tuple[float, float, float, float]:
     """Return the part of the plane that is visible at first: x, y, width, height."""
     width, height = max(drawing.width, _LEAST[0]), max(drawing.height, _LEAST[1])
     # Names grow where much is seen at once: the outermost ones need room to the right, which is seen as well then.
+    letter = LABEL_SIZE * LETTER * max(width / _SCREEN[0], height / _SCREEN[1], 1.0)
     named: list[Box | Pill] = [*drawing.boxes, *drawing.pills]
-    letter = LABEL_SIZE * LETTER * max(height / _SCREEN[1], 1.0)
-    share = LABEL_SIZE * LETTER / _SCREEN[0]
-    ends = [
-        max(
-            one.x + _INDENT + len(one.name) * letter,
-            (one.x + _INDENT) / max(0.5, 1.0 - len(one.name) * share),
-        )
-        for one in named
-    ]
+    ends = [one.x + _INDENT + len(one.name) * letter for one in named]
+    if max(ends, default=0.0) > _SCREEN[0]:
+        share = LABEL_SIZE * LETTER / _SCREEN[0]
+        ends += [(box.x + _INDENT) / max(0.5, 1.0 - len(box.name) * share) for box in drawing.boxes]
     width = max(width, min(max(ends, default=0.0), width * _ROOM))
     return (drawing.width - width) / 2, (drawing.height - height) / 2, width, height
 
