@@ -464,17 +464,22 @@ class OwnHalf(Deriver):
                 else:
                     # From here on it is handled like any other retained message.
                     message.snapshot = False
-                    route = vpn.route(message.topic)
-                    if route.selector_cost and heavy(route, message):
-                        SelectedArrival(self, sink, route, message).begin()
-                    else:
-                        self.enter(sink, message)
-                        vpn.context.work += MEASURE.work()
+                    self.take_in(sink, message)
                     return
             except TopicError:
                 # Good enough for the sender's VPN but not for ours: no reason to lose the link.
                 reason = TOPIC_PARSE_ERROR
         self.passes_over(sink, message, reason)
+
+    def take_in(self, sink: Publisher, message: Message) -> None:
+        """Publish a Direct message, later where the selectors of its receivers are much work. Raises TopicError."""
+        vpn = sink.vpn
+        route = vpn.route(message.topic)
+        if route.selector_cost and heavy(route, message):
+            SelectedArrival(self, sink, route, message).begin()
+        else:
+            self.enter(sink, message)
+            vpn.context.work += MEASURE.work()
 
     def enter(self, sink: Publisher, message: Message) -> None:
         """Publish a Direct message in this message VPN. Raises TopicError for a bad topic."""

@@ -138,7 +138,7 @@ class SnapshotSweep(Job):
         message.hops = 1
         message.ingress_ns = context.steady_ns
         sink.messages += 1
-        half.enter(sink, message)
+        half.take_in(sink, message)
 
     def _attracts(self, topic: bytes) -> bool:
         """Return whether a topic of the remote that becomes this one here may be in the snapshot."""

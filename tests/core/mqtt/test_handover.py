@@ -160,3 +160,60 @@ def test_what_nobody_has_room_for_is_gone(router: SpooledWorld) -> None:
     router.settle()
     assert waiting(router) == {"stays": 4}
     assert sum(endpoint.counters.refused.counts.values()) == 6
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_shared_subscription_that_is_not_allowed_any_more(
+    router: SpooledWorld, others: int
+) -> None:
+    """Its session ends as any other one, and leaves nothing behind; nothing is handed on for it."""
+    member(router, "leaves").lose()
+    burst(router, 3)
+    for number in range(others):
+        router.lasting(f"stays{number}").sub("$share/g/jobs/#")
+    vpn = router.vpn()
+    for held in list(vpn.clients["leaves"].subscriptions.values()):
+        vpn.suspend(held, True)
+    router.advance(61)
+    router.settle()
+    assert router.session_row("leaves") is None
+    assert vpn.spooled_bytes == 0
+    assert "leaves" not in waiting(router)
+
+
+def test_a_spool_that_cannot_write_loses_nothing(router: SpooledWorld) -> None:
+    """What is to be handed on waits until it can, and costs nothing meanwhile."""
+    member(router, "leaves").lose()
+    payloads = burst(router, 5)
+    stays = router.lasting("stays")
+    stays.sub("$share/g/jobs/#")
+    router.settle()
+    router.spool.failed("no space left")
+    router.advance(61)
+    jobs = router.router.context.jobs
+    for _ in range(10):
+        jobs.finish()
+        assert len(jobs) == 0
+        router.advance(0.01)
+    assert stays.received() == []
+    router.spool.down = ""
+    router.advance(1)
+    assert drained(stays) == payloads
+
+
+def test_large_messages_are_handed_on_a_few_in_a_commit(router: SpooledWorld) -> None:
+    """No commit has many of them, so that others wait no longer than for those of publishers."""
+    member(router, "leaves").lose()
+    producer = router.join("producer")
+    for number in range(1, 41):
+        producer.pub("jobs/a", bytes([number]) * 1_000_000, pid=number)
+        router.settle()
+    stays = router.lasting("stays")
+    stays.sub("$share/g/jobs/#")
+    stays.lose()
+    router.settle()
+    router.largest = 0
+    router.advance(61)
+    router.settle()
+    assert waiting(router) == {"stays": 40}
+    assert router.largest < 8_000_000

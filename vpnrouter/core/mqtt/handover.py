@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.fault_barrier import SPOOL
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoint_of
 from vpnrouter.core.guaranteed.endpoint_settings import SESSION
@@ -32,6 +33,12 @@ AT_ONCE: Final = 256
 
 HANDOVER_WORK: Final = 4
 """What it costs to hand a message on, in parts of a turn (TurnContext.work)."""
+
+LATER_NS: Final = 50_000_000
+"""How soon to look again at a spool that cannot take messages, or has not written those of the session yet."""
+
+SIZE_SHIFT: Final = 8
+"""The size of a message, shifted by so many bits, is what reading and writing it costs."""
 
 NAME: Final = "\0"
 """What the names of the rows begin with: no client id has this character (MQTT-1.5.4-2)."""
@@ -69,11 +76,17 @@ class Handover(Job):
     def step(self) -> bool:
         """Hand on messages, the oldest first, until this turn has done enough; then delete the endpoint."""
         endpoint = self.endpoint
+        spool = endpoint.spool
         context = endpoint.vpn.context
         if endpoint.returning:
             return False
         while ids := self._next():
             for message_id in ids:
+                if spool.down:
+                    return self._later()
+                if spool.crowded():
+                    spool.await_commit(self)
+                    return True
                 if context.turn_spent:
                     return False
                 context.work += HANDOVER_WORK
@@ -86,11 +99,19 @@ class Handover(Job):
                     )
         if endpoint.pending:
             # They were on their way into the spool when the session ended.
-            endpoint.spool.await_commit(self)
-            return True
+            return self._later()
         endpoint.delete(SESSION_ENDED)
-        endpoint.spool.ledger.delete(self._key)
+        spool.ledger.delete(self._key)
         return True
+
+    def _later(self) -> bool:
+        context = self.endpoint.vpn.context
+        context.timers.arm(context.now_ns + LATER_NS, self, 0)
+        return True
+
+    def on_timer(self, kind: int, now_ns: int) -> None:
+        """Go on."""
+        self.endpoint.vpn.context.jobs.add(self)
 
     def _next(self) -> list[int]:
         """Return the lowest ids that were not looked at."""
@@ -113,6 +134,7 @@ class Handover(Job):
             # A limit of the message VPN was lowered while it waited.
             return
         targets = self._targets(route, message)
+        endpoint.vpn.context.work += (message.size >> SIZE_SHIFT) + MEASURE.work()
         for target in targets[1:]:
             endpoint.copy_message(message_id, target)
         if targets:
@@ -142,7 +164,9 @@ def hand_over(session: MqttSession) -> None:
     shared: list[Filter] = []
     for subscription in session.subscriptions.values():
         filter_ = subscription.filter
-        if filter_.share and subscription.qos and len(groups[filter_].members) > 1:
+        # None where it is suspended, and nobody else shares it.
+        group = groups.get(filter_) if filter_.share and subscription.qos else None
+        if group is not None and len(group.members) > 1:
             shared.append(filter_)
     if not shared:
         return
@@ -162,7 +186,7 @@ def hand_over(session: MqttSession) -> None:
 def leftover(spool: Spool, vpn: MessageVpn, number: int, held_back: set[int]) -> Handover:
     """Return a handover of what a session left in the spool under `number`; its job is to be done."""
     settings = vpn.session_terms.copy()
-    endpoint = Endpoint(spool, vpn, SESSION, f"{NAME}{number}", number, settings)
+    endpoint = Endpoint(spool, vpn, SESSION, f"#ended/{number}", number, settings)
     handover = Handover(endpoint, held_back)
     vpn.context.jobs.add(handover)
     return handover
