@@ -331,6 +331,10 @@ WILL_BYTES_OF_USERNAME: Final = 16_777_216
 WILL_BYTES_ALL: Final = 268_435_456
 """Those of all message VPNs together. Beyond: the same."""
 
+SPOOL_DELAY_S: Final = 10
+"""Seconds for which publishers wait for a spool that cannot be written. Beyond: their connections end with 0x97 or
+`amqp:resource-limit-exceeded` and the reason. Whether their messages are kept is open; none that is kept is lost."""
+
 UNREAD_S: Final = 30
 """Seconds in which a peer whose answers fill its outbox takes not one byte. Beyond: disconnected; while its outbox is
 beyond its bound it is read no further."""

@@ -474,3 +474,36 @@ def test_coordinator_takes_nothing_else(router: SpooledWorld, amqp: ModuleType, 
     peer.send(amqp.message(b"hello"), 9)
     detached = peer.answer(Detach)
     assert detached.error.condition == "amqp:not-implemented"
+
+
+@pytest.mark.parametrize("waits_for", ["outcome", "discharge"])
+def test_who_waits_long_for_a_store_that_is_down_is_told(
+    router: SpooledWorld, amqp: ModuleType, peer: Any, waits_for: str
+) -> None:
+    """Its connection ends with the reason; what it sent is kept when the store is well again."""
+    idle = amqp.Peer(router)
+    idle.join("idle")
+    idle.sender("queue://q", 0)
+    if waits_for == "discharge":
+        txn_id = peer.declare()
+        peer.sent(amqp.message(b"out"), 2, state=TransactionalState(txn_id))
+        peer.send(b"\x00\x53\x77" + performatives.write(performatives.Discharge(txn_id)), 9)
+    else:
+        peer.send(amqp.message(b"out"), 2)
+    batch = router.spool.end_round()
+    assert batch is not None
+    for _ in range(limits.SPOOL_DELAY_S):
+        router.spool.failed("no space left")
+        router.router.context.jobs.finish()
+        assert not peer.closed
+        router.advance(1)
+    router.spool.failed("no space left")
+    router.router.context.jobs.finish()
+    assert peer.closed
+    assert not idle.closed
+    router.store.commit(batch)
+    router.spool.committed()
+    assert _counts(router) == (0, 1)
+    (close,) = [one for one in peer.answers() if isinstance(one, Close)]
+    assert close.error.condition == "amqp:resource-limit-exceeded"
+    assert "no space left" in close.error.description

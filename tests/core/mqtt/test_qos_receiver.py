@@ -16,7 +16,7 @@ from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import EventLog
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt import reason
-from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Publish
+from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Disconnect, Publish
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC, PUBREL
 
@@ -593,3 +593,37 @@ def test_no_bound_of_ingress_flows(router: SpooledWorld) -> None:
         client = router.join(name)
         client.pub("a", pid=1)
         assert [pid for _, pid, _ in client.acks()] == [1]
+
+
+@pytest.mark.parametrize(("level", "qos"), [(5, 1), (5, 2), (4, 1), (4, 2), (3, 1)])
+def test_who_waits_long_for_a_store_that_is_down_is_told(
+    router: SpooledWorld, level: int, qos: int
+) -> None:
+    """Its connection ends with the reason; what it sent is kept when the store is well again, QoS 2 once."""
+    queue = router.queue("q", "a")
+    waits = router.lasting("waits", level)
+    idle = router.join("idle", level)
+    waits.pub("a", qos=qos, pid=7)
+    batch = router.spool.end_round()
+    assert batch is not None
+    for _ in range(limits.SPOOL_DELAY_S):
+        router.spool.failed("no space left")
+        router.router.context.jobs.finish()
+        assert not waits.closed
+        router.advance(1)
+    router.spool.failed("no space left")
+    router.router.context.jobs.finish()
+    assert waits.closed
+    assert not idle.closed
+    if level == 5:
+        (told,) = waits.received()
+        assert isinstance(told, Disconnect)
+        assert told.reason_code == reason.QUOTA_EXCEEDED
+        assert "no space left" in (told.properties.reason_string or "")
+    router.store.commit(batch)
+    router.spool.committed()
+    if qos == 2:
+        again = router.lasting("waits", level)
+        again.pub("a", qos=2, pid=7, dup=True)
+        assert again.acks() == [(PUBREC, 7, 0)]
+    assert queue.spooled_count == 1

@@ -550,6 +550,10 @@ class ReceivingLink(Link):
         if connection.paused and not connection.held and self.open * 2 <= limits.RECEIVE_MAXIMUM:
             connection.resume()
 
+    def on_delay(self, why: str) -> None:
+        """End the connection with the reason: what it has not been answered is open, and it need not wait for that."""
+        self.session.connection.fail(conditions.RESOURCE_LIMIT_EXCEEDED, why)
+
     def _says_no_match(self) -> bool:
         return self.client.profile.reject_msg_to_sender_on_no_subscription_match_enabled
 

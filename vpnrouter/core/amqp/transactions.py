@@ -267,6 +267,10 @@ class Transactions(CompletionCallback):
         """The client's connection."""
         return self._connection
 
+    def on_delay(self, why: str) -> None:
+        """End the connection with the reason: a discharge is open, and the client need not wait for its answer."""
+        self._connection.fail(conditions.RESOURCE_LIMIT_EXCEEDED, why)
+
     # -- declare and discharge -------------------------------------------------------------------
 
     def control(self, link: ReceivingLink, number: int, payload: bytes) -> None:

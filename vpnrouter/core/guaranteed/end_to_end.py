@@ -16,6 +16,7 @@ from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, SYNCED, CompletionCallback
 
 if TYPE_CHECKING:
+    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.message import Message
@@ -115,6 +116,14 @@ class EndToEndAnswers(CompletionCallback):
         self._first = 0
         self._next = 0
         self.held_id = 0
+
+    def on_delay(self, why: str) -> None:
+        """Give the word to the publishing connection."""
+        self._answers.on_delay(why)
+
+    def owning_connection(self) -> Connection | None:
+        """The publishing connection."""
+        return self._answers.owning_connection()
 
     def publish(self, vpn: MessageVpn, message: Message, token: int) -> int:
         """Give a guaranteed message to the spool; `answers` gets the outcome of `token` later.

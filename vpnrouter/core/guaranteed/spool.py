@@ -32,6 +32,7 @@ from vpnrouter.core.guaranteed.unit_of_work import (
     SYNCED,
     UNMATCHED,
     CompletionCallback,
+    DelayNotice,
     PurgeQueue,
     UnitOfWork,
 )
@@ -40,6 +41,7 @@ from vpnrouter.core.tracing import trace_kept, trace_kept_lost
 from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DEMOTE, DISCARD, ENQUEUE, PROMOTE, REJECT
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,6 +196,7 @@ class Spool(SpoolPort):
     """
 
     __slots__ = (
+        "_delayed_ns",
         "_freed",
         "_hungry",
         "_large",
@@ -231,7 +234,9 @@ class Spool(SpoolPort):
         self.damaged = 0
         # Messages that endpoints could not read in this round, and why the last one could not be.
         self._unread: dict[Endpoint, tuple[list[int], str]] = {}
+        # Why nothing is taken, and when those who wait were told, or it began.
         self.down = ""
+        self._delayed_ns = 0
         self.unit, self._refused = UnitOfWork(), UnitOfWork()
         self.syncing: UnitOfWork | None = None
         # The batch of `syncing`, until the store has it.
@@ -874,8 +879,17 @@ class Spool(SpoolPort):
 
     def failed(self, reason: str) -> None:
         """The commit failed and is tried again: until it succeeds, nothing more is taken."""
+        now_ns = self.context.now_ns
+        if not self.down:
+            self._delayed_ns = now_ns
         self.down = refusals.SERVICE_UNAVAILABLE
         self._let_in()
+        if now_ns - self._delayed_ns >= limits.SPOOL_DELAY_S * SECOND_NS:
+            self._delayed_ns = now_ns
+            why = f"the message spool cannot be written, and whether it has what is not answered is open: {reason}"
+            waiting = [] if self.syncing is None else self.syncing.callbacks
+            for callback in dict.fromkeys(waiting + self.unit.callbacks):
+                self.context.jobs.add(DelayNotice(callback, why))
 
     # -- endpoints -------------------------------------------------------------------------------
 

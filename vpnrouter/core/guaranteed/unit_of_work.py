@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.timers import Job
 from vpnrouter.errors import SpoolError
 
 if TYPE_CHECKING:
@@ -54,8 +55,11 @@ class CompletionCallback:
         """
         raise AssertionError(token)
 
+    def on_delay(self, why: str) -> None:
+        """Note that the outcome stays open, for `why`: the spool has not been written for a while. May come again."""
+
     def owning_connection(self) -> Connection | None:
-        """Return the connection to close when `on_outcome` raises, or None."""
+        """Return the connection to close when `on_outcome` or `on_delay` raises, or None."""
         return None
 
 
@@ -157,6 +161,27 @@ class UnitOfWork:
         self.tokens.append(token)
         self.outcomes.append(outcome)
         self.reasons.append(reason)
+
+
+@final
+class DelayNotice(Job):
+    """Notes with a callback that its outcome stays open, for `why`: a job each, since a connection may end by it."""
+
+    __slots__ = ("_callback", "_why")
+
+    def __init__(self, callback: CompletionCallback, why: str) -> None:
+        super().__init__()
+        self._callback = callback
+        self._why = why
+
+    def step(self) -> bool:
+        """Tell the callback."""
+        self._callback.on_delay(self._why)
+        return True
+
+    def owning_connection(self) -> Connection | None:
+        """The connection that waits for the outcome."""
+        return self._callback.owning_connection()
 
 
 ROUND: Final = 20_000

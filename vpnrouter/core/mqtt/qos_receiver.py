@@ -255,6 +255,11 @@ class QosReceiver(EndToEndCallback):
         """The publisher's connection, None while it is away."""
         return self.connection
 
+    def on_delay(self, why: str) -> None:
+        """End the connection with the reason: what it has not been answered is open, and it need not wait for that."""
+        if self.connection is not None:
+            self.connection.fail(codes.QUOTA_EXCEEDED, why)
+
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Answer the publisher with PUBACK, PUBREC or PUBCOMP; a refusal ends an MQTT 3.1.1 connection."""
         connection = self.connection
