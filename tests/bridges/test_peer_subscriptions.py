@@ -1,5 +1,6 @@
 """What a peer's bridge asks for: exceptions, selectors, share groups, deliver-always, renamed topics."""
 
+import gc
 import importlib.util
 import random
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
+from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
@@ -452,3 +454,21 @@ def test_a_guaranteed_message_for_a_queue(
     counters = kit.balance(two.link)
     assert counters.discarded_rx.counts == ({} if enters else {"not-subscribed": 1})
     assert two.taker.taken == 1
+
+
+@pytest.mark.parametrize("first", ["accepted", "dialed"])
+def test_nothing_of_it_waits_for_the_garbage_collector(world: Any, first: str) -> None:
+    """Filters may be long: what a peer has asked for goes with its link, whichever end goes first."""
+    gc.collect()
+    gc.disable()
+    try:
+        link, _, _ = bridged(world, *[f"long/{number}" for number in range(20)])
+        accepted, dialed = link.accepted, link.dialed
+        del link
+        assert len(accepted.peer_half.attracted.sources) == 20
+        for end in (accepted, dialed) if first == "accepted" else (dialed, accepted):
+            end.lost("gone")
+        world.settle()
+        assert not [one for one in gc.get_objects() if isinstance(one, PeerSubscriptions)]
+    finally:
+        gc.enable()

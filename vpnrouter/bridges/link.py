@@ -619,6 +619,9 @@ class Link(LinkEnd):
                 self.own_half.account()
             if self.peer_half is not None:
                 self.peer_half.account()
+        # They know the link, and hold all that the peer has asked for: together they would stay in memory until all
+        # objects are walked.
+        self.own_half = self.peer_half = self.sink = None
 
     def tally(self) -> None:
         """Update the counters of both halves' records."""
