@@ -115,7 +115,14 @@ def test_configurations_are_those_of_the_mesh(
             for remote in bridge.remote_msg_vpns
         }
         names = ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
-        assert bridges == {tuple(edge[name] for name in names) for edge in made.truth["edges"]}
+        edges = {tuple(edge[name] for name in names) for edge in made.truth["edges"]}
+        # A bridge that is refused is configured, and carries nothing.
+        refused = {
+            tuple(fault[name] for name in ("peer_router", "peer_vpn", "router", "vpn", "bridge"))
+            for fault in made.faults("refused_bridge")
+        }
+        assert bridges == edges | refused
+        assert not edges & refused
 
 
 def test_check_sees_the_loops_and_none_in_a_calm_mesh(

@@ -55,7 +55,8 @@ class Plan:
     `seconds` is its length; `clocks_ns` how far each router's clock is ahead, `clock_sets` when one is set, in
     seconds, and how many nanoseconds ahead. `feeds` get their templates from the plan, `scripted` ones from their
     fault. `downs` are spans in which a bridge is down (begin, end, reason), `stalls` one in which it loses
-    everything, both in seconds. `extra_subscriptions` are (site, client, MQTT filter).
+    everything, both in seconds. `refusals` are bridges that never come up: when they are refused, in seconds, and why.
+    `extra_subscriptions` are (site, client, MQTT filter).
     """
 
     mesh: Mesh
@@ -71,6 +72,7 @@ class Plan:
     scripted: list[Feed] = field(default_factory=list)
     downs: dict[int, list[tuple[float, float, str]]] = field(default_factory=dict)
     stalls: dict[int, tuple[float, float]] = field(default_factory=dict)
+    refusals: list[tuple[Bridge, list[float], str]] = field(default_factory=list)
     extra_subscriptions: list[tuple[int, str, str]] = field(default_factory=list)
     drift: Drift = field(default_factory=Drift)
 
@@ -218,18 +220,27 @@ def share_out(plan: Plan, rows: int) -> NDArray[np.int64]:
 
 def _link_states(plan: Plan) -> None:
     """Record that every link comes up at the begin and goes down at the end, at both routers."""
-    for number in range(len(plan.mesh.bridges)):
+    for number, bridge in enumerate(plan.mesh.bridges):
         place = number / len(plan.mesh.bridges)
-        add_link_state(plan, number, "link_up", 0.2 + 0.5 * place, None)
+        add_link_state(plan, bridge, "link_up", 0.2 + 0.5 * place, None)
         for begin, end, reason in plan.downs.get(number, ()):
-            add_link_state(plan, number, "link_down", begin, reason)
-            add_link_state(plan, number, "link_up", end, None)
-        add_link_state(plan, number, "link_down", plan.seconds - 0.8 + 0.5 * place, _STOPPED)
+            add_link_state(plan, bridge, "link_down", begin, reason)
+            add_link_state(plan, bridge, "link_up", end, None)
+        add_link_state(plan, bridge, "link_down", plan.seconds - 0.8 + 0.5 * place, _STOPPED)
+    for bridge, times, reason in plan.refusals:
+        for at_s in times:
+            add_link_state(plan, bridge, "link_rejected", at_s, reason)
 
 
-def add_link_state(plan: Plan, number: int, event: str, at_s: float, reason: str | None) -> None:
-    """Record at both ends that a bridge's link comes up or goes down."""
-    mesh, bridge = plan.mesh, plan.mesh.bridges[number]
+_CHANGES: Final = {"link_up": "subscribe", "link_down": "unsubscribe"}
+"""What a bridge's client does with its subscriptions."""
+
+
+def add_link_state(
+    plan: Plan, bridge: Bridge, event: str, at_s: float, reason: str | None
+) -> None:
+    """Record at both ends that a bridge's link comes up, goes down or is refused."""
+    mesh = plan.mesh
     remote, local = mesh.sites[bridge.source], mesh.sites[bridge.target]
     row = _add_row(
         plan,
@@ -254,10 +265,11 @@ def add_link_state(plan: Plan, number: int, event: str, at_s: float, reason: str
         reason=reason,
     )
     plan.states.append(State(at_s + 0.001, row))
-    change = "subscribe" if event == "link_up" else "unsubscribe"
+    if event not in _CHANGES:
+        return
     for name in bridge.filters:
         add_subscription_state(
-            plan, bridge.source, mesh.client_of(bridge), name, "smf", at_s + 0.01, change
+            plan, bridge.source, mesh.client_of(bridge), name, "smf", at_s + 0.01, _CHANGES[event]
         )
 
 

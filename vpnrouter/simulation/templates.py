@@ -192,10 +192,14 @@ class Journey:
         fields: dict[str, Value] = {"client": client or visit.source, "reason": reason}
         self._after(visit, "discard", visit.row, _HANDLING_NS, fields)
 
-    def reject(self, visit: Visit, endpoint: str, reason: str, bridge: Bridge) -> None:
-        """Record that an endpoint refuses the message that `bridge` brought."""
+    def reject(
+        self, visit: Visit, endpoint: str, reason: str, bridge: Bridge | None = None
+    ) -> None:
+        """Record that an endpoint refuses the message that `bridge` brought, or that a client published."""
         fields: dict[str, Value] = {"client": visit.source, "endpoint": endpoint, "reason": reason}
-        self._after(visit, "reject", visit.row, _SPOOLING_NS, fields | self._peer_of(bridge))
+        if bridge is not None:
+            fields |= self._peer_of(bridge)
+        self._after(visit, "reject", visit.row, _SPOOLING_NS, fields)
 
     def send(self, visit: Visit, number: int, *, acknowledged: bool = True) -> int:
         """Record that the message goes over bridge `number`, and leaves its queue there when it is `acknowledged`;

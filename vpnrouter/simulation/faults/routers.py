@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from vpnrouter.core.credentials import BAD_PASSWORD
 from vpnrouter.errors import OperationError
 from vpnrouter.simulation.faults.placement import Placement
 from vpnrouter.simulation.mesh import Bridge
@@ -32,6 +33,7 @@ def clock_skew(placement: Placement) -> None:
     placement.plan.clocks_ns[chosen] = round(offset_s * SECOND_NS)
     router = placement.plan.mesh.network.routers[chosen]
     placement.faults.append({"kind": "clock_skew", "router": router, "value": offset_s})
+    _seen_one_way(placement, router)
 
 
 def clock_moved(placement: Placement) -> None:
@@ -49,6 +51,15 @@ def clock_moved(placement: Placement) -> None:
     placement.faults.append(
         {"kind": "clock_moved", "router": router, "value": offset_s, "begin_s": at_s}
     )
+    _seen_one_way(placement, router)
+
+
+def _seen_one_way(placement: Placement, router: str) -> None:
+    """Note what follows from a wrong clock: messages that go one way only seem to arrive before they entered, at the
+    router or from it.
+    """
+    placement.consequences.append({"kind": "clock_skew", "router": router})
+    placement.consequences.append({"kind": "clock_skew", "peer_router": router})
 
 
 def _wrong_clock(placement: Placement, partners: int) -> tuple[int, float]:
@@ -129,6 +140,22 @@ def missing_bridge(placement: Placement) -> None:
     placement.faults.append({"kind": "missing_bridge", **placement.ends(planned)})
 
 
+def refused_bridge(placement: Placement) -> None:
+    """Plant a bridge whose login the remote router refuses, from the begin to the end."""
+    plan = placement.plan
+    source, target = placement.way(2)
+    name = f"from-{plan.mesh.sites[source].router_name}-new"
+    bridge = Bridge(name, source, target, 0.0)
+    first, last = plan.busy_s
+    times = np.linspace(first, last, int(placement.rng.integers(*_REFUSED))).tolist()
+    plan.drift.bridges.append(bridge)
+    plan.refusals.append((bridge, times, BAD_PASSWORD))
+    placement.faults.append(
+        {"kind": "refused_bridge", **placement.ends(bridge), "value": len(times)}
+    )
+    placement.consequences.append({"kind": "missing_bridge", **placement.ends(bridge)})
+
+
 def unknown_bridge(placement: Placement) -> None:
     """Plant a bridge that carries messages and is not configured."""
     number = placement.plan.mesh.bridge(*placement.way(2))
@@ -167,6 +194,7 @@ def _filtered(placement: Placement, least: int) -> tuple[int, str]:
     raise OperationError("no bridge has filters enough: more --vpns")
 
 
+_REFUSED: Final = (5, 40)
 _DOWNS: Final = (8, 16)
 _DOWN_SHARE: Final = 0.25
 _REASONS: Final = ("keep-alive timeout", "connection reset by peer", "no route to host")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
+from vpnrouter.core.guaranteed.refusals import SPOOL_OVER_QUOTA
 from vpnrouter.simulation.faults.placement import Placement
 from vpnrouter.simulation.templates import Journey, walk
 from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Receiver, attract, receive, route
@@ -96,6 +97,38 @@ def skewed_partition(placement: Placement) -> None:
             "endpoint": receiver.endpoint,
             "value": _SKEW * _PARTITIONS,
         }
+    )
+
+
+def full_queue(placement: Placement) -> None:
+    """Plant a queue that has no room for half of what clients publish to it."""
+    plan, mesh = placement.plan, placement.plan.mesh
+    (site,) = placement.way(1)
+    feed = placement.feed("invoices", PERSISTENT, site)
+    receive(mesh, feed, site, placement.rng, plain=True)
+    (receiver,) = feed.receivers[site]
+    refused = Journey(plan.templates, mesh, feed)
+    refused.reject(refused.ingress(), receiver.endpoint, SPOOL_OVER_QUOTA)
+    many = placement.messages()
+    placement.stream(feed, 0, refused.template, many // 2)
+    placement.stream(feed, 0, walk(plan.templates, mesh, feed, 0), many // 2)
+    placement.faults.append(
+        {"kind": "full_queue", **placement.at(site), "endpoint": receiver.endpoint}
+    )
+
+
+def growing_queue(placement: Placement) -> None:
+    """Plant a queue from which nobody takes what comes."""
+    plan, mesh = placement.plan, placement.plan.mesh
+    (site,) = placement.way(1)
+    feed = placement.feed("returns", PERSISTENT, site)
+    receive(mesh, feed, site, placement.rng, plain=True)
+    (receiver,) = feed.receivers[site]
+    kept = Journey(plan.templates, mesh, feed)
+    kept.enqueue(kept.ingress(), receiver.endpoint)
+    placement.stream(feed, 0, kept.template, max(_TRAFFIC, placement.messages()))
+    placement.faults.append(
+        {"kind": "growing_queue", **placement.at(site), "endpoint": receiver.endpoint}
     )
 
 
