@@ -236,9 +236,7 @@ _CHANGES: Final = {"link_up": "subscribe", "link_down": "unsubscribe"}
 """What a bridge's client does with its subscriptions."""
 
 
-def add_link_state(
-    plan: Plan, bridge: Bridge, event: str, at_s: float, reason: str | None
-) -> None:
+def add_link_state(plan: Plan, bridge: Bridge, event: str, at_s: float, reason: str | None) -> None:
     """Record at both ends that a bridge's link comes up, goes down or is refused."""
     mesh = plan.mesh
     remote, local = mesh.sites[bridge.source], mesh.sites[bridge.target]

@@ -189,9 +189,7 @@ def test_a_full_queue_refuses_clients(faulty: Any) -> None:
     place = (fault["router"], fault["vpn"], fault["endpoint"])
     assert {(row["router"], row["vpn"], row["endpoint"]) for row in rejects} == {place}
     taken = [
-        row
-        for row in faulty.of("enqueue")
-        if (row["router"], row["vpn"], row["endpoint"]) == place
+        row for row in faulty.of("enqueue") if (row["router"], row["vpn"], row["endpoint"]) == place
     ]
     assert len(rejects) == len(taken) > 0
 
