@@ -192,8 +192,8 @@ LINK_HEARTBEAT_MAX_MS: Final = 600_000
 answered with this value (LINK-15)."""
 
 LINK_REMOTE_RECORDS: Final = 20_000
-"""Bridges of other routers whose counters are kept when they are gone. Beyond: those of the oldest that is
-not logged in make room."""
+"""Bridges of other routers whose counters are kept when they are gone. Beyond: those of the oldest that is not logged
+in make room, of the same message VPN where it has one."""
 
 CIPHER_SUITES_LENGTH: Final = 2_048
 """Characters of a list of cipher suites: all that OpenSSL has. Beyond: the configuration is refused."""

@@ -160,6 +160,16 @@ def test_records_are_bounded(book: LinkRegistry) -> None:
     assert "0" not in book.records
 
 
+def test_a_message_vpn_makes_room_for_itself(book: LinkRegistry) -> None:
+    """Who comes with ever new bridges pushes out its own, and not those of other message VPNs."""
+    book.record("calm", "blue", "c", 0)
+    for number in range(limits.LINK_REMOTE_RECORDS + 10):
+        book.record(str(number), "green", "c", 0)
+    assert len(book.records) == limits.LINK_REMOTE_RECORDS
+    assert "calm" in book.records
+    assert str(limits.LINK_REMOTE_RECORDS + 9) in book.records
+
+
 def test_a_record_outlives_its_connection(world: Any) -> None:
     """A peer's bridge that comes back goes on counting where it was."""
     into = world.vpn("yellow", "core")

@@ -190,6 +190,24 @@ def test_fast_samples_do_not_shorten_the_average() -> None:
     assert 1_000 <= rate.average <= 1_050
 
 
+@pytest.mark.parametrize("idle_s", [3, 59, 60, 61, 3_600])
+def test_counts_that_stay_the_same_take_no_room(idle_s: int) -> None:
+    """An hour without a message is two samples; what comes behind it is averaged over a minute at most."""
+    meter = RateMeter()
+    meter.sample(0, 0)
+    for second in range(1, idle_s + 1):
+        meter.sample(second * SECOND, 500)
+        assert len(meter._samples) <= 3
+    assert meter.rates()[0].current == (500 if idle_s == 1 else 0)
+    meter.sample((idle_s + 1) * SECOND, 560)
+    (rate,) = meter.rates()
+    assert rate.current == 60
+    if idle_s >= 60:
+        assert rate.average == 1
+    else:
+        assert rate.average == round(560 / (idle_s + 1))
+
+
 def test_a_count_that_fell_starts_anew() -> None:
     """Counts that begin again give no negative rate."""
     meter = RateMeter()

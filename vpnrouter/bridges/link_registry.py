@@ -158,17 +158,18 @@ class LinkRegistry:
     def record(self, key: str, vpn: str, client_name: str, now_ns: int) -> Bridge:
         """The record of the peer's bridge `key`, made when it is first seen.
 
-        It outlives the connection. Beyond LINK_REMOTE_RECORDS those of bridges that are gone make
-        room.
+        It outlives the connection. Beyond LINK_REMOTE_RECORDS the oldest of a bridge that is gone makes room, of the
+        same message VPN where there is one.
         """
         known = self.records.get(key)
         if known is not None:
             return known
         if len(self.records) >= limits.LINK_REMOTE_RECORDS:
-            for other in list(self.records):
-                if other not in self.serving:
-                    del self.records[other]
-                    break
+            gone = [other for other in self.records if other not in self.serving]
+            near = (other for other in gone if self.records[other].facts.msg_vpn == vpn)
+            doomed = next(near, gone[0] if gone else "")
+            if doomed:
+                del self.records[doomed]
         record = Bridge(BridgeFacts(self.router.name, vpn, client_name), now_ns)
         record.handle(Input.ATTACH, now_ns)
         record.establisher = "remote"

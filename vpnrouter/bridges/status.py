@@ -58,7 +58,8 @@ class RateMeter:
     """Rates of one or several counts that only grow, from samples taken about once a second.
 
     Times are nanoseconds of a clock that never goes back. Before the second sample all rates are 0;
-    until a minute has passed, the average is over what there is.
+    until a minute has passed, the average is over what there is. Counts that stay the same take two samples, so that
+    a bridge that is gone or idle costs little.
     """
 
     __slots__ = ("_samples",)
@@ -77,10 +78,17 @@ class RateMeter:
                 samples.clear()
             elif now_ns - last_ns < LEAST_GAP_NS:
                 return
+            elif len(samples) > 1 and counts == last == samples[-2][1]:
+                samples.pop()
+                counts = last
         samples.append((now_ns, counts))
+        begin_ns = now_ns - WINDOW_NS
         # The one sample at or before the begin of the window is what the average starts from.
-        while len(samples) > 2 and samples[1][0] <= now_ns - WINDOW_NS:
+        while len(samples) > 2 and samples[1][0] <= begin_ns:
             samples.popleft()
+        if len(samples) > 1 and samples[0][0] < begin_ns and samples[0][1] == samples[1][1]:
+            # Nothing was counted between the two.
+            samples[0] = (min(begin_ns, samples[1][0]), samples[0][1])
 
     def rates(self) -> tuple[Rate, ...]:
         """The rate of each count, in the order of `sample`; none before the first sample."""
