@@ -8,6 +8,7 @@ from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.topics.mapping import TopicMapping, parse_rule
 from vpnrouter.wire.link import encode, frames
+from vpnrouter.wire.mqtt.properties import Properties
 
 RENAMED = TopicMapping([parse_rule("a/>", "site/{1}")])
 """A receiving side that renames what comes in."""
@@ -93,7 +94,9 @@ def test_what_was_cleared_goes(both: Any, mapping: str, count: int) -> None:
         (("a/>",), {"b/1", "c/1"}),
         (("a/>", "b/>"), {"c/1"}),
         (("a/1",), {"b/1", "c/1"}),
-        (("a/>", "!a/1"), {"b/1", "c/1"}),
+        (("a/>", "!a/1"), {"a/1", "b/1", "c/1"}),
+        (("a/>", "!a/2"), {"b/1", "c/1"}),
+        ((">", "!a/>"), {"a/1"}),
         (("c/>",), {"a/1", "b/1"}),
         ((), {"a/1", "b/1", "c/1"}),
     ],
@@ -185,3 +188,63 @@ def test_a_lost_link_clears_nothing(both: Any) -> None:
     cut(both, link)
     both.settle()
     assert len(retained(both)) == 50
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_what_a_selector_leaves_out_stays(both: Any, mapping: str) -> None:
+    """The remote may retain it still; what the selector would let through was cleared."""
+    rules, prefix = MAPPINGS[mapping]
+    for number, level in enumerate(("low", "high", "high")):
+        properties = Properties(user_properties=[("level", level)])
+        both.there.publish(f"a/{number}", b"1", retain=True, properties=properties)
+    cut(both, replayed(both, mapping=rules))
+    both.there.publish("a/1", b"", retain=True)
+    link = both.link(both.local, "edge", "blue", (), terms={"mapping": rules} if rules else None)
+    link.half.want([(frames.SEND_RETAINED, "a/>")], {"a/>": "level = 'high'"})
+    both.settle()
+    assert set(retained(both)) == {f"{prefix}0", f"{prefix}2"}
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_what_an_exception_leaves_out_stays(both: Any, mapping: str) -> None:
+    """An exception is like a filter that is gone: it clears nothing."""
+    rules, prefix = MAPPINGS[mapping]
+    for number in range(3):
+        both.there.publish(f"a/{number}", b"1", retain=True)
+    cut(both, replayed(both, mapping=rules))
+    both.there.publish("a/1", b"", retain=True)
+    replayed(both, ("a/>", "!a/2"), mapping=rules)
+    assert set(retained(both)) == {f"{prefix}0", f"{prefix}2"}
+
+
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_what_comes_while_the_rest_is_cleared_stays(both: Any, mapping: str) -> None:
+    """The snapshot ended before it: what is set or set anew behind its end is not of it."""
+    rules, prefix = MAPPINGS[mapping]
+    for topic in ("a/old", "a/again"):
+        both.there.publish(topic, b"1", retain=True)
+    cut(both, replayed(both, mapping=rules))
+    for topic in ("a/old", "a/again"):
+        both.there.publish(topic, b"", retain=True)
+    link = both.link(both.local, "edge", "blue", (), terms={"mapping": rules} if rules else None)
+    link.half.want([(frames.SEND_RETAINED, "a/>")], {})
+    link.wire.pump()
+    both.remote.context.jobs.finish()
+    link.wire.pump()
+    assert len(both.local.context.jobs) == 1
+    both.there.publish("a/new", b"2", retain=True)
+    both.there.publish("a/again", b"2", retain=True)
+    link.wire.pump()
+    both.settle()
+    assert retained(both) == {f"{prefix}new": b"2", f"{prefix}again": b"2"}
+
+
+def test_an_end_of_what_was_never_asked_for_clears_nothing(both: Any) -> None:
+    """A peer that lies about the request that it answers."""
+    both.there.publish("a/1", b"1", retain=True)
+    cut(both, replayed(both))
+    link = both.link(both.local, "edge", "blue", ())
+    link.half.want([(frames.SEND_RETAINED, "a/>")], {})
+    link.dialed.feed(encode.snapshot_end(frames.SnapshotEnd(1_000)))
+    both.local.context.jobs.finish()
+    assert retained(both) == {"a/1": b"1"}

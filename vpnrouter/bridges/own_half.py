@@ -412,12 +412,12 @@ class OwnHalf(Deriver):
 
     def _ends_snapshot(self, frame: frames.SnapshotEnd) -> None:
         """Clear what is retained here and was not in the snapshot, unless a newer request is to be answered."""
-        snapshot = self._snapshot
-        if snapshot is not None and frame.request_id >= snapshot.request_id:
-            self._snapshot = None
-            if snapshot.overflowed:
-                return
-            self.link.context.jobs.add(SnapshotSweep(self, snapshot))
+        snapshot, vpn = self._snapshot, self.link.vpn
+        if snapshot is None or vpn is None or frame.request_id != snapshot.request_id:
+            return
+        self._snapshot = None
+        if not snapshot.overflowed:
+            self.link.context.jobs.add(SnapshotSweep(self, snapshot, vpn.retained))
 
     def flow_is_over(self) -> None:
         """Finish draining: all accepted guaranteed messages are acknowledged, and no more follow."""

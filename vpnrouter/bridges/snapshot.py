@@ -1,7 +1,8 @@
 """Clears what is retained here of a remote and is retained there no more: a replay is a snapshot (LINK-54).
 
 A remote that asked for nothing to be sent twice cannot tell what was cleared while its bridge was down. So what came
-over the bridge, is retained here under a filter that is replayed, and does not come again, goes.
+over the bridge, is retained here under a filter that is replayed, and does not come again, goes. What the remote would
+not send, for an exception or a selector, stays: it may be retained there.
 """
 
 from __future__ import annotations
@@ -9,16 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.core.message import Message
+from vpnrouter.core.selection import counted_match
 from vpnrouter.core.timers import Job
-from vpnrouter.errors import TopicError
-from vpnrouter.topics.algebra import intersects
+from vpnrouter.errors import SelectorError, TopicError
+from vpnrouter.selectors import parse_selector
+from vpnrouter.topics.algebra import intersects, matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.wire.link import frames
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.own_half import OwnHalf
     from vpnrouter.core.connection import Connection
+    from vpnrouter.core.retained import Retained
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.index import IndexWalk
     from vpnrouter.topics.mapping import TopicMapping
@@ -79,23 +84,42 @@ class Snapshot:
 class SnapshotSweep(Job):
     """Clears what a complete snapshot does not have, in slices, as if the remote had cleared it now."""
 
-    __slots__ = ("_filters", "_half", "_mapping", "_snapshot", "_walk", "_wanted")
+    __slots__ = (
+        "_due",
+        "_exceptions",
+        "_half",
+        "_mapping",
+        "_retained",
+        "_since",
+        "_snapshot",
+        "_walk",
+        "_wanted",
+    )
 
-    def __init__(self, half: OwnHalf, snapshot: Snapshot) -> None:
+    def __init__(self, half: OwnHalf, snapshot: Snapshot, retained: Retained) -> None:
         super().__init__()
         self._half = half
         self._snapshot = snapshot
         self._mapping = half.terms.mapping
         self._walk: IndexWalk | None = None
-        self._wanted: list[Filter] = []
+        self._wanted: list[tuple[Filter, Selector | None]] = []
         for text in snapshot.filters:
-            filter_ = _granted(half, text)
-            if filter_ is not None:
-                self._wanted.append(filter_)
-        # Topics have other names here where they are mapped: then all are looked at.
-        self._filters = list(self._wanted)
+            granted = _granted(half, text)
+            if granted is not None:
+                self._wanted.append(granted)
+        self._exceptions: list[Filter] = []
+        for text in half.wanted:
+            exception = _parsed(text)
+            if exception is not None and exception.exception:
+                self._exceptions.append(exception)
+        self._due = list(self._wanted)
         if self._mapping is not None and self._wanted:
-            self._filters = [parse_filter(">", SMF)]
+            # Topics have other names here where they are mapped: then all are looked at.
+            self._due = [(parse_filter(">", SMF), None)]
+        # What comes from now on is not of the snapshot.
+        self._retained = retained
+        self._since = retained.last
+        retained.watch()
 
     def owning_connection(self) -> Connection | None:
         """The link of the bridge."""
@@ -106,31 +130,37 @@ class SnapshotSweep(Job):
         half = self._half
         vpn = half.link.vpn
         if vpn is None or half.over:
+            self._retained.unwatch()
             return True
         context = vpn.context
         while not context.turn_spent:
             walk = self._walk
-            if walk is None or walk.done:
-                if not self._filters:
+            if walk is None:
+                if not self._due:
+                    self._retained.unwatch()
                     return True
-                self._walk = vpn.retained.walk(self._filters.pop())
-                continue
+                walk = self._walk = self._retained.walk(self._due[-1][0])
             steps = walk.steps
             for topic in walk.go_on(STEPS):
                 context.work += TOPIC_WORK
-                self._look(vpn, topic)
+                self._look(vpn, topic, self._due[-1][1])
             context.work += (walk.steps - steps) >> 2
+            if walk.done:
+                self._walk = None
+                self._due.pop()
         return False
 
-    def _look(self, vpn: MessageVpn, topic: bytes) -> None:
+    def _look(self, vpn: MessageVpn, topic: bytes, selector: Selector | None) -> None:
         half = self._half
         client = half.link.client
         sink = half.link.sink
         context = vpn.context
-        kept = vpn.retained.message(topic, vpn.retained.last, context.now_ns)
+        kept = self._retained.message(topic, self._since, context.now_ns)
         if kept is None or client is None or sink is None or self._snapshot.has(topic):
             return
-        if not kept.path or kept.path[-1] != client.vpn_id or not self._attracts(topic):
+        if not kept.path or kept.path[-1] != client.vpn_id:
+            return
+        if not (self._is_sent(kept, selector) if self._mapping is None else self._attracts(kept)):
             return
         context.work += CLEAR_WORK
         message = Message(topic, b"", b"", True, client)
@@ -140,26 +170,54 @@ class SnapshotSweep(Job):
         sink.messages += 1
         half.take_in(sink, message)
 
-    def _attracts(self, topic: bytes) -> bool:
-        """Return whether a topic of the remote that becomes this one here may be in the snapshot."""
+    def _is_sent(self, kept: Message, selector: Selector | None) -> bool:
+        """Return whether the remote sends what it retains on a topic that a filter attracts."""
+        topic = kept.topic.decode()
+        for exception in self._exceptions:
+            if matches(exception, topic):
+                return False
+        return counted_match(selector, kept, self._half.link.context)
+
+    def _attracts(self, kept: Message) -> bool:
+        """Return whether a topic of the remote that becomes this one here is sent where the remote retains it."""
         mapping = self._mapping
+        context = self._half.link.context
         if mapping is None:
-            return True
-        self._half.link.context.work += MAPPED_WORK
-        for text in mapping.sources(parse_filter(topic.decode(), MQTT)):
-            source = parse_filter(text, SMF)
-            for wanted in self._wanted:
-                if intersects(source, wanted):
+            return False
+        context.work += MAPPED_WORK
+        sources = [
+            parse_filter(text, SMF)
+            for text in mapping.sources(parse_filter(kept.topic.decode(), MQTT))
+        ]
+        for source in sources:
+            if any([intersects(source, exception) for exception in self._exceptions]):
+                return False
+        for source in sources:
+            for wanted, selector in self._wanted:
+                if intersects(source, wanted) and counted_match(selector, kept, context):
                     return True
         return False
 
 
-def _granted(half: OwnHalf, text: str) -> Filter | None:
-    """Return a filter whose retained messages the remote has sent, None where it did not grant it, or sends none."""
+def _granted(half: OwnHalf, text: str) -> tuple[Filter, Selector | None] | None:
+    """Return a filter whose retained messages the remote has sent, with its selector; None where it did not grant it,
+    or sends none.
+    """
     if text in half.refused or text not in half.wanted:
         return None
+    filter_ = _parsed(text)
+    if filter_ is None or filter_.exception or filter_.share:
+        return None
+    selector = half.selectors.get(text, "")
     try:
-        filter_ = parse_filter(text, SMF, exceptions=True)
+        return filter_, parse_selector(selector) if selector else None
+    except SelectorError:
+        # A remote of a later version may know more.
+        return None
+
+
+def _parsed(text: str) -> Filter | None:
+    try:
+        return parse_filter(text, SMF, exceptions=True)
     except TopicError:
         return None
-    return None if filter_.exception or filter_.share else filter_
