@@ -190,8 +190,9 @@ class SnapshotSweep(Job):
             for text in mapping.sources(parse_filter(kept.topic.decode(), MQTT))
         ]
         for source in sources:
-            if any([intersects(source, exception) for exception in self._exceptions]):
-                return False
+            for exception in self._exceptions:
+                if intersects(source, exception):
+                    return False
         for source in sources:
             for wanted, selector in self._wanted:
                 if intersects(source, wanted) and counted_match(selector, kept, context):
