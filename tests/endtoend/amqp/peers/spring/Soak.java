@@ -94,8 +94,9 @@ public class Soak {
         // What the route moves is judged by what comes out of it, and what it took by what came again.
         Account moved = new Account();
         // A listener that sends while the connection is lost waits for ever without sendTimeout: its container closes the
-        // connection then, and Qpid JMS waits there for the end of the send. With it, the close of a producer whose send
-        // timed out while Qpid JMS connected again waits for ever, which a route does that sends all the time.
+        // connection then, and Qpid JMS waits there for the end of the send. With it, a send may time out while Qpid JMS
+        // connects again: the close of its producer waits for ever then, or what the consumer has prefetched is given out
+        // no more. It happens to a route, which sends all the time.
         String own = kind.equals("alone") || kind.equals("camel") ? url
             : "failover:(" + url + ")?failover.maxReconnectDelay=100&jms.sendTimeout=2000";
         DefaultCamelContext camel = kind.equals("camel") ? route(own, moved) : null;
