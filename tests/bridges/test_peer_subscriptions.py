@@ -14,7 +14,7 @@ from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.server.apply.changes import judge_all
-from vpnrouter.topics.grammar import SMF
+from vpnrouter.topics.grammar import SMF, queue_topic
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, parse_rule, strip_prefix
 from vpnrouter.wire.link import encode, frames
 from vpnrouter.wire.mqtt.encode import encode as mqtt_encode
@@ -434,7 +434,13 @@ def test_long_topics_are_judged_and_not_remembered(world: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "permission", "enters"),
-    [("in", NO_ACCESS, False), ("in", CONSUME, True), ("out", NO_ACCESS, True)],
+    [
+        ("in", NO_ACCESS, False),
+        ("in", CONSUME, True),
+        ("out", NO_ACCESS, True),
+        ("a+b", NO_ACCESS, False),
+        ("a+b", CONSUME, True),
+    ],
 )
 def test_a_guaranteed_message_for_a_queue(
     world: Any, name: str, permission: int, enters: bool
@@ -443,10 +449,10 @@ def test_a_guaranteed_message_for_a_queue(
     discarded, and gone from the remote queue.
     """
     two = kit.Two(world)
-    queue = two.into if name == "in" else two.sea.queue(two.yellow, "out")
+    queue = two.into if name == "in" else two.sea.queue(two.yellow, name)
     queue.settings.permission = permission
     forged = frames.Guaranteed(
-        two.taker.flow_id, 10_000, 2, 4, frames.Direct(f"$queue/{name}".encode(), b"", b"1")
+        two.taker.flow_id, 10_000, 2, 4, frames.Direct(queue_topic(name).encode(), b"", b"1")
     )
     two.link.accepted.outbox.control(encode.guaranteed_message(forged))
     two.sea.settle()

@@ -223,7 +223,11 @@ def test_the_example_for_jms(
 
 @pytest.mark.parametrize(
     ("protocol", "address"),
-    [("mqtt", "$queue/%23DEAD_MSG_QUEUE"), ("amqp", "queue://#DEAD_MSG_QUEUE")],
+    [
+        ("mqtt", "$queue/%23DEAD_MSG_QUEUE"),
+        ("amqp", "$queue/%23DEAD_MSG_QUEUE"),
+        ("amqp", "queue://#DEAD_MSG_QUEUE"),
+    ],
 )
 def test_dead_letters_of_the_example_for_jms(
     jms_example: dict[str, int],
@@ -232,7 +236,7 @@ def test_dead_letters_of_the_example_for_jms(
     protocol: str,
     address: str,
 ) -> None:
-    """Any client username consumes from the dead message queue, over both protocols."""
+    """Any client username consumes from the dead message queue, over both protocols, as either writes it."""
     monkeypatch.setenv("P", "change-me")
     login = ["--password-env", "P", "--qos", "1"]
     amqp = f"amqp://127.0.0.1:{jms_example['amqp']}"

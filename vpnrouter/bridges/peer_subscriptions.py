@@ -15,7 +15,7 @@ from vpnrouter.errors import Refused, SelectorError, TopicError
 from vpnrouter.events.table import SUBSCRIPTION_REFUSED
 from vpnrouter.selectors import parse_selector
 from vpnrouter.topics.algebra import matches
-from vpnrouter.topics.grammar import QUEUE_PREFIX, SMF, Filter, parse_filter
+from vpnrouter.topics.grammar import QUEUE_PREFIX, SMF, Filter, name_meant, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.wire.link import codes as close_codes
 from vpnrouter.wire.link import encode, frames
@@ -111,6 +111,9 @@ def may_queue(topic: bytes, vpn: MessageVpn, taken_from: str) -> bool:
         return True
     name = topic[len(QUEUE) :].decode()
     queue = vpn.queue(name)
+    if queue is None:
+        name = name_meant(name)
+        queue = vpn.queue(name)
     return queue is None or name == taken_from or queue.settings.permission >= CONSUME
 
 

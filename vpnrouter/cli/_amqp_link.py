@@ -16,6 +16,7 @@ from vpnrouter.cli._mqtt_link import MqttLink
 from vpnrouter.core.conversion import (
     QUEUE_SCHEME,
     TOPIC_SCHEME,
+    address_of_topic,
     from_mqtt,
     read_head,
     to_mqtt,
@@ -85,12 +86,9 @@ _SELECTOR_FILTER: Final = Symbol("apache.org:selector-filter:string")
 _NO_LOCAL_FILTER: Final = Symbol("apache.org:no-local-filter:list")
 
 
-def _topic(written: bytes) -> bytes:
-    """Return the topic of MQTT for an address of AMQP: `queue://NAME` and `topic://NAME` are taken as well."""
-    queue, topic = QUEUE_SCHEME.encode(), TOPIC_SCHEME.encode()
-    if written.startswith(queue):
-        return QUEUE_PREFIX.encode() + written.removeprefix(queue)
-    return written.removeprefix(topic)
+def _named(written: bytes) -> bytes:
+    """Return the topic that is written, or the one for an address of AMQP: `queue://NAME`, `topic://NAME`."""
+    return topic_of_address(written.decode()).encode()
 
 
 class _Receiver:
@@ -265,7 +263,7 @@ class AmqpLink:
             expiry_s = packet.properties.message_expiry_interval
             ttl = -1 if expiry_s is None else min(expiry_s * 1_000, 0xFFFF_FFFF)
             block = message_block(packet.properties)
-            content = from_mqtt(_topic(packet.topic), packet.payload, block)
+            content = from_mqtt(_named(packet.topic), packet.payload, block)
             head = header(not settled, 4, ttl, 0, True)
             outgoing = cut_transfer(
                 0, handle_bytes(_OUT), number, settled, head, content, self._most_frame
@@ -279,7 +277,7 @@ class AmqpLink:
         if request.filter.startswith((QUEUE_SCHEME, TOPIC_SCHEME)):
             addresses = [request.filter]
         elif request.filter.startswith(QUEUE_PREFIX):
-            addresses = [QUEUE_SCHEME + request.filter.removeprefix(QUEUE_PREFIX)]
+            addresses = [address_of_topic(request.filter)]
         else:
             try:
                 found = parse_filter(request.filter, MQTT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.topics.cache import RememberedTopics
-from vpnrouter.topics.grammar import QUEUE_PREFIX, match_levels
+from vpnrouter.topics.grammar import QUEUE_PREFIX, match_levels, queue_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -103,7 +103,7 @@ class LinkTerms:
         if not match_levels(self.filter.levels, self.filter.kinds, levels):
             return None
         if self.queue_target:
-            return QUEUE_PREFIX + self.queue_target
+            return queue_topic(self.queue_target)
         if self.rule is None:
             return topic
         return self.rule.apply(topic, levels)

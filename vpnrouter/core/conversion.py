@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from vpnrouter import limits
 from vpnrouter.errors import ProtocolError
 from vpnrouter.selectors import METER, Text
-from vpnrouter.topics.grammar import QUEUE_PREFIX
+from vpnrouter.topics.grammar import QUEUE_PREFIX, name_meant, queue_topic
 from vpnrouter.wire.amqp import performatives, types
 from vpnrouter.wire.amqp.conditions import DECODE_ERROR
 from vpnrouter.wire.amqp.heads import DEFAULT_PRIORITY, MessageScan, skip
@@ -456,7 +456,7 @@ def _reply_topic(content: bytes, notes: Section | None, said: MessageProperties)
     if content.find(_JMS_REPLY_TO, notes.value, notes.end) < 0:
         return topic
     kind = _map(content, notes).get(Symbol(JMS_REPLY_TO))
-    return QUEUE_PREFIX + topic if kind in (_JMS_QUEUE, _JMS_TEMPORARY_QUEUE) else topic
+    return queue_topic(topic) if kind in (_JMS_QUEUE, _JMS_TEMPORARY_QUEUE) else topic
 
 
 def _is_utf8(payload: bytes) -> bool:
@@ -680,12 +680,12 @@ def topic_of_address(address: str) -> str:
     if address.startswith(TOPIC_SCHEME):
         return address[len(TOPIC_SCHEME) :]
     if address.startswith(QUEUE_SCHEME):
-        return QUEUE_PREFIX + address[len(QUEUE_SCHEME) :]
+        return queue_topic(address[len(QUEUE_SCHEME) :])
     return address
 
 
 def address_of_topic(topic: str) -> str:
     """Return the address of a topic, or of the queue that it names."""
     if topic.startswith(QUEUE_PREFIX):
-        return QUEUE_SCHEME + topic[len(QUEUE_PREFIX) :]
+        return QUEUE_SCHEME + name_meant(topic[len(QUEUE_PREFIX) :])
     return TOPIC_SCHEME + topic

@@ -502,14 +502,14 @@ def build(
 
 
 def point_to_point(topic: str, raw: bytes, queue: EndpointSubscriber | None) -> Route:
-    """The route of a topic that names a queue."""
+    """The route of a topic that names a queue. `raw` may write the name with escapes, and `topic` has it itself."""
     route = Route(topic, raw)
     route.guarded = True
     if queue is None:
         route.missing_queue = True
         return route
     route.guard = queue
-    route.endpoints = [Target(queue, Subscription(parse_filter(topic, MQTT), queue))]
+    route.endpoints = [Target(queue, Subscription(parse_filter(raw.decode(), MQTT), queue))]
     route.plain = False
     route.find_keepers()
     return route

@@ -44,7 +44,7 @@ from vpnrouter.events import table
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import held_defaults
 from vpnrouter.topics.cache import RouteCache
-from vpnrouter.topics.grammar import QUEUE_PREFIX, parse_topic
+from vpnrouter.topics.grammar import QUEUE_PREFIX, name_meant, parse_topic
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.trace.events import DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
 
@@ -364,7 +364,11 @@ class MessageVpn:
         """
         text = parse_topic(topic, self.limits.max_topic_levels, self.limits.max_topic_bytes)
         if text.startswith(QUEUE_PREFIX):
-            route = point_to_point(text, topic, self.queue(text[len(QUEUE_PREFIX) :]))
+            name = text[len(QUEUE_PREFIX) :]
+            queue = self.queue(name)
+            if queue is None and "%" in name:
+                return self._escaped(topic, name)
+            route = point_to_point(text, topic, queue)
         else:
             steps = self.trie.steps
             matched = self.trie.match(text)
@@ -381,6 +385,17 @@ class MessageVpn:
         if self.cache.evicted != evicted:
             self.route_table.drop()
         return route
+
+    def _escaped(self, topic: bytes, written: str) -> Route:
+        """The route of a topic that writes the name of a queue with escapes.
+
+        It is not cached, as queues of both names may come and go. Rights are those to the topic with the name itself.
+        """
+        name = name_meant(written)
+        self.context.work += ROUTE_WORK + (len(topic) >> 8)
+        # Only the router sends to a queue whose name begins so.
+        queue = None if name.startswith("#") else self.queue(name)
+        return point_to_point(QUEUE_PREFIX + name, topic, queue)
 
     def route(self, topic: bytes) -> Route:
         """The route for a published topic; see `resolve`."""

@@ -37,6 +37,9 @@ _NOEXPORT: Final = "#noexport/"
 QUEUE_PREFIX: Final = "$queue/"
 """Topics that name a queue: what is published there goes to that queue alone."""
 
+_ESCAPED: Final = (("%23", "#"), ("%2B", "+"), ("%2b", "+"), ("%25", "%"))
+"""What stands for characters of a name that no topic and filter has within a level (MQTT 5, 4.7.1), and for itself."""
+
 EVENT_PREFIX: Final = "$SYS/LOG/"
 """What only the router publishes to: its events, in the form that an MQTT client can subscribe to."""
 
@@ -136,6 +139,20 @@ def parse_topic(
     if text.startswith(EVENT_PREFIX):
         raise TopicError(f"topics below {EVENT_PREFIX} are the router's own", "TOPIC-8")
     return text
+
+
+def name_meant(written: str) -> str:
+    """The name of a queue or topic endpoint that a topic or filter writes with `%23`, `%2B` and `%25`."""
+    for code, meant in _ESCAPED:
+        written = written.replace(code, meant)
+    return written
+
+
+def queue_topic(name: str) -> str:
+    """The topic that names a queue, with what stands for characters that no topic has."""
+    if "#" in name or "+" in name or name_meant(name) != name:
+        name = name.replace("%", "%25").replace("#", "%23").replace("+", "%2B")
+    return QUEUE_PREFIX + name
 
 
 def hidden(level: str) -> bool:

@@ -375,6 +375,26 @@ def test_unknown_transaction(router: SpooledWorld, amqp: ModuleType, peer: Any) 
     assert closed.error.condition == "amqp:transaction:unknown-id"
 
 
+def test_transaction_of_another_connection(
+    router: SpooledWorld, amqp: ModuleType, peer: Any
+) -> None:
+    """Ids begin anew with each connection, and mean nothing to others."""
+    peer.declare()
+    foreign = peer.declare()
+    other = amqp.Peer(router)
+    other.join("other")
+    other.coordinator()
+    other.sender("queue://q")
+    assert other.declare() != foreign
+    state = TransactionalState(foreign)
+    for refused in (other.sent(amqp.message(b"1"), 0, state=state), other.discharge(foreign)):
+        assert isinstance(refused, Rejected)
+        assert refused.error is not None
+        assert refused.error.condition == "amqp:transaction:unknown-id"
+    assert _counts(router)[0] == 0
+    assert peer.discharge(foreign) == Accepted()
+
+
 def test_transactions_that_are_open(router: SpooledWorld, amqp: ModuleType, peer: Any) -> None:
     """Each transacted session has one: hundreds are open, and beyond the bound the client is told."""
     for _ in range(limits.AMQP_TRANSACTIONS):

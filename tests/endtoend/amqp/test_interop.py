@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,6 @@ import yaml
 pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).resolve().parent
-PEERS = HERE.parents[2] / ".peers"
-PATIENCE_S = 120
 NAMES = ["proton", "rhea", "go", "jms"]
 PAIRS = list(itertools.product(NAMES, NAMES))
 
@@ -33,75 +29,33 @@ msg_vpns:
       q: {max_msg_size: 30000000}
 """
 
-COMMANDS: dict[str, tuple[str, list[str]]] = {
-    "proton": ("proton/done", [f"{PEERS}/proton/bin/python", f"{HERE}/peers/interop.py"]),
-    "rhea": ("rhea/node_modules/rhea", ["node", f"{HERE}/peers/interop.js"]),
-    "go": ("go/goamqp", [f"{PEERS}/go/goamqp", "interop"]),
-    "jms": ("spring/done", ["java", "-cp", f"{PEERS}/spring:{PEERS}/spring/lib/*", "Interop"]),
-}
-"""What has to be there, and how the program of a client is called."""
-
-
-def called(name: str, *words: str, given: str = "") -> list[str]:
-    """Run the program of a client to its end, which has to be a good one; the lines that it printed."""
-    needs, command = COMMANDS[name]
-    if not (PEERS / needs).exists():
-        pytest.skip(f"{PEERS / needs} is missing: run .ci/peers")
-    env = {**os.environ, "RHEA": str(PEERS / "rhea/node_modules/rhea")}
-    done = subprocess.run(
-        [*command, *words],
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        env=env,
-    )
-    assert done.returncode == 0, (name, words[:3], done.stdout[-500:], done.stderr[-3_000:])
-    return done.stdout.splitlines()
-
-
-def told(lines: list[str]) -> dict[str, str]:
-    """What lines say, by the names that they begin with."""
-    return {line.partition("\t")[0]: line.partition("\t")[2] for line in lines}
-
-
-def unfolded(value: Any) -> Any:
-    """A value of interop.yaml with its repeated pieces."""
-    if isinstance(value, list) and [type(one) for one in value] == [str, int]:
-        return value[0] * value[1]
-    if isinstance(value, list):
-        return [unfolded(one) for one in value]
-    if isinstance(value, dict):
-        return {key: unfolded(one) for key, one in value.items()}
-    return value
-
-
 DATA: dict[str, Any] = yaml.safe_load((HERE / "interop.yaml").read_text(encoding="utf-8"))
 
 
-def cases() -> list[dict[str, Any]]:
+def cases(programs: Any) -> list[dict[str, Any]]:
     """All messages, with their names: a type and a number, or a name of its own."""
     found = [
-        {"name": f"{typed[0]}-{number}", "body": unfolded(typed)}
+        {"name": f"{typed[0]}-{number}", "body": programs.unfolded(typed)}
         for number, typed in enumerate(DATA["values"])
     ]
-    return found + [{"name": name, **unfolded(one)} for name, one in DATA["messages"].items()]
+    messages = DATA["messages"].items()
+    return found + [{"name": name, **programs.unfolded(one)} for name, one in messages]
 
 
 class Measure:
     """What clients make of each other's messages without a router, as far as they can."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, programs: Any, folder: Path) -> None:
         self.file = folder / "cases.json"
-        self.file.write_text(json.dumps(cases()), encoding="utf-8")
+        self.file.write_text(json.dumps(cases(programs)), encoding="utf-8")
+        self._programs = programs
         self._encoded: dict[str, dict[str, str]] = {}
         self._read: dict[tuple[str, str], dict[str, str]] = {}
 
     def encoded(self, sender: str) -> dict[str, str]:
         """The messages of a sender in its own encoding, by their names."""
         if sender not in self._encoded:
-            self._encoded[sender] = told(called(sender, "encode", str(self.file)))
+            self._encoded[sender] = self._called(sender, "encode", str(self.file))
         return self._encoded[sender]
 
     def read(self, sender: str, receiver: str) -> dict[str, str]:
@@ -110,14 +64,17 @@ class Measure:
         if pair not in self._read:
             made = self.encoded(sender).items()
             lines = [f"{name}\t{data}\n" for name, data in made if not data.startswith("cannot")]
-            self._read[pair] = told(called(receiver, "decode", given="".join(lines)))
+            self._read[pair] = self._called(receiver, "decode", given="".join(lines))
         return self._read[pair]
+
+    def _called(self, name: str, *words: str, given: str = "") -> dict[str, str]:
+        return self._programs.told(self._programs.called(name, *words, given=given))
 
 
 @pytest.fixture(scope="module")
-def measure(tmp_path_factory: pytest.TempPathFactory) -> Measure:
+def measure(programs: Any, tmp_path_factory: pytest.TempPathFactory) -> Measure:
     """The measure of all tests."""
-    return Measure(tmp_path_factory.mktemp("interop"))
+    return Measure(programs, tmp_path_factory.mktemp("interop"))
 
 
 def kinds(found: dict[str, str]) -> set[str]:
@@ -141,9 +98,15 @@ def test_what_clients_cannot_do(measure: Measure, name: str) -> None:
     assert unread == {*DATA["cannot_read"][name]}
 
 
+@pytest.mark.parametrize("frame", [0, 512])
 @pytest.mark.parametrize(("sender", "receiver"), PAIRS)
-def test_messages(start: Any, measure: Measure, sender: str, receiver: str) -> None:
-    """Each message comes as the receiver reads the sender's own encoding, and none is missing."""
+def test_messages(
+    start: Any, programs: Any, measure: Measure, sender: str, receiver: str, frame: int
+) -> None:
+    """Each message comes as the receiver reads the sender's own encoding, and none is missing.
+
+    The receiver takes frames as large as it likes, or the smallest that AMQP allows.
+    """
     expected = {
         name: text
         for name, text in measure.read(sender, receiver).items()
@@ -151,9 +114,10 @@ def test_messages(start: Any, measure: Measure, sender: str, receiver: str) -> N
     }
     router = start(CONFIG)
     url = f"amqp://127.0.0.1:{router.port('amqp')}"
-    called(sender, "send", url, "queue://q", str(measure.file), *expected)
+    programs.called(sender, "send", url, "queue://q", str(measure.file), *expected)
     router.holds("blue", "q", len(expected))
-    found = told(called(receiver, "receive", url, "queue://q", str(len(expected))))
+    words = ["queue://q", str(len(expected)), str(frame)]
+    found = programs.told(programs.called(receiver, "receive", url, *words))
     assert found.keys() == expected.keys()
     if sender == "jms":
         # The rest of a message of JMS is JMS's own.
@@ -171,14 +135,14 @@ SMALLEST = {"rhea": 4_096}
 
 
 @pytest.mark.parametrize(("sender", "receiver"), PAIRS)
-def test_large_bodies(start: Any, sender: str, receiver: str) -> None:
+def test_large_bodies(start: Any, programs: Any, sender: str, receiver: str) -> None:
     """1, 10 and 25 MiB, the first in small frames."""
     router = start(CONFIG)
     url = f"amqp://127.0.0.1:{router.port('amqp')}"
     for size, frame in SIZES:
         body = (bytes(range(251)) * (size // 251 + 1))[:size]
-        called(sender, "large", url, "queue://q", "send", str(size))
-        (line,) = called(
+        programs.called(sender, "large", url, "queue://q", "send", str(size))
+        (line,) = programs.called(
             receiver,
             "large",
             url,

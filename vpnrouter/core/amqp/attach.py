@@ -32,7 +32,7 @@ from vpnrouter.core.publisher import BIND_FAILED
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.core.unsettled_deliveries import UnsettledDeliveries
 from vpnrouter.errors import ProtocolError, Refused, TopicError
-from vpnrouter.topics.grammar import QUEUE_PREFIX
+from vpnrouter.topics.grammar import queue_topic
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.frames import encode
 from vpnrouter.wire.amqp.performatives import Attach, Coordinator, Detach, Flow, Source, Target
@@ -245,7 +245,7 @@ def _topic_of(node: Node) -> bytes:
             raise ProtocolError(
                 conditions.NOT_ALLOWED, "only the router sends to a queue whose name begins with #"
             )
-        return (QUEUE_PREFIX + node.name).encode()
+        return queue_topic(node.name).encode()
     return node.name.encode()
 
 

@@ -24,7 +24,7 @@ from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.forward import trace
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
-from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.endpoint import endpoint_named
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, NO, lane_of
 from vpnrouter.core.guaranteed.queue_senders import QueueSender
@@ -634,7 +634,7 @@ def _sender_to_queue(link: ReceivingLink) -> LinkToQueue | None:
     if not link.topic.startswith(_QUEUE):
         return None
     name = link.topic[len(_QUEUE) :].decode()
-    endpoint = endpoints_of(link.client.vpn).get((QUEUE, name))
+    endpoint = endpoint_named(link.client.vpn, QUEUE, name)
     return None if endpoint is None else LinkToQueue(link, endpoint)
 
 

@@ -55,6 +55,7 @@ from vpnrouter.core.tracing import trace_kept, trace_kept_lost
 from vpnrouter.errors import Refused, SpoolError
 from vpnrouter.events import table
 from vpnrouter.spool import keys
+from vpnrouter.topics.grammar import name_meant
 from vpnrouter.trace.events import (
     ACKNOWLEDGE,
     DEAD_LETTER,
@@ -1144,6 +1145,13 @@ def _lanes(settings: EndpointSettings) -> int:
 def endpoints_of(vpn: MessageVpn) -> dict[tuple[int, str], Endpoint]:
     """The queues, topic endpoints and endpoints of sessions of `vpn`, by kind and name."""
     return cast("dict[tuple[int, str], Endpoint]", vpn.endpoints)
+
+
+def endpoint_named(vpn: MessageVpn, kind: int, written: str) -> Endpoint | None:
+    """The queue or topic endpoint that a topic or filter names: one of this name, or of the name that it escapes."""
+    endpoints = endpoints_of(vpn)
+    endpoint = endpoints.get((kind, written))
+    return endpoints.get((kind, name_meant(written))) if endpoint is None else endpoint
 
 
 def endpoint_of(subscriber: Subscriber) -> Endpoint | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core.guaranteed import refusals
-from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
+from vpnrouter.core.guaranteed.endpoint import endpoint_named, endpoint_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
     CONSUME,
     MODIFY_TOPIC,
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.core.mqtt.connection import MqttConnection
     from vpnrouter.core.mqtt.session import MqttSession
-    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.selectors import Selector
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.index import IndexWalk
@@ -74,21 +73,6 @@ REPLAY_FROM: Final = "replay-from"
 
 BAD_SELECTOR: Final = "400 Bad Selector"
 BAD_REPLAY_START: Final = "400 Bad Replay Start"
-
-
-_ESCAPED: Final = (("%23", "#"), ("%2B", "+"), ("%2b", "+"), ("%25", "%"))
-"""What stands for a character of a name that no topic filter has within a level (MQTT 5, 4.7.1), and for itself."""
-
-
-def _endpoint_named(vpn: MessageVpn, kind: int, name: str) -> Endpoint | None:
-    """Return the queue or topic endpoint that a filter names: the one of this name, or of the name that it escapes."""
-    endpoints = endpoints_of(vpn)
-    endpoint = endpoints.get((kind, name))
-    if endpoint is None and "%" in name:
-        for written, meant in _ESCAPED:
-            name = name.replace(written, meant)
-        endpoint = endpoints.get((kind, name))
-    return endpoint
 
 
 def binds(text: str) -> bool:
@@ -474,7 +458,7 @@ class SubscribeJob(_FilterJob):
         topics = ""
         if text.startswith(TOPIC_ENDPOINT_PREFIX):
             name, _, topics = text[len(TOPIC_ENDPOINT_PREFIX) :].partition("/")
-            endpoint = _endpoint_named(vpn, TOPIC_ENDPOINT, name)
+            endpoint = endpoint_named(vpn, TOPIC_ENDPOINT, name)
             if endpoint is None:
                 raise not_there(TOPIC_ENDPOINT, admission.username)
         else:
@@ -483,7 +467,7 @@ class SubscribeJob(_FilterJob):
                 name = text[len(BROWSE_PREFIX) :]
             else:
                 name = text[len(QUEUE_PREFIX) :]
-            endpoint = _endpoint_named(vpn, QUEUE, name)
+            endpoint = endpoint_named(vpn, QUEUE, name)
             if endpoint is None:
                 raise not_there(QUEUE, admission.username)
         permission = admission.username.permission_on(endpoint.settings)

@@ -61,11 +61,22 @@ function all(given) {
 }
 
 function message(one) {
-    const said = {subject: one.name, ...one.header};
+    const said = {...one.header};
+    if (one.subject !== null) {
+        said.subject = one.subject === undefined ? one.name : one.subject;
+    }
     for (const [name, value] of Object.entries(one.properties || {})) {
         said[name] = Array.isArray(value) ? made(value) : name === 'user_id' ? hex(value) : value;
     }
-    said.body = one.data === undefined ? made(one.body) : rhea.message.data_section(hex(one.data));
+    if (one.data !== undefined) {
+        said.body = rhea.message.data_section(hex(one.data));
+    } else if (one.parts) {
+        said.body = rhea.message.data_sections(one.parts.map(hex));
+    } else if (one.sequence) {
+        said.body = rhea.message.sequence_section(one.sequence.map(made));
+    } else {
+        said.body = made(one.body);
+    }
     if (one.application) {
         said.application_properties = all(one.application);
     }
@@ -75,9 +86,14 @@ function message(one) {
     return said;
 }
 
+// When it was made and when it ends; of one that was made just now how long it lives.
+function times({creation_time: made, absolute_expiry_time: ends}) {
+    return Math.abs(made - Date.now()) < 86400000 ? ['now', ends && ends - made] : [made, ends];
+}
+
 function told(said) {
     const fields = ['message_id', 'user_id', 'to', 'reply_to', 'correlation_id', 'content_type', 'content_encoding',
-        'absolute_expiry_time', 'creation_time', 'group_id', 'group_sequence', 'reply_to_group_id'].map((name) => said[name]);
+        'group_id', 'group_sequence', 'reply_to_group_id'].map((name) => said[name]).concat(times(said));
     const shown = [said.subject, !!said.durable, said.priority === undefined ? 4 : said.priority, said.ttl > 0, fields,
         said.application_properties, said.message_annotations];
     const how = {depth: null, sorted: true, compact: true, breakLength: Infinity, maxArrayLength: null, maxStringLength: null};
@@ -146,7 +162,7 @@ if (action === 'encode') {
 } else if (action === 'send') {
     sendAll(JSON.parse(fs.readFileSync(words[0])).filter((one) => words.includes(one.name, 1)).map(message));
 } else if (action === 'receive') {
-    receive(Number(words[0]), 0, (said) => said.subject + '\t' + told(said));
+    receive(Number(words[0]), Number(words[1]), (said) => said.subject + '\t' + told(said));
 } else if (words[0] === 'send') {
     const body = Buffer.alloc(Number(words[1]), Buffer.from([...Array(251).keys()]));
     sendAll([{durable: true, body: rhea.message.data_section(body)}]);

@@ -1,7 +1,8 @@
 """Sends the messages of a file, or tells of those that it receives, with Apache Qpid Proton.
 
 encode CASES: each message that it can make, as NAME, a tab, its bytes in hexadecimal digits. decode: the same lines on
-standard input, each told of. send URL ADDRESS CASES NAME…: sends these. receive URL ADDRESS COUNT: tells of messages.
+standard input, each told of. send URL ADDRESS CASES NAME…: sends these. receive URL ADDRESS COUNT FRAME: tells of
+messages, which come in frames of at most FRAME bytes, or with 0 of as many as the client likes.
 large URL ADDRESS send SIZE, large URL ADDRESS receive FRAME: a body of so many bytes, in frames of at most FRAME bytes.
 """
 
@@ -11,6 +12,7 @@ import hashlib
 import json
 import struct
 import sys
+import time
 import uuid
 from collections.abc import Iterable
 from pathlib import Path
@@ -71,10 +73,15 @@ def said_of(name: str, value: Any) -> Any:
 
 def message(case: dict[str, Any]) -> Message:
     """The message of a case; its subject is the name of it."""
-    said = Message(subject=case["name"])
+    said = Message(subject=case.get("subject", case["name"]))
     if "data" in case:
         said.inferred = True
         said.body = bytes.fromhex(case["data"])
+    elif "sequence" in case:
+        said.inferred = True
+        said.body = [made(one) for one in case["sequence"]]
+    elif "parts" in case:
+        raise ValueError("a message of Proton has one section of data")
     else:
         said.body = made(case["body"])
     header = case.get("header", {})
@@ -108,6 +115,14 @@ def shown(value: Any) -> str:
     return f"{kind} {value!r}"
 
 
+def times(said: Message) -> list[Any]:
+    """When it was made and when it ends; of one that was made just now how long it lives."""
+    made_at, ends = said.creation_time, said.expiry_time
+    if abs(made_at - time.time()) > 86_400:
+        return [made_at, ends]
+    return ["now", ends and round(1_000 * (ends - made_at))]
+
+
 def told(said: Message) -> str:
     """All of a message."""
     words = [said.subject, said.durable, said.priority, said.ttl > 0, said.inferred]
@@ -119,8 +134,7 @@ def told(said: Message) -> str:
         said.correlation_id,
         said.content_type,
         said.content_encoding,
-        said.expiry_time,
-        said.creation_time,
+        *times(said),
         said.group_id,
         said.group_sequence,
         said.reply_to_group_id,
@@ -183,7 +197,7 @@ def main() -> None:
                 sender.send(message(one))
         connection.close()
     else:
-        connection = BlockingConnection(sys.argv[2], 30)
+        connection = BlockingConnection(sys.argv[2], 30, max_frame_size=int(sys.argv[5]) or None)
         receiver = connection.create_receiver(sys.argv[3], credit=100)
         for _ in range(int(sys.argv[4])):
             said = receiver.receive(timeout=30)

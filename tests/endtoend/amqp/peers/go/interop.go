@@ -26,6 +26,9 @@ type item struct {
 	Name        string           `json:"name"`
 	Body        typed            `json:"body"`
 	Data        *string          `json:"data"`
+	Parts       []string         `json:"parts"`
+	Sequence    []typed          `json:"sequence"`
+	Subject     json.RawMessage  `json:"subject"`
 	Header      map[string]any   `json:"header"`
 	Properties  map[string]any   `json:"properties"`
 	Application map[string]typed `json:"application"`
@@ -144,8 +147,22 @@ func pointer[T any](value T) *T { return &value }
 
 func message(one item) *amqp.Message {
 	said := &amqp.Message{Properties: &amqp.MessageProperties{Subject: &one.Name}}
+	if one.Subject != nil {
+		said.Properties.Subject = nil
+		check(json.Unmarshal(one.Subject, &said.Properties.Subject))
+	}
 	if one.Data != nil {
 		said.Data = [][]byte{digits(*one.Data)}
+	} else if one.Parts != nil {
+		for _, part := range one.Parts {
+			said.Data = append(said.Data, digits(part))
+		}
+	} else if one.Sequence != nil {
+		values := []any{}
+		for _, value := range one.Sequence {
+			values = append(values, made(value))
+		}
+		said.Sequence = [][]any{values}
 	} else {
 		said.Value = made(one.Body)
 	}
@@ -213,6 +230,17 @@ func shown[T any](value *T) string {
 	return fmt.Sprintf("%#v", *value)
 }
 
+// When it was made and when it ends; of one that was made just now how long it lives.
+func times(made, ends *time.Time) string {
+	if made == nil || time.Since(*made).Abs() > 24*time.Hour {
+		return shown(made) + " " + shown(ends)
+	}
+	if ends == nil {
+		return "now"
+	}
+	return fmt.Sprintf("now for %v", ends.Sub(*made))
+}
+
 func told(said *amqp.Message) string {
 	durable, priority, ttl := false, uint8(4), false
 	if said.Header != nil {
@@ -220,10 +248,9 @@ func told(said *amqp.Message) string {
 	}
 	found := fmt.Sprintf("%v %v %v", durable, priority, ttl)
 	if to := said.Properties; to != nil {
-		found += fmt.Sprintf(" %#v %x %s %s %s %#v %s %s %s %s %s %s %s", to.MessageID, to.UserID, shown(to.To), shown(to.Subject),
+		found += fmt.Sprintf(" %#v %x %s %s %s %#v %s %s %s %s %s %s", to.MessageID, to.UserID, shown(to.To), shown(to.Subject),
 			shown(to.ReplyTo), to.CorrelationID, shown(to.ContentType), shown(to.ContentEncoding),
-			shown(to.AbsoluteExpiryTime), shown(to.CreationTime), shown(to.GroupID), shown(to.GroupSequence),
-			shown(to.ReplyToGroupID))
+			times(to.CreationTime, to.AbsoluteExpiryTime), shown(to.GroupID), shown(to.GroupSequence), shown(to.ReplyToGroupID))
 	}
 	return found + fmt.Sprintf(" %#v %#v\t%x %#v %#v", said.ApplicationProperties, said.Annotations, said.Data, said.Sequence,
 		said.Value)
@@ -245,7 +272,12 @@ func cases(file string) []item {
 	return found
 }
 
-func subject(said *amqp.Message) string { return *said.Properties.Subject }
+func subject(said *amqp.Message) string {
+	if said.Properties == nil || said.Properties.Subject == nil {
+		return "-"
+	}
+	return *said.Properties.Subject
+}
 
 func interop(words []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -270,7 +302,7 @@ func interop(words []string) {
 		return
 	}
 	frame := uint32(0)
-	if words[0] == "large" && words[3] == "receive" {
+	if words[0] == "receive" || words[3] == "receive" {
 		frame = uint32(must(strconv.Atoi(words[4])))
 	}
 	options := &amqp.ConnOptions{SASLType: amqp.SASLTypeAnonymous(), MaxFrameSize: frame}

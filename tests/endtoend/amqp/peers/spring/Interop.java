@@ -4,9 +4,11 @@ import jakarta.jms.BytesMessage;
 import jakarta.jms.Connection;
 import jakarta.jms.Message;
 import jakarta.jms.MessageConsumer;
+import jakarta.jms.MessageEOFException;
 import jakarta.jms.MessageProducer;
 import jakarta.jms.ObjectMessage;
 import jakarta.jms.Session;
+import jakarta.jms.StreamMessage;
 import jakarta.jms.TextMessage;
 import java.io.BufferedReader;
 import java.io.File;
@@ -138,6 +140,9 @@ public class Interop {
         if (body == null) {
             return shown(new byte[0]);
         }
+        if (body instanceof AmqpSequence sequence) {
+            return shown(sequence.getValue());
+        }
         Binary bytes = ((Data) body).getValue();
         String type = said.getContentType();
         return shown(type != null && type.startsWith("text/") ? new String(shownBytes(bytes)) : bytes);
@@ -157,6 +162,16 @@ public class Interop {
         }
         if (message instanceof BytesMessage bytes) {
             return shown(bytes.getBodyLength() == 0 ? new byte[0] : message.getBody(byte[].class));
+        }
+        if (message instanceof StreamMessage stream) {
+            List<Object> found = new ArrayList<>();
+            try {
+                while (true) {
+                    found.add(stream.readObject());
+                }
+            } catch (MessageEOFException end) {
+                return shown(found);
+            }
         }
         return shown(message instanceof ObjectMessage object ? object.getObject() : null);
     }
@@ -192,7 +207,8 @@ public class Interop {
             }
             return;
         }
-        String frame = words[0].equals("large") && words[3].equals("receive") ? "?amqp.maxFrameSize=" + words[4] : "";
+        boolean framed = words[0].equals("receive") ? !words[4].equals("0") : words[3].equals("receive");
+        String frame = framed ? "?amqp.maxFrameSize=" + words[4] : "";
         try (Connection connection = new JmsConnectionFactory(words[1] + frame).createConnection()) {
             connection.start();
             Session session = connection.createSession();

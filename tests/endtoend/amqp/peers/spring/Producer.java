@@ -13,6 +13,8 @@ import org.apache.qpid.jms.JmsConnectionListener;
 /** Sends persistent messages until it is told to stop, one by one or some in a transaction; sends again what failed. */
 class Producer extends Thread {
     static final int TOGETHER = 5;
+    /** Messages that wait for consumers, beyond which none is sent: they are to be consumed in time at the end. */
+    static final int AHEAD = 1_000;
 
     final JmsConnectionFactory factory;
     final Account account;
@@ -48,7 +50,9 @@ class Producer extends Thread {
                     names.add((transacted ? "t" : "s") + number + "." + one);
                 }
                 send(session, producer, names);
-                Thread.sleep(2);
+                do {
+                    Thread.sleep(2);
+                } while (!stopping && account.acknowledged.size() - account.came.size() > AHEAD);
             }
         } catch (Exception problem) {
             failure = problem;
