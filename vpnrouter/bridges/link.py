@@ -20,7 +20,7 @@ from vpnrouter.bridges.own_half import OwnHalf
 from vpnrouter.bridges.peer_half import PeerHalf
 from vpnrouter.bridges.remote_settings import BridgeEnds
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.fault_barrier import CONNECTION
+from vpnrouter.core.fault_barrier import CONNECTION, ReleaseStep
 from vpnrouter.core.forward import scan
 from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
 from vpnrouter.core.pre_login_limits import NO_MEMORY
@@ -560,15 +560,19 @@ class Link(LinkEnd):
         self.ended = True
         self.closing = True
         self.publisher = None
-        # Three steps run twice, in case one raised half-way; a second run of a finished step does nothing.
-        for step in (0, 1, 1, 2, 2, 3, 3, 4):
-            try:
-                self._let_go(step, why)
-            except Exception as error:  # noqa: BLE001 - given to the barrier
-                self.report_fault(error, "the end of the link goes on")
-        if not self.outbox.dirty:
-            self.outbox.dirty = True
-            self.context.ready.append(self.outbox)
+        self.give_all_back(
+            [
+                ReleaseStep("resources", self.release_resources),
+                ReleaseStep("peer's half", lambda: self._end_peer_half(why), again=True),
+                ReleaseStep("client", self._leave, again=True),
+                ReleaseStep("own half", lambda: self._end_own_half(why), again=True),
+                ReleaseStep("clock", self._clock.stop),
+            ]
+        )
+
+    def caught_at_end(self, error: Exception) -> None:
+        """Count and report what a step of the end raised; the other steps follow."""
+        self.report_fault(error, "the end of the link goes on")
 
     def report_fault(self, error: Exception, cost: str) -> None:
         """Count and report an error that was raised while the link or a half of it ended. The other steps go on."""
@@ -576,17 +580,12 @@ class Link(LinkEnd):
         name, msg_vpn = self.log_identity()
         self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
 
-    def _let_go(self, step: int, why: str) -> None:
-        if step == 0:
-            self.release_resources()
-        elif step == 4:
-            self._clock.stop()
-        elif step == 1:
-            if self.peer_half is not None:
-                self.peer_half.end(why)
-        elif step == 2:
-            self._leave()
-        elif self.own_half is not None:
+    def _end_peer_half(self, why: str) -> None:
+        if self.peer_half is not None:
+            self.peer_half.end(why)
+
+    def _end_own_half(self, why: str) -> None:
+        if self.own_half is not None:
             self.own_half.end(why)
 
     def _leave(self) -> None:

@@ -24,6 +24,7 @@ from vpnrouter.core.discard_reasons import (
     NOT_SUBSCRIBED,
     TOPIC_PARSE_ERROR,
 )
+from vpnrouter.core.fault_barrier import ReleaseStep, release
 from vpnrouter.core.scram import Derivation, Deriver, auth_message, proof_of, verifier_of
 from vpnrouter.core.selection import Selection, heavy
 from vpnrouter.errors import ProtocolError, TopicError
@@ -547,24 +548,23 @@ class OwnHalf(Deriver):
         self._over = True
         if not self.welcomed and not self.link.dialed:
             self.link.shun()
-        # The flow is ended twice, in case the first try raised half-way.
-        for step in (0, 0, 1, 2, 3):
-            try:
-                self._let_go(step, why)
-            except Exception as error:  # noqa: BLE001 - given to the barrier
-                self.link.report_fault(error, "the end of the bridge's half goes on")
+        release(
+            [
+                ReleaseStep("flow", self._end_flow, again=True),
+                ReleaseStep("counters", self.update_counters),
+                ReleaseStep("trace", lambda: self._trace_down(why)),
+                ReleaseStep("owner", lambda: self.owner.on_half_event(self, HalfEvent.LOST, why)),
+            ],
+            lambda error: self.link.report_fault(error, "the end of the bridge's half goes on"),
+        )
 
-    def _let_go(self, step: int, why: str) -> None:
-        if step == 0:
-            if self.flow is not None:
-                self.flow.end()
-        elif step == 1:
-            self.update_counters()
-        elif step == 2:
-            if self.welcomed:
-                self.traces.link(LINK_DOWN, why)
-        else:
-            self.owner.on_half_event(self, HalfEvent.LOST, why)
+    def _end_flow(self) -> None:
+        if self.flow is not None:
+            self.flow.end()
+
+    def _trace_down(self, why: str) -> None:
+        if self.welcomed:
+            self.traces.link(LINK_DOWN, why)
 
     def account(self) -> None:
         """After a fault of the router, count as discarded what was received and not delivered."""

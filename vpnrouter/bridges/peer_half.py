@@ -15,6 +15,7 @@ from vpnrouter.bridges.peer_subscriptions import FILTER_WORK, PeerSubscriptions,
 from vpnrouter.bridges.snapshot import wants_retained
 from vpnrouter.core.credentials import ANONYMOUS, BAD_PASSWORD
 from vpnrouter.core.discard_reasons import FAULT
+from vpnrouter.core.fault_barrier import ReleaseStep, release
 from vpnrouter.core.login import (
     Admission,
     admit,
@@ -593,30 +594,21 @@ class PeerHalf(Deriver):
             return
         self._over = True
         record.up_since_ns = -1
-        # The flows are ended twice, in case the first try raised half-way.
-        for step in (0, 0, 1, 2, 3, 4, 5):
-            try:
-                self._let_go(step, why)
-            except Exception as error:  # noqa: BLE001 - given to the barrier
-                link.report_fault(error, "the end of the peer's half goes on")
+        release(
+            [
+                ReleaseStep("flows", self._end_flows, again=True),
+                ReleaseStep("place", lambda: admission.vpn.release(admission.username.name)),
+                ReleaseStep("login", lambda: link.book.peer_logged_out(self.key, link)),
+                ReleaseStep("state", lambda: record.handle_peer(Peer.LOGGED_OUT, why)),
+                ReleaseStep("trace", lambda: self._trace(LINK_DOWN, why)),
+                ReleaseStep("event", lambda: link.book.log.peer_down(record, why)),
+            ],
+            lambda error: link.report_fault(error, "the end of the peer's half goes on"),
+        )
 
-    def _let_go(self, step: int, why: str) -> None:
-        link, admission, record = self.link, self.link.admission, self.record
-        if admission is None or record is None:
-            return
-        if step == 0:
-            if self.flows is not None:
-                self.flows.end()
-        elif step == 1:
-            admission.vpn.release(admission.username.name)
-        elif step == 2:
-            link.book.peer_logged_out(self.key, link)
-        elif step == 3:
-            record.handle_peer(Peer.LOGGED_OUT, why)
-        elif step == 4:
-            self._trace(LINK_DOWN, why)
-        else:
-            link.book.log.peer_down(record, why)
+    def _end_flows(self) -> None:
+        if self.flows is not None:
+            self.flows.end()
 
     def account(self) -> None:
         """After a fault of the router, count as discarded what was offered and not sent."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import mypyc_attr
 
 from vpnrouter import limits
+from vpnrouter.core.fault_barrier import CONNECTION, release
 from vpnrouter.core.memory_account import Eviction
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.pre_login_limits import origin_of
@@ -19,6 +20,7 @@ from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.core.credentials import PeerCertificate
+    from vpnrouter.core.fault_barrier import ReleaseStep
     from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.outbox import Channel
     from vpnrouter.core.pre_login_limits import BufferedBytes, PendingConnections, PendingLogin
@@ -457,6 +459,20 @@ class Connection(TimerTarget):
     def log_identity(self) -> tuple[str, str]:
         """Return the peer's name for logs, and its message VPN ("" before the login)."""
         return self.peer, ""
+
+    def give_all_back(self, steps: list[ReleaseStep]) -> None:
+        """Take the steps of the end, and have the edge close the transport once the outbox has left."""
+        release(steps, self.caught_at_end)
+        if not self.outbox.dirty:
+            # Nothing to send: the edge still has to hear that it may close.
+            self.outbox.dirty = True
+            self.context.ready.append(self.outbox)
+
+    def caught_at_end(self, error: Exception) -> None:
+        """Count and report what a step of the end raised; the other steps follow."""
+        name, msg_vpn = self.log_identity()
+        cost = "the end of the connection goes on"
+        self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
 
     def lost(self, reason: str) -> None:
         """Clean up after the transport has ended, for `reason` (text for logs).

@@ -15,6 +15,7 @@ from vpnrouter import limits
 from vpnrouter.events import table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from vpnrouter.core.connection import Connection
@@ -205,3 +206,33 @@ def _places(error: BaseException) -> list[str]:
         trace = trace.tb_next
     found.reverse()
     return found
+
+
+@final
+class ReleaseStep:
+    """One thing that is given back when something ends. `again`: a step that raised half-way is taken once more, and
+    goes on behind what it had done.
+    """
+
+    __slots__ = ("act", "again", "name")
+
+    def __init__(self, name: str, act: Callable[[], object], *, again: bool = False) -> None:
+        self.name = name
+        self.act = act
+        self.again = again
+
+
+def release(steps: list[ReleaseStep], caught: Callable[[Exception], None]) -> None:
+    """Take all steps in order, whatever one of them raises: that is given to `caught`."""
+    for step in steps:
+        if not _taken(step, caught) and step.again:
+            _taken(step, caught)
+
+
+def _taken(step: ReleaseStep, caught: Callable[[Exception], None]) -> bool:
+    try:
+        step.act()
+    except Exception as error:  # noqa: BLE001 - given to the caller
+        caught(error)
+        return False
+    return True

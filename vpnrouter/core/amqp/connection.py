@@ -31,7 +31,7 @@ from vpnrouter.core.amqp.login import Login, SaslConnection, mechanisms
 from vpnrouter.core.amqp.receiving_link import ReceivingLink, forward
 from vpnrouter.core.amqp.session import AmqpSession, WakeLinks
 from vpnrouter.core.amqp.transactions import Transactions
-from vpnrouter.core.fault_barrier import CONNECTION
+from vpnrouter.core.fault_barrier import ReleaseStep
 from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
 from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
 from vpnrouter.errors import ProtocolError, Refused
@@ -663,47 +663,43 @@ class AmqpConnection(SaslConnection):
             return
         self.state = ENDED
         self.closing = True
-        client = self.client
-        # Each step twice, in case one raised half-way; a second run of a finished step does nothing.
-        for step in (0, 1, 1, 2, 3, 3, 4):
-            try:
-                self._let_go(step, client, why)
-            except Exception as problem:  # noqa: BLE001 - given to the barrier; the other steps follow
-                name, msg_vpn = self.log_identity()
-                cost = "the end of the connection goes on"
-                self.context.barrier.caught(problem, CONNECTION, name, msg_vpn, cost)
-        if not self.outbox.dirty:
-            # Nothing to send: the edge still has to hear that it may close.
-            self.outbox.dirty = True
-            self.context.ready.append(self.outbox)
+        self.give_all_back(
+            [
+                ReleaseStep("timer", self._cancel_timer),
+                ReleaseStep("sessions", self._leave_sessions, again=True),
+                ReleaseStep("event", lambda: self._report_disconnected(why)),
+                ReleaseStep("client", self._end_client, again=True),
+                ReleaseStep("links", self._begin_letting_go),
+            ]
+        )
 
-    def _let_go(self, step: int, client: AmqpClient | None, why: str) -> None:
-        if step == 0:
-            self._cancel_timer()
-        elif step == 1:
-            while self.sessions:
-                channel = next(iter(self.sessions))
-                self.sessions[channel].leave(None, lost=not self._in_order)
-                del self.sessions[channel]
-                self.give_back(SESSION_COST)
-        elif step == 2:
-            publisher = self.publisher
-            if publisher is not None:
-                text = (
-                    f" disconnected: {why}; received {publisher.messages:,}"
-                    f" sent {self.outbox.messages:,} messages"
-                )
-                self._report(table.DISCONNECT, text)
-        elif step == 3:
-            if client is not None:
-                client.end()
-        else:
-            job = self._letting_go or LinkRelease(self)
-            self._letting_go = job
-            if not job.step():
-                if client is not None:
-                    client.leaves()
-                self.context.jobs.add(job)
+    def _leave_sessions(self) -> None:
+        while self.sessions:
+            channel = next(iter(self.sessions))
+            self.sessions[channel].leave(None, lost=not self._in_order)
+            del self.sessions[channel]
+            self.give_back(SESSION_COST)
+
+    def _report_disconnected(self, why: str) -> None:
+        publisher = self.publisher
+        if publisher is not None:
+            text = (
+                f" disconnected: {why}; received {publisher.messages:,}"
+                f" sent {self.outbox.messages:,} messages"
+            )
+            self._report(table.DISCONNECT, text)
+
+    def _end_client(self) -> None:
+        if self.client is not None:
+            self.client.end()
+
+    def _begin_letting_go(self) -> None:
+        job = self._letting_go or LinkRelease(self)
+        self._letting_go = job
+        if not job.step():
+            if self.client is not None:
+                self.client.leaves()
+            self.context.jobs.add(job)
 
     def links_gone(self) -> bool:
         """Give back all else that an ended connection holds; False where this turn has done enough before that."""

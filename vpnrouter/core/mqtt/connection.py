@@ -16,7 +16,7 @@ from vpnrouter.core.access import covered
 from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY
-from vpnrouter.core.fault_barrier import CONNECTION
+from vpnrouter.core.fault_barrier import ReleaseStep
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
 from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
 from vpnrouter.core.message import Message
@@ -672,45 +672,27 @@ class MqttConnection(ClientConnection):
         self.state = ENDED
         self.closing = True
         publisher = self.publisher
-        # Three steps run twice, in case one raised half-way; a second run of a finished step does nothing.
-        for step in (0, 1, 1, 2, 2, 3, 4, 4, 5):
-            try:
-                self._let_go(step, publisher, publish_will, why)
-            except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
-                name, msg_vpn = self.log_identity()
-                cost = "the end of the connection goes on"
-                self.context.barrier.caught(error, CONNECTION, name, msg_vpn, cost)
-        if not self.outbox.dirty:
-            # Nothing to send: the edge still has to hear that it may close.
-            self.outbox.dirty = True
-            self.context.ready.append(self.outbox)
+        self.give_all_back(
+            [
+                ReleaseStep("timer", self._cancel_timer),
+                ReleaseStep("ingress", self._end_ingress, again=True),
+                ReleaseStep("publisher", self._retire, again=True),
+                ReleaseStep("event", lambda: self._report_disconnected(publisher, why)),
+                ReleaseStep("session", lambda: self._leave_session(publish_will), again=True),
+                ReleaseStep("resources", self._release_rest),
+            ]
+        )
 
-    def _let_go(self, step: int, publisher: Publisher | None, publish_will: bool, why: str) -> None:
-        if step == 0:
-            self._cancel_timer()
-        elif step == 5:
-            self.give_back(sum([len(topic) for topic in self._alias_topics.values()]))
-            self._alias_topics.clear()
-            self.release_resources()
-            self._forget_opening()
-        elif step == 1:
-            ingress = self.ingress
-            if ingress is not None:
-                ingress.end()
-            self.ingress = None
-        elif step == 2:
-            if self.publisher is not None:
-                self._retire(self.publisher)
-        elif step == 3:
-            if publisher is not None:
-                self._report_disconnected(publisher, why)
-        else:
-            session = self.session
-            if session is not None:
-                session.detach(publish_will)
-            self.session = None
+    def _end_ingress(self) -> None:
+        ingress = self.ingress
+        if ingress is not None:
+            ingress.end()
+        self.ingress = None
 
-    def _retire(self, publisher: Publisher) -> None:
+    def _retire(self) -> None:
+        publisher = self.publisher
+        if publisher is None:
+            return
         vpn = publisher.vpn
         name = publisher.subscriber.client_name
         if vpn.publishers.get(name) is publisher:
@@ -720,6 +702,18 @@ class MqttConnection(ClientConnection):
         if self.admission is not None:
             vpn.release(self.admission.username.name)
         vpn.absorb(publisher)
+
+    def _leave_session(self, publish_will: bool) -> None:
+        session = self.session
+        if session is not None:
+            session.detach(publish_will)
+        self.session = None
+
+    def _release_rest(self) -> None:
+        self.give_back(sum([len(topic) for topic in self._alias_topics.values()]))
+        self._alias_topics.clear()
+        self.release_resources()
+        self._forget_opening()
 
     def _forget_opening(self) -> None:
         """Forget will, password and user properties of CONNECT: they are not needed again."""
@@ -761,7 +755,9 @@ class MqttConnection(ClientConnection):
         """Raise the event of a client that is logged in."""
         self._report(table.CONNECT, publisher, f" connected: {self.platform}")
 
-    def _report_disconnected(self, publisher: Publisher, why: str) -> None:
+    def _report_disconnected(self, publisher: Publisher | None, why: str) -> None:
+        if publisher is None:
+            return
         received = publisher.messages
         sent = publisher.subscriber.outbox.messages
         text = f" disconnected: {why}; received {received:,} sent {sent:,} messages"

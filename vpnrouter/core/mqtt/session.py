@@ -23,7 +23,7 @@ from vpnrouter.core.discard_reasons import (
     PUBLISH_TOPIC_ACL,
     TOPIC_PARSE_ERROR,
 )
-from vpnrouter.core.fault_barrier import CONNECTION
+from vpnrouter.core.fault_barrier import CONNECTION, ReleaseStep, release
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoint_of
 from vpnrouter.core.guaranteed.endpoint_settings import SESSION
 from vpnrouter.core.guaranteed.message_record import to_record
@@ -310,38 +310,34 @@ class MqttSession(Subscriber):
 
     def detach(self, publish_will: bool) -> None:
         """The connection ended; publish or delay the will, keep or end the session."""
-        again = True
-        step = 0
-        while step < 3:
-            try:
-                self._detach(step, publish_will)
-            except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
-                self._raised(error)
-                if step == 0 and again:
-                    # The second try goes on behind the exception: a flow that stays bound holds its messages for ever.
-                    again = False
-                    continue
-            step += 1
+        release(
+            [
+                # A flow that stays bound holds its messages for ever.
+                ReleaseStep("connection", self._unplug, again=True),
+                ReleaseStep("will", lambda: self._leave_will(publish_will)),
+                ReleaseStep("expiry", self._begin_expiry),
+            ],
+            self._raised,
+        )
 
-    def _detach(self, step: int, publish_will: bool) -> None:
-        if step == 0:
-            self._unplug()
-        elif step == 1:
-            if not publish_will:
-                self.have_will(None)
-            if self.will is not None:
-                delay_s = min(self.will.delay_s, self.expiry_s)
-                if delay_s == 0:
-                    self.publish_will()
-                else:
-                    self.await_will(self.will, delay_s * SECOND_NS)
-                    self._keep_will(self.will)
-        elif self.expiry_s == 0:
+    def _leave_will(self, publish_will: bool) -> None:
+        if not publish_will:
+            self.have_will(None)
+        if self.will is not None:
+            delay_s = min(self.will.delay_s, self.expiry_s)
+            if delay_s == 0:
+                self.publish_will()
+            else:
+                self.await_will(self.will, delay_s * SECOND_NS)
+                self._keep_will(self.will)
+
+    def _begin_expiry(self) -> None:
+        if self.expiry_s == 0:
             self.end()
-        else:
-            self.expire_in(self.expiry_s * SECOND_NS)
-            if self.durable:
-                self.keep()
+            return
+        self.expire_in(self.expiry_s * SECOND_NS)
+        if self.durable:
+            self.keep()
 
     def _raised(self, error: Exception) -> None:
         cost = "the end of the session goes on"
@@ -359,38 +355,46 @@ class MqttSession(Subscriber):
 
     def end(self) -> None:
         """The session is over: a waiting will is published now, everything else forgotten."""
-        for step in range(7):
-            try:
-                self._end(step)
-            except Exception as error:  # noqa: BLE001 - given to the barrier; the other steps follow
-                self._raised(error)
+        release(
+            [
+                ReleaseStep("timers", self._cancel_timers),
+                ReleaseStep("will", self.publish_will),
+                ReleaseStep("stored", self._end_stored),
+                ReleaseStep("subscriptions", self._end_subscriptions),
+                ReleaseStep("queue", self._end_queue),
+                ReleaseStep("name", self._end_name),
+                ReleaseStep("memory", self._end_memory),
+            ],
+            self._raised,
+        )
 
-    def _end(self, step: int) -> None:
-        if step == 0:
-            self._cancel_timers()
-        elif step == 1:
-            self.publish_will()
-        elif step == 2:
-            if self.lasting:
-                self.lasting = False
-                self.vpn.lasting.add(self.owner, -1)
-            hand_over(self)
-            if self.durable:
-                self._erase()
-        elif step == 3:
-            self.vpn.forget(self)
-            if self.feed is not None:
-                self.feed.go_on()
-        elif step == 4:
-            endpoint = endpoint_of(self)
-            self.endpoint = None
-            if endpoint is not None:
-                endpoint.delete(SESSION_ENDED)
-                self.vpn.count_endpoint(self.owner, -1)
-        elif step == 5:
-            if self.vpn.clients.get(self.client_name) is self:
-                del self.vpn.clients[self.client_name]
-        elif self._memory is not None:
+    def _end_stored(self) -> None:
+        """Give what waits for a shared subscription to the others, and forget the session in the store."""
+        if self.lasting:
+            self.lasting = False
+            self.vpn.lasting.add(self.owner, -1)
+        hand_over(self)
+        if self.durable:
+            self._erase()
+
+    def _end_subscriptions(self) -> None:
+        self.vpn.forget(self)
+        if self.feed is not None:
+            self.feed.go_on()
+
+    def _end_queue(self) -> None:
+        endpoint = endpoint_of(self)
+        self.endpoint = None
+        if endpoint is not None:
+            endpoint.delete(SESSION_ENDED)
+            self.vpn.count_endpoint(self.owner, -1)
+
+    def _end_name(self) -> None:
+        if self.vpn.clients.get(self.client_name) is self:
+            del self.vpn.clients[self.client_name]
+
+    def _end_memory(self) -> None:
+        if self._memory is not None:
             self._memory.end()
 
     def _cancel_timers(self) -> None:
