@@ -204,8 +204,8 @@ class Endpoint(EndpointSubscriber):
 
     # -- what comes in --------------------------------------------------------------------------------
 
+    @override
     def obstacle(self, message: Message, size: int) -> str:
-        """Why this message cannot be taken now, "" when it can."""
         settings = self.settings
         if not settings.ingress_enabled or self.deleted:
             return self.shutdown_reason()
@@ -691,10 +691,19 @@ class Endpoint(EndpointSubscriber):
         """Treat a message as expired: it goes to the dead message queue or is discarded."""
         self._dead_letter(message_id, message, EXPIRED)
 
-    def _dead_letter(self, message_id: int, message: Message, reason: str, why: str = "") -> None:
+    def give_up(self, message_id: int, message: Message, reason: str) -> bool:
+        """Give up a message that waits; True when the dead message queue has it. If this raises, it waits again."""
+        self.take_out(message_id)
+        try:
+            return self._dead_letter(message_id, message, reason)
+        except Exception:
+            self.mend(message_id, message)
+            raise
+
+    def _dead_letter(self, message_id: int, message: Message, reason: str, why: str = "") -> bool:
         """Move a message to the dead message queue, in the unit in which it leaves here; else discard it.
 
-        It says `why`, or the `reason`, by which it is counted.
+        It says `why`, or the `reason`, by which it is counted. True when it was moved.
 
         It goes to no queue that gave it up before, so that two queues that name each other do not exchange it for ever.
         """
@@ -715,10 +724,11 @@ class Endpoint(EndpointSubscriber):
                     self.forget(message_id, message.size, MOVED)
                     if traced:
                         self.trace(DEAD_LETTER, message_id, message, reason)
-                    return
+                    return True
                 counters.to_dmq_failed[reason] = counters.to_dmq_failed.get(reason, 0) + 1
         self.forget(message_id, message.size, DISCARDED, reason)
         self.trace_lost(DISCARD, message_id, message, reason)
+        return False
 
     def _failed(self, message_id: int, message: Message) -> None:
         """Count a failed delivery, and try again or give up."""
@@ -821,7 +831,7 @@ class Endpoint(EndpointSubscriber):
         message = self.spool.message(message_id)
         spool = self.spool
         before = spool.unit.mark()
-        reason = target._place_copy(message)
+        reason = target._place_copy(message, moved=target.vpn is self.vpn)
         if reason:
             return reason
         try:
@@ -832,11 +842,11 @@ class Endpoint(EndpointSubscriber):
         self.wake()
         return ""
 
-    def _place_copy(self, message: Message) -> str:
-        """Take a copy of a message of another endpoint; "" or why that cannot be."""
+    def _place_copy(self, message: Message, *, moved: bool = False) -> str:
+        """Take a copy of a message of another endpoint, which it leaves where `moved`; "" or why that cannot be."""
         copy = message.copy()
         copy.ingress_ns = 0
-        return self.spool.place(self, copy)
+        return self.spool.place(self, copy, moved=moved)
 
     def start_replay(self, from_ns: int, after_id: int, log_name: str = "") -> Replay:
         """Replay to this endpoint from the log of its message VPN, as ReplayLog.replay_to does.

@@ -474,14 +474,18 @@ class Spool(SpoolPort):
         self._add(message, size, destinations)
         return True
 
-    def place(self, endpoint: Endpoint, message: Message, *, even_down: bool = False) -> str:
+    def place(
+        self, endpoint: Endpoint, message: Message, *, even_down: bool = False, moved: bool = False
+    ) -> str:
         """Put a message into one endpoint, whatever its topic; "" or why that cannot be.
 
-        `even_down` is for one that leaves another endpoint in the same unit.
+        `even_down` is for one that leaves another endpoint in the same unit; `moved` one that leaves one of the same
+        message VPN, which needs no more room for it then.
         """
         size = message.size
         reason = "" if even_down else self.down
-        reason = reason or self.obstacle(endpoint.vpn, size)
+        if not (reason or moved):
+            reason = self.obstacle(endpoint.vpn, size)
         reason = reason or endpoint.obstacle(message, size)
         if reason:
             endpoint.counters.refused.add(refusals.DISCARD_NAMES[reason])
