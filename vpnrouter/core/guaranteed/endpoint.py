@@ -617,8 +617,6 @@ class Endpoint(EndpointSubscriber):
         self.dirty = False
         if self.deleted:
             return
-        if self.when_empty is not None and not self.spooled_count:
-            self.vpn.context.jobs.add(self.when_empty)
         if self.order.unsorted:
             self.order.sort_some()
         if self.replay is not None:
@@ -676,6 +674,11 @@ class Endpoint(EndpointSubscriber):
     def forget(self, message_id: int, size: int, cause: int, reason: str = "") -> None:
         """Take a message out, for a cause of counters.py. It is counted when nothing can fail any more."""
         self.spool.settle(self, message_id, size, cause, reason)
+
+    def look_if_empty(self, when_empty: Job) -> None:
+        """Have `when_empty` done if messages have left, and none is here any more."""
+        if not self.spooled_count:
+            self.vpn.context.jobs.add(when_empty)
 
     def lose(self, message_id: int, cause: int, reason: str = "") -> None:
         """Take out a message that waits, even one that cannot be read. If this raises, it waits again."""
@@ -897,6 +900,8 @@ class Endpoint(EndpointSubscriber):
         self.counters.deleted += count
         self.spooled_count = kept_count
         self.spooled_bytes = kept_bytes
+        if self.when_empty is not None:
+            self.look_if_empty(self.when_empty)
         spool.release(self.vpn, size)
         self.wake()
         return count

@@ -619,6 +619,8 @@ class Spool(SpoolPort):
             self.ledger.delete(keys.redeliveries(endpoint.number, spool_id))
         if endpoint.watched is not None:
             endpoint.watched.lost(spool_id)
+        if endpoint.when_empty is not None:
+            endpoint.look_if_empty(endpoint.when_empty)
         if self.fault is not None:
             self.fault("endpoint-settled")
 
