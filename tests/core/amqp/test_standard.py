@@ -276,8 +276,9 @@ def test_temporary_queue_that_is_gone(
 def test_what_a_client_makes_respects_as_the_message_vpn_says(
     router: SpooledWorld, join: Any, amqp: ModuleType, kind: str, respected: bool
 ) -> None:
-    """Temporary queues and subscriptions deliver by priority where `queue_defaults` say so."""
-    router.vpn().queue_terms.respect_msg_priority_enabled = respected
+    """Temporary queues and subscriptions respect priorities and life times where `queue_defaults` says so."""
+    terms = router.vpn().queue_terms
+    terms.respect_msg_priority_enabled = terms.respect_ttl_enabled = respected
     peer = join()
     if kind == "queue":
         target = Target(dynamic=True, capabilities=[Symbol("temporary-queue")])
@@ -288,11 +289,15 @@ def test_what_a_client_makes_respects_as_the_message_vpn_says(
         peer.receiver(address, 1, credit=0)
     for number in (1, 9, 5):
         peer.sent(amqp.message(b"%d" % number, Header(priority=number)), 0)
+    peer.sent(amqp.message(b"late", Header(ttl=1_000)), 0)
+    router.advance(3)
     if kind == "queue":
         peer.receiver(address, 1)
     else:
         peer.credit(1, 100)
-    assert peer.bodies() == ([b"9", b"5", b"1"] if respected else [b"1", b"9", b"5"])
+    assert peer.bodies() == (
+        [b"9", b"5", b"1"] if respected else [b"1", b"9", b"5", b"late"]
+    )
 
 
 @pytest.mark.parametrize("respected", [True, False])
