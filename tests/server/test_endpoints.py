@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.core.guaranteed.counters import DISCARDED
+from vpnrouter.core.guaranteed.endpoint import DAMAGED, LAST_VALUE
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition, read_definitions
 from vpnrouter.core.guaranteed.endpoint_settings import (
+    CONSUME,
     QUEUE,
     REPLAY_LOG,
     TOPIC_ENDPOINT,
 )
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED
 from vpnrouter.core.guaranteed.unit_of_work import SPOOLED, UNMATCHED
 from vpnrouter.core.message import Message
 from vpnrouter.core.outbox import Outbox
@@ -18,6 +22,7 @@ from vpnrouter.errors import Refused
 from vpnrouter.server.apply.assemble import vpn_of
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT, parse_filter
+from vpnrouter.units import SECOND_NS
 
 EMPTY = "msg_vpns: {blue: {}}"
 ONE = "msg_vpns: {blue: {queues: {q: {subscriptions: [a/>]}}}}"
@@ -147,6 +152,66 @@ def test_it_goes_when_it_is_empty(stored: Any, change: Any, how: str, restart: b
     assert (QUEUE, "q") not in vpn.endpoints
     assert queue.deleted
     assert len(one.payloads("p")) == (2 if how == "move" else 0)
+
+
+@pytest.mark.parametrize("dead_letters", [False, True])
+@pytest.mark.parametrize("how", ["max_ttl", "life time", "last value", "damaged"])
+def test_it_goes_when_the_last_message_is_lost(
+    stored: Any, change: Any, how: str, dead_letters: bool
+) -> None:
+    """A message that nobody takes out leaves the queue as well, with and without a dead message queue."""
+    dead = '"#DEAD_MSG_QUEUE": {}' if dead_letters else ""
+    text = "msg_vpns: {blue: {queues: {%s}}}"
+    settings = "respect_ttl_enabled: true, max_ttl: " + ("5" if how == "max_ttl" else "0")
+    one = stored(text % f"q: {{subscriptions: [a], {settings}}}, {dead}")
+    context = one.router.vpns["blue"].context
+    message = Message(b"a", b"1", b"")
+    message.persistent = True
+    if how == "life time":
+        message.expires_ns = context.now_ns + 5 * SECOND_NS
+    one.spooling.spool.publish(one.router.vpns["blue"], message, one, 0)
+    one.commit()
+    change(one, text % dead)
+    queue = one.router.vpns["blue"].endpoints[QUEUE, "q"]
+    (row,) = queue.browse(0, 2)
+    if how == "last value":
+        queue.lose(row.msg_id, DISCARDED, LAST_VALUE)
+    elif how == "damaged":
+        queue.lose(row.msg_id, DISCARDED, DAMAGED)
+    else:
+        context.now_ns += 7 * SECOND_NS
+        context.timers.run(context.now_ns)
+    one.commit()
+    context.jobs.finish()
+    one.commit()
+    assert queue.deleted
+    assert (QUEUE, "q") not in one.router.vpns["blue"].endpoints
+    if dead_letters:
+        expired = how in ("max_ttl", "life time")
+        assert one.payloads("#DEAD_MSG_QUEUE") == ([b"1"] if expired else [])
+
+
+@pytest.mark.parametrize("outcome", [ACCEPTED, FAILED, REJECTED])
+def test_it_goes_when_a_transaction_settles_the_last_message(
+    stored: Any, change: Any, hand: Any, outcome: int
+) -> None:
+    """A transaction may settle what its consumer had before the queue was removed."""
+    one = stored(BOTH.replace("[a/>]", "[a/>], max_redelivery_count: 1"))
+    one.publish("a/1", b"1")
+    queue = one.router.vpns["blue"].endpoints[QUEUE, "q"]
+    consumer = hand(queue, "c", 10)
+    queue.bind(consumer, CONSUME, CONSUME)
+    one.commit()
+    (message_id,) = consumer.unacked
+    queue.redeliveries[message_id] = 1
+    holder = queue.enlist(consumer, [message_id])
+    change(one, BOTH.replace("q: {subscriptions: [a/>]}, ", ""))
+    assert not queue.deleted
+    queue.settle(holder, message_id, outcome)
+    queue.discharged(holder)
+    one.commit()
+    one.router.vpns["blue"].context.jobs.finish()
+    assert queue.deleted
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -59,8 +59,10 @@ class ShareGroup:
         links = [member for member in self.members if member.subscriber.is_link]
         return bool(links)
 
-    def choose(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
-        """Return the subscription of the next member, or None when nobody can take the message.
+    def choose(
+        self, message: Message, excluded: set[Subscriber], most_qos: int = 2
+    ) -> Subscription | None:
+        """Return the subscription of the next member, of `most_qos` or less; None when nobody can take the message.
 
         Members without room are passed over, so that one slow member costs the group nothing. So are members whose
         selector does not match, those in `excluded`, and a link's client when the message came over it or has been at
@@ -72,7 +74,9 @@ class ShareGroup:
             index = (self._turn + step) % count
             member = self.members[index]
             subscriber = member.subscriber
-            if not subscriber.connected or not _may_take(member, message, excluded):
+            if not subscriber.connected or member.qos > most_qos:
+                continue
+            if not _may_take(member, message, excluded):
                 continue
             if subscriber.outbox.size >= subscriber.outbox.limit:
                 full = full or member
@@ -89,7 +93,22 @@ class ShareGroup:
         return bool(keeping)
 
     def choose_durable(self, message: Message, excluded: set[Subscriber]) -> Subscription | None:
-        """Return the next member whose endpoint is to keep a guaranteed message: a connected one if there is one."""
+        """Return the next member whose endpoint is to keep a guaranteed message: a connected one if there is one.
+
+        One whose endpoint cannot take it is passed over where another one's can.
+        """
+        chosen = self._next_durable(message, excluded, False)
+        if chosen < 0:
+            return None
+        if not _has_room(self.members[chosen], message):
+            # Only now are the endpoints of all members looked at.
+            other = self._next_durable(message, excluded, True)
+            chosen = chosen if other < 0 else other
+        self._turn = chosen + 1
+        return self.members[chosen]
+
+    def _next_durable(self, message: Message, excluded: set[Subscriber], with_room: bool) -> int:
+        """Return the place of the next member of QoS 1 or 2, of a connected one if there is one; -1 for none."""
         count = len(self.members)
         away = -1
         for step in range(count):
@@ -97,21 +116,24 @@ class ShareGroup:
             member = self.members[index]
             if not member.qos or not _may_take(member, message, excluded):
                 continue
+            if with_room and not _has_room(member, message):
+                continue
             if member.subscriber.connected:
-                self._turn = index + 1
-                return member
+                return index
             if away < 0:
                 away = index
-        if away < 0:
-            return None
-        self._turn = away + 1
-        return self.members[away]
+        return away
 
     def misses(self, message: Message, excluded: set[Subscriber]) -> bool:
         """True when a member would take `message` if it were connected."""
         away = [member for member in self.members if not member.subscriber.connected]
         wanting = [member for member in away if _may_take(member, message, excluded)]
         return bool(wanting)
+
+
+def _has_room(member: Subscription, message: Message) -> bool:
+    endpoint = member.subscriber.endpoint
+    return endpoint is None or not endpoint.obstacle(message, message.size)
 
 
 def _may_take(member: Subscription, message: Message, excluded: set[Subscriber]) -> bool:

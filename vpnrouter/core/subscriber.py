@@ -112,6 +112,10 @@ class EndpointSubscriber(Subscriber):
         self.settings = settings
         self.takes_from_all = False
 
+    def obstacle(self, message: Message, size: int) -> str:
+        """Why this message cannot be taken now, "" when it can."""
+        raise AssertionError(self.client_name)
+
 
 @final
 class Subscription:

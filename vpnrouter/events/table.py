@@ -449,7 +449,7 @@ SESSION_END: Final = EventType(
     "CLIENT_CLIENT_SESSION_END",
     NOTICE,
     CLIENT,
-    "A session ended with its client username, and what waited in it is gone",
+    "A session ended with its client username, and what waited in it is gone, or handed on to others that share it",
 )
 OPEN_FLOW: Final = EventType(
     "CLIENT_CLIENT_OPEN_FLOW", INFO, CLIENT, "A client published its first guaranteed message"

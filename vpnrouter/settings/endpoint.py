@@ -133,8 +133,7 @@ class Endpoint(Settings, effect=Effect.IN_PLACE):
 
 class QueueDefaults(Settings, effect=Effect.IN_PLACE):
     """What the queues and topic endpoints of a message VPN respect where they say nothing of it themselves, and
-    temporary queues and subscriptions of AMQP clients, from the next one on. For these subscriptions
-    `mqtt.session_queue` says whether messages expire.
+    temporary queues and subscriptions of AMQP clients, from the next one on.
     """
 
     respect_dmq_eligible_enabled: bool = like(Endpoint, "respect_dmq_eligible_enabled")

@@ -276,8 +276,9 @@ def test_temporary_queue_that_is_gone(
 def test_what_a_client_makes_respects_as_the_message_vpn_says(
     router: SpooledWorld, join: Any, amqp: ModuleType, kind: str, respected: bool
 ) -> None:
-    """Temporary queues and subscriptions deliver by priority where `queue_defaults` say so."""
-    router.vpn().queue_terms.respect_msg_priority_enabled = respected
+    """Temporary queues and subscriptions respect priorities and life times where `queue_defaults` says so."""
+    terms = router.vpn().queue_terms
+    terms.respect_msg_priority_enabled = terms.respect_ttl_enabled = respected
     peer = join()
     if kind == "queue":
         target = Target(dynamic=True, capabilities=[Symbol("temporary-queue")])
@@ -288,11 +289,70 @@ def test_what_a_client_makes_respects_as_the_message_vpn_says(
         peer.receiver(address, 1, credit=0)
     for number in (1, 9, 5):
         peer.sent(amqp.message(b"%d" % number, Header(priority=number)), 0)
+    peer.sent(amqp.message(b"late", Header(ttl=1_000)), 0)
+    router.advance(3)
     if kind == "queue":
         peer.receiver(address, 1)
     else:
         peer.credit(1, 100)
-    assert peer.bodies() == ([b"9", b"5", b"1"] if respected else [b"1", b"9", b"5"])
+    assert peer.bodies() == ([b"9", b"5", b"1"] if respected else [b"1", b"9", b"5", b"late"])
+
+
+@pytest.mark.parametrize("credit", [1, 3, 100])
+@pytest.mark.parametrize("held", [0, 2])
+@pytest.mark.parametrize("partitions", [0, 3])
+def test_browser_of_a_queue_with_priorities(
+    router: SpooledWorld, join: Any, amqp: ModuleType, credit: int, held: int, partitions: int
+) -> None:
+    """It sees each message once, in the order in which consumers get them, and then what is delayed."""
+    queue = router.queue(
+        "q", respect_msg_priority_enabled=True, partition_count=partitions, exclusive=False
+    )
+    peer = join()
+    peer.sender("queue://q", 0)
+    delay: dict[object, object] = {Symbol("x-opt-delivery-delay"): 60_000}
+    peer.sent(amqp.message(b"delayed", Header(priority=9), annotations=delay), 0)
+    for number, priority in enumerate((2, 9, 4, 9, 2, 5)):
+        peer.sent(amqp.message(b"%d" % number, Header(priority=priority)), 0)
+    if held:
+        # What a consumer has is seen at its place.
+        peer.receiver("queue://q", 1, credit=held)
+        assert len(peer.bodies()) == held
+    browser = join("browser")
+    browser.receiver("queue://q", 1, 0, distribution_mode="copy")
+    seen: list[bytes] = []
+    for turn in range(1, 12):
+        browser.credit(1, credit, len(seen))
+        seen += browser.bodies()
+        if turn == 8:
+            assert seen == [b"1", b"3", b"5", b"2", b"0", b"4", b"delayed"]
+            peer.sent(amqp.message(b"new", Header(priority=1)), 0)
+            peer.sent(amqp.message(b"first", Header(priority=7)), 0)
+            router.advance(61)
+    assert seen[7:] == [b"first", b"new"]
+    assert queue.spooled_count == 9
+
+
+def test_browser_when_priorities_are_switched(
+    router: SpooledWorld, join: Any, amqp: ModuleType
+) -> None:
+    """It goes on in the other order with what it has not seen, and sees nothing twice."""
+    queue = router.queue("q")
+    peer = join()
+    peer.sender("queue://q", 0)
+    browser = join("browser")
+    browser.receiver("queue://q", 1, 100, distribution_mode="copy")
+    seen = []
+    for respected in (False, True, False, True):
+        settings = queue.settings.copy()
+        settings.respect_msg_priority_enabled = respected
+        queue.take_settings(settings)
+        router.settle()
+        for number in (1, 9):
+            peer.sent(amqp.message(b"%d" % number, Header(priority=number)), 0)
+        browser.credit(1, 100, len(seen))
+        seen += browser.bodies()
+    assert len(seen) == 8
 
 
 @pytest.mark.parametrize("respected", [True, False])

@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from vpnrouter.core.access import BoundRule
+from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.core.mqtt.handover import NAME
+from vpnrouter.core.mqtt.session import MqttSession
+from vpnrouter.events.log import EventLog
+from vpnrouter.events.table import SESSION_END
 from vpnrouter.spool import keys
 from vpnrouter.wire.mqtt.packets import Publish
 from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED
 
 if TYPE_CHECKING:
     from tests.core.mqtt.spooled import SpooledClient, SpooledWorld
+    from vpnrouter.events.log import Event
 
 MINUTE = Properties(session_expiry_interval=60)
 
@@ -160,25 +167,175 @@ def test_what_nobody_has_room_for_is_gone(router: SpooledWorld) -> None:
     router.settle()
     assert waiting(router) == {"stays": 4}
     assert sum(endpoint.counters.refused.counts.values()) == 6
+    assert router.vpn().discards.counts == {"max-msg-usage-exceeded": 6}
+
+
+def test_the_next_one_with_room_gets_it(router: SpooledWorld) -> None:
+    """A member whose session is full is passed over while another one has room; only then is one refused."""
+    for name, most in {"a": 1, "b": 2, "c": 3}.items():
+        member(router, name).lose()
+        endpoint = router.vpn().clients[name].endpoint
+        endpoint.settings.max_spooled_msg_count = most
+        endpoint.settings.reject_behavior = ALWAYS
+    member(router, "d", qos=0).lose()
+    producer = router.join("producer")
+    codes = []
+    for number in range(1, 9):
+        producer.pub("jobs/a", pid=number)
+        ((_, _, code),) = producer.acks()
+        codes.append(code)
+    assert codes == [0] * 6 + [QUOTA_EXCEEDED] * 2
+    assert waiting(router) == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("count", [3, 700])
+def test_a_member_of_qos_0_that_is_connected_gets_what_is_left(
+    router: SpooledWorld, full: bool, count: int
+) -> None:
+    """It gets it as a Direct message, in order, also where the session of another one has no room."""
+    member(router, "leaves").lose()
+    payloads = burst(router, count)
+    stays = router.join("stays")
+    stays.sub("$share/g/jobs/#", 0)
+    if full:
+        full_one = router.lasting("full")
+        full_one.sub("$share/g/jobs/#")
+        full_one.lose()
+        router.vpn().clients["full"].endpoint.settings.max_spooled_msg_count = -1
+    router.advance(61)
+    messages = stays.messages()
+    assert [message.payload for message in messages] == payloads
+    assert {message.qos for message in messages} == {0}
+    router.settle()
+    vpn = router.vpn()
+    assert (vpn.discards.counts, vpn.spooled_bytes, left(router)) == ({}, 0, [])
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_member_of_qos_0_without_room_is_waited_for(router: SpooledWorld, reads: bool) -> None:
+    """What it has no room for waits until it has read; one that reads nothing loses it, counted, and holds nothing."""
+    member(router, "leaves").lose()
+    payloads = burst(router, 10)
+    stays = router.join("stays")
+    stays.sub("$share/g/jobs/#", 0)
+    outbox = router.vpn().clients["stays"].outbox
+    outbox.set_limit(20)
+    router.advance(61)
+    came: list[bytes] = []
+    for _ in range(200):
+        if reads:
+            came += [message.payload for message in stays.resolved(stays.received())]
+        router.router.context.jobs.finish()
+        router.round()
+        router.advance(0.06)
+    came += stays.take()
+    router.settle()
+    assert router.vpn().spooled_bytes == 0
+    if reads:
+        assert came == payloads
+    assert len(came) + outbox.discarded == 10
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("away", "client-not-connected"),
+        ("forbidden", "no-subscription-match"),
+        ("full", "max-msg-usage-exceeded"),
+    ],
+)
+@pytest.mark.parametrize("dead_letters", [False, True])
+def test_what_nobody_can_take_is_counted(
+    router: SpooledWorld, why: str, reason: str, dead_letters: bool
+) -> None:
+    """It is a discard of the message VPN with its reason, unless a dead message queue has it."""
+    dead = router.queue("#DEAD_MSG_QUEUE") if dead_letters else None
+    member(router, "leaves").lose()
+    burst(router, 3)
+    stays = router.lasting("stays")
+    stays.sub("$share/g/jobs/#", 0 if why == "away" else 1)
+    stays.lose()
+    vpn = router.vpn()
+    if why == "forbidden":
+        vpn.clients["stays"].rule = BoundRule(False, [])
+        vpn.forget_all_routes()
+    elif why == "full":
+        vpn.clients["stays"].endpoint.settings.max_spooled_msg_count = -1
+    # Here a message is eligible for a dead message queue if it says so, or nobody asks.
+    vpn.clients["leaves"].endpoint.settings.respect_dmq_eligible_enabled = False
+    router.advance(61)
+    router.settle()
+    if dead is None:
+        assert vpn.discards.counts == {reason: 3}
+        assert vpn.spooled_bytes == 0
+    else:
+        assert vpn.discards.counts == {}
+        assert dead.spooled_count == 3
+        assert reason.encode() in dead.browse(0, 1)[0].message.block
+
+
+def test_a_full_message_vpn_hands_on(router: SpooledWorld) -> None:
+    """What is handed on needs no more room than it had."""
+    member(router, "leaves").lose()
+    burst(router, 3)
+    stays = router.lasting("stays")
+    stays.sub("$share/g/jobs/#")
+    stays.lose()
+    vpn = router.vpn()
+    vpn.limits.max_msg_spool_usage = vpn.spooled_bytes
+    router.advance(61)
+    router.settle()
+    assert waiting(router) == {"stays": 3}
 
 
 @pytest.mark.parametrize("others", [0, 1])
-def test_a_shared_subscription_that_is_not_allowed_any_more(
-    router: SpooledWorld, others: int
-) -> None:
-    """Its session ends as any other one, and leaves nothing behind; nothing is handed on for it."""
-    member(router, "leaves").lose()
+def test_the_event_says_what_became_of_what_waited(router: SpooledWorld, others: int) -> None:
+    """The end of a session tells how many of its messages others have, and how many nobody."""
+    told = EventLog("here", lambda: 1)
+    heard: list[Event] = []
+    told.listeners.append(heard.append)
+    router.router.context.events = told
+    leaves = member(router, "leaves")
+    leaves.sub("mine", 1)
+    leaves.lose()
     burst(router, 3)
-    for number in range(others):
-        router.lasting(f"stays{number}").sub("$share/g/jobs/#")
+    burst(router, 2, "mine")
+    if others:
+        member(router, "stays").lose()
+    session = router.vpn().clients["leaves"]
+    assert isinstance(session, MqttSession)
+    session.end("it is gone")
+    router.settle()
+    (end,) = [event.text for event in heard if event.kind is SESSION_END]
+    left = "3 messages handed on to others, 2 messages" if others else "5 messages"
+    assert end.endswith(f"session ended: it is gone; {left} discarded")
+
+
+@pytest.mark.parametrize("others", [0, 1])
+@pytest.mark.parametrize("how", ["share name", "guaranteed messages"])
+def test_a_shared_subscription_that_is_not_allowed_any_more(
+    router: SpooledWorld, others: int, how: str
+) -> None:
+    """What waited for it is for the others, who may have it; without any it leaves nothing behind."""
+    member(router, "leaves").lose()
+    payloads = burst(router, 3)
+    stays = [router.lasting(f"stays{number}") for number in range(others)]
+    for other in stays:
+        other.sub("$share/g/jobs/#")
     vpn = router.vpn()
     for held in list(vpn.clients["leaves"].subscriptions.values()):
-        vpn.suspend(held, True)
+        if how == "share name":
+            vpn.suspend(held, True)
+        else:
+            held.qos = 0
     router.advance(61)
+    assert [drained(other) for other in stays] == [payloads] * others
     router.settle()
     assert router.session_row("leaves") is None
     assert vpn.spooled_bytes == 0
     assert "leaves" not in waiting(router)
+    assert left(router) == []
 
 
 def test_a_spool_that_cannot_write_loses_nothing(router: SpooledWorld) -> None:

@@ -28,6 +28,7 @@ from vpnrouter.core.guaranteed.flow import (
     SELECTED,
     Flow,
 )
+from vpnrouter.core.guaranteed.priority_browse import PriorityBrowse
 from vpnrouter.core.selection import counted_match
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 from vpnrouter.core.timers import Job
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.amqp.subscriptions import AmqpSubscription
     from vpnrouter.core.connection import Connection
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.guaranteed.endpoint import Endpoint, EndpointMessage
     from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.message import Message
     from vpnrouter.core.subscriber import Subscription
@@ -460,7 +461,16 @@ class AmqpFlow(Flow):
     a message was discarded in the place of one to be sent.
     """
 
-    __slots__ = ("_looked_at", "browsing", "link", "numbers", "subscription", "tags", "withheld")
+    __slots__ = (
+        "_by_priority",
+        "_looked_at",
+        "browsing",
+        "link",
+        "numbers",
+        "subscription",
+        "tags",
+        "withheld",
+    )
 
     def __init__(
         self,
@@ -480,8 +490,9 @@ class AmqpFlow(Flow):
         client = link.client
         self.tags = DeliveryTags(endpoint.spool.ledger.secret, client.username, endpoint.number)
         self.withheld = False
-        # Of a browser: the last message that it has seen.
+        # Of a browser: the last message that it has seen, and how far it is where the endpoint respects priorities.
         self._looked_at = 0
+        self._by_priority: PriorityBrowse | None = None
 
     def owning_connection(self) -> Connection | None:
         """The client's connection."""
@@ -603,7 +614,7 @@ class AmqpFlow(Flow):
             if context.turn_spent:
                 self.link.session.connection.wake_later([self.link])
                 return
-            rows = endpoint.browse(self._looked_at, left, limits.BROWSED_BYTES)
+            rows = self._look(left)
             if not rows:
                 break
             for row in rows:
@@ -614,6 +625,11 @@ class AmqpFlow(Flow):
                     return
                 context.work += SEND_WORK
                 self._looked_at = row.msg_id
+                if self._by_priority is not None:
+                    self._by_priority.passed(row)
+                    if row.msg_id in self.unacked:
+                        # It was seen, and came back to the queue with a delay.
+                        continue
                 if counted_match(selector, row.message, context) and not endpoint.is_over(
                     row.message
                 ):
@@ -622,6 +638,19 @@ class AmqpFlow(Flow):
                     self.send(row.msg_id, row.message, row.redelivery_count)
         if self.link.credit:
             self.link.session.connection.drain_later()
+
+    def _look(self, count: int) -> list[EndpointMessage]:
+        """Return messages that a browser has not seen, in the order in which a consumer would get them."""
+        endpoint = self.endpoint
+        by_priority = self._by_priority
+        if not endpoint.settings.respect_msg_priority_enabled:
+            if by_priority is not None:
+                self._looked_at = by_priority.last()
+                self._by_priority = None
+            return endpoint.browse(self._looked_at, count, limits.BROWSED_BYTES)
+        if by_priority is None:
+            by_priority = self._by_priority = PriorityBrowse(endpoint, self._looked_at)
+        return by_priority.rows(count, limits.BROWSED_BYTES)
 
     def permitted(self) -> bool:
         """Return whether the client may consume from the endpoint, a queue or one of its own subscriptions."""

@@ -264,6 +264,7 @@ def add_endpoint(
     settings = vpn.session_terms.copy()
     settings.respect_msg_priority_enabled = vpn.queue_terms.respect_msg_priority_enabled
     settings.respect_dmq_eligible_enabled = vpn.queue_terms.respect_dmq_eligible_enabled
+    settings.respect_ttl_enabled = vpn.queue_terms.respect_ttl_enabled
     settings.owner = holder[0]
     settings.exclusive = not shared
     settings.max_bind_count = SHARING if shared else 1

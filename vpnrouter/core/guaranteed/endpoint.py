@@ -205,8 +205,8 @@ class Endpoint(EndpointSubscriber):
 
     # -- what comes in --------------------------------------------------------------------------------
 
+    @override
     def obstacle(self, message: Message, size: int) -> str:
-        """Why this message cannot be taken now, "" when it can."""
         settings = self.settings
         if not settings.ingress_enabled or self.deleted:
             return self.shutdown_reason()
@@ -618,8 +618,6 @@ class Endpoint(EndpointSubscriber):
         self.dirty = False
         if self.deleted:
             return
-        if self.when_empty is not None and not self.spooled_count:
-            self.vpn.context.jobs.add(self.when_empty)
         if self.order.unsorted:
             self.order.sort_some()
         if self.replay is not None:
@@ -678,6 +676,11 @@ class Endpoint(EndpointSubscriber):
         """Take a message out, for a cause of counters.py. It is counted when nothing can fail any more."""
         self.spool.settle(self, message_id, size, cause, reason)
 
+    def look_if_empty(self, when_empty: Job) -> None:
+        """Have `when_empty` done if messages have left, and none is here any more."""
+        if not self.spooled_count:
+            self.vpn.context.jobs.add(when_empty)
+
     def lose(self, message_id: int, cause: int, reason: str = "") -> None:
         """Take out a message that waits, even one that cannot be read. If this raises, it waits again."""
         size = self.size_in_store(message_id)
@@ -692,10 +695,19 @@ class Endpoint(EndpointSubscriber):
         """Treat a message as expired: it goes to the dead message queue or is discarded."""
         self._dead_letter(message_id, message, EXPIRED)
 
-    def _dead_letter(self, message_id: int, message: Message, reason: str, why: str = "") -> None:
+    def give_up(self, message_id: int, message: Message, reason: str) -> bool:
+        """Give up a message that waits; True when the dead message queue has it. If this raises, it waits again."""
+        self.take_out(message_id)
+        try:
+            return self._dead_letter(message_id, message, reason)
+        except Exception:
+            self.mend(message_id, message)
+            raise
+
+    def _dead_letter(self, message_id: int, message: Message, reason: str, why: str = "") -> bool:
         """Move a message to the dead message queue, in the unit in which it leaves here; else discard it.
 
-        It says `why`, or the `reason`, by which it is counted.
+        It says `why`, or the `reason`, by which it is counted. True when it was moved.
 
         It goes to no queue that gave it up before, so that two queues that name each other do not exchange it for ever.
         """
@@ -716,10 +728,11 @@ class Endpoint(EndpointSubscriber):
                     self.forget(message_id, message.size, MOVED)
                     if traced:
                         self.trace(DEAD_LETTER, message_id, message, reason)
-                    return
+                    return True
                 counters.to_dmq_failed[reason] = counters.to_dmq_failed.get(reason, 0) + 1
         self.forget(message_id, message.size, DISCARDED, reason)
         self.trace_lost(DISCARD, message_id, message, reason)
+        return False
 
     def _failed(self, message_id: int, message: Message) -> None:
         """Count a failed delivery, and try again or give up."""
@@ -822,7 +835,7 @@ class Endpoint(EndpointSubscriber):
         message = self.spool.message(message_id)
         spool = self.spool
         before = spool.unit.mark()
-        reason = target._place_copy(message)
+        reason = target._place_copy(message, moved=target.vpn is self.vpn)
         if reason:
             return reason
         try:
@@ -833,11 +846,11 @@ class Endpoint(EndpointSubscriber):
         self.wake()
         return ""
 
-    def _place_copy(self, message: Message) -> str:
-        """Take a copy of a message of another endpoint; "" or why that cannot be."""
+    def _place_copy(self, message: Message, *, moved: bool = False) -> str:
+        """Take a copy of a message of another endpoint, which it leaves where `moved`; "" or why that cannot be."""
         copy = message.copy()
         copy.ingress_ns = 0
-        return self.spool.place(self, copy)
+        return self.spool.place(self, copy, moved=moved)
 
     def start_replay(self, from_ns: int, after_id: int, log_name: str = "") -> Replay:
         """Replay to this endpoint from the log of its message VPN, as ReplayLog.replay_to does.
@@ -888,6 +901,8 @@ class Endpoint(EndpointSubscriber):
         self.counters.deleted += count
         self.spooled_count = kept_count
         self.spooled_bytes = kept_bytes
+        if self.when_empty is not None:
+            self.look_if_empty(self.when_empty)
         spool.release(self.vpn, size)
         self.wake()
         return count

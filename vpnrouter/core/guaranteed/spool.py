@@ -474,14 +474,18 @@ class Spool(SpoolPort):
         self._add(message, size, destinations)
         return True
 
-    def place(self, endpoint: Endpoint, message: Message, *, even_down: bool = False) -> str:
+    def place(
+        self, endpoint: Endpoint, message: Message, *, even_down: bool = False, moved: bool = False
+    ) -> str:
         """Put a message into one endpoint, whatever its topic; "" or why that cannot be.
 
-        `even_down` is for one that leaves another endpoint in the same unit.
+        `even_down` is for one that leaves another endpoint in the same unit; `moved` one that leaves one of the same
+        message VPN, which needs no more room for it then.
         """
         size = message.size
         reason = "" if even_down else self.down
-        reason = reason or self.obstacle(endpoint.vpn, size)
+        if not (reason or moved):
+            reason = self.obstacle(endpoint.vpn, size)
         reason = reason or endpoint.obstacle(message, size)
         if reason:
             endpoint.counters.refused.add(refusals.DISCARD_NAMES[reason])
@@ -615,6 +619,8 @@ class Spool(SpoolPort):
             self.ledger.delete(keys.redeliveries(endpoint.number, spool_id))
         if endpoint.watched is not None:
             endpoint.watched.lost(spool_id)
+        if endpoint.when_empty is not None:
+            endpoint.look_if_empty(endpoint.when_empty)
         if self.fault is not None:
             self.fault("endpoint-settled")
 

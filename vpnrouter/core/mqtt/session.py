@@ -38,7 +38,6 @@ from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_MQTT4, FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.tracing import leaving
 from vpnrouter.errors import ProtocolError, TopicError
-from vpnrouter.events import table
 from vpnrouter.spool import keys
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 from vpnrouter.units import SECOND_NS
@@ -353,13 +352,16 @@ class MqttSession(Subscriber):
             context = self.vpn.context
             self._expiry_timer = context.timers.arm(context.now_ns + left_ns, self, EXPIRE)
 
-    def end(self) -> None:
-        """The session is over: a waiting will is published now, everything else forgotten."""
+    def end(self, why: str = "") -> None:
+        """The session is over: a waiting will is published now, everything else forgotten.
+
+        With `why`, a change of the configuration ends it, and an event says so.
+        """
         release(
             [
                 ReleaseStep("timers", self._cancel_timers),
                 ReleaseStep("will", self.publish_will),
-                ReleaseStep("stored", self._end_stored),
+                ReleaseStep("stored", lambda: self._end_stored(why)),
                 ReleaseStep("subscriptions", self._end_subscriptions),
                 ReleaseStep("queue", self._end_queue),
                 ReleaseStep("name", self._end_name),
@@ -368,12 +370,12 @@ class MqttSession(Subscriber):
             self._raised,
         )
 
-    def _end_stored(self) -> None:
+    def _end_stored(self, why: str) -> None:
         """Give what waits for a shared subscription to the others, and forget the session in the store."""
         if self.lasting:
             self.lasting = False
             self.vpn.lasting.add(self.owner, -1)
-        hand_over(self)
+        hand_over(self, why)
         if self.durable:
             self._erase()
 
@@ -572,14 +574,8 @@ class MqttSession(Subscriber):
 
     # -- events ----------------------------------------------------------------------------------
 
-    def report_end(self, why: str) -> None:
-        """Raise the event of a session that a change of the configuration ends, for `why`."""
-        endpoint = endpoint_of(self)
-        waiting = 0 if endpoint is None else endpoint.spooled_count
-        text = f"session ended: {why}; {waiting:,} messages discarded"
-        self._report(table.SESSION_END, self.owner, text)
-
-    def _report(self, kind: EventType, username: str, text: str) -> None:
+    def report(self, kind: EventType, username: str, text: str) -> None:
+        """Raise an event about the client and its session."""
         events = self.vpn.context.events
         if events is not None:
             vpn = self.vpn.name

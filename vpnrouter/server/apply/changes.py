@@ -450,8 +450,7 @@ class RightsJob(Job):
             return
         rights = rights_of(self._vpn, client.owner)
         if rights is None:
-            client.report_end(f"client username {client.owner} is gone")
-            client.end()
+            client.end(f"client username {client.owner} is gone")
         elif client.judge_again(rights, told=self._changed < CHANGES_TOLD):
             self._changed += 1
 
