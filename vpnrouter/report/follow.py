@@ -58,7 +58,6 @@ from vpnrouter.report.inventory import (
     take_inventory,
 )
 from vpnrouter.report.output import HTML, Summary, summary_of, write_report
-from vpnrouter.report.rules.context import counted
 from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
 from vpnrouter.report.spark import (
     DamagedTraceFile,
@@ -69,6 +68,7 @@ from vpnrouter.report.spark import (
     spark_errors,
     wrong_times,
 )
+from vpnrouter.text import counted
 
 WINDOW_S: Final = 5
 """Seconds of a window: what waits longest waits so much longer than it must."""
