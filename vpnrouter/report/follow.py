@@ -737,12 +737,10 @@ class Follower:
     def _add_files(self, batch: Inventory) -> None:
         with self._lock:
             mine = self._inventory
+            # After a restart, the files of a batch that had begun are known already.
             paths = {file.path for file in mine.files}
-            self._inventory = replace(
-                mine,
-                files=(*mine.files, *(file for file in batch.files if file.path not in paths)),
-                set_aside=(*mine.set_aside, *batch.set_aside),
-            )
+            files = (*mine.files, *(file for file in batch.files if file.path not in paths))
+            self._inventory = replace(mine, files=files).without_any(batch.set_aside)
         self._fresh.set()
 
 
