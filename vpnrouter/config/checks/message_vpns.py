@@ -61,7 +61,7 @@ def check_filters(
         if _is_plain_share(parsed[-1][1]) and rules.exceptions:
             problems.error(
                 path,
-                "$share is a level of a topic with topic_syntax: smf, which no message has:"
+                "$share is a plain level with topic_syntax: smf, and shares nothing:"
                 " write #share/GROUP/FILTER, or topic_syntax: mqtt",
             )
         check_dialect(problems, path, parsed[-1][1])
@@ -233,7 +233,11 @@ def _check_reserved_names(problems: ProblemList, path: Path, vpn: MsgVpn) -> Non
     reserved = [name for name, queue in vpn.queues.items() if name.startswith("#")]
     if not reserved:
         return
-    endpoints = (*vpn.queues.values(), *vpn.topic_endpoints.values(), vpn.mqtt.session_queue)
+    endpoints: tuple[Queue | TopicEndpoint | SessionQueue, ...] = (
+        *vpn.queues.values(),
+        *vpn.topic_endpoints.values(),
+        vpn.mqtt.session_queue,
+    )
     used = {DEAD_MSG_QUEUE, *(endpoint.dead_msg_queue for endpoint in endpoints)}
     for name in reserved:
         if name not in used and not vpn.queues[name].subscriptions:
