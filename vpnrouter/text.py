@@ -1,4 +1,4 @@
-"""Makes text that a stranger chose safe for a terminal, a log or a page.
+"""Makes text that a stranger chose safe for a terminal, a log or a page, and puts nouns behind numbers.
 
 Clients choose client ids, topics and user properties, other routers their names and reasons, the author of a
 YAML file its keys. Code that shows such a text to a person passes it through `printable` first.
@@ -39,6 +39,16 @@ def ascii_json(value: object, indent: int | None = None) -> str:
     """JSON in printable ASCII alone: it is exact, and no control character reaches a terminal."""
     # JSON does not escape DEL, which can stand inside strings only.
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return `1 message`, `2,000 messages`; `plural` where an s does not make one."""
+    return f"{count:,} {in_number(count, noun, plural)}"
+
+
+def in_number(count: float, noun: str, plural: str = "") -> str:
+    """Return the singular of a noun for 1 and its plural for all else."""
+    return noun if count == 1 else plural or f"{noun}s"
 
 
 def _escaped(text: str, kept: str) -> str:

@@ -118,7 +118,7 @@ def test_delete_msg(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["queue", "delete-msg", "orders", "3", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"msgCount": 2}
     assert app.run(["queue", "delete-msg", "orders", "4", "5"]) == 1
-    assert capsys.readouterr().out == "deleted 1 messages\n"
+    assert capsys.readouterr().out == "deleted 1 message\n"
     assert held(served) == [1, 2, *range(6, 26)]
 
 

@@ -1,6 +1,8 @@
 """`vpnrouter report`."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -120,6 +122,53 @@ def test_a_report_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "out/spark.log").exists()
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", ["Spark starts", "links and subscriptions", "messages followed"])
+def test_an_interrupt_ends_a_report(tmp_path: Path, stage: str) -> None:
+    """^C, which a terminal sends to Java as well, at the start and while jobs run: 130, and one line for it."""
+    write(tmp_path / "traces/part-1.parquet", 50)
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from vpnrouter.cli.app import main; main()",
+            *("report", str(tmp_path / "traces"), "--output", str(tmp_path / "out")),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line.strip())
+            if lines[-1] == f"report: {stage}":
+                os.killpg(process.pid, signal.SIGINT)
+    assert process.returncode == 130, lines
+    assert lines.pop() == "vpnrouter: interrupted before the report was written"
+    assert all(line.startswith("report: ") for line in lines), lines
+    assert not list((tmp_path / "out").glob("*"))
+
+
+def test_files_set_aside_are_named_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """Each by its name with the report that is the first to lack it; 20 of many, and how many more there are."""
+    aside = report.NewlyAside()
+    listed = [{"path": f"/t/{at}", "reason": "damaged"} for at in range(50)]
+    aside.tell(listed[:2])
+    assert capfd.readouterr().err.splitlines() == [
+        "set aside: /t/0: damaged",
+        "set aside: /t/1: damaged",
+    ]
+    aside.tell(listed[:2])
+    assert capfd.readouterr().err == ""
+    aside.tell(listed)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == "set aside: /t/2: damaged"
+    assert lines[20:] == ["set aside: 28 more files, all named in summary.json"]
+
+
 def test_the_summary_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     """Without --json a table says what was found, with estimates where they say more than counts."""
     report.print_summary(SUMMARY)
@@ -128,7 +177,7 @@ def test_the_summary_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "published 1,000 traced, about 100,000 in all" in out
     assert "bridge crossings 500 delivered 700 discarded 3" in out
     assert "files set aside 1" in out
-    assert "findings 1 errors, 2 warnings advice 4" in out
+    assert "findings 1 error, 2 warnings advice 4" in out
     assert "page out/report.html" in out
     report.print_summary(replace(SUMMARY, page=""))
     assert "page" not in capsys.readouterr().out

@@ -21,6 +21,7 @@ from vpnrouter.config.problem import Position, Problem
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
 
+COLON = "is no number with a colon in it: put text in quotes, write a number without colons"
 TAGS = "tags (! and !!) are not allowed; put the value in quotes"
 
 NO_KEY_HERE = (
@@ -66,10 +67,10 @@ def data(text: str) -> object:
         ("a:\n\tb: 1", ["2:1 not YAML: a tab; indent with spaces"]),
         ("a: b: c", [f"1:5 not YAML: {NO_KEY_HERE}"]),
         ("a: [1, 2", [f"2:1 not YAML: {NO_BRACKET} that begins in line 1, column 4"]),
-        ("a: 0b_", ["1:4 not a number; put text in quotes"]),
-        ("a: 12:30", ["1:4 not a number; put text in quotes"]),
-        ("a: 1" + ":59" * 100_000, ["1:4 not a number; put text in quotes"]),
-        ("a: " + "9" * 5000, ["1:4 not a number; put text in quotes"]),
+        ("a: 0b_", ["1:4 a: not a number; put text in quotes"]),
+        ("a: 12:30", [f"1:4 a: {COLON}"]),
+        ("a: 1" + ":59" * 100_000, [f"1:4 a: {COLON}"]),
+        ("a: " + "9" * 5000, ["1:4 a: not a number; put text in quotes"]),
         ("a: {<<: 3}", ["1:9 a merge key (<<) takes a mapping or a list of mappings"]),
         (b"a: caf\xe9", ["1:7 byte 0xe9 is not UTF-8"]),
         (b"a: 1\nb: \x00", ["2:4 character U+0000 is not allowed in YAML"]),

@@ -63,6 +63,56 @@ MISTAKES: Final = {
         "3:40",
         "must not begin with * here; put it in quotes",
     ),
+    "exclamation mark in brackets": (
+        QUEUE % "subscriptions: [a/>, !a/b]",
+        "3:44",
+        "must not begin with ! here; put it in quotes",
+    ),
+    "exclamation mark with another": (
+        QUEUE % "subscriptions: [a/>, !a!b]",
+        "3:44",
+        "must not begin with ! here; put it in quotes",
+    ),
+    "time of day for a number": (
+        QUEUE % "max_ttl: 12:30",
+        "3:32",
+        "msg_vpns.blue.queues.q.max_ttl: is no number with a colon in it: put text in quotes",
+    ),
+    "time of day in a list": (
+        QUEUE % "subscriptions: [a, 12:30]",
+        "3:42",
+        "msg_vpns.blue.queues.q.subscriptions[1]: is no number",
+    ),
+    "name that is a comment": (
+        BLUE + "\n    queues:\n      #DEAD_MSG_QUEUE: {}\n",
+        "5:7",
+        'is empty, because #DEAD_MSG_QUEUE: below it is a comment; to mean a name, write "#DEAD_MSG_QUEUE":',
+    ),
+    "key of an entry": (
+        BLUE + "{bridges: {b: {egress_flow_window_size: 9}}}\n",
+        "3:24",
+        "it belongs into each entry of remote_msg_vpns",
+    ),
+    "key of the object above": (
+        QUEUE % "redelivery: {max_ttl: 9}",
+        "3:36",
+        "it belongs into msg_vpns.blue.queues.q: indent it like redelivery:",
+    ),
+    "key of the mapping above a name": (
+        QUEUE % "max_topic_levels: 9",
+        "3:23",
+        "it belongs into msg_vpns.blue: indent it like queues:",
+    ),
+    "share of MQTT": (
+        QUEUE % "subscriptions: [$share/g/a]",
+        "3:39",
+        "write #share/GROUP/FILTER, or topic_syntax: mqtt",
+    ),
+    "name of the router's own": (
+        BLUE + "{queues: {'#foo': {}}}\n",
+        "3:19",
+        "gets no messages: clients cannot send to a name that begins with #",
+    ),
     "name of the router outside": (
         "router:\nname: edge\n",
         "2:1",
@@ -152,6 +202,27 @@ def test_passwords_that_look_like_none(password: str, tmp_path: Path) -> None:
     written = password if password.startswith("{env") else f"'{password}'"
     file.write_text(USER % f"password: {written}")
     assert "variable" not in " ".join(map(str, read(file, overlay=False).problems))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BLUE + "\n    queues:\n      # orders: {}\n",
+        BLUE + "\n    queues:\n      #orders\n",
+        BLUE + "\n    queues:\n    #orders: {}\n",
+        BLUE + "\n    queues:\n      #orders: {}\n      a: {}\n",
+        BLUE + "{queues: {'#dead': {}, a: {dead_msg_queue: '#dead'}, '#DEAD_MSG_QUEUE': {}}}\n",
+        BLUE + "{queues: {'#in': {subscriptions: [a]}}}\n",
+        QUEUE % "topic_syntax: mqtt, subscriptions: [$share/g/a]",
+        QUEUE % "subscriptions: ['#share/g/a', $share]",
+    ],
+)
+def test_what_is_no_mistake(text: str, tmp_path: Path) -> None:
+    """Comments that are some, names with # that the router sends to, and shares."""
+    file = tmp_path / "edge.yaml"
+    file.write_text(text)
+    told = [one.message for one in read(file, overlay=False).problems]
+    assert [one for one in told if "none, so nobody can connect" not in one] == []
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,12 @@ from vpnrouter.explain.mesh_index import (
     MeshIndex,
     attribute,
     client_of,
-    counted,
     in_words,
     rule,
 )
 from vpnrouter.explain.request import BRIDGE, NO
 from vpnrouter.explain.visits import Visit
+from vpnrouter.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

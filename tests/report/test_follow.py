@@ -217,6 +217,7 @@ class Following:
                 stderr=errors,
                 text=True,
                 env={**os.environ, **quick},
+                start_new_session=True,
             )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
@@ -249,8 +250,8 @@ class Following:
                 assert self._changed.wait(PATIENCE_S), (self.summaries[-1:], self.errors())
 
     def stop(self) -> int:
-        """Ask it to stop; its exit code."""
-        self._process.send_signal(signal.SIGTERM)
+        """Press ^C on its terminal, which sends SIGINT to Java as well; its exit code."""
+        os.killpg(self._process.pid, signal.SIGINT)
         return self.ended()
 
     def ended(self) -> int:
@@ -299,6 +300,8 @@ def test_a_followed_report(tracefiles: ModuleType, tmp_path: Path) -> None:
     finally:
         code = following.stop()
     assert code == 0, following.errors()
+    assert "Traceback" not in following.errors()
+    assert following.summaries[-1]["bridged"] == 20
     _write(tracefiles, traces, range(101, 111), 1)
     bad = traces / "date=2013-06-12" / "router=edge" / "part-9.parquet"
     bad.write_bytes(b"PAR1 this is none PAR1")
@@ -306,13 +309,16 @@ def test_a_followed_report(tracefiles: ModuleType, tmp_path: Path) -> None:
     try:
         # What entered first is done with when later messages have moved the watermark past it.
         again.wait_for(30, 20, output)
-        assert again.last["set_aside"][0]["path"].endswith("part-9.parquet")
+        aside = [one["path"] for one in again.last["set_aside"]]
         assert _samples(output) <= 30, "each is counted once"
         row = tracefiles.row("ingress", 0, "blue", client="c")
         tracefiles.write(traces, "edge", [row], part=7, version=99)
     finally:
         code = again.ended()
     assert code == 1
+    assert aside == [str(bad)]
+    named = [line for line in again.errors().splitlines() if line.startswith("set aside: ")]
+    assert [line.split(": ")[1] for line in named] == [str(bad)], "once, not with each report"
     told = [line for line in again.errors().splitlines() if line.startswith("vpnrouter:")]
     assert len(told) == 1
     assert "newer" in told[0]

@@ -280,6 +280,31 @@ def test_every_router_keeps_its_name(
     assert found == sorted([*NAMES, "free", "inside"])
 
 
+@pytest.mark.parametrize(
+    "layouts",
+    [
+        ["date=2013-06-12/router=edge", "router=core"],
+        ["date=2013-06-12/router=edge", "date=2013-06-12/hour=7/router=core", "a/router=b", "x"],
+        ["date=2013-06-12/router=edge", "Date=2013-06-12/router=core", "hour=7/router=north"],
+        # What Spark would take for no column, for two of one name, or for one that the rows have.
+        ["date=2013-06-12/router=edge", "date=/router=core", "=7/router=north"],
+        ["date=2013-06-12/router=edge", "router=west/router=core", "event=deliver/router=north"],
+    ],
+)
+def test_layouts_of_directories_in_one(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path, layouts: list[str]
+) -> None:
+    """Files whose directories name different columns are read together, each row with its router and event."""
+    rows = [tracefiles.row("ingress", 0, "blue")]
+    wanted = []
+    for layout in layouts:
+        wanted.append(layout.rpartition("router=")[2])
+        tracefiles.write(tmp_path / layout, wanted[-1], rows, partitioned=False)
+    frame = read_traces(spark, take_inventory([tmp_path]))
+    found = sorted(tuple(row) for row in frame.select("router", "event").collect())
+    assert found == sorted((name, "ingress") for name in wanted)
+
+
 def test_integers_of_other_widths(
     spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
 ) -> None:

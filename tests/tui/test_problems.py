@@ -130,9 +130,14 @@ REMOTE = {
             "STALLED",
             "7 messages to the remote",
         ),
-        ({"rxImbalance": 2}, "FAULT", "2 messages are not accounted for"),
+        ({"rxImbalance": 2}, "FAULT", "2 messages not accounted for"),
         ({"remotes": [REMOTE]}, "UNBOUND", "queue orders: 403 Permission Denied"),
-        ({"parkedMsgCount": 4}, "parked", "4 messages are set aside"),
+        ({"parkedMsgCount": 4}, "parked", "4 messages set aside"),
+        (
+            {"txInFlightMsgCount": 1, "lastTxAgeMs": 30_000},
+            "STALLED",
+            "1 message to the remote waits since 30s",
+        ),
     ],
 )
 def test_bridge(changes: dict[str, Any], word: str, why: str) -> None:
@@ -148,11 +153,12 @@ def test_bridge(changes: dict[str, Any], word: str, why: str) -> None:
     ("changes", "word", "why"),
     [
         ({"bindCount": 0}, "NO READER", "5 messages and no consumer"),
+        ({"bindCount": 0, "msgCount": 1}, "NO READER", "1 message and no consumer"),
         ({"egressEnabled": False}, "STALLED", "egress is off"),
         ({"oldestMsgAgeMs": 60_000}, "STALLED", "5 unacknowledged, oldest 1m00s"),
         ({"msgSpoolUsage": 9_300_000}, "FULL", "9.3MB of 10 MB (93%)"),
         ({"maxSpooledMsgCount": 6}, "FULL", "5 of 6 messages (83%)"),
-        ({"imbalance": 1}, "FAULT", "1 messages are not accounted for"),
+        ({"imbalance": 1}, "FAULT", "1 message not accounted for"),
     ],
 )
 def test_queue(changes: dict[str, Any], word: str, why: str) -> None:

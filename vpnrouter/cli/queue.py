@@ -21,6 +21,7 @@ from vpnrouter.cli._router_access import (
     msg_vpn_of,
     msg_vpn_option,
 )
+from vpnrouter.text import counted
 from vpnrouter.units import SECOND_NS
 
 Name = Annotated[
@@ -133,7 +134,7 @@ def _print_deleted(as_json: bool, count: int) -> None:
     if as_json:
         print_json({"msgCount": count})
     else:
-        print_lines(f"deleted {count:,} messages")
+        print_lines(f"deleted {counted(count, 'message')}")
 
 
 To = Annotated[str, typer.Argument(help="The queue to put them into.", show_default=False)]
@@ -198,7 +199,7 @@ def _put(
     if as_json:
         print_json({"msgCount": count})
     else:
-        print_lines(f"{'moved' if move else 'copied'} {count:,} messages to {to}")
+        print_lines(f"{'moved' if move else 'copied'} {counted(count, 'message')} to {to}")
     if msg_ids and count < len(set(msg_ids)):
         raise typer.Exit(1)
 

@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -15,6 +15,7 @@ import typer
 
 from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.errors import OperationError
+from vpnrouter.text import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -161,10 +162,12 @@ def command(
     )
     with _shown_progress() as progress:
         if not follow:
-            _print_whole(build_report(request, progress), as_json=as_json)
+            with _telling_interrupt():
+                summary = build_report(request, progress)
+            _print_whole(summary, as_json=as_json)
             return
         times = FollowTimes(every_s=every, late_s=late)
-        update = partial(_print_update, as_json=as_json)
+        update = partial(_print_update, NewlyAside(), as_json=as_json)
         with _until_signal() as stop:
             Follower(request, times, progress, update).run(stop)
 
@@ -191,29 +194,52 @@ def _formats(text: str) -> frozenset[str]:
     return named
 
 
+_NAMED_AT_MOST: Final = 20
+
+
+class NewlyAside:
+    """Names files that were set aside, each once."""
+
+    def __init__(self) -> None:
+        self._told = 0
+
+    def tell(self, set_aside: "Sequence[Mapping[str, str]]") -> None:
+        """Name on stderr the files that a list has more than at the last call; of many some, and how many more."""
+        fresh = set_aside[self._told :]
+        self._told = len(set_aside)
+        named = fresh[:_NAMED_AT_MOST]
+        print_notes(*(f"set aside: {one['path']}: {one['reason']}" for one in named))
+        more = len(fresh) - len(named)
+        if more:
+            print_notes(f"set aside: {counted(more, 'more file')}, all named in summary.json")
+
+
 def _print_whole(summary: "Summary", *, as_json: bool) -> None:
-    for one in summary.set_aside:
-        print_notes(f"set aside: {one['path']}: {one['reason']}")
+    NewlyAside().tell(summary.set_aside)
     if as_json:
         print_json(asdict(summary))
     else:
         print_summary(summary)
 
 
-def _print_update(summary: "Summary", *, as_json: bool) -> None:
+def _print_update(aside: NewlyAside, summary: "Summary", *, as_json: bool) -> None:
     """One line that a followed report was written again, or its summary as JSON."""
+    aside.tell(summary.set_aside)
     if as_json:
         print_json(asdict(summary))
         return
-    if summary.set_aside:
-        print_notes(
-            f"set aside: {len(summary.set_aside)} files, the last one"
-            f" {summary.set_aside[-1]['path']}: {summary.set_aside[-1]['reason']}"
-        )
     print_lines(
-        f"report of {summary.rows:,} rows in {summary.files:,} files: {summary.errors} errors,"
-        f" {summary.warnings} warnings"
+        f"report of {counted(summary.rows, 'row')} in {counted(summary.files, 'file')}: {_found(summary)}"
     )
+
+
+@contextmanager
+def _telling_interrupt() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_notes("vpnrouter: interrupted before the report was written")
+        raise
 
 
 @contextmanager
@@ -276,6 +302,10 @@ class _Live:
         self._display.update(self._task, total=total, completed=done, tasks=f"{done}/{total} tasks")
 
 
+def _found(summary: "Summary") -> str:
+    return f"{counted(summary.errors, 'error')}, {counted(summary.warnings, 'warning')}"
+
+
 def print_summary(summary: "Summary") -> None:
     """Print the summary as a table on stdout."""
     from rich.table import Table
@@ -287,7 +317,7 @@ def print_summary(summary: "Summary") -> None:
     table.add_column(style="dim")
     table.add_column()
 
-    def counted(value: int, estimate: int | None) -> str:
+    def estimated(value: int, estimate: int | None) -> str:
         if estimate is None or estimate == value:
             return contents.count(value)
         return f"{contents.count(value)} traced, about {contents.count(estimate)} in all"
@@ -308,14 +338,14 @@ def print_summary(summary: "Summary") -> None:
         ("topics", summary.topics),
     ):
         table.add_row(name, contents.count(value))
-    table.add_row("published", counted(summary.ingress, summary.ingress_estimated))
-    table.add_row("bridge crossings", counted(summary.bridged, summary.bridged_estimated))
-    table.add_row("delivered", counted(summary.delivered, summary.delivered_estimated))
+    table.add_row("published", estimated(summary.ingress, summary.ingress_estimated))
+    table.add_row("bridge crossings", estimated(summary.bridged, summary.bridged_estimated))
+    table.add_row("delivered", estimated(summary.delivered, summary.delivered_estimated))
     table.add_row("discarded", contents.count(summary.discarded))
     table.add_row("rejected", contents.count(summary.rejected))
     table.add_row(
         "findings",
-        f"{contents.count(summary.errors)} errors, {contents.count(summary.warnings)} warnings",
+        _found(summary),
     )
     table.add_row("advice", contents.count(summary.advice))
     if summary.set_aside:

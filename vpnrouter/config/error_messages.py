@@ -6,6 +6,9 @@ stand at keys that take no secret.
 
 import difflib
 import re
+from collections.abc import Mapping
+
+from pydantic.fields import FieldInfo
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import (
@@ -154,6 +157,32 @@ def _describe(value: object) -> str:
     return "a list" if isinstance(value, (list, tuple)) else "a mapping"
 
 
+_ENTRIES = {"named": "each NAME of ", "list": "each entry of "}
+
+
+def _elsewhere(path: Path, root: type[Model], known: Mapping[str, FieldInfo]) -> str:
+    """Return where a key is known, one level below the place where it stands or above it; "" if nowhere."""
+    key = str(path[-1])
+    inside = [
+        (name, kind)
+        for name, kind in ((name, kind_of(field.annotation)) for name, field in known.items())
+        if kind.model is not None and key in keys_of(kind.model)
+    ]
+    if len(inside) == 1 and inside[0][1].form == "model":
+        name = inside[0][0]
+        return f"into {name}: indent it below {name}:, or write {name}: {{{key}: …}}"
+    if inside:
+        places = [f"{_ENTRIES.get(kind.form, '')}{name}" for name, kind in inside]
+        return f"into {' or '.join(places)}"
+    # Above a named object or an item stands the mapping or list of all of them, which has no keys of its own.
+    for up in (2, 3):
+        outer = model_at(root, path[:-up]) if len(path) >= up else None
+        if outer is not None:
+            place = show_path(path[:-up]) or "the top level"
+            return f"into {place}: indent it like {path[-up]}:" if key in keys_of(outer) else ""
+    return ""
+
+
 def _unknown(path: Path, root: type[Model]) -> str:
     """Return the problem of an unknown key, with the known key that is most alike."""
     key = str(path[-1])
@@ -172,10 +201,9 @@ def _unknown(path: Path, root: type[Model]) -> str:
     grouped = grouped_key(model, key)
     if grouped is not None:
         return f"{message}; write {grouped}"
-    for name, field in known.items() if len(path) == 1 else ():
-        inner = kind_of(field.annotation)
-        if inner.form == "model" and inner.model is not None and key in keys_of(inner.model):
-            return f"{message}; it belongs into {name}: indent it below {name}:, or write {name}: {{{key}: …}}"
+    elsewhere = _elsewhere(path, root, known)
+    if elsewhere:
+        return f"{message}; it belongs {elsewhere}"
     near = difflib.get_close_matches(key[:100], keys_of(model), n=1, cutoff=0.5)
     if near:
         return f"{message}; did you mean {near[0]}?"

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from vpnrouter import limits
 from vpnrouter.config.checks.listeners import check_files
 from vpnrouter.config.checks.router import check_config
+from vpnrouter.config.commented_names import commented_names
 from vpnrouter.config.locations import check_locations
 from vpnrouter.config.overlay import merge, overlay_of, refusals, way_out
 from vpnrouter.config.parse import Document, Plain, parse
@@ -82,6 +83,7 @@ def read(
         if over is None and not problems:
             over_file = None
     loaded = combine(base, over, environment, problems) if not problems else None
+    problems.extend(commented_names(base, text or b""))
     if loaded is not None:
         checked = ProblemList(loaded.positions, loaded.positions)
         check_files(checked, loaded.config)

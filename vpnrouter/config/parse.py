@@ -268,7 +268,8 @@ class _Builder:
                 else:
                     self._take(event)
         except yaml.MarkedYAMLError as error:
-            self._stop(error.problem_mark or error.context_mark, _wording(error, text))
+            mark = error.context_mark if _is_tag(error) else error.problem_mark
+            self._stop(mark or error.context_mark, _wording(error, text))
         except yaml.YAMLError:
             _refuse(self._file, 0, 0, "not YAML")
         finally:
@@ -328,13 +329,26 @@ class _Builder:
             return tag, event.value
         if ":" in event.value:
             # YAML 1.1 takes 12:30 for a number of base 60, and computes a long one in quadratic time.
-            self._stop(event.start_mark, "not a number; put text in quotes")
+            cure = (
+                "is no number with a colon in it: put text in quotes, write a number without colons"
+            )
+            self._stop(event.start_mark, f"{self._at()}{cure}")
         try:
             construct = self._constructor.yaml_constructors[tag]
             return tag, construct(self._constructor, yaml.ScalarNode(tag, event.value))
         except (ValueError, OverflowError, KeyError):
             # The resolver takes 0b_ or a number of 5,000 digits for an int, and int() does not.
-            self._stop(event.start_mark, "not a number; put text in quotes")
+            self._stop(event.start_mark, f"{self._at()}not a number; put text in quotes")
+
+    def _at(self) -> str:
+        """Return the path of the value that comes next, in front of a message."""
+        path: list[str | int] = []
+        for level in self._stack:
+            if isinstance(level.node.value, list):
+                path.append(len(level.node.value))
+            elif level.key is not None:
+                path.append(level.key.value)
+        return f"{show_path(tuple(path))}: " if path else ""
 
     def _add(self, node: Node, tag: str) -> None:
         """Put a finished value where it belongs: root, list item, mapping key or mapping value."""
@@ -411,6 +425,11 @@ _UNUSABLE: Final = -1
 """Size of a key that was refused; its value is read and dropped."""
 
 
+def _is_tag(error: yaml.MarkedYAMLError) -> bool:
+    """Return whether what begins with an exclamation mark is at fault."""
+    return "scanning a tag" in (error.context or "") or "tag handle" in (error.problem or "")
+
+
 def _wording(error: yaml.MarkedYAMLError, text: str) -> str:
     """Return what is wrong, with no part of the text beyond one character: it may be a secret."""
     problem = error.problem or "the text ends too early"
@@ -424,8 +443,8 @@ def _wording(error: yaml.MarkedYAMLError, text: str) -> str:
     if "maximum nesting depth" in problem:
         # From libyaml 0.2.6 on (PyYAML 6.0.4) it refuses to look ahead further than some levels itself.
         return _TOO_DEEP
-    if "tag handle" in problem:
-        return "not YAML: a tag that is not declared"
+    if _is_tag(error):
+        return "not YAML: text must not begin with ! here; put it in quotes"
     return f"not YAML: {_cure(problem, error)}"
 
 

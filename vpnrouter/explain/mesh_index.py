@@ -119,11 +119,6 @@ def in_words(reason: str) -> str:
     return f"{words} ({reason})" if words else reason
 
 
-def counted(number: int, what: str) -> str:
-    """Return `1 queue`, `2 queues`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 LEFT_OUT: Final = "its ACL profile leaves this topic out"
 """The reason why a subscriber whose filter matches is not sent a message."""
 

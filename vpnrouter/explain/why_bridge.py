@@ -16,7 +16,6 @@ from vpnrouter.errors import TopicError
 from vpnrouter.explain.mesh_index import (
     LEFT_OUT,
     attribute,
-    counted,
     delivery_rule,
     in_words,
     profile_rule,
@@ -30,6 +29,7 @@ from vpnrouter.explain.why_connector import named
 from vpnrouter.explain.why_connector import why_not as why_not_connector
 from vpnrouter.explain.why_endpoint import excludes, shown_name, subscriptions_for
 from vpnrouter.explain.why_endpoint import why_not as why_not_endpoint
+from vpnrouter.text import counted
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 

@@ -126,6 +126,9 @@ def spark_for(
         raise OperationError(
             f"{error} (Java's output: {log})" if log.exists() else str(error)
         ) from None
+    except KeyboardInterrupt:
+        log.unlink(missing_ok=True)
+        raise
     log.unlink(missing_ok=True)
 
 

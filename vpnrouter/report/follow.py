@@ -58,7 +58,6 @@ from vpnrouter.report.inventory import (
     take_inventory,
 )
 from vpnrouter.report.output import HTML, Summary, summary_of, write_report
-from vpnrouter.report.rules.context import counted
 from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
 from vpnrouter.report.spark import (
     DamagedTraceFile,
@@ -69,6 +68,7 @@ from vpnrouter.report.spark import (
     spark_errors,
     wrong_times,
 )
+from vpnrouter.text import counted
 
 WINDOW_S: Final = 5
 """Seconds of a window: what waits longest waits so much longer than it must."""
@@ -737,12 +737,10 @@ class Follower:
     def _add_files(self, batch: Inventory) -> None:
         with self._lock:
             mine = self._inventory
+            # After a restart, the files of a batch that had begun are known already.
             paths = {file.path for file in mine.files}
-            self._inventory = replace(
-                mine,
-                files=(*mine.files, *(file for file in batch.files if file.path not in paths)),
-                set_aside=(*mine.set_aside, *batch.set_aside),
-            )
+            files = (*mine.files, *(file for file in batch.files if file.path not in paths))
+            self._inventory = replace(mine, files=files).without_any(batch.set_aside)
         self._fresh.set()
 
 

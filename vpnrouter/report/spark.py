@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Final, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -272,6 +274,7 @@ def spark_session(
         OperationError: no Java, or Spark does not start on this master. Failures inside the block
         come out as
             OperationError too.
+        KeyboardInterrupt: SIGINT came, and the caller has no handler of its own for it.
     """
     runtime = java or find_java()
     with contextlib.ExitStack() as cleanup:
@@ -283,7 +286,7 @@ def spark_session(
         )
         output = cleanup.enter_context((log or Path(os.devnull)).open("wb"))
         home = home_of(runtime, scratch)
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)
+        cleanup.enter_context(_silent_py4j())
         _load_without_advice()
         conf = SparkConf(loadDefaults=False)
         conf.setAll(list(_settings(master, scratch, shuffle_partitions).items()))
@@ -298,8 +301,9 @@ def spark_session(
                     f"Spark did not start: {_logged_cause(log) or _first_line(str(error))}"
                 ) from None
         cleanup.callback(_end_java, gateway)
+        cleanup.enter_context(_interrupts(gateway))
         try:
-            with spark_errors():
+            with spark_errors(), _own_handler():
                 _bound_executors(conf, gateway)
                 session = SparkSession(SparkContext(conf=conf, gateway=gateway))
         except OperationError as error:
@@ -308,6 +312,70 @@ def spark_session(
         cleanup.callback(_stop, session)
         with spark_errors():
             yield session
+
+
+@contextlib.contextmanager
+def _silent_py4j() -> Iterator[None]:
+    """Keep off stderr what py4j logs of calls that failed, with tracebacks; some of it by the root logger."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return Path(record.pathname).parent.name != "py4j"
+
+    root = logging.getLogger()
+    root.addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        root.removeFilter(is_of_others)
+
+
+@contextlib.contextmanager
+def _interrupts(gateway: JavaGateway) -> Iterator[None]:
+    """Let the first SIGINT end Java and leave the block by a KeyboardInterrupt, where it raises one by default.
+
+    A call of Java that is interrupted leaves its answer on the connection, where the next call would take it for its
+    own and wait for it. Without Java, calls made by what cleans up fail at once.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    interrupted = threading.Event()
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            return
+        interrupted.set()
+        if gateway.proc is not None:
+            gateway.proc.kill()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if interrupted.is_set():
+            # In the place of what the end of Java made of it.
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _own_handler() -> Iterator[None]:
+    """Keep the handler of SIGINT where the block, such as a new SparkContext, sets another one; SIGINT waits for its
+    end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -409,7 +477,11 @@ def _load_without_advice() -> None:
 
 def _stop(session: SparkSession) -> None:
     # A Java process that died already has stopped everything there was.
-    with contextlib.suppress(PySparkException, Py4JError, OSError, EOFError):
+    with (
+        contextlib.suppress(PySparkException, Py4JError, OSError, EOFError),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
         session.stop()
 
 
@@ -548,7 +620,7 @@ def _read_files(spark: SparkSession, inventory: Inventory, files: Sequence[Trace
 
 
 def _rows_of(spark: SparkSession, files: Sequence[TraceFile]) -> DataFrame:
-    groups: dict[tuple[str, str], list[Path]] = {}
+    groups: dict[tuple[str, ...], list[Path]] = {}
     for file in files:
         groups.setdefault(_source(file), []).append(file.path)
     frames = [_read(spark, paths, source) for source, paths in groups.items()]
@@ -558,7 +630,7 @@ def _rows_of(spark: SparkSession, files: Sequence[TraceFile]) -> DataFrame:
     return rows
 
 
-def _source(file: TraceFile) -> tuple[str, str]:
+def _source(file: TraceFile) -> tuple[str, ...]:
     """Return how the rows of a file come by their router, and what is needed for it: equal for files read
     together.
     """
@@ -567,13 +639,26 @@ def _source(file: TraceFile) -> tuple[str, str]:
     if file.router_from == "metadata":
         return "metadata", file.router or ""
     base = file.path.parent
+    keys: list[str] = []
     while "=" in base.name:
+        key, _, value = base.name.partition("=")
+        keys.append(key if value else "")
         base = base.parent
-    return "directory", str(base)
+    if not _are_partitions(keys):
+        return "metadata", file.router or ""
+    # Spark refuses to read files together whose directories name different columns.
+    return "directory", str(base), *keys
 
 
-def _read(spark: SparkSession, paths: list[Path], source: tuple[str, str]) -> DataFrame:
-    how, detail = source
+def _are_partitions(keys: list[str]) -> bool:
+    """Return whether Spark takes directories with these keys for columns, and for none that the files have."""
+    lowered = {key.lower() for key in keys}
+    unlike = "" not in lowered and len(lowered) == len(keys)
+    return unlike and not (lowered - {"router"}) & set(TRACE_FILE.names)
+
+
+def _read(spark: SparkSession, paths: list[Path], source: tuple[str, ...]) -> DataFrame:
+    how, detail, *_ = source
     inside = [field for field in TRACE_READ.fields if how != "metadata" or field.name != "router"]
     reader = spark.read.schema(StructType(inside))
     if how == "directory":

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from vpnrouter.core import discard_reasons
 from vpnrouter.limits import TUI_TROUBLES
 from vpnrouter.management.responses import Row
+from vpnrouter.text import counted, in_number
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.router_state import DEAD_LETTERS, UNWANTED, RouterState, losses_of
 from vpnrouter.units import DAY_S, MEGABYTE
@@ -148,7 +149,10 @@ def amounts(row: Row) -> tuple[Amount, Amount]:
     of_count = f" of {most:,}" if most else ""
     of_size = f" of {megabytes:,} MB" if megabytes else ""
     return (
-        Amount(f"{count:,}{of_count} messages", count / most if most else 0.0),
+        Amount(
+            f"{count:,}{of_count} {in_number(most or count, 'message')}",
+            count / most if most else 0.0,
+        ),
         Amount(f"{fmt.size(size)}{of_size}", size / (megabytes * MEGABYTE) if megabytes else 0.0),
     )
 
@@ -198,17 +202,19 @@ def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     for way, words in (("rx", "from"), ("tx", "to")):
         waiting, idle = row[f"{way}InFlightMsgCount"], row[f"last{way.capitalize()}AgeMs"]
         if waiting and idle >= STILL_MS and row["health"] != "stalled":
-            why = f"{fmt.figure(waiting)} messages {words} the remote wait since {fmt.age(idle)}"
+            what = in_number(waiting, "message")
+            wait = in_number(waiting, "waits", "wait")
+            why = f"{fmt.figure(waiting)} {what} {words} the remote {wait} since {fmt.age(idle)}"
             yield problem("STALLED", why)
         if row[f"{way}Imbalance"]:
-            why = f"{row[f'{way}Imbalance']:,} messages are not accounted for ({way})"
+            why = f"{counted(row[f'{way}Imbalance'], 'message')} not accounted for ({way})"
             yield problem("FAULT", why)
     for remote in row.get("remotes", ()):
         if remote["up"] and remote["queueBinding"] and not remote["boundToQueue"]:
             why = remote["lastQueueBindFailureReason"] or "no answer yet"
             yield problem("UNBOUND", f"queue {remote['queueBinding']}: {why}")
     if row["parkedMsgCount"]:
-        yield problem("parked", f"{row['parkedMsgCount']:,} messages are set aside")
+        yield problem("parked", f"{counted(row['parkedMsgCount'], 'message')} set aside")
     if lost := store.meters.rate(("bridge", vpn, name, UNWANTED)):
         yield problem("LOST", f"{fmt.rate(lost)}/s guaranteed: no queue here takes them")
     losing = {
@@ -267,7 +273,7 @@ def _of_connector(store: RouterState, row: Row) -> Iterator[Problem]:
             why = f"{which}: {fmt.rate(total)}/s: {worst}"
             yield problem("LOSING" if kept else "LOST", why)
         if link["parkedMsgCount"]:
-            yield problem("parked", f"{which}: {link['parkedMsgCount']:,} messages")
+            yield problem("parked", f"{which}: {counted(link['parkedMsgCount'], 'message')}")
 
 
 def _of_queue(store: RouterState, row: Row) -> Iterator[Problem]:
@@ -278,9 +284,9 @@ def _of_queue(store: RouterState, row: Row) -> Iterator[Problem]:
 
     into = store.meters.rate(("queue", vpn, name, "in"))
     out = store.meters.rate(("queue", vpn, name, "out"))
-    waiting = f"{fmt.figure(count)} messages"
+    waiting = f"{fmt.figure(count)} {in_number(count, 'message')}"
     if row["imbalance"]:
-        yield problem("FAULT", f"{row['imbalance']:,} messages are not accounted for")
+        yield problem("FAULT", f"{counted(row['imbalance'], 'message')} not accounted for")
     for word, what in (("LOST", "discarded"), ("REFUSING", "refused")):
         if lost := store.meters.rate(("queue", vpn, name, what)):
             reasons = row[what]

@@ -144,13 +144,17 @@ def test_till_and_billing(shop: Shop) -> None:
 
 
 def test_durable_subscription(shop: Shop, paho: Any) -> None:
-    """What came while the client was away, as far as its selector takes it, and none once it has unsubscribed."""
+    """What came while the client was away, of Till.java too, as far as its selector takes it, and none once it has
+    unsubscribed.
+    """
     assert shop.run("Prices.java") == []
+    shop.place("jndi.properties")
+    assert shop.run("Till.java") == []
     mqtt = shop.till(paho)
-    for currency, price in (("EUR", "0.40"), ("CHF", "0.45")):
+    for currency, price in (("EUR", "0.50"), ("CHF", "0.45")):
         said = properties(UserProperty=("currency", currency), PayloadFormatIndicator=1)
         mqtt.client.publish("prices/apples", price, 1, properties=said).wait_for_publish(PATIENCE_S)
-    assert shop.run("Prices.java", "end") == ["prices/apples 0.40"]
+    assert shop.run("Prices.java", "end") == ["prices/apples 0.40", "prices/apples 0.50"]
     held = shop.router.api().subscriptions("shop")
     assert [row for row in held if row["subscriptionTopic"] == "prices/>"] == []
 

@@ -11,13 +11,13 @@ from vpnrouter.report.rules.context import (
     Bridges,
     KnownCauses,
     bounded,
-    counted,
     ends,
     lasting,
     named,
     percent,
 )
 from vpnrouter.report.schema import Edge, Finding
+from vpnrouter.text import counted
 
 
 def finding(kind: str, messages: int) -> Finding:

@@ -95,7 +95,7 @@ def test_delete_one(looking: Any, mesh: Any) -> None:
         await opened(seen, "j")
         assert "Delete message 2 of queue orders?" in await seen.press("j", "d")
         await seen.press("y")
-        assert "1 messages deleted" in await done(seen)
+        assert "1 message deleted" in await done(seen)
         assert router.ids("blue", "orders") == [1, *range(3, 251)]
 
     looking(test, router)
@@ -126,7 +126,7 @@ def test_move(looking: Any, mesh: Any) -> None:
         await seen.press("m")
         assert "Move message 1 of queue orders to queue dead?" in await seen.write("dead")
         await seen.press("y")
-        assert "1 messages moved to queue dead" in await done(seen)
+        assert "1 message moved to queue dead" in await done(seen)
         await seen.press("M")
         await seen.write("dead")
         await seen.press("y")

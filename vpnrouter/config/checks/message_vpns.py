@@ -58,6 +58,12 @@ def check_filters(
         except TopicError as error:
             problems.error(path, f"{error}{clause_of(error)}{_other_dialect(text, rules)}")
             continue
+        if _is_plain_share(parsed[-1][1]) and rules.exceptions:
+            problems.error(
+                path,
+                "$share is a plain level with topic_syntax: smf, and shares nothing:"
+                " write #share/GROUP/FILTER, or topic_syntax: mqtt",
+            )
         check_dialect(problems, path, parsed[-1][1])
         if text.startswith("!") and not rules.exceptions:
             problems.warning(
@@ -65,6 +71,11 @@ def check_filters(
             )
     _report_overlaps(problems, parsed)
     return parsed
+
+
+def _is_plain_share(filter_: Filter) -> bool:
+    """Return whether a filter in SMF begins as shared ones do in MQTT."""
+    return filter_.dialect == SMF and len(filter_.levels) > 1 and filter_.levels[0] == "$share"
 
 
 _WILDCARDS: Final = {SMF: ("smf", "* and >"), MQTT: ("mqtt", "+ and #")}
@@ -198,6 +209,7 @@ def check_endpoints(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
         _check_queue(problems, (*path, "queues", name), queue, vpn)
         _check_endpoint(problems, path, (*path, "queues", name), queue)
         _check_quota(problems, (*path, "queues", name, "max_msg_spool_usage"), queue, vpn)
+    _check_reserved_names(problems, path, vpn)
     for name, endpoint in vpn.topic_endpoints.items():
         place = (*path, "topic_endpoints", name)
         _check_endpoint(problems, path, place, endpoint)
@@ -214,6 +226,26 @@ def check_endpoints(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
             (*path, "replay_logs", name),
             f"a message VPN has one replay log; the first is at {first}",
         )
+
+
+def _check_reserved_names(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
+    """Warn of queues that nothing comes into: to a name that begins with # only the router itself sends."""
+    reserved = [name for name, queue in vpn.queues.items() if name.startswith("#")]
+    if not reserved:
+        return
+    endpoints: tuple[Queue | TopicEndpoint | SessionQueue, ...] = (
+        *vpn.queues.values(),
+        *vpn.topic_endpoints.values(),
+        vpn.mqtt.session_queue,
+    )
+    used = {DEAD_MSG_QUEUE, *(endpoint.dead_msg_queue for endpoint in endpoints)}
+    for name in reserved:
+        if name not in used and not vpn.queues[name].subscriptions:
+            problems.key_warning(
+                (*path, "queues", name),
+                "gets no messages: clients cannot send to a name that begins with #, it has no"
+                " subscriptions, and it is no dead_msg_queue",
+            )
 
 
 def _check_endpoint(problems: ProblemList, vpn_path: Path, path: Path, endpoint: Endpoint) -> None:

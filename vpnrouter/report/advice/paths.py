@@ -21,11 +21,12 @@ from vpnrouter.report.advice.context import (
     worst_of,
 )
 from vpnrouter.report.page.contents import size
-from vpnrouter.report.rules.context import counted, lasting, percent
+from vpnrouter.report.rules.context import lasting, percent
 from vpnrouter.report.schema import INFO, Finding
 from vpnrouter.report.structure.cuts import RedundantLink
 from vpnrouter.report.structure.graph import Place, goal_of, start_of
 from vpnrouter.report.visited import is_provider
+from vpnrouter.text import counted
 
 MOVE_SHARE: Final = 0.8
 """Share of a message VPN's crossings that goes to and from one other router before a move there is advised."""

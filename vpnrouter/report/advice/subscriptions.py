@@ -19,9 +19,10 @@ from vpnrouter.report.advice.context import (
     worst_of,
 )
 from vpnrouter.report.page.contents import size
-from vpnrouter.report.rules.context import counted, percent
+from vpnrouter.report.rules.context import percent
 from vpnrouter.report.schema import Finding
 from vpnrouter.report.subscriptions.over_broad import DROP
+from vpnrouter.text import counted
 
 _MISSING: Final = {
     "missing_vpn": "message VPN",

@@ -33,11 +33,6 @@ def bounded(findings: Iterable[Finding], most: int) -> list[Finding]:
     return findings_shown
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return `1 message`, `2,000 messages`; `plural` where an s does not make one."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {plural or noun + 's'}"
-
-
 def lasting(seconds: float) -> str:
     """Return a duration, given in seconds, with a unit that fits: `250 ms`, `12.5 s`, `3.0 minutes`."""
     if seconds < 1:

@@ -14,12 +14,12 @@ from vpnrouter.report.rules.context import (
     TTL_EXCEEDED,
     Bridges,
     KnownCauses,
-    counted,
     ends,
     sums_of,
 )
 from vpnrouter.report.schema import ERROR, INFO, WARNING, Finding, Rows
 from vpnrouter.report.visited import STEP, is_provider, message_vpns
+from vpnrouter.text import counted
 
 _DEAD_MESSAGES: Final = "#DEAD_MSG_QUEUE"
 """Where several queues of a VPN put what they gave up: copies of one message, each rightly."""

@@ -10,8 +10,9 @@ from pyspark.sql import functions as F
 
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import REPORT_TROUBLE_FILTERS, REPORT_TROUBLE_ROWS
-from vpnrouter.report.rules.context import Bridges, counted, ends, lasting, percent
+from vpnrouter.report.rules.context import Bridges, ends, lasting, percent
 from vpnrouter.report.schema import ERROR, WARNING, Edge, Finding, Rows
+from vpnrouter.text import counted
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.trie import SubscriptionTrie
 from vpnrouter.units import SECOND_NS

@@ -21,7 +21,6 @@ from vpnrouter.report.rules.clocks import groups_of, majority_offset
 from vpnrouter.report.rules.context import (
     TRANSMIT_CONGESTION,
     Bridges,
-    counted,
     ends,
     lasting,
     named,
@@ -29,6 +28,7 @@ from vpnrouter.report.rules.context import (
     sums_of,
 )
 from vpnrouter.report.schema import EDGE, ERROR, Edge, Finding, Rows, edge_named
+from vpnrouter.text import counted
 from vpnrouter.units import SECOND_NS
 
 _TOO_OFTEN: Final = ((3_600 * SECOND_NS, 3), (24 * 3_600 * SECOND_NS, 6))

@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 
 from vpnrouter.core.guaranteed.refusals import MAX_MESSAGE_USAGE, SPOOL_OVER_QUOTA
 from vpnrouter.limits import REPORT_TROUBLE_ROWS
-from vpnrouter.report.rules.context import counted, lasting
+from vpnrouter.report.rules.context import lasting
 from vpnrouter.report.schema import ERROR, WARNING, Finding, Rows
+from vpnrouter.text import counted
 from vpnrouter.units import SECOND_NS
 
 _FULL: Final = (SPOOL_OVER_QUOTA, MAX_MESSAGE_USAGE)

@@ -9,6 +9,7 @@ from textual.binding import BindingType
 
 from vpnrouter.management.display import CLIENT, NONE, SUBSCRIPTION, shown
 from vpnrouter.management.responses import Row
+from vpnrouter.text import counted
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.actions import disconnect
@@ -127,13 +128,16 @@ def _facts(router: Router, row: Row) -> list[Line]:
                 (f"{label:<9}  ", "dim"),
                 f"{fmt.rate(meters.rate((*key, way))):>6}/s ",
                 (sparkline(meters.history((*key, way)), SPARK), "good"),
-                f" {row[f'{way}MsgCount']:,} messages, {fmt.size(row[f'{way}ByteCount'])}",
+                f" {counted(row[f'{way}MsgCount'], 'message')}, {fmt.size(row[f'{way}ByteCount'])}",
             )
         )
     lost = row["discarded"]
     lines += pairs(
         [
-            ("waiting", f"{fmt.size(row['outboxBytes'])} to be sent, {row['bindCount']:,} flows"),
+            (
+                "waiting",
+                f"{fmt.size(row['outboxBytes'])} to be sent, {counted(row['bindCount'], 'flow')}",
+            ),
             ("lost", (shown(lost), "warn" if lost else "dim")),
         ],
         9,

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 
 from vpnrouter.management.display import CONNECTOR, NONE
 from vpnrouter.management.responses import Row
+from vpnrouter.text import counted
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.actions import reconnect
 from vpnrouter.tui.api import Router
@@ -90,9 +91,11 @@ def connector_lines(router: Router, row: Row, width: int) -> Sequence[Line]:
         low = way.lower()
         meter = ("connector", row["msgVpnName"], row["connectorName"], way)
         spark = sparkline(router.store.meters.history(meter), SPARK)
-        counted = f"  {row[f'{low}MsgCount']:,} messages, {fmt.size(row[f'{low}ByteCount'])}"
+        carried = (
+            f"  {counted(row[f'{low}MsgCount'], 'message')}, {fmt.size(row[f'{low}ByteCount'])}"
+        )
         rate = f"{fmt.rate(row[f'{low}MsgRate'])}/s "
-        lines += [text((f"{label:<{LABELS + 2}}", "head"), rate, (spark, "good"), counted)]
+        lines += [text((f"{label:<{LABELS + 2}}", "head"), rate, (spark, "good"), carried)]
     for link in row["links"]:
         lines += _link(router, link, width)
     return lines
@@ -136,7 +139,7 @@ def _link(router: Router, link: Row, width: int) -> list[Line]:
         f"{link[f'{name}MsgCount']:,} {words}" for name, words in COUNTS if link[f"{name}MsgCount"]
     ]
     of = f": {', '.join(counts)}" if counts else ""
-    lines += [text(part) for part in folded(f"{link['msgCount']:,} messages{of}", width)]
+    lines += [text(part) for part in folded(f"{counted(link['msgCount'], 'message')}{of}", width)]
     further = [
         (link["waitingMsgCount"], "waiting"),
         (link["parkedMsgCount"], "parked"),

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 
 from vpnrouter.management.display import MSG_VPN, NONE
 from vpnrouter.management.responses import Row
+from vpnrouter.text import counted
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.columns import Columns, RowColumn, attribute, own, rates
@@ -93,11 +94,11 @@ def _lines(router: Router, row: Row) -> Sequence[Line]:
     found = pairs(lines, 16)
     for label, way in (("in", "rx"), ("out", "tx")):
         key = ("vpn", name, f"{way}MsgRate")
-        counted = f"{row[f'{way}MsgCount']:,} messages, {fmt.size(row[f'{way}ByteCount'])}"
+        carried = f"{counted(row[f'{way}MsgCount'], 'message')}, {fmt.size(row[f'{way}ByteCount'])}"
         found.append(())
         found += pairs([(label, f"{fmt.rate(meters.rate(key)):>6} messages a second")], 16)
         found.append(text(" " * 18, (sparkline(meters.history(key), VPN_SPARK), "good")))
-        found += pairs([("since the start", counted)], 16)
+        found += pairs([("since the start", carried)], 16)
     found += [(), text(("discarded", "title"), f"  {row['discardedMsgCount']:,}")]
     for reason, count in sorted(row["discarded"].items(), key=lambda each: -each[1]):
         rate = meters.rate(("vpn", name, "discarded", reason))
@@ -234,7 +235,7 @@ class Overview(View):
         worst = sum(one.is_urgent for _, _, one in self._troubles())
         vpns = sum(len(router.store.msg_vpns) for router in self.ui.routers)
         return text(
-            f"{vpns:,} message VPNs, {len(bridges):,} bridges, ",
+            f"{counted(vpns, 'message VPN')}, {counted(len(bridges), 'bridge')}, ",
             (f"{down:,} down", "bad" if down else "good"),
             ", ",
             (f"{worst:,} urgent", "bad" if worst else "good"),

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 
 from vpnrouter.management.display import MSG, NONE, QUEUE, shown
 from vpnrouter.management.responses import Row
+from vpnrouter.text import counted
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
@@ -84,7 +85,7 @@ class QueuedMessage(View):
 def _message_facts(row: Row) -> list[Line]:
     times = f"spooled {fmt.moment(row['spooledTime'])}, expires {fmt.moment(row['expiryTime'])} UTC"
     details = (
-        f"priority {row['priority']}, delivered again {row['redeliveryCount']} times,"
+        f"priority {row['priority']}, delivered again {counted(row['redeliveryCount'], 'time')},"
         f" publisher {row['publisherId'] or NONE}"
     )
     return [
@@ -206,7 +207,7 @@ class Queue(View):
         """Ask for confirmation, then delete all messages that no consumer holds."""
         count = self._row.get("msgCount", 0)
         question = (
-            f"Delete all {count:,} messages of queue {self._queue} in message VPN {self._msg_vpn}"
+            f"Delete all {counted(count, 'message')} of queue {self._queue} in message VPN {self._msg_vpn}"
             " that no consumer holds? They are gone for good."
         )
         self.act(self.router, question, lambda: self._delete(None))
@@ -240,12 +241,12 @@ class Queue(View):
         body: Row = {} if msgs is None else {"msgIds": msgs}
         path = f"{api.ACTION}{self._path}/deleteMsgs"
         done = await self.router.api.put(path, body)
-        return f"{done['data'].get('msgCount', 0):,} messages deleted"
+        return f"{counted(done['data'].get('msgCount', 0), 'message')} deleted"
 
     async def _move(self, to: str, msgs: list[int] | None) -> str:
         body: Row = {"toQueueName": to} | ({} if msgs is None else {"msgIds": msgs})
         done = await self.router.api.put(f"{api.OURS}{self._path}/moveMsgs", body)
-        return f"{done['data'].get('msgCount', 0):,} messages moved to queue {to}"
+        return f"{counted(done['data'].get('msgCount', 0), 'message')} moved to queue {to}"
 
 
 def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[Line]:
@@ -278,9 +279,9 @@ def _facts(router: Router, row: Row, flows: Sequence[Row], count: int) -> list[L
         text("lost or not taken: ", (shown(lost), "warn" if lost else "dim")),
     ]
     if row["imbalance"]:
-        lines.append(text((f"{row['imbalance']:,} messages are not accounted for", "bad")))
+        lines.append(text((f"{counted(row['imbalance'], 'message')} not accounted for", "bad")))
     if count:
-        lines.append(text((f"{count:,} consumers", "head")))
+        lines.append(text((counted(count, "consumer"), "head")))
     else:
         lines.append(text(("no consumer", "warn" if row["msgCount"] else "dim")))
     lines += [
