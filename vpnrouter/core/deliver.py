@@ -94,7 +94,7 @@ def demote(vpn: MessageVpn, route: Route, message: Message) -> bool:
         if to_links(route, message):
             offered = True
     for group in route.groups:
-        if group.durable:
+        if group.keeps(message, route.excluded):
             continue
         member = group.choose(message, route.excluded)
         if member is not None:
@@ -290,7 +290,7 @@ def demote_to_one(vpn: MessageVpn, route: Route, message: Message) -> bool:
     others.links = route.links
     others.many_links = route.many_links
     others.excluded = route.excluded
-    others.groups = [group for group in route.groups if not group.durable]
+    others.groups = [group for group in route.groups if not group.keeps(message, route.excluded)]
     others.turn = route.turn
     others.link_turn = route.link_turn
     offered = deliver_to_one(vpn, others, message) == OFFERED

@@ -107,6 +107,10 @@ class ShareGroup:
         self._turn = chosen + 1
         return self.members[chosen]
 
+    def keeps(self, message: Message, excluded: set[Subscriber]) -> bool:
+        """Return whether a member of QoS 1 or 2 takes a guaranteed message: then the others are not offered it."""
+        return self.durable and self._next_durable(message, excluded, False) >= 0
+
     def _next_durable(self, message: Message, excluded: set[Subscriber], with_room: bool) -> int:
         """Return the place of the next member of QoS 1 or 2, of a connected one if there is one; -1 for none."""
         count = len(self.members)

@@ -374,3 +374,21 @@ def test_large_messages_are_handed_on_a_few_in_a_commit(router: SpooledWorld) ->
     router.settle()
     assert waiting(router) == {"stays": 40}
     assert router.largest < 8_000_000
+
+
+@pytest.mark.parametrize("to_one", [False, True])
+def test_a_member_that_may_not_have_a_topic_keeps_it_from_nobody(
+    router: SpooledWorld, to_one: bool
+) -> None:
+    """A guaranteed message that no member of QoS 1 or 2 may have goes to one of QoS 0 as Direct."""
+    member(router, "denied")
+    router.vpn().clients["denied"].rule = BoundRule(False, [])
+    router.vpn().forget_all_routes()
+    open_to = router.join("open")
+    open_to.sub("$share/g/jobs/#", 0)
+    producer = router.join("producer")
+    properties = Properties(user_properties=[("deliver-to-one", "true")] if to_one else None)
+    producer.pub("jobs/a", b"live", properties=properties)
+    router.settle()
+    assert [message.payload for message in open_to.messages()] == [b"live"]
+    assert router.vpn().discards.counts == {}
