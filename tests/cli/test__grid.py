@@ -23,7 +23,7 @@ from vpnrouter.cli._tables import (
     ConnectorTables,
     QueueTables,
 )
-from vpnrouter.management.responses import row_of
+from vpnrouter.management.answers.rows import row_of
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
 from vpnrouter.management.status.queues import QueueStatus
 

@@ -275,7 +275,7 @@ def test_wide(served: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def clients(count: int) -> list[dict[str, Any]]:
     """Rows of clients."""
-    from vpnrouter.management.responses import row_of
+    from vpnrouter.management.answers.rows import row_of
     from vpnrouter.management.status.clients import ClientStatus
 
     return [row_of(ClientStatus("blue", f"client-{number:05}")) for number in range(count)]

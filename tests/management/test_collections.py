@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from vpnrouter.bridges.status import BridgeStatus, RemoteStatus
+from vpnrouter.management.answers.rows import camel, names_of
 from vpnrouter.management.msg_vpns import MsgVpnStatus
-from vpnrouter.management.responses import camel, names_of
 from vpnrouter.management.status.clients import (
     ClientStatus,
     MqttSessionStatus,

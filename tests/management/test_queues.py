@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.management.responses import names_of
+from vpnrouter.management.answers.rows import names_of
 from vpnrouter.management.status.queues import MsgStatus
 
 BLUE = "/SEMP/v2/monitor/msgVpns/blue/queues"

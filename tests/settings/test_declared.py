@@ -22,9 +22,9 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 )
 from vpnrouter.core.profile import ClientProfile as RunningProfile
 from vpnrouter.core.vpn import VpnLimits
+from vpnrouter.management.answers.rows import camel, names_of
 from vpnrouter.management.config import kinds
 from vpnrouter.management.config.object_type import ObjectType
-from vpnrouter.management.responses import camel, names_of
 from vpnrouter.management.status.profiles import ClientProfileStatus
 from vpnrouter.management.status.queues import QueueStatus
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus

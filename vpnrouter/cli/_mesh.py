@@ -16,8 +16,8 @@ from vpnrouter.plan.risks import effect_name
 from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
+    from vpnrouter.management.answers.rows import Row
     from vpnrouter.management.client import ManagementClient
-    from vpnrouter.management.responses import Row
     from vpnrouter.plan.compare import RouterPlan
     from vpnrouter.plan.mesh_file import Mesh, PlannedRouter
 

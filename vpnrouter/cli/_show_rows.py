@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from vpnrouter.errors import OperationError
+from vpnrouter.management.answers.conditions import matches
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.responses import matches
 
 
 class What(StrEnum):

@@ -17,8 +17,8 @@ from vpnrouter.cli._output import print_json
 from vpnrouter.cli._tables import HEALTH_COLOURS
 from vpnrouter.cli._watch import watch as watched
 from vpnrouter.errors import OperationError
+from vpnrouter.management.answers.conditions import matches
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.responses import matches
 
 GraphRow = Mapping[str, Any]
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from vpnrouter.explain.mesh import MemoryMesh
+    from vpnrouter.management.answers.rows import Row
     from vpnrouter.management.client import ManagementClient
-    from vpnrouter.management.responses import Row
 
 
 _ATTRACTING: Final = {KIND_NAMES[kind]: kind for kind in (TOPIC_ENDPOINT, SUBSCRIPTION)}

@@ -31,13 +31,13 @@ from vpnrouter.management import (
     trace_tail,
 )
 from vpnrouter.management.access import Access
+from vpnrouter.management.answers.replies import error_reply
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.config import about
 from vpnrouter.management.config import routes as config
 from vpnrouter.management.errors import failed, invalid, no_path, not_supported
 from vpnrouter.management.metrics import scrape
 from vpnrouter.management.middleware import AuthMiddleware
-from vpnrouter.management.responses import error_reply
 
 OPENAPI: Final = "/SEMP/v2/openapi.json"
 """Where the description of the API is. Its pages for people would load scripts of others: left out."""

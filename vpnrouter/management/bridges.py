@@ -17,6 +17,9 @@ from vpnrouter.bridges.status import (
     RemoteStatus,
     RemoteSubscriptionStatus,
 )
+from vpnrouter.management.answers.pages import Key
+from vpnrouter.management.answers.replies import object_reply
+from vpnrouter.management.answers.rows import Row, row_of
 from vpnrouter.management.api_context import ApiContext, names_of_bridges
 from vpnrouter.management.collections import (
     ACTION,
@@ -34,12 +37,6 @@ from vpnrouter.management.collections import (
 )
 from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
 from vpnrouter.management.errors import invalid, not_allowed
-from vpnrouter.management.responses import (
-    Key,
-    Row,
-    object_reply,
-    row_of,
-)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, final
 
 from vpnrouter import limits
+from vpnrouter.management.answers.rows import Row, segment
 from vpnrouter.management.client_transport import PATIENCE_S, Page, Transport
-from vpnrouter.management.responses import Row, segment
 
 OURS: Final = "/vpnrouter/v1/config"
 

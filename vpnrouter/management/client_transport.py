@@ -11,7 +11,7 @@ import httpx
 
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
-from vpnrouter.management.responses import Row
+from vpnrouter.management.answers.rows import Row
 
 PATIENCE_S: Final = 10.0
 """Seconds to connect, and to wait for each answer."""

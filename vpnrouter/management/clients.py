@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from vpnrouter.management.answers.replies import object_reply
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     ACTION,
@@ -25,7 +26,6 @@ from vpnrouter.management.collections import (
 )
 from vpnrouter.management.dependencies import MsgVpnDep, audit_action, body_of, context_of
 from vpnrouter.management.errors import not_allowed
-from vpnrouter.management.responses import object_reply
 from vpnrouter.management.status.clients import Clients, ClientStatus, SubscriptionStatus
 
 routes: Final = APIRouter()

@@ -12,6 +12,10 @@ from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from vpnrouter.management.access import Caller
+from vpnrouter.management.answers.pages import Key
+from vpnrouter.management.answers.query import ListQueryDep, ObjectQueryDep
+from vpnrouter.management.answers.replies import object_reply, root_of
+from vpnrouter.management.answers.rows import Links, Row, row_of, segment
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.dependencies import (
     CallerDep,
@@ -22,17 +26,6 @@ from vpnrouter.management.dependencies import (
     body_of,
 )
 from vpnrouter.management.errors import forbidden, not_found
-from vpnrouter.management.responses import (
-    Key,
-    Links,
-    ListQueryDep,
-    ObjectQueryDep,
-    Row,
-    object_reply,
-    root_of,
-    row_of,
-    segment,
-)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from vpnrouter.connectors.status import ConnectorLinkStatus, ConnectorStatus
+from vpnrouter.management.answers.replies import object_reply
+from vpnrouter.management.answers.rows import Row, row_of
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     OF_MSG_VPN,
@@ -22,7 +24,6 @@ from vpnrouter.management.collections import (
     serve_children,
 )
 from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
-from vpnrouter.management.responses import Row, object_reply, row_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

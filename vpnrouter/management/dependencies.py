@@ -10,10 +10,10 @@ from fastapi import Depends, Path, Request
 
 from vpnrouter import limits
 from vpnrouter.management.access import Caller
+from vpnrouter.management.answers.rows import schema_of
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.errors import invalid, not_found
 from vpnrouter.management.middleware import caller_of
-from vpnrouter.management.responses import schema_of
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.events.log import Event
+from vpnrouter.management.answers.replies import rows_reply
+from vpnrouter.management.answers.rows import row_of
 from vpnrouter.management.dependencies import CallerDep, ContextDep, answers
 from vpnrouter.management.errors import invalid, not_found
-from vpnrouter.management.responses import row_of, rows_reply
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])
 

@@ -12,11 +12,11 @@ from vpnrouter.core.outbox import Channel
 from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access, Caller
+from vpnrouter.management.answers.replies import error_reply
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.errors import busy, invalid, too_slow
 from vpnrouter.management.health import HEALTH, probed
 from vpnrouter.management.places import Places
-from vpnrouter.management.responses import error_reply
 
 _DENIED: Final = (401, 403, 429)
 """Answers to who gave a name and password and may not come in: the event log has them."""

@@ -8,6 +8,8 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from vpnrouter.errors import SpoolError
+from vpnrouter.management.answers.replies import object_reply
+from vpnrouter.management.answers.rows import segment
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.clients import ClientsDep
 from vpnrouter.management.collections import (
@@ -22,7 +24,6 @@ from vpnrouter.management.collections import (
 )
 from vpnrouter.management.dependencies import MsgVpnDep, audit_action, body_of
 from vpnrouter.management.errors import busy, not_allowed
-from vpnrouter.management.responses import object_reply, segment
 from vpnrouter.management.status.clients import MqttSessionStatus
 
 routes: Final = APIRouter()

@@ -7,21 +7,15 @@ from typing import Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from vpnrouter.management.answers.pages import Key
+from vpnrouter.management.answers.query import ListQueryDep, ObjectQueryDep
+from vpnrouter.management.answers.replies import root_of
+from vpnrouter.management.answers.rows import Links, Row, row_of, segment
 from vpnrouter.management.api_context import ApiContext, names_of_bridges
 from vpnrouter.management.collections import MONITOR
 from vpnrouter.management.dependencies import CallerDep, ContextDep, MsgVpnDep, answers
 from vpnrouter.management.errors import not_found
 from vpnrouter.management.meters import by_direction
-from vpnrouter.management.responses import (
-    Key,
-    Links,
-    ListQueryDep,
-    ObjectQueryDep,
-    Row,
-    root_of,
-    row_of,
-    segment,
-)
 
 COLLECTIONS: Final = (
     *("aclProfiles", "bridges", "clientProfiles", "clientUsernames", "clients"),

@@ -17,6 +17,8 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
 from vpnrouter.management.access import Caller
+from vpnrouter.management.answers.replies import list_reply, object_reply, root_of
+from vpnrouter.management.answers.rows import row_of
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     ACTION,
@@ -35,7 +37,6 @@ from vpnrouter.management.collections import (
 )
 from vpnrouter.management.dependencies import MsgVpnDep, answers, audit_action, body_of, context_of
 from vpnrouter.management.errors import busy, invalid, not_allowed, not_found
-from vpnrouter.management.responses import list_reply, object_reply, root_of, row_of
 from vpnrouter.management.status.queues import (
     ActionResult,
     FlowStatus,

@@ -9,9 +9,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from vpnrouter import __version__
+from vpnrouter.management.answers.query import ObjectQueryDep
+from vpnrouter.management.answers.replies import root_of
+from vpnrouter.management.answers.rows import row_of
 from vpnrouter.management.dependencies import CallerDep, ContextDep, answers
 from vpnrouter.management.health import HEALTH, LIVE, READY, live_reply, ready_reply
-from vpnrouter.management.responses import ObjectQueryDep, root_of, row_of
 
 routes: Final = APIRouter(prefix=HEALTH.removesuffix("/"), tags=["health"])
 

@@ -24,10 +24,11 @@ from vpnrouter.config.problem import Problem
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.limits import CONFIG_DEPTH, CONFIG_VALUES
 from vpnrouter.management.access import Caller
+from vpnrouter.management.answers.replies import long_reply
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.config.editor import ConfigEditor, Edited
 from vpnrouter.management.dependencies import ERRORS, CallerDep, context_of
 from vpnrouter.management.errors import busy, forbidden, invalid, not_allowed
-from vpnrouter.management.responses import Row, long_reply
 
 PATH: Final = "/vpnrouter/v1/config"
 

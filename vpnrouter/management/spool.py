@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.errors import SpoolError
+from vpnrouter.management.answers.replies import object_reply
 from vpnrouter.management.collections import OperatorDep
 from vpnrouter.management.dependencies import audit_action, body_of, context_of
 from vpnrouter.management.errors import forbidden, invalid, no_path, not_allowed
-from vpnrouter.management.responses import object_reply
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1/spool", tags=["vpnrouter"])
 

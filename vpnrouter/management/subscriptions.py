@@ -11,20 +11,14 @@ from starlette.responses import Response
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
 from vpnrouter.limits import MANAGEMENT_PAGE_ROWS
+from vpnrouter.management.answers.pages import Key
+from vpnrouter.management.answers.query import ListQuery, ListQueryDep
+from vpnrouter.management.answers.replies import root_of
+from vpnrouter.management.answers.rows import Links, Row, row_of, segment
 from vpnrouter.management.clients import ClientsDep
 from vpnrouter.management.collections import MONITOR
 from vpnrouter.management.dependencies import CallerDep, ContextDep, MsgVpnDep, answers
 from vpnrouter.management.errors import invalid
-from vpnrouter.management.responses import (
-    Key,
-    Links,
-    ListQuery,
-    ListQueryDep,
-    Row,
-    root_of,
-    row_of,
-    segment,
-)
 from vpnrouter.management.status.clients import Clients, SubscriptionStatus
 
 ours: Final = APIRouter(prefix="/vpnrouter/v1", tags=["vpnrouter"])

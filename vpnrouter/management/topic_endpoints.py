@@ -9,6 +9,7 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from vpnrouter.management.answers.rows import segment
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
     Collection,
@@ -16,7 +17,6 @@ from vpnrouter.management.collections import (
     name_in_path,
     serve,
 )
-from vpnrouter.management.responses import segment
 from vpnrouter.management.status.queues import EndpointStatus
 
 routes: Final = APIRouter()

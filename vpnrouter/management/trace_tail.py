@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from vpnrouter import limits
 from vpnrouter.errors import TopicError
+from vpnrouter.management.answers.replies import rows_reply
 from vpnrouter.management.dependencies import CallerDep, context_of
 from vpnrouter.management.errors import busy, invalid
 from vpnrouter.management.live_traces import TraceFilter
-from vpnrouter.management.responses import rows_reply
 from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.trace.events import EVENT_NAMES
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.errors import OperationError
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.management.responses import Row
 from vpnrouter.plan.documents import Step, steps, unnamed, wanted
 from vpnrouter.plan.mesh_file import PlannedRouter
 from vpnrouter.plan.risks import Risk, RouterState, effect_name, risks_of

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from vpnrouter.bridges.status import LOGGED_IN
 from vpnrouter.connectors.machine import State
-from vpnrouter.management.responses import Row
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.settings.schema import Effect
 
 CONNECTOR_UP: Final = State.UP.value

@@ -14,7 +14,7 @@ from vpnrouter import limits
 from vpnrouter.bridges.status import VIRTUAL_ROUTER
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import TUI_ANSWER, TUI_QUEUES_LOOKED_AT, TUI_ROWS
-from vpnrouter.management.responses import Row, segment
+from vpnrouter.management.answers.rows import Row, segment
 from vpnrouter.tui.router_state import RouterState
 
 MONITOR: Final = "/SEMP/v2/monitor"

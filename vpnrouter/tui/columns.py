@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import NONE, RATE_TITLES, Display, Form, shown
-from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.format import Piece

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from vpnrouter.core import discard_reasons
 from vpnrouter.limits import TUI_TROUBLES
-from vpnrouter.management.responses import Row
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.text import counted, in_number
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.router_state import DEAD_LETTERS, UNWANTED, RouterState, losses_of

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from vpnrouter.bridges.link_registry import client_name_of
 from vpnrouter.limits import TUI_HISTORIES, TUI_HISTORY
-from vpnrouter.management.responses import Row
+from vpnrouter.management.answers.rows import Row
 
 
 def other_end(row: Row, here: str, bridges: Mapping[str, Sequence[Row]]) -> Row | None:

@@ -7,24 +7,16 @@ from starlette.responses import Response
 
 from vpnrouter import __version__
 from vpnrouter.management.access import Caller
+from vpnrouter.management.answers.conditions import parse_where
+from vpnrouter.management.answers.pages import Key, page_of
+from vpnrouter.management.answers.query import ListQueryDep, ObjectQueryDep
+from vpnrouter.management.answers.replies import list_reply, object_reply, root_of
+from vpnrouter.management.answers.rows import Links, Row, segment
+from vpnrouter.management.answers.selection import parse_select
 from vpnrouter.management.config.editing import NO_OPAQUE_PASSWORD, EditorDep
 from vpnrouter.management.config.routes import CONFIG
 from vpnrouter.management.dependencies import CallerDep, ContextDep
 from vpnrouter.management.errors import not_found
-from vpnrouter.management.responses import (
-    Key,
-    Links,
-    ListQueryDep,
-    ObjectQueryDep,
-    Row,
-    list_reply,
-    object_reply,
-    page_of,
-    parse_select,
-    parse_where,
-    root_of,
-    segment,
-)
 
 SEMP_VERSION: Final = "2.49"
 """The version of the field's API whose attribute names are the newest of those here."""

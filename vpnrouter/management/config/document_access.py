@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path
+from vpnrouter.management.answers.pages import Key
 from vpnrouter.management.errors import not_allowed
-from vpnrouter.management.responses import Key
 
 AUTO: Final = "auto"
 """The one virtual router that a bridge here is on."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 from vpnrouter import limits
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path
+from vpnrouter.management.answers.pages import Key
 from vpnrouter.management.config.attribute import OBJECT, TEXT, Attribute
 from vpnrouter.management.config.document_access import opened
 from vpnrouter.management.config.object_type import Keys, ObjectType
@@ -23,7 +24,6 @@ from vpnrouter.management.errors import (
     not_found,
     not_supported_here,
 )
-from vpnrouter.management.responses import Key
 from vpnrouter.text import printable
 
 Given = dict[str, Plain]

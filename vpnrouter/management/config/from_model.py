@@ -7,6 +7,7 @@ from pydantic.fields import FieldInfo
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import bounds_of, keys_of, kind_of
+from vpnrouter.management.answers.rows import camel
 from vpnrouter.management.config.attribute import (
     NUMBER,
     OBJECT,
@@ -16,7 +17,6 @@ from vpnrouter.management.config.attribute import (
     TRUTH,
     Attribute,
 )
-from vpnrouter.management.responses import camel
 from vpnrouter.settings.schema import CHILDREN, KEY, AttributePath, Settings
 from vpnrouter.settings.schema import Attribute as Declared
 

@@ -9,10 +9,11 @@ from typing import Any
 from vpnrouter.config.model import Model, model_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.management.answers.pages import Key
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.config.attribute import TEXT, Attribute
 from vpnrouter.management.config.document_access import DocumentAccess, Held, reached
 from vpnrouter.management.config.from_model import derived, left_out
-from vpnrouter.management.responses import Key, Row
 from vpnrouter.settings.schema import Settings
 
 Keys = tuple[Key, ...]

@@ -7,6 +7,7 @@ from typing import Any, Final
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import bounds_of, keys_of
 from vpnrouter.config.reference import field_docs
+from vpnrouter.management.answers.rows import camel
 from vpnrouter.management.config.attribute import (
     NUMBER,
     OBJECT,
@@ -18,7 +19,6 @@ from vpnrouter.management.config.attribute import (
 )
 from vpnrouter.management.config.kinds import children_of
 from vpnrouter.management.config.object_type import ObjectType
-from vpnrouter.management.responses import camel
 
 Schema = dict[str, Any]
 

@@ -10,6 +10,12 @@ from starlette.responses import Response
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.management.access import Caller
+from vpnrouter.management.answers.conditions import parse_where
+from vpnrouter.management.answers.pages import Key, page_of
+from vpnrouter.management.answers.query import ListQuery, ListQueryDep, ObjectQueryDep
+from vpnrouter.management.answers.replies import done_reply, list_reply, object_reply, root_of
+from vpnrouter.management.answers.rows import Links, Row, segment
+from vpnrouter.management.answers.selection import parse_select
 from vpnrouter.management.config import document_changes, openapi
 from vpnrouter.management.config.document_changes import (
     Given,
@@ -34,22 +40,6 @@ from vpnrouter.management.config.kinds import KINDS, MSG_VPN, children_of
 from vpnrouter.management.config.object_type import Keys, ObjectType, keys_in, row_at
 from vpnrouter.management.dependencies import CallerDep
 from vpnrouter.management.errors import not_found
-from vpnrouter.management.responses import (
-    Key,
-    Links,
-    ListQuery,
-    ListQueryDep,
-    ObjectQueryDep,
-    Row,
-    done_reply,
-    list_reply,
-    object_reply,
-    page_of,
-    parse_select,
-    parse_where,
-    root_of,
-    segment,
-)
 
 CONFIG: Final = "/SEMP/v2/config"
 

@@ -9,8 +9,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import BRIDGE, NONE
-from vpnrouter.management.responses import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.actions import ACTIONS, BridgeAction
 from vpnrouter.tui.api import Router

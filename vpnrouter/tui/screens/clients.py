@@ -7,8 +7,8 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import CLIENT, NONE, SUBSCRIPTION, shown
-from vpnrouter.management.responses import Row
 from vpnrouter.text import counted
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt

@@ -10,8 +10,8 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from vpnrouter.limits import TUI_TAIL, TUI_TAIL_ROWS
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import NONE, shown, words
-from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import MSG_VPN, NONE
-from vpnrouter.management.responses import Row
 from vpnrouter.text import counted
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import SUBSCRIPTION
-from vpnrouter.management.responses import Row
 from vpnrouter.tui import api
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.columns import Columns, attribute, own

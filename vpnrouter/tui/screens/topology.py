@@ -5,7 +5,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from vpnrouter.management.responses import Row
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.format import Line, state, text

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from vpnrouter.management.responses import Row
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.api import DeniedError, Router, UnreachableError
 from vpnrouter.tui.columns import Columns

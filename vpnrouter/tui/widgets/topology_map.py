@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from vpnrouter.management.responses import Row
+from vpnrouter.management.answers.rows import Row
 from vpnrouter.tui import format as fmt
 from vpnrouter.tui.format import Line, Piece, cut, fit
 from vpnrouter.tui.router_state import once

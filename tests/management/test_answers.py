@@ -14,22 +14,11 @@ from hypothesis import strategies as st
 from vpnrouter import limits
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import SORT_CHARACTERS
-from vpnrouter.management.responses import (
-    CHUNK,
-    Condition,
-    Key,
-    Page,
-    Row,
-    matches,
-    meets,
-    nested_page,
-    page_of,
-    parse_select,
-    parse_sort,
-    parse_where,
-    sort_key,
-    sorted_page,
-)
+from vpnrouter.management.answers.conditions import Condition, matches, meets, parse_where
+from vpnrouter.management.answers.order import parse_sort, sort_key
+from vpnrouter.management.answers.pages import CHUNK, Key, Page, nested_page, page_of, sorted_page
+from vpnrouter.management.answers.rows import Row
+from vpnrouter.management.answers.selection import parse_select
 
 KNOWN = ["bridgeName", "rxMsgCount", "rxByteCount", "txMsgCount"]
 
