@@ -126,7 +126,7 @@ def test_commands(site: Site) -> None:
     first, second, *_ = (str(row["msgId"]) for row in site.messages("orders"))
     site.run("queue", "delete-msg", "orders", first)
     site.run("queue", "delete-msg", "orders", first, code=1)
-    assert "1 messages" in site.run("queue", "copy", "orders", "other", "--msg-id", second)
+    assert "1 message " in site.run("queue", "copy", "orders", "other", "--msg-id", second)
     assert "3 messages" in site.run("queue", "move", "orders", "other")
     assert site.payloads("other") == ["2", "2", "3", "4"]
     assert site.count("orders") == 0
