@@ -251,3 +251,18 @@ def test_an_end_of_what_was_never_asked_for_clears_nothing(both: Any) -> None:
     link.dialed.feed(encode.snapshot_end(frames.SnapshotEnd(1_000)))
     both.local.context.jobs.finish()
     assert retained(both) == {"a/1": b"1"}
+
+
+def test_a_topic_that_is_not_allowed_any_more_ends_no_link(both: Any) -> None:
+    """A limit may be lowered after a message was retained: the others are cleared, and the link stays."""
+    for topic in ("a/1", "a/b/c/d"):
+        both.there.publish(topic, b"1", retain=True)
+    cut(both, replayed(both))
+    for topic in ("a/1", "a/b/c/d"):
+        both.there.publish(topic, b"", retain=True)
+    both.local.limits.max_topic_levels = 2
+    both.local.forget_all_routes()
+    link = replayed(both)
+    assert not link.dialed.ended
+    assert not both.local.retained.has(b"a/1")
+    assert both.local.retained._watchers == 0
