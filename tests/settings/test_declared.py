@@ -22,17 +22,15 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 )
 from vpnrouter.core.profile import ClientProfile as RunningProfile
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.management.answers.rows import camel, names_of
-from vpnrouter.management.config import kinds
+from vpnrouter.management.answers.rows import names_of
+from vpnrouter.management.config.kinds import TYPES
 from vpnrouter.management.config.object_type import ObjectType
 from vpnrouter.management.status.profiles import ClientProfileStatus
 from vpnrouter.management.status.queues import QueueStatus
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
 from vpnrouter.server.apply.assemble import bounds_of, profile_of
-from vpnrouter.settings.acl_profile import AclProfile
-from vpnrouter.settings.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
+from vpnrouter.settings.bridge import CIPHER_SUITES
 from vpnrouter.settings.client_profile import ClientProfile
-from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.connector import Connector, ConnectorLink
 from vpnrouter.settings.endpoint import (
     GuaranteedMsging,
@@ -41,6 +39,7 @@ from vpnrouter.settings.endpoint import (
     SessionQueue,
     TopicEndpoint,
 )
+from vpnrouter.settings.kinds import KINDS
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import (
     AttributePath,
@@ -54,12 +53,11 @@ from vpnrouter.settings.schema import (
     types_of,
 )
 from vpnrouter.settings.schema import Secret as SecretType
+from vpnrouter.text import camel
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 VPN = ("msg_vpns", "*")
-BRIDGE = (*VPN, "bridges", "*")
-CONNECTOR = (*VPN, "connectors", "*")
 
 
 class Declared(NamedTuple):
@@ -71,25 +69,20 @@ class Declared(NamedTuple):
     status: Any = None
 
 
+STATUS = {
+    Queue: QueueStatus,
+    TopicEndpoint: TopicEndpointStatus,
+    ClientProfile: ClientProfileStatus,
+}
+
 ALL = (
-    Declared(Queue, (*VPN, "queues", "*"), kinds.QUEUE, QueueStatus),
-    Declared(
-        TopicEndpoint, (*VPN, "topic_endpoints", "*"), kinds.TOPIC_ENDPOINT, TopicEndpointStatus
+    *(
+        Declared(kind.settings, kind.pattern, TYPES[kind], STATUS.get(kind.settings))
+        for kind in KINDS
+        if kind.settings is not None
     ),
     Declared(SessionQueue, (*VPN, "mqtt", "session_queue")),
-    Declared(ReplayLog, (*VPN, "replay_logs", "*"), kinds.REPLAY_LOG),
-    Declared(
-        ClientProfile, (*VPN, "client_profiles", "*"), kinds.CLIENT_PROFILE, ClientProfileStatus
-    ),
-    Declared(ClientUsername, (*VPN, "client_usernames", "*"), kinds.CLIENT_USERNAME),
-    Declared(AclProfile, (*VPN, "acl_profiles", "*"), kinds.ACL_PROFILE),
-    Declared(MsgVpn, VPN, kinds.MSG_VPN),
-    Declared(Bridge, BRIDGE, kinds.BRIDGE),
-    Declared(RemoteMsgVpn, (*BRIDGE, "remote_msg_vpns", "*"), kinds.REMOTE_MSG_VPN),
-    Declared(RemoteSubscription, (*BRIDGE, "remote_subscriptions", "*"), kinds.REMOTE_SUBSCRIPTION),
     Declared(GuaranteedMsging, ("guaranteed_msging",)),
-    Declared(Connector, CONNECTOR),
-    Declared(ConnectorLink, (*CONNECTOR, "links", "*")),
 )
 
 RECEIVERS = {
@@ -136,6 +129,8 @@ def other(of: type[Settings], place: AttributePath) -> Any:
     one = place.attribute
     if place.path in URLS:
         return ("mqtt://b",) if one.default == () else "mqtt://b"
+    if one.text is CIPHER_SUITES:
+        return "AES128-SHA"
     hint = hint_of(of, place)
     choices = [each for part in (hint, *get_args(hint)) for each in get_args(part)]
     if isinstance(one.default, tuple):
@@ -259,7 +254,8 @@ def test_length(declared: Declared, place: AttributePath) -> None:
         value = begin + "a" * (length - len(begin))
         return (value,) if place.attribute.default == () else value
 
-    for length in (least, text.most):
+    # Names of cipher suites are not of any length.
+    for length in () if text is CIPHER_SUITES else (least, text.most):
         assert value_at(written(declared.of, place, long(length)), place) == long(length)
     for length in {least - 1, text.most + 1} - {-1}:
         with pytest.raises(ValidationError):
@@ -294,7 +290,7 @@ def test_semp(declared: Declared, place: AttributePath) -> None:
     default = {None: "", (): []}.get(one.default, one.default)
     assert found.written_default == default
     assert found.default == (default if one.semp_default is None else one.semp_default)
-    assert found.ours == place.ours
+    assert found.ours == (place.ours or declared.of in {Connector, ConnectorLink})
     value = other(declared.of, place)
     back = found.taken(found.shown(value_at(written(declared.of, place, value), place)))
     assert (tuple(back) if isinstance(value, tuple) else back) == value

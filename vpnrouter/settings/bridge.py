@@ -28,6 +28,9 @@ Direction = Literal["in", "out", "both"]
 
 DEFAULT_CIPHERS: Final = "default"
 
+CIPHER_SUITES: Final = Text(0, limits.CIPHER_SUITES_LENGTH)
+"""Names that OpenSSL has to know: the models look."""
+
 DEFAULT_WINDOW: Final = 255
 """Of `egress_flow_window_size`, as in the field. It stands for no fixed number."""
 
@@ -154,7 +157,13 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     )
     """Name that the remote router must give; without it any is taken."""
 
-    location: str = attribute(None, text=LOCATION, examples=("127.0.0.1:55556",), key=True)
+    location: str = attribute(
+        None,
+        text=LOCATION,
+        examples=("127.0.0.1:55556",),
+        key=True,
+        dials=lambda remote, _: remote.address,
+    )
     """HOST[:PORT] or [IPV6][:PORT] of a link listener (port 55555, with TLS 55443), or v:ROUTER."""
 
     enabled: bool = attribute(True, off=Effect.RECONNECT_IF_USED, semp_default=False)
@@ -271,7 +280,7 @@ class Bridge(Settings, effect=Effect.IN_PLACE):
     sent, ignore leaves them there. What is published with RETAIN later comes in any case."""
 
     tls_cipher_suite_list: str = attribute(
-        DEFAULT_CIPHERS, text=Text(0, limits.CIPHER_SUITES_LENGTH), effect=Effect.RECONNECT
+        DEFAULT_CIPHERS, text=CIPHER_SUITES, effect=Effect.RECONNECT
     )
     """Cipher suites of TLS 1.2 that it may agree on, with colons between them; default leaves the choice
     to OpenSSL. TLS 1.3 has its own."""

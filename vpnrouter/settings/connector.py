@@ -138,10 +138,15 @@ class ProviderConnect(Settings):
 class Provider(Settings):
     """The foreign broker: where it is, and how the router logs in."""
 
-    url: str | None = attribute(None, text=_URL, examples=("mqtt://broker.example.org:1883",))
+    url: str | None = attribute(
+        None,
+        text=_URL,
+        examples=("mqtt://broker.example.org:1883",),
+        dials=lambda _, url: parse_url(url),
+    )
     """mqtt://HOST[:PORT], or mqtts:// for TLS, whose trust is that of bridging.tls_server_cert."""
 
-    failover_urls: tuple[str, ...] = attribute((), text=_URL)
+    failover_urls: tuple[str, ...] = attribute((), text=_URL, dials=lambda _, url: parse_url(url))
     """Further addresses of the same provider, tried in their order when the one before fails."""
 
     name: str | None = attribute(None, text=names.PROVIDER, examples=("plant-broker",))

@@ -43,6 +43,7 @@ from vpnrouter.management.server_hooks import RunningConnector
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.dial import TlsSettings
 from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.settings.connector import parse_url
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -257,7 +258,13 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         configured = self.configured.provider
         settings = provider_settings_of(self.router.name, self.vpn.name, self.name, self.configured)
         tls = TlsSettings(self._server_cert, configured.client_cert) if url.tls else None
-        transport = await self._dialler.open(url.host, url.port, tls, lambda: None)
+        written = next(
+            text
+            for text in (configured.url, *configured.failover_urls)
+            if text and parse_url(text) == url
+        )
+        asked = (self.vpn.name, written)
+        transport = await self._dialler.open(url.host, url.port, tls, lambda: None, asked)
         try:
             self._dialler.set_clocks()
             if not leaving:
