@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from vpnrouter import limits
@@ -84,6 +85,8 @@ class Kind:
     built_in: str = ""
     example: str = ""
     doc: str = ""
+    running: str = ""
+    """The class of its running objects, as MODULE:CLASS; "" where an object is only its configuration."""
 
     # What the API calls it: all but `identity` follow from `key` where they are not said.
     identity: tuple[KeyPart, ...] = ()
@@ -333,6 +336,7 @@ BRIDGE: Final = Kind(
     named=names.BRIDGE,
     example="from-yellow",
     doc="Bridges by name.",
+    running="vpnrouter.server.objects.bridges:BridgeObjects",
     identity=(
         *_name("bridgeName", names.BRIDGE, "Name of the bridge."),
         KeyPart(
@@ -402,6 +406,7 @@ CONNECTOR: Final = Kind(
     named=names.CONNECTOR,
     example="to-mosquitto",
     doc="Connectors to foreign brokers by name.",
+    running="vpnrouter.server.objects.connectors:ConnectorObjects",
     identity=_name("connectorName", names.CONNECTOR, "Name of the connector."),
     ours=True,
     api_order=2,
@@ -460,3 +465,9 @@ def api_kinds(below: Kind | None = None) -> Iterator[Kind]:
     for kind in sorted(children_of(below), key=lambda each: each.api_order):
         yield kind
         yield from api_kinds(kind)
+
+
+def loaded(name: str) -> Any:  # noqa: ANN401 - whatever stands there
+    """Return what a kind names as MODULE:NAME: it is of a layer above this one, which loads it where it is needed."""
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
