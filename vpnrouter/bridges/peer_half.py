@@ -27,6 +27,7 @@ from vpnrouter.core.login import (
 from vpnrouter.core.pre_login_limits import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, auth_message, verifier_of
 from vpnrouter.core.timers import Job, TimerTarget
+from vpnrouter.core.tracing import record_link
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
@@ -659,7 +660,7 @@ class PeerHalf(Deriver):
             peer_vpn=hello.local_vpn,
             reason=why,
         )
-        router_context.recorder.record(context, router_context.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+        record_link(router_context, context)
 
 
 def host_of(peer: str) -> str:

@@ -317,15 +317,15 @@ async def _serve(
             begin("long work", partial(keep_working, host, router.context))
             dialler = Dialler(host)
             reload = Reload(
-                config,
-                secret,
-                book,
-                dialler,
-                answering,
-                runners,
-                nursery,
-                spool_service,
-                connectors,
+                config=config,
+                secret=secret,
+                book=book,
+                dialler=dialler,
+                answering=answering,
+                runners=runners,
+                nursery=nursery,
+                spool_service=spool_service,
+                connectors=connectors,
             )
             events.follow(lambda: reload.config)
             reload.tell_ports()
