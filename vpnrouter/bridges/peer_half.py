@@ -24,7 +24,8 @@ from vpnrouter.core.login import (
     check_verified,
     named_vpn,
 )
-from vpnrouter.core.pre_login_limits import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
+from vpnrouter.core.login_throttle import REFUSE, TOO_MANY_FAILURES
+from vpnrouter.core.pre_login_limits import THROTTLED
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, auth_message, verifier_of
 from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.core.tracing import record_link
@@ -353,7 +354,7 @@ class PeerHalf(Deriver):
         )
         if verdict == REFUSE:
             entrance.turned_away(THROTTLED, link.peer)
-            self._refuse(RATE_EXCEEDED, TOO_MANY_FAILURES)
+            self._refuse(codes.RATE_EXCEEDED, TOO_MANY_FAILURES)
             return
         verifier = credentials.verifier(admission.username)
         if verifier is not None:
