@@ -51,7 +51,7 @@ COMPILER := $(if $(filter-out 0,$(VPNROUTER_PURE)),,$(call has,$(or $(CC),cc)))
 
 .NOTPARALLEL:
 .PHONY: constraints demo check test test-pure test-compiled test-slow test-latest test-long bench bench-direct clean
-.PHONY: lint lint-rules lint-format lint-types lint-layers lint-compiled
+.PHONY: lint lint-rules lint-format lint-types lint-layers lint-compiled lint-calls
 
 demo: $(DEMO_NEEDS) $(INSTALLED)
 	$(VENV)/bin/vpnrouter demo
@@ -87,8 +87,8 @@ test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(PYTEST) $(PURE_TESTS)
 	VPNROUTER_EXPECT_BUILD=compiled HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(FROM_WHEEL) $(PYTEST) tests
 
-# `make -k lint` shows what all five have to say.
-lint: lint-rules lint-format lint-types lint-layers lint-compiled
+# `make -k lint` shows what all six have to say.
+lint: lint-rules lint-format lint-types lint-layers lint-compiled lint-calls
 
 lint-rules: $(TEST_NEEDS)
 	$(PY) -m ruff check .
@@ -97,7 +97,7 @@ lint-format: $(TEST_NEEDS)
 	$(PY) -m ruff format --check .
 
 lint-types: $(TEST_NEEDS)
-	$(PY) -m mypy --strict $(CHECKED) hatch_build.py compile_modules.py lint_compiled.py
+	$(PY) -m mypy --strict $(CHECKED) hatch_build.py compile_modules.py lint_compiled.py lint_calls.py
 
 lint-layers: $(TEST_NEEDS)
 	$(VENV)/bin/lint-imports
@@ -105,6 +105,9 @@ lint-layers: $(TEST_NEEDS)
 # What the compiled build would never free, which no test of the pure files can show.
 lint-compiled: $(TEST_NEEDS)
 	$(PY) lint_compiled.py
+
+lint-calls: $(TEST_NEEDS)
+	$(PY) lint_calls.py
 
 bench: bench-direct
 

@@ -132,13 +132,13 @@ def prepare(
         Receiver(
             taker,
             len(arriving),
-            dialect.head,
-            -1 if several else arriving_body + CYCLE_AT,
-            arriving_body + DESTINATION_AT if several else -1,
-            number if several else EVERYBODY,
-            expected,
-            dialect.intruder,
-            dialect.answer,
+            head=dialect.head,
+            cycle_at=-1 if several else arriving_body + CYCLE_AT,
+            destination_at=arriving_body + DESTINATION_AT if several else -1,
+            destination=number if several else EVERYBODY,
+            expected=expected,
+            intruder=dialect.intruder,
+            answer=dialect.answer,
         )
         for number, taker in enumerate(takers)
     ]

@@ -41,8 +41,18 @@ def fill(
         topic = topics[draw % len(topics)]
         publisher = publishers[draw % len(publishers)]
         subscriber = subscribers[draw // 128 % len(subscribers)]
-        recorder.record(publisher, now, topic, trace_high, number, number, 64 + draw % 32, 0, now)
-        recorder.record(subscriber, now, topic, trace_high, number, number, 64 + draw % 32, 0, now)
+        for context in (publisher, subscriber):
+            recorder.record(
+                context,
+                now,
+                topic,
+                trace_high=trace_high,
+                trace_low=number,
+                message_id=number,
+                size=64 + draw % 32,
+                since_ingress_ns=0,
+                origin_ts_ns=now,
+            )
     recorder.end_round(now)
 
 

@@ -458,7 +458,21 @@ class Links:
             target = Coordinator([Symbol("amqp:local-transactions")])
             handle = self._free_handle(peer)
             source = Source("x")
-            self._say(peer, Attach("c", handle, False, 0, 0, source, target, None, False, 0))
+            self._say(
+                peer,
+                Attach(
+                    "c",
+                    handle,
+                    role=False,
+                    snd_settle_mode=0,
+                    rcv_settle_mode=0,
+                    source=source,
+                    target=target,
+                    unsettled=None,
+                    incomplete_unsettled=False,
+                    initial_delivery_count=0,
+                ),
+            )
             return
         request: Any = Declare(draw.choice((None, None, b"x")))
         if peer.transactions and draw.randrange(2):

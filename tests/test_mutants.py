@@ -39,7 +39,7 @@ def run() -> ModuleType:
 
 
 def test_each_fault_has_one_place_and_compiles(run: ModuleType) -> None:
-    """The text is found once in the tree, changes, and is Python afterwards; a file that moved does not matter."""
+    """What it is bound to is found once, changes, and is Python afterwards; a file that moved does not matter."""
     known = run.definitions()
     for fault in run.load():
         place = run.place_of(fault, known)
@@ -68,29 +68,97 @@ def test_what_is_noticed_exists(run: ModuleType) -> None:
     assert run.noticed_before()
 
 
+def made(
+    run: ModuleType, tmp_path: Path, text: str, old: str, new: str, nth: tuple[int, int] = (1, 1)
+) -> str:
+    """What becomes of a module of this text by a fault in its `f`, as trees write it."""
+    (tmp_path / "vpnrouter").mkdir(exist_ok=True)
+    (tmp_path / "vpnrouter" / "one.py").write_text(text)
+    fault = run.Fault("x", "area", "f", old, new, (), False, *nth)
+    place = run.place_of(fault, run.definitions(tmp_path))
+    assert place.path == Path("vpnrouter/one.py")
+    assert place.text.splitlines()[0] == text.splitlines()[0]
+    return ast.unparse(ast.parse(place.text))
+
+
+WRITTEN: Final = """# kept
+def f(a):
+    if not (
+        a == 'x'  # why
+        and g("ü", a)
+    ):
+        a = g(1,
+              2)
+
+        return a
+    elif a:
+        return 3
+    return {"one": 1, "two": 2, **a}
+"""
+
+
+STATEMENTS: Final = ("a = g(1, 2)\n        return a", "if b:\n            a = b")
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "made"),
+    ("old", "new", "changed"),
     [
-        ("return 1", "return 2", "def f():\n    if True:\n        return 2\n"),
-        ("if True:\n    return 1", "return 3", "def f():\n    return 3\n"),
+        pytest.param('a == "x" and g("ü", a)', "a or g", ("a == 'x' and g('ü', a)", "(a or g)"), id="lines"),
+        pytest.param("'x'", "a if a else 'y'", ("'x'", "(a if a else 'y')"), id="within"),
+        pytest.param("g('ü', a)", "a", ("g('ü', a)", "a"), id="bytes-before"),
+        pytest.param("a", "b", None, id="several"),
+        pytest.param("return a", "return b", ("return a\n", "return b\n"), id="statement"),
+        pytest.param("a = g(1, 2)\nreturn a", "if b:\n    a = b", STATEMENTS, id="statements"),
+        pytest.param("g(1, 2)", "pass", None, id="expression-for-statement"),
+        pytest.param("if a:\n    return 3", "if b:\n    return 3", None, id="elif"),
+        pytest.param("{'two': 2}", "{'three': 3}", ("'two': 2", "'three': 3"), id="entry"),
+        pytest.param("{'one': 1, 'two': 2}", "{'two': 1}", ("'one': 1, 'two': 2", "'two': 1"), id="entries"),
+        pytest.param("{'two': 2, **a}", "{'two': 2}", (", **a}", "}"), id="rest"),
+        pytest.param("{'one': 1, **a}", "{}", None, id="entries-apart"),
+        pytest.param("if a", "if b", None, id="fragment"),
+    ],
+)  # fmt: skip
+def test_a_place_is_found_however_it_is_written(
+    run: ModuleType, tmp_path: Path, old: str, new: str, changed: tuple[str, str] | None
+) -> None:
+    """Line breaks, comments, quotes and parentheses do not matter; what is no whole expression or statement does."""
+    if changed is None:
+        with pytest.raises(run.BadFault):
+            made(run, tmp_path, WRITTEN, old, new)
+        return
+    plain = ast.unparse(ast.parse(WRITTEN))
+    assert plain.count(changed[0]) == 1
+    wanted = ast.unparse(ast.parse(plain.replace(*changed)))
+    assert made(run, tmp_path, WRITTEN, old, new) == wanted
+
+
+@pytest.mark.parametrize(
+    ("nth", "wanted"),
+    [
+        ((1, 1), None),
+        ((1, 2), "return x < 2 and y < 1"),
+        ((2, 2), "return y < 1 and x < 2"),
+        ((3, 2), None),
+        ((1, 3), None),
     ],
 )
-def test_text_is_found_whatever_its_indentation(
-    run: ModuleType, tmp_path: Path, old: str, new: str, made: str
+def test_one_of_equal_places_is_named(
+    run: ModuleType, tmp_path: Path, nth: tuple[int, int], wanted: str | None
 ) -> None:
-    """A function that became a method, or the other way round, keeps its faults."""
-    (tmp_path / "vpnrouter").mkdir()
-    (tmp_path / "vpnrouter" / "one.py").write_text("def f():\n    if True:\n        return 1\n")
-    fault = run.Fault("x", "area", "f", old, new, ())
-    place = run.place_of(fault, run.definitions(tmp_path))
-    assert place.text == made
+    """They are counted as they stand in the text, and how many there are is checked."""
+    text = "def f(x, y):\n    return y < 1 and y < 1\n"
+    if wanted is None:
+        with pytest.raises(run.BadFault):
+            made(run, tmp_path, text, "y < 1", "x < 2", nth)
+    else:
+        assert made(run, tmp_path, text, "y < 1", "x < 2", nth).endswith(wanted)
 
 
 @pytest.mark.parametrize("old", ["return 2", "return 1"])
 def test_a_place_that_is_not_the_only_one_is_refused(
     run: ModuleType, tmp_path: Path, old: str
 ) -> None:
-    """A text that is nowhere, or in two definitions of the name, is an error at once."""
+    """A statement that is nowhere, or in two definitions of the name, is an error at once."""
     (tmp_path / "vpnrouter").mkdir()
     for name in ("one.py", "two.py"):
         (tmp_path / "vpnrouter" / name).write_text("class C:\n    def f(self):\n        return 1\n")

@@ -127,15 +127,15 @@ class AmqpTalk(Talk):
         sends: bool,
         place: str,
         name: int,
-        durable: bool,
-        shared: str,
-        copies: bool,
-        second: bool,
-        settled: bool,
-        notes: int,
-        selector: str,
-        unsettled: int,
-        credit: int,
+        durable: bool = False,
+        shared: str = "",
+        copies: bool = False,
+        second: bool = False,
+        settled: bool = False,
+        notes: int = 0,
+        selector: str = "",
+        unsettled: int = 0,
+        credit: int = 0,
     ) -> None:
         """Attach links on all sessions in turn, and give them credit."""
         capabilities: list[object] | None = None
@@ -200,7 +200,7 @@ class AmqpTalk(Talk):
     def credit(self, count: int, credit: int, window: int, drain: bool, again: int) -> None:
         """Give credit to the links attached last, and the session a window; again and again."""
         if not any(not sends for _, _, sends in self._links):
-            self.attach(1, False, "large", 1, False, "", True, False, False, 0, "", 0, 0)
+            self.attach(1, sends=False, place="large", name=1, copies=True)
         links = [(channel, handle) for channel, handle, sends in self._links if not sends][-count:]
         data = b"".join(
             frames.encode(
@@ -236,7 +236,7 @@ class AmqpTalk(Talk):
         """Send messages over the links that send, in turn; in parts, and with or without an end."""
         links = [(channel, handle) for channel, handle, sends in self._links if sends]
         if not links:
-            self.attach(1, True, onto, 1, False, "", False, False, settled, 0, "", 0, 0)
+            self.attach(1, sends=True, place=onto, name=1, settled=settled)
             links = [(channel, handle) for channel, handle, sends in self._links if sends]
             if not links:
                 return

@@ -31,13 +31,13 @@ def in_order(dialect: Dialect, sock: socket.socket) -> Receiver:
     return Receiver(
         sock,
         len(frame(dialect, 0)),
-        dialect.head,
-        body_at + CYCLE_AT,
-        -1,
-        EVERYBODY,
-        cycle * 3,
-        dialect.intruder,
-        dialect.answer,
+        head=dialect.head,
+        cycle_at=body_at + CYCLE_AT,
+        destination_at=-1,
+        destination=EVERYBODY,
+        expected=cycle * 3,
+        intruder=dialect.intruder,
+        answer=dialect.answer,
     )
 
 
@@ -110,7 +110,15 @@ def test_a_message_for_somebody_else_is_seen(
     size = len(frame(dialect, 0))
     place = frame(dialect, 0).index(payload(0, EVERYBODY, 0, 0, 0)) + DESTINATION_AT
     receiver = Receiver(
-        pair[0], size, dialect.head, -1, place, 5, b"", dialect.intruder, dialect.answer
+        pair[0],
+        size,
+        head=dialect.head,
+        cycle_at=-1,
+        destination_at=place,
+        destination=5,
+        expected=b"",
+        intruder=dialect.intruder,
+        answer=dialect.answer,
     )
     right, wrong = frame(dialect, 0, 5), frame(dialect, 0, 6)
     assert feed(receiver, right * 500, 3) == 500

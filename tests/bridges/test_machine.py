@@ -64,14 +64,14 @@ SETTINGS = st.builds(
         delay_s * SECOND_NS,
         back_s * SECOND_NS,
     ),
-    st.lists(st.sampled_from(PLACES), unique=True, max_size=3),
-    st.lists(st.integers(1, 3), min_size=3, max_size=3),
-    st.lists(st.sampled_from([True, True, True, False]), min_size=3, max_size=3),
-    st.sampled_from([True, True, True, False]),
-    st.sampled_from([True, True, True, False]),
-    st.integers(0, 2),
-    DELAYS_S,
-    DELAYS_S,
+    places=st.lists(st.sampled_from(PLACES), unique=True, max_size=3),
+    orders=st.lists(st.integers(1, 3), min_size=3, max_size=3),
+    on=st.lists(st.sampled_from([True, True, True, False]), min_size=3, max_size=3),
+    enabled=st.sampled_from([True, True, True, False]),
+    vpn=st.sampled_from([True, True, True, False]),
+    retries=st.integers(0, 2),
+    delay_s=DELAYS_S,
+    back_s=DELAYS_S,
 )
 
 

@@ -88,15 +88,17 @@ class Model(LaneActions):
 
 EVENTS = st.lists(
     st.one_of(
-        st.tuples(st.just("message"), st.integers(0, 2)),
-        st.tuples(st.just("shut"), st.integers(0, 2)),
-        st.tuples(st.just("open"), st.integers(0, 2)),
-        st.tuples(st.just("room"), st.integers(0, 5)),
-        st.tuples(st.just("down"), st.integers(0, 1)),
-        st.tuples(st.just("retry"), st.just(0)),
-        st.tuples(st.just("slow"), st.integers(0, 2)),
-        st.tuples(st.just("fast"), st.integers(0, 2)),
-        st.tuples(st.just("known"), st.just(0)),
+        [
+            st.tuples(st.just("message"), st.integers(0, 2)),
+            st.tuples(st.just("shut"), st.integers(0, 2)),
+            st.tuples(st.just("open"), st.integers(0, 2)),
+            st.tuples(st.just("room"), st.integers(0, 5)),
+            st.tuples(st.just("down"), st.integers(0, 1)),
+            st.tuples(st.just("retry"), st.just(0)),
+            st.tuples(st.just("slow"), st.integers(0, 2)),
+            st.tuples(st.just("fast"), st.integers(0, 2)),
+            st.tuples(st.just("known"), st.just(0)),
+        ],
     ),
     max_size=80,
 )

@@ -83,7 +83,17 @@ def subscription(number: int) -> dict[str, Any]:
     topic = f"plants/{number % 9}/lines/{number % 17}/commands/sensor-{number:05}/#"
     name = f"plant-{number % 9}-sensor-{number:05}"
     return row_of(
-        SubscriptionStatus(f"plant-{number % 9}", topic, "mqtt", "client", name, 1, "", "", "ann")
+        SubscriptionStatus(
+            f"plant-{number % 9}",
+            topic,
+            syntax="mqtt",
+            holder="client",
+            name=name,
+            qos=1,
+            share_name="",
+            selector="",
+            client_username="ann",
+        )
     )
 
 

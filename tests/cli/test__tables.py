@@ -173,7 +173,17 @@ def test_detail_and_stats() -> None:
 
 
 CLIENT = ClientStatus("blue", "c[1]", "ann", platform="MQTT 5", uptime=61, tx_msg_count=1_234)
-SUBSCRIPTION = SubscriptionStatus("blue", "a/#", "mqtt", "client", "c[1]", 1, "g", "", "ann")
+SUBSCRIPTION = SubscriptionStatus(
+    "blue",
+    "a/#",
+    syntax="mqtt",
+    holder="client",
+    name="c[1]",
+    qos=1,
+    share_name="g",
+    selector="",
+    client_username="ann",
+)
 
 
 def lines(spec: Spec, row: Any, how: str = "overview", **given: Any) -> list[list[str]]:

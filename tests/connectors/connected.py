@@ -107,12 +107,12 @@ class Connected(ConnectorCallbacks):
             self,
             self.world.vpn(),
             "192.0.2.9",
-            self.session,
-            self.account,
-            self.links.inward,
-            self.links.outward,
-            settings,
-            self.level,
+            session=self.session,
+            home=self.account,
+            inward=self.links.inward,
+            outward=self.links.outward,
+            settings=settings,
+            level=self.level,
             leaving=leaving,
         )
         self.client.begin()

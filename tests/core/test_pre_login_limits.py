@@ -10,18 +10,8 @@ from vpnrouter import limits
 from vpnrouter.core.context import RouterContext
 from vpnrouter.core.credentials import ClientUsername
 from vpnrouter.core.outbox import Channel
-from vpnrouter.core.pre_login_limits import (
-    MADE_ROOM,
-    NO_DESCRIPTOR,
-    PRETEND,
-    REFUSE,
-    VERIFY,
-    Attempts,
-    LoginThrottle,
-    PendingConnections,
-    PreLoginLimits,
-    origin_of,
-)
+from vpnrouter.core.pending_connections import PendingConnections
+from vpnrouter.core.pre_login_limits import MADE_ROOM, NO_DESCRIPTOR, PreLoginLimits
 from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.trace.recorder import Recorder
@@ -166,98 +156,6 @@ def test_packets_that_wait_for_a_verdict(world: MemoryRouter) -> None:
     assert isinstance(first, Connack)
     assert first.reason_code == 0
     assert held.total == 0
-
-
-def hashed(world: MemoryRouter) -> None:
-    """A message VPN whose passwords take long to verify."""
-    world.add_vpn("blue", (ClientUsername("u", "scrypt$x"),), basic=True)
-
-
-def test_logins_by_one_name_and_password_share_a_verification(world: MemoryRouter) -> None:
-    """A fleet that comes back at once is verified once and let in together."""
-    hashed(world)
-    fleet = [world.hello(f"c{number}", username="u", password=b"pw") for number in range(50)]
-    (login,) = world.router.verifications.take_all()
-    fleet[0].lose()
-    login.settle(good=True)
-    for client in fleet[1:]:
-        first = client.received()[0]
-        assert isinstance(first, Connack)
-        assert first.reason_code == 0
-    assert (
-        world.router.pre_login_limits.throttle.begin("192.0.2.1", "blue", "u", known=True, now_ns=0)
-        == 0
-    )
-
-
-def test_turns_go_by_address(world: MemoryRouter) -> None:
-    """Logins are verified in turn by address, of each address the newest first."""
-    hashed(world)
-    for origin, names in (("a", "123"), ("b", "4"), ("c", "56")):
-        for name in names:
-            world.hello(name, username=f"x{name}", password=b"pw", peer=origin)
-    order = [login.name for login in world.router.verifications.take_all()]
-    assert order == ["x3", "x4", "x6", "x2", "x5", "x1"]
-
-
-def test_too_many_logins_of_an_address(world: MemoryRouter) -> None:
-    """Beyond the bound of an address its oldest waiting login is told that the router is busy (0x89)."""
-    hashed(world)
-    most = limits.LOGINS_WAITING_OF_ADDRESS
-    usernames = [ClientUsername(f"u{number}", "scrypt$x") for number in range(most + 1)]
-    world.add_vpn("blue", tuple(usernames), basic=True)
-    other = world.hello("o", username="u0", password=b"other", peer="198.51.100.7")
-    clients = [
-        world.hello(f"c{number}", username=f"u{number}", password=b"pw")
-        for number in range(most + 1)
-    ]
-    (answer,) = clients[0].received()
-    assert isinstance(answer, Connack)
-    assert answer.reason_code == 0x89
-    assert clients[0].closed
-    assert not other.closed
-    assert not any(client.closed for client in clients[1:])
-    assert len(world.router.verifications) == most + 1
-
-
-def test_guessing_is_braked_before_hashing(world: MemoryRouter) -> None:
-    """After its failures a username is refused (0x9F) at that address, and let in from another one."""
-    hashed(world)
-    for number in range(limits.LOGIN_FAILURES):
-        client = world.hello("c", username="u", password=b"%d" % number)
-        for login in world.router.verifications.take_all():
-            login.settle(good=False)
-        (answer,) = client.received()
-        assert isinstance(answer, Connack)
-        assert answer.reason_code == 0x86
-    assert world.refused("c", username="u", password=b"more").reason_code == 0x9F
-    assert len(world.router.verifications) == 0
-    home = world.hello("c", username="u", password=b"right", peer="198.51.100.7")
-    world.router.verifications.take_all()[0].settle(good=True)
-    first = home.received()[0]
-    assert isinstance(first, Connack)
-    assert first.reason_code == 0
-    # What was verified before comes in from the braked address as well.
-    world.connect("d", username="u", password=b"right")
-    world.advance(60)
-    world.hello("e", username="u", password=b"again")
-    assert len(world.router.verifications) == 1
-
-
-def test_unknown_names_beyond_the_bound_cost_nothing(world: MemoryRouter) -> None:
-    """Their answer comes after the time of a verification, without one."""
-    hashed(world)
-    for number in range(limits.LOGIN_FAILURES_OF_ADDRESS):
-        world.hello("c", username=f"x{number}", password=b"no")
-    for login in world.router.verifications.take_all():
-        login.settle(good=False)
-    client = world.hello("c", username="more", password=b"no")
-    assert len(world.router.verifications) == 0
-    assert client.received() == []
-    world.advance(world.router.verifications.took_ns / 1e9)
-    (answer,) = client.received()
-    assert isinstance(answer, Connack)
-    assert answer.reason_code == 0x86
 
 
 def test_unfinished_packets_of_clients(world: MemoryRouter) -> None:
@@ -434,74 +332,3 @@ def test_outboxes_of_all_who_do_not_read(world: MemoryRouter) -> None:
     assert memory.held == 650_000
     for client in clients:
         client.connection.stuck_with(0)
-
-
-MOST = 10
-KEYS = 4_096
-
-
-def fresh() -> Attempts:
-    """As the management API counts."""
-    return Attempts(MOST, KEYS)
-
-
-def test_success_does_not_count() -> None:
-    """A login that succeeds is taken back, and does not forgive those that failed."""
-    attempts = fresh()
-    for _ in range(3 * MOST):
-        assert attempts.begin("a", 0) == 0
-        attempts.take_back("a")
-    for _ in range(MOST - 1):
-        attempts.begin("a", 0)
-        attempts.begin("a", 0)
-        attempts.take_back("a")
-    assert attempts.begin("a", 0) == 0
-    assert attempts.begin("a", 0) > 0
-
-
-def test_memory_is_bounded() -> None:
-    """An address beyond the bound makes the oldest one forgotten."""
-    attempts = fresh()
-    for number in range(KEYS + 1):
-        attempts.begin(str(number), number)
-    assert len(attempts) == KEYS
-    assert attempts.count("0", KEYS) == 0
-    assert attempts.count("1", KEYS) == 1
-    attempts.take_back("0")
-
-
-def test_an_address_with_many_names() -> None:
-    """Beyond its bound an address has one attempt for each name, and a name that is unknown is not hashed."""
-    throttle = LoginThrottle()
-    for number in range(limits.LOGIN_FAILURES_OF_ADDRESS):
-        assert throttle.begin("a", "blue", f"x{number}", known=False, now_ns=0) == VERIFY
-    assert throttle.begin("a", "blue", "other", known=False, now_ns=0) == PRETEND
-    assert throttle.begin("a", "blue", "user", known=True, now_ns=0) == VERIFY
-    for name, known in (("other", False), ("user", True)):
-        assert throttle.begin("a", "blue", name, known=known, now_ns=0) == REFUSE
-    assert throttle.begin("b", "blue", "new", known=False, now_ns=0) == VERIFY
-
-
-def test_a_user_attacked_from_everywhere() -> None:
-    """However many addresses guess at a username, one that has not failed may log in by it."""
-    throttle = LoginThrottle()
-    for number in range(3 * limits.LOGIN_FAILURES_OF_USERNAME):
-        assert throttle.begin(str(number), "blue", "u", known=True, now_ns=0) == VERIFY
-    assert throttle.begin("0", "blue", "u", known=True, now_ns=0) == REFUSE
-    assert throttle.begin("home", "blue", "u", known=True, now_ns=0) == VERIFY
-
-
-def test_logins_that_succeed_are_not_counted() -> None:
-    """A fleet with one username logs in from one address as often as it likes."""
-    throttle = LoginThrottle()
-    for _ in range(3 * limits.LOGIN_FAILURES_OF_USERNAME):
-        assert throttle.begin("a", "blue", "u", known=True, now_ns=0) == VERIFY
-        throttle.take_back("a", "blue", "u")
-
-
-def test_origins() -> None:
-    """IPv6 addresses count by network, mapped ones as the IPv4 address that they are."""
-    assert origin_of("192.0.2.1") == "192.0.2.1"
-    assert origin_of("::ffff:192.0.2.1") == "192.0.2.1"
-    assert origin_of("2001:db8::1") == origin_of("2001:db8::ffff:2") == "2001:db8::/64"
-    assert origin_of("") == ""

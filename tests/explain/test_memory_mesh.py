@@ -276,9 +276,39 @@ def test_nobody_may_log_in(configured: Callable[..., Loaded]) -> None:
 def test_messages_and_no_links() -> None:
     """What is about a message, traced or not; the times of a clock turned by hand are left out."""
     recorder = Recorder()
-    recorder.record(Context(INGRESS, "v", 2, client="c"), 5, b"t", 1, 2, 3, 4, 5, 6)
-    recorder.record(Context(LINK_UP, "v"), 5, b"", 0, 0, 0, -1, -1, 0)
-    recorder.record(Context(DISCARD, "v", reason="r", path="a/v"), 5, b"t", 0, 0, 1, -1, -1, 0)
+    recorder.record(
+        Context(INGRESS, "v", 2, client="c"),
+        5,
+        b"t",
+        trace_high=1,
+        trace_low=2,
+        message_id=3,
+        size=4,
+        since_ingress_ns=5,
+        origin_ts_ns=6,
+    )
+    recorder.record(
+        Context(LINK_UP, "v"),
+        5,
+        b"",
+        trace_high=0,
+        trace_low=0,
+        message_id=0,
+        size=-1,
+        since_ingress_ns=-1,
+        origin_ts_ns=0,
+    )
+    recorder.record(
+        Context(DISCARD, "v", reason="r", path="a/v"),
+        5,
+        b"t",
+        trace_high=0,
+        trace_low=0,
+        message_id=1,
+        size=-1,
+        since_ingress_ns=-1,
+        origin_ts_ns=0,
+    )
     assert take_events("a", recorder) == [
         Event("a", "ingress", "v", "t", "persistent", "c", size=4, message_id=3),
         Event("a", "discard", "v", "t", "direct", reason="r", path=("a/v",)),

@@ -1,8 +1,8 @@
 """Plant small faults, one at a time, and tell which tests notice them: `python tests/mutants/run.py`.
 
 A file of faults is an area. It says which folders of the tests ought to notice its faults; a fault may say so
-itself. A fault is a change of text within a function, a class or a constant that is found by its qualified name,
-so that neither a moved file nor a moved test asks for a change of the data:
+itself. A fault is bound to an expression, or to statements, within a function, a class or a constant that is found by
+its qualified name:
 
     tests: [tests/core/guaranteed]
     faults:
@@ -11,7 +11,10 @@ so that neither a moved file nor a moved test asks for a change of the data:
         old: self.count < self.limit
         new: self.count <= self.limit
 
-Several lines are found whatever their indentation. `spark: true` lets tests run that start Spark.
+What is looked for is the tree that `old` stands for, so that neither a moved file nor other line breaks, comments or
+quotes ask for a change of the data. It is a whole expression, one or more whole statements that follow each other, or
+entries of a table (`{key: value}`). Where it is there several times, `nth: 2 of 3` takes the second one. `spark: true`
+lets tests run that start Spark.
 
 `noticed.txt` has the faults that were noticed, each with names of tests. Those tests run first, wherever they
 stand by now. Where none of them notices the fault, the files of tests run that are named after the file of the
@@ -71,6 +74,10 @@ class Fault:
     new: str
     tests: tuple[str, ...]
     spark: bool = False
+    nth: int = 1
+    """Which of several equal places, counted from 1."""
+    of: int = 1
+    """How many there are."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,8 @@ def load(folder: Path = HERE) -> list[Fault]:
                 new=entry["new"],
                 tests=tuple(entry.get("tests", area["tests"])),
                 spark=entry.get("spark", False),
+                nth=int(entry.get("nth", "1 of 1").partition(" of ")[0]),
+                of=int(entry.get("nth", "1 of 1").partition(" of ")[2]),
             )
             for entry in area["faults"]
         )
@@ -144,39 +153,54 @@ def record(verdicts: list[Verdict], path: Path = NOTICED) -> None:
 
 @dataclass(frozen=True)
 class Definition:
-    """A definition in a file: its place in the text, from `start` to `end`."""
+    """A definition in a file of that text."""
 
     path: Path
-    text: str
-    start: int
-    end: int
+    text: bytes
+    node: ast.stmt
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a fault can be bound to: an expression, a statement, or an entry of a table, from its key to its value.
+
+    `tree` is the same for all texts that mean the same.
+    """
+
+    first: ast.expr | ast.stmt
+    last: ast.expr | ast.stmt
+    tree: str
+
+    @property
+    def begin(self) -> tuple[int, int]:
+        """The line, from 1, and the bytes before it in the line."""
+        return self.first.lineno, self.first.col_offset
+
+    @property
+    def end(self) -> tuple[int, int]:
+        """The line, from 1, and the bytes up to the end in the line."""
+        return self.last.end_lineno or 0, self.last.end_col_offset or 0
 
 
 def definitions(root: Path = ROOT) -> dict[str, list[Definition]]:
     """All functions, classes and names given a value, in classes or outside, by qualified name."""
     found: dict[str, list[Definition]] = {}
     for path in sorted((root / "vpnrouter").rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        starts = [0]
-        for line in text.splitlines(keepends=True):
-            starts.append(starts[-1] + len(line))
-        for name, first, last in _named(ast.parse(text).body, ""):
-            here = Definition(path.relative_to(root), text, starts[first - 1], starts[last])
-            found.setdefault(name, []).append(here)
+        text = path.read_bytes()
+        for name, node in _named(ast.parse(text).body, ""):
+            found.setdefault(name, []).append(Definition(path.relative_to(root), text, node))
     return found
 
 
-def _named(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, int, int]]:
-    """Qualified names, with their first and last line."""
+def _named(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.stmt]]:
+    """Definitions with their qualified names."""
     for node in body:
-        last = node.end_lineno or node.lineno
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                first = min([node.lineno, *(mark.lineno for mark in node.decorator_list)])
-                yield prefix + node.name, first, last
+                yield prefix + node.name, node
                 yield from _named(node.body, f"{prefix}{node.name}.")
             case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
-                yield prefix + name, node.lineno, last
+                yield prefix + name, node
             case ast.If():
                 yield from _named([*node.body, *node.orelse], prefix)
             case _:
@@ -184,34 +208,87 @@ def _named(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, int, int]]:
 
 
 def place_of(fault: Fault, known: dict[str, list[Definition]]) -> Place:
-    """Where the fault goes. Raises BadFault unless there is exactly one such place."""
-    pattern, new = _pattern(fault)
-    places: list[Place] = []
-    for definition in known.get(fault.within, []):
-        text = definition.text
-        for match in pattern.finditer(text[: definition.end], definition.start):
-            indent = match.groupdict().get("indent", "")
-            changed = textwrap.indent(new, indent) if indent else new
-            places.append(
-                Place(definition.path, text[: match.start()] + changed + text[match.end() :])
-            )
-    if len(places) != 1:
+    """Where the fault goes. Raises BadFault unless there are as many such places as it says, one if it says nothing."""
+    try:
+        old, new = _wanted(fault)
+    except SyntaxError as error:
+        raise BadFault(f"{fault.id}: no expression and no statements: {error.text}") from error
+    trees = [part.tree for part in old]
+    places = [
+        (definition, run)
+        for definition in known.get(fault.within, [])
+        for run in _runs(definition.node, len(trees))
+        if [part.tree for part in run] == trees
+    ]
+    if len(places) != fault.of or not 1 <= fault.nth <= fault.of:
         raise BadFault(
             f"{fault.id}: found {len(places)} times in {len(known.get(fault.within, []))} definitions of"
-            f" {fault.within}"
+            f" {fault.within}, not {fault.of} times"
         )
-    return places[0]
+    places.sort(key=lambda place: (str(place[0].path), place[1][0].begin))
+    definition, run = places[fault.nth - 1]
+    return Place(definition.path, _changed(definition.text, run, new))
 
 
-def _pattern(fault: Fault) -> tuple[re.Pattern[str], str]:
-    """What finds the old text, and the new text without indentation."""
-    old, new = textwrap.dedent(fault.old).strip("\n"), textwrap.dedent(fault.new).strip("\n")
-    if "\n" not in old and "\n" not in new:
-        return re.compile(re.escape(old)), new
-    first, *others = old.splitlines()
-    lines = [f"(?P=indent){re.escape(line)}" if line else "" for line in others]
-    begin = f"^(?P<indent> *){re.escape(first)}"
-    return re.compile("\n".join([begin, *lines]), re.MULTILINE), new
+def _wanted(fault: Fault) -> tuple[list[Part], str]:
+    """The parts that are looked for, in their order, and the text that replaces them."""
+    old, new = (textwrap.dedent(text).strip("\n") for text in (fault.old, fault.new))
+    match ast.parse(old).body, ast.parse(new).body:
+        case [ast.Expr(ast.Dict(keys=[_, *_]) as entries)], [ast.Expr(ast.Dict())]:
+            return _entries(entries), new.strip()[1:-1]
+        case [ast.Expr(expression)], [ast.Expr()]:
+            # In parentheses it is one expression still, whatever is around it.
+            return [_part(expression)], f"({new})"
+        case statements, _:
+            return [_part(statement) for statement in statements], new
+
+
+def _part(node: ast.expr | ast.stmt) -> Part:
+    return Part(node, node, ast.dump(node))
+
+
+def _entries(table: ast.Dict) -> list[Part]:
+    return [
+        Part(key or value, value, ast.dump(ast.Dict([key], [value])))
+        for key, value in zip(table.keys, table.values, strict=True)
+    ]
+
+
+def _runs(definition: ast.stmt, length: int) -> Iterator[list[Part]]:
+    """All parts of a definition that follow each other, so many of them."""
+    rows: list[list[Part]] = [[_part(definition)]]
+    for node in ast.walk(definition):
+        if isinstance(node, ast.expr):
+            rows.append([_part(node)])
+        if isinstance(node, ast.Dict):
+            rows.append(_entries(node))
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and not _is_elif(node, block):
+                rows.append([_part(statement) for statement in block])
+    for row in rows:
+        yield from (row[at : at + length] for at in range(len(row) - length + 1))
+
+
+def _is_elif(node: ast.AST, block: list[ast.stmt]) -> bool:
+    """Whether a block is an `elif`, which is no statement in the text."""
+    match node, block:
+        case ast.If(col_offset=column), [ast.If(col_offset=inner)]:
+            return column == inner
+        case _:
+            return False
+
+
+def _changed(text: bytes, run: list[Part], new: str) -> str:
+    """The text with `new` in the place of parts; what is around them is kept."""
+    starts = [0]
+    for each in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(each))
+    line, column = run[0].begin
+    last_line, last_column = run[-1].end
+    indented = textwrap.indent(new, " " * column).lstrip(" ")
+    before, after = text[: starts[line - 1] + column], text[starts[last_line - 1] + last_column :]
+    return (before + indented.encode() + after).decode()
 
 
 # -- a copy of the tree ----------------------------------------------------------------------------

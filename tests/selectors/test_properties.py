@@ -55,15 +55,17 @@ def no_flag(tree: Tree) -> bool:
 
 
 predicates = st.one_of(
-    st.tuples(st.just("compare"), terms, st.sampled_from(sorted(OPERATORS)), arithmetic),
-    st.tuples(st.just("compare"), arithmetic, st.sampled_from(sorted(OPERATORS)), terms),
-    st.tuples(st.just("text"), name, st.sampled_from(EQUALITY), text),
-    st.tuples(st.just("names"), name, st.sampled_from(EQUALITY), name),
-    st.tuples(st.just("between"), terms, terms, terms, negated),
-    st.tuples(st.just("in"), name, st.lists(text, min_size=1, max_size=3), negated),
-    st.tuples(st.just("null"), name, negated),
-    st.tuples(st.just("flag"), name),
-    st.tuples(st.just("constant"), st.booleans()),
+    [
+        st.tuples(st.just("compare"), terms, st.sampled_from(sorted(OPERATORS)), arithmetic),
+        st.tuples(st.just("compare"), arithmetic, st.sampled_from(sorted(OPERATORS)), terms),
+        st.tuples(st.just("text"), name, st.sampled_from(EQUALITY), text),
+        st.tuples(st.just("names"), name, st.sampled_from(EQUALITY), name),
+        st.tuples(st.just("between"), terms, terms, terms, negated),
+        st.tuples(st.just("in"), name, st.lists(text, min_size=1, max_size=3), negated),
+        st.tuples(st.just("null"), name, negated),
+        st.tuples(st.just("flag"), name),
+        st.tuples(st.just("constant"), st.booleans()),
+    ],
 )
 conditions = st.recursive(
     predicates,

@@ -143,7 +143,15 @@ def rows(count: int, traced: bool = True) -> Any:
     context = Context(events.INGRESS, "blue", client="c")
     for number in range(1, count + 1):
         recorder.record(
-            context, NOON_NS, b"a/b", int(traced), number * traced, number, 5, 0, NOON_NS
+            context,
+            NOON_NS,
+            b"a/b",
+            trace_high=int(traced),
+            trace_low=number * traced,
+            message_id=number,
+            size=5,
+            since_ingress_ns=0,
+            origin_ts_ns=NOON_NS,
         )
     recorder.cut()
     return table(recorder.take()[0])
@@ -367,7 +375,18 @@ async def test_a_message_over_a_bridge_is_one_trace(
 
 def span(kind: str = CONSUMER, parent: int = 0, **options: Any) -> Span:
     """A span of message VPN blue."""
-    return Span("(topic) receive", kind, "blue", 1 << 100, 7, parent, 10, 20, {"a": 1}, **options)
+    return Span(
+        "(topic) receive",
+        kind,
+        vpn="blue",
+        trace_id=1 << 100,
+        span_id=7,
+        parent=parent,
+        start_ns=10,
+        end_ns=20,
+        attributes={"a": 1},
+        **options,
+    )
 
 
 def test_a_span_is_the_same_afterwards() -> None:

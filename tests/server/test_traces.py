@@ -98,7 +98,17 @@ class Traced:
         context = Context(events.INGRESS, "blue", client="c")
         for number in range(1, count + 1):
             ts_ns = 1_700_000_000 * SECOND_NS + number
-            self.recorder.record(context, ts_ns, b"t/%d" % number, 0, number, number, 3, 0, ts_ns)
+            self.recorder.record(
+                context,
+                ts_ns,
+                b"t/%d" % number,
+                trace_high=0,
+                trace_low=number,
+                message_id=number,
+                size=3,
+                since_ingress_ns=0,
+                origin_ts_ns=ts_ns,
+            )
         self.recorder.cut()
         self.step()
 
@@ -299,7 +309,17 @@ def table(*topics: str, vpn: str = "blue", event: int = events.INGRESS) -> Any:
     recorder = Recorder()
     context = Context(event, vpn, client="c")
     for number, topic in enumerate(topics, 1):
-        recorder.record(context, number, topic.encode(), 0, number, number, 3, 0, 1)
+        recorder.record(
+            context,
+            number,
+            topic.encode(),
+            trace_high=0,
+            trace_low=number,
+            message_id=number,
+            size=3,
+            since_ingress_ns=0,
+            origin_ts_ns=1,
+        )
     recorder.cut()
     return parquet.table(recorder.take()[0])
 

@@ -339,7 +339,17 @@ class LedgerMachine(RuleBasedStateMachine):
         self, endpoints: list[int], columns: tuple[int, int, int, int], payload: bytes, times: int
     ) -> None:
         """Add messages."""
-        record = encode_record(b"t", payload, b"", 1, 4, 0, 1, 1, "me")
+        record = encode_record(
+            b"t",
+            payload,
+            b"",
+            flags=1,
+            priority=4,
+            expires_ns=0,
+            ingress_ns=1,
+            message_id=1,
+            source_name="me",
+        )
         for _ in range(times):
             number = self.ledger.add(record, *columns, endpoints)
             assert number > self.highest_told
@@ -373,7 +383,17 @@ class LedgerMachine(RuleBasedStateMachine):
             self.ledger.delete(key)
             self.now.other.pop(key, None)
         else:
-            record = encode_record(b"t", value, b"", 1, 4, 0, 1, 1, "")
+            record = encode_record(
+                b"t",
+                value,
+                b"",
+                flags=1,
+                priority=4,
+                expires_ns=0,
+                ingress_ns=1,
+                message_id=1,
+                source_name="",
+            )
             self.ledger.put(key, record)
             self.now.other[key] = record
 

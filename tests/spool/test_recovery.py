@@ -124,7 +124,17 @@ def test_a_million_messages() -> None:
     assert time.perf_counter() - begun < 3.0
 
 
-RECORD = encode_record(b"topic", b"payload", b"", 1, 4, 0, 1, 1, "me")
+RECORD = encode_record(
+    b"topic",
+    b"payload",
+    b"",
+    flags=1,
+    priority=4,
+    expires_ns=0,
+    ingress_ns=1,
+    message_id=1,
+    source_name="me",
+)
 
 
 def filled(store: Store) -> Ledger:

@@ -27,6 +27,21 @@ Held = dict[tuple[int, int], bytes]
 """What waits: endpoint and spool id of each message, and the message."""
 
 
+def record_of(payload: bytes) -> bytes:
+    """A stored message with this payload."""
+    return encode_record(
+        b"t",
+        payload,
+        b"",
+        flags=0,
+        priority=4,
+        expires_ns=0,
+        ingress_ns=0,
+        message_id=0,
+        source_name="",
+    )
+
+
 def held(directory: Path) -> Held:
     """What waits in a store that is sound."""
     store = ReadOnlyStore(directory)
@@ -49,7 +64,7 @@ def fill(directory: Path, draws: random.Random) -> None:
     for _ in range(UNITS):
         size = draws.choice((30, 30, 300, 3_000))
         for _ in range(draws.randint(1, 4)):
-            record = encode_record(b"t", draws.randbytes(size), b"", 0, 4, 0, 0, 0, "")
+            record = record_of(draws.randbytes(size))
             members = sorted(draws.sample((1, 2, 3), draws.randint(1, 3)))
             number = ledger.add(record, len(record), 4, 0, 0, members)
             waiting += [(endpoint, number) for endpoint in members]
@@ -149,7 +164,7 @@ def killed(
     ledger = Ledger(store)
     list(ledger.recover())
     for number in range(300):
-        record = encode_record(b"t", number.to_bytes(2, "big") * 400, b"", 0, 4, 0, 0, 0, "")
+        record = record_of(number.to_bytes(2, "big") * 400)
         ledger.add(record, len(record), 4, 0, 0, [number % 3 + 1])
         store.commit(ledger.seal())
     shutil.copytree(folder / "open", folder / "spool")
@@ -276,7 +291,7 @@ def test_a_list_that_grows_is_copied(tmp_path: Path) -> None:
     ledger = Ledger(store)
     sizes = set()
     (path,) = directory.glob("MANIFEST-*")
-    record = encode_record(b"t", random.Random(1).randbytes(1_000_000), b"", 0, 4, 0, 0, 0, "")
+    record = record_of(random.Random(1).randbytes(1_000_000))
     for _ in range(90):
         ledger.add(record, len(record), 4, 0, 0, [1])
         store.commit(ledger.seal())

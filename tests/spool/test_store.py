@@ -257,13 +257,13 @@ def encoded(record: Record) -> bytes:
         record.topic,
         record.payload,
         record.block,
-        record.flags,
-        record.priority,
-        record.expires_ns,
-        record.ingress_ns,
-        record.message_id,
-        record.source_name,
-        rare,
+        flags=record.flags,
+        priority=record.priority,
+        expires_ns=record.expires_ns,
+        ingress_ns=record.ingress_ns,
+        message_id=record.message_id,
+        source_name=record.source_name,
+        rare=rare,
     )
 
 
@@ -312,7 +312,18 @@ def test_cut_or_changed_record(record: Record, data: st.DataObject) -> None:
 
 def test_plain_message_is_short() -> None:
     """A plain message costs 24 bytes, its topic and its source beside the payload."""
-    made = encode_record(b"a/b", b"x" * 256, b"", 1, 4, 0, 10**18, 5, "me", b"")
+    made = encode_record(
+        b"a/b",
+        b"x" * 256,
+        b"",
+        flags=1,
+        priority=4,
+        expires_ns=0,
+        ingress_ns=10**18,
+        message_id=5,
+        source_name="me",
+        rare=b"",
+    )
     assert len(made) == 24 + 3 + 2 + 256
 
 
@@ -337,7 +348,19 @@ def test_field_out_of_range(at: int, value: object) -> None:
 
 def test_longest_topic_and_source() -> None:
     """Both have 16 bits of length; a source is cut at the end of a character."""
-    made = decode_record(encode_record(b"t" * 65_535, b"", b"", 0, 4, 0, 1, 1, "é" * 40_000))
+    made = decode_record(
+        encode_record(
+            b"t" * 65_535,
+            b"",
+            b"",
+            flags=0,
+            priority=4,
+            expires_ns=0,
+            ingress_ns=1,
+            message_id=1,
+            source_name="é" * 40_000,
+        )
+    )
     assert made.topic == b"t" * 65_535
     assert made.source_name == "é" * 32_767
 

@@ -45,15 +45,22 @@ TEXTS = st.sampled_from(["", "blue", "edge/blue>core/yellow", "ü☃", "403 Publ
 
 CONTEXTS = st.builds(
     Context,
-    st.integers(0, len(events.EVENT_NAMES) - 1),
-    TEXTS,
-    st.integers(0, 2),
-    *[TEXTS] * 5,
-    st.integers(0, 8),
-    *[TEXTS] * 4,
-    st.sampled_from(["", "mqtt", "smf"]),
-    st.sampled_from([-1, 0, 7]),
-    st.sampled_from(["", "00f067aa0ba902b7"]),
+    event=st.integers(0, len(events.EVENT_NAMES) - 1),
+    vpn=TEXTS,
+    mode=st.integers(0, 2),
+    client=TEXTS,
+    endpoint=TEXTS,
+    bridge=TEXTS,
+    peer_router=TEXTS,
+    peer_vpn=TEXTS,
+    hops=st.integers(0, 8),
+    path=TEXTS,
+    reason=TEXTS,
+    origin_router=TEXTS,
+    origin_vpn=TEXTS,
+    topic_syntax=st.sampled_from(["", "mqtt", "smf"]),
+    partition=st.sampled_from([-1, 0, 7]),
+    parent_span_id=st.sampled_from(["", "00f067aa0ba902b7"]),
 )
 
 
@@ -141,18 +148,33 @@ def test_every_column_survives_the_file(
     ]
 
 
+def take(recorder: Recorder, context: Context, ts_ns: int, since_ingress_ns: int) -> None:
+    """Record an event of a message so long after its entry."""
+    recorder.record(
+        context,
+        ts_ns,
+        b"t",
+        trace_high=1,
+        trace_low=1,
+        message_id=1,
+        size=1,
+        since_ingress_ns=since_ingress_ns,
+        origin_ts_ns=5,
+    )
+
+
 def test_sends_of_a_round_move_on_to_its_flush() -> None:
     """Deliver and bridge_send get the time of the flush and the wait until then; others do not."""
     recorder = Recorder(3, 9)
     known = [(event, Context(event, "blue")) for event in range(events.FIRST_WITHOUT_MESSAGE)]
     before = Context(events.DELIVER, "blue")
-    recorder.record(before, 900, b"t", 1, 1, 1, 1, 7, 5)
+    take(recorder, before, 900, 7)
     recorder.begin_round()
     for _, context in known:
-        recorder.record(context, 1000, b"t", 1, 1, 1, 1, 50, 5)
-    recorder.record(before, 1000, b"t", 1, 1, 1, 1, events.UNKNOWN, 5)
+        take(recorder, context, 1000, 50)
+    take(recorder, before, 1000, events.UNKNOWN)
     recorder.end_round(1234)
-    recorder.record(before, 2000, b"t", 1, 1, 1, 1, 8, 5)
+    take(recorder, before, 2000, 8)
     recorder.cut()
     rows = [row for block in recorder.take() for row in table(block).to_pylist()]
     times = [(row["event"], row["ts_ns"], row["since_ingress_ns"]) for row in rows]
@@ -172,7 +194,7 @@ def test_a_clock_set_back_within_a_round_makes_no_negative_time() -> None:
     """A flush before the message came leaves its times as they are."""
     recorder = Recorder(4, 4)
     recorder.begin_round()
-    recorder.record(Context(events.DELIVER, "blue"), 1000, b"t", 1, 1, 1, 1, 0, 5)
+    take(recorder, Context(events.DELIVER, "blue"), 1000, 0)
     recorder.end_round(400)
     recorder.cut()
     (row,) = table(recorder.take()[0]).to_pylist()

@@ -87,7 +87,17 @@ class RecorderMachine(RuleBasedStateMachine):
         """An event is stored, or dropped when too many blocks wait."""
         ts, high, low, message_id, size, since, origin = numbers
         context = self.contexts[which]
-        self.recorder.record(context, ts, topic, high, low, message_id, size, since, origin)
+        self.recorder.record(
+            context,
+            ts,
+            topic,
+            trace_high=high,
+            trace_low=low,
+            message_id=message_id,
+            size=size,
+            since_ingress_ns=since,
+            origin_ts_ns=origin,
+        )
         used = {row["topic"] for row in self.current}
         if used and topic not in used and sum(map(len, used)) + len(topic) > self.TOPIC_BYTES:
             self._close()
@@ -149,7 +159,17 @@ TestRecorder = RecorderMachine.TestCase
 
 def put(recorder: Recorder, context: Context, ts_ns: int = 1, topic: bytes = b"t") -> None:
     """Record one event."""
-    recorder.record(context, ts_ns, topic, 1, 2, 3, 4, 5, 6)
+    recorder.record(
+        context,
+        ts_ns,
+        topic,
+        trace_high=1,
+        trace_low=2,
+        message_id=3,
+        size=4,
+        since_ingress_ns=5,
+        origin_ts_ns=6,
+    )
 
 
 def test_nothing_is_allocated_before_the_first_event() -> None:

@@ -303,7 +303,20 @@ def test_the_page_lists_every_attribute() -> None:
 
 def test_spans_share_no_list() -> None:
     """Each span has events of its own."""
-    first, second = (Span("n", names.INTERNAL, "v", 1, 1, 0, 1, 1, {}) for _ in range(2))
+    first, second = (
+        Span(
+            "n",
+            names.INTERNAL,
+            vpn="v",
+            trace_id=1,
+            span_id=1,
+            parent=0,
+            start_ns=1,
+            end_ns=1,
+            attributes={},
+        )
+        for _ in range(2)
+    )
     first.events.append(names.SpanEvent("e", 1, {}))
     assert second.events == []
 

@@ -41,7 +41,17 @@ CONTEXT = Context(events.INGRESS, "blue", client="c")
 def put(recorder: Recorder, count: int = 1, ts_ns: int = NOON_NS) -> None:
     """Record events whose message ids go on from those recorded before."""
     for number in range(recorder.recorded + 1, recorder.recorded + count + 1):
-        recorder.record(CONTEXT, ts_ns + number, b"t", 1, number, number, 1, 0, NOON_NS)
+        recorder.record(
+            CONTEXT,
+            ts_ns + number,
+            b"t",
+            trace_high=1,
+            trace_low=number,
+            message_id=number,
+            size=1,
+            since_ingress_ns=0,
+            origin_ts_ns=NOON_NS,
+        )
 
 
 def visible(directory: Path) -> list[Path]:
@@ -124,7 +134,17 @@ def test_a_block_over_midnight_is_split(tmp_path: Path) -> None:
     for number in range(1, 41):
         side = 1 if number % 3 else -1
         ts = MIDNIGHT_NS + side * number
-        recorder.record(CONTEXT, ts, b"t", 1, 1, number, 1, 0, 1)
+        recorder.record(
+            CONTEXT,
+            ts,
+            b"t",
+            trace_high=1,
+            trace_low=1,
+            message_id=number,
+            size=1,
+            since_ingress_ns=0,
+            origin_ts_ns=1,
+        )
     recorder.cut()
     writer.stop(0)
     rows = ds.dataset(tmp_path, partitioning="hive").to_table().to_pylist()
@@ -264,7 +284,17 @@ def test_a_context_that_is_wrong_costs_its_block_only(tmp_path: Path) -> None:
     """An event that cannot be converted drops its block as an internal error, no other."""
     recorder = Recorder(10, 10)
     writer = Writer(tmp_path, "edge", recorder)
-    recorder.record(Context(0, "blue", mode=99), NOON_NS, b"t", 1, 1, 1, 1, 1, 1)
+    recorder.record(
+        Context(0, "blue", mode=99),
+        NOON_NS,
+        b"t",
+        trace_high=1,
+        trace_low=1,
+        message_id=1,
+        size=1,
+        since_ingress_ns=1,
+        origin_ts_ns=1,
+    )
     recorder.cut()
     put(recorder, 10)
     writer.stop(0)
@@ -547,12 +577,12 @@ def test_a_file_of_the_same_name_is_not_overwritten(tmp_path: Path) -> None:
                 CONTEXT,
                 NOON_NS,
                 b"t",
-                1,
-                number,
-                number,
-                1,
-                0,
-                NOON_NS,
+                trace_high=1,
+                trace_low=number,
+                message_id=number,
+                size=1,
+                since_ingress_ns=0,
+                origin_ts_ns=NOON_NS,
             )
         writer.stop(0)
     assert ids(tmp_path) == list(range(1, 21))

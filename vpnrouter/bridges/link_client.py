@@ -28,6 +28,7 @@ from vpnrouter.core.discard_reasons import (
 )
 from vpnrouter.core.message import AMQP
 from vpnrouter.core.subscriber import FRAME_MQTT5, FRAME_OWN, Subscriber, Subscription
+from vpnrouter.core.tracing import record, record_link
 from vpnrouter.errors import TopicError
 from vpnrouter.topics.algebra import matches
 from vpnrouter.topics.cache import RememberedTopics
@@ -116,7 +117,7 @@ class InboundTraces:
         router_context = self._link.context
         if router_context.tracing:
             context = self._context(event, why, 0, "")
-            router_context.recorder.record(context, router_context.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+            record_link(router_context, context)
 
     def received(self, message: Message) -> None:
         """Record that a traced message was received over the link."""
@@ -142,12 +143,12 @@ class InboundTraces:
             context,
             router_context.wall_ns,
             message.topic,
-            message.trace_high,
-            message.trace_low,
-            message.message_id,
-            len(message.payload),
-            0,
-            message.origin_ts_ns,
+            trace_high=message.trace_high,
+            trace_low=message.trace_low,
+            message_id=message.message_id,
+            size=len(message.payload),
+            since_ingress_ns=0,
+            origin_ts_ns=message.origin_ts_ns,
         )
 
     def _context(
@@ -399,14 +400,4 @@ class LinkClient(Subscriber):
             )
             if not message.path:
                 self._sent = context
-        router_context.recorder.record(
-            context,
-            router_context.wall_ns,
-            message.topic,
-            message.trace_high,
-            message.trace_low,
-            message.message_id,
-            len(message.payload),
-            router_context.steady_ns - message.ingress_ns,
-            message.origin_ts_ns,
-        )
+        record(self.vpn, context, message)

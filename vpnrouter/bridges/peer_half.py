@@ -24,9 +24,11 @@ from vpnrouter.core.login import (
     check_verified,
     named_vpn,
 )
-from vpnrouter.core.pre_login_limits import RATE_EXCEEDED, REFUSE, THROTTLED, TOO_MANY_FAILURES
+from vpnrouter.core.login_throttle import REFUSE, TOO_MANY_FAILURES
+from vpnrouter.core.pre_login_limits import THROTTLED
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, auth_message, verifier_of
 from vpnrouter.core.timers import Job, TimerTarget
+from vpnrouter.core.tracing import record_link
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.trace.events import DIRECT, LINK_DOWN, LINK_REJECTED, LINK_UP
 from vpnrouter.trace.recorder import Context
@@ -352,7 +354,7 @@ class PeerHalf(Deriver):
         )
         if verdict == REFUSE:
             entrance.turned_away(THROTTLED, link.peer)
-            self._refuse(RATE_EXCEEDED, TOO_MANY_FAILURES)
+            self._refuse(codes.RATE_EXCEEDED, TOO_MANY_FAILURES)
             return
         verifier = credentials.verifier(admission.username)
         if verifier is not None:
@@ -659,7 +661,7 @@ class PeerHalf(Deriver):
             peer_vpn=hello.local_vpn,
             reason=why,
         )
-        router_context.recorder.record(context, router_context.wall_ns, b"", 0, 0, 0, -1, -1, 0)
+        record_link(router_context, context)
 
 
 def host_of(peer: str) -> str:

@@ -132,12 +132,12 @@ def broker_of(
         port or (0 if url == DEFAULT_URL else url_port) or DEFAULT_PORTS[spoken, tls is not None],
         # Two clients of one id would throw each other out.
         client_id or f"vpnrouter-{verb}-{secrets.token_hex(4)}",
-        5 if version is Version.V5 else 4,
-        username or None,
-        password,
-        keepalive,
-        tls,
-        spoken,
+        level=5 if version is Version.V5 else 4,
+        username=username or None,
+        password=password,
+        keep_alive_s=keepalive,
+        tls=tls,
+        protocol=spoken,
     )
 
 

@@ -169,12 +169,12 @@ def _question(
         router,
         msg_vpn,
         topic,
-        mode,
-        client_username,
-        client_address,
-        size,
-        tuple(parse_property(text) for text in prop or ()),
-        tuple(parse_subscriber(text) for text in subscriber or ()),
+        mode=mode,
+        client_username=client_username,
+        client_address=client_address,
+        size=size,
+        properties=tuple(parse_property(text) for text in prop or ()),
+        subscribers=tuple(parse_subscriber(text) for text in subscriber or ()),
     )
 
 

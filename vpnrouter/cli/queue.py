@@ -157,7 +157,18 @@ def copy(
     Without --msg-id all but those that a consumer holds. Exit code 0 when the other queue has them,
     1 when it did not take all.
     """
-    _put(name, to, msg_id, msg_vpn, as_json, url, user, password_file, ca_file, move=False)
+    _put(
+        name,
+        to,
+        msg_id,
+        msg_vpn=msg_vpn,
+        as_json=as_json,
+        url=url,
+        user=user,
+        password_file=password_file,
+        ca_file=ca_file,
+        move=False,
+    )
 
 
 def move(
@@ -177,7 +188,18 @@ def move(
     is put right. Without --msg-id all but those that a consumer holds. Exit code 0 when the other
     queue has them, 1 when it did not take all.
     """
-    _put(name, to, msg_id, msg_vpn, as_json, url, user, password_file, ca_file, move=True)
+    _put(
+        name,
+        to,
+        msg_id,
+        msg_vpn=msg_vpn,
+        as_json=as_json,
+        url=url,
+        user=user,
+        password_file=password_file,
+        ca_file=ca_file,
+        move=True,
+    )
 
 
 def _put(

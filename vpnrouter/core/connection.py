@@ -13,8 +13,8 @@ from mypy_extensions import mypyc_attr
 from vpnrouter import limits
 from vpnrouter.core.fault_barrier import CONNECTION, release
 from vpnrouter.core.memory_account import Eviction
+from vpnrouter.core.origin import origin_of
 from vpnrouter.core.outbox import Outbox
-from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.units import SECOND_NS
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.fault_barrier import ReleaseStep
     from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.outbox import Channel
-    from vpnrouter.core.pre_login_limits import BufferedBytes, PendingConnections, PendingLogin
+    from vpnrouter.core.pending_connections import BufferedBytes, PendingConnections
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.turn import TurnContext
+    from vpnrouter.core.verifications import PendingLogin
 
 
 APART_BYTES: Final = 4_096

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
 from vpnrouter.core.discard_rows import DiscardRows
-from vpnrouter.core.pre_login_limits import UsernameQuota
 from vpnrouter.core.retained import RetainedBytes
 from vpnrouter.core.tracing import TraceSettings
 from vpnrouter.core.turn import TurnContext
+from vpnrouter.core.username_quota import UsernameQuota
 from vpnrouter.trace.sampler import Sampler
 
 if TYPE_CHECKING:

@@ -282,7 +282,15 @@ class DiscardRows(TimerTarget):
     def _record(self, context: Context, topic: bytes, count: int) -> None:
         router_context = self._context
         router_context.recorder.record(
-            context, router_context.wall_ns, topic, 0, 0, count, -1, -1, 0
+            context,
+            router_context.wall_ns,
+            topic,
+            trace_high=0,
+            trace_low=0,
+            message_id=count,
+            size=-1,
+            since_ingress_ns=-1,
+            origin_ts_ns=0,
         )
 
 

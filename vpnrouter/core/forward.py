@@ -351,12 +351,12 @@ def _record(
         context,
         now_ns,
         topic,
-        router_context.ids.high,
-        number,
-        router_context.ids.message_id(number),
-        payload,
-        0,
-        now_ns,
+        trace_high=router_context.ids.high,
+        trace_low=number,
+        message_id=router_context.ids.message_id(number),
+        size=payload,
+        since_ingress_ns=0,
+        origin_ts_ns=now_ns,
     )
 
 

@@ -12,8 +12,8 @@ from vpnrouter.core.credentials import (
     NOT_AUTHORIZED,
     Credentials,
 )
-from vpnrouter.core.pre_login_limits import PendingLogin
 from vpnrouter.core.profile import ClientProfile
+from vpnrouter.core.verifications import PendingLogin
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import Refused
 from vpnrouter.events import table

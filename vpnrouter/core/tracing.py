@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber, Subscription
+    from vpnrouter.core.turn import TurnContext
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.topics.grammar import Filter
 
@@ -294,12 +295,27 @@ def record(vpn: MessageVpn, context: Context, message: Message) -> None:
         context,
         router_context.wall_ns,
         message.topic,
-        message.trace_high,
-        message.trace_low,
-        message.message_id,
-        len(message.payload),
-        router_context.steady_ns - message.ingress_ns,
-        message.origin_ts_ns,
+        trace_high=message.trace_high,
+        trace_low=message.trace_low,
+        message_id=message.message_id,
+        size=len(message.payload),
+        since_ingress_ns=router_context.steady_ns - message.ingress_ns,
+        origin_ts_ns=message.origin_ts_ns,
+    )
+
+
+def record_link(router_context: TurnContext, context: Context) -> None:
+    """Write a row about a link, described by `context`: it concerns no message."""
+    router_context.recorder.record(
+        context,
+        router_context.wall_ns,
+        b"",
+        trace_high=0,
+        trace_low=0,
+        message_id=0,
+        size=-1,
+        since_ingress_ns=-1,
+        origin_ts_ns=0,
     )
 
 
@@ -451,7 +467,15 @@ def subscribed(vpn: MessageVpn, event: int, subscription: Subscription) -> None:
         topic_syntax="mqtt" if filter_.dialect == MQTT else "smf",
     )
     router_context.recorder.record(
-        context, router_context.wall_ns, filter_.original.encode(), 0, 0, 0, 0, 0, 0
+        context,
+        router_context.wall_ns,
+        filter_.original.encode(),
+        trace_high=0,
+        trace_low=0,
+        message_id=0,
+        size=0,
+        since_ingress_ns=0,
+        origin_ts_ns=0,
     )
 
 
@@ -498,4 +522,14 @@ def trace_kept_lost(
     partition: int = -1,
 ) -> None:
     """Record that a guaranteed message, traced or not, was discarded or rejected."""
-    lost(vpn, event, message, kept_mode(message), endpoint, reason, None, client, partition)
+    lost(
+        vpn,
+        event,
+        message,
+        mode=kept_mode(message),
+        endpoint=endpoint,
+        reason=reason,
+        receiver=None,
+        client=client,
+        partition=partition,
+    )

@@ -34,11 +34,11 @@ from vpnrouter.core.forward import RouteTable
 from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings, default_session_settings
 from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
 from vpnrouter.core.memory_account import MemoryAccount
-from vpnrouter.core.pre_login_limits import UsernameQuota
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import Route, ShareGroup, build, point_to_point
 from vpnrouter.core.timers import Job
 from vpnrouter.core.unsettled_deliveries import LinksAway
+from vpnrouter.core.username_quota import UsernameQuota
 from vpnrouter.errors import Refused
 from vpnrouter.events import table
 from vpnrouter.settings.message_vpn import MsgVpn

@@ -20,7 +20,7 @@ from vpnrouter.units import MEGABYTE
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import Loaded
-    from vpnrouter.core.pre_login_limits import PendingLogin
+    from vpnrouter.core.verifications import PendingLogin
     from vpnrouter.spool.store import Store
 
 MASKED = frozenset({"***", "********"})

@@ -16,7 +16,8 @@ import trio
 from vpnrouter import limits
 from vpnrouter.config.router import Management, User
 from vpnrouter.config.secrets import Password
-from vpnrouter.core.pre_login_limits import Attempts, address_of, origin_of
+from vpnrouter.core.login_throttle import Attempts
+from vpnrouter.core.origin import address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import NAME_SHOWN_CHARS
 from vpnrouter.management.errors import busy, forbidden, too_many, unauthorized

@@ -8,8 +8,8 @@ from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vpnrouter import limits
+from vpnrouter.core.origin import origin_of
 from vpnrouter.core.outbox import Channel
-from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access, Caller
 from vpnrouter.management.answers.replies import error_reply

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 
 import trio
 
-from vpnrouter.core.pre_login_limits import PendingConnections
+from vpnrouter.core.pending_connections import PendingConnections
 
 if TYPE_CHECKING:
     from vpnrouter.core.outbox import Channel

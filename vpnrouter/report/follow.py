@@ -102,17 +102,19 @@ def message_places(traces: DataFrame, late_s: int) -> DataFrame:
     rows = traces.where(
         event.isin(*_EVENTS) & F.col("trace_id").isNotNull() & F.col("origin_ts_ns").isNotNull()
     ).select(
-        F.timestamp_seconds(F.col("origin_ts_ns") / 1_000_000_000).alias("entered"),
-        message().alias("message"),
-        F.when(bridged, "bridge").otherwise(event).alias("kind"),
-        F.when(bridged, of["to_router"]).otherwise(F.col("router")).alias("router"),
-        F.when(bridged, of["to_vpn"]).otherwise(F.col("vpn")).alias("vpn"),
-        F.when(bridged, of["bridge"]).otherwise(receiver).alias("who"),
-        F.when(bridged, of["from_router"]).alias("peer_router"),
-        F.when(bridged, of["from_vpn"]).alias("peer_vpn"),
-        "trace_id",
-        F.when(sending, F.col("ts_ns")).alias("sent"),
-        F.when(~sending, F.col("ts_ns")).alias("came"),
+        [
+            F.timestamp_seconds(F.col("origin_ts_ns") / 1_000_000_000).alias("entered"),
+            message().alias("message"),
+            F.when(bridged, "bridge").otherwise(event).alias("kind"),
+            F.when(bridged, of["to_router"]).otherwise(F.col("router")).alias("router"),
+            F.when(bridged, of["to_vpn"]).otherwise(F.col("vpn")).alias("vpn"),
+            F.when(bridged, of["bridge"]).otherwise(receiver).alias("who"),
+            F.when(bridged, of["from_router"]).alias("peer_router"),
+            F.when(bridged, of["from_vpn"]).alias("peer_vpn"),
+            "trace_id",
+            F.when(sending, F.col("ts_ns")).alias("sent"),
+            F.when(~sending, F.col("ts_ns")).alias("came"),
+        ],
     )
     window = F.window("entered", f"{WINDOW_S} seconds")
     slack = F.make_interval(secs=F.lit(late_s / _SLACK_SHARE))

@@ -13,9 +13,9 @@ from vpnrouter.config.secrets import verify_password
 from vpnrouter.server.net.reactor import flush_ready
 
 if TYPE_CHECKING:
-    from vpnrouter.core.pre_login_limits import PendingLogin
     from vpnrouter.core.router import Router
     from vpnrouter.core.scram import Derivation
+    from vpnrouter.core.verifications import PendingLogin
 
 LOGINS: Final = "logins"
 """The name of the tasks that verify passwords."""

@@ -95,7 +95,18 @@ class Report(NamedTuple):
     """Exceptions that nobody expected."""
 
 
-NOTHING_WRITTEN: Final = Status(0, 0, 0, 0, 0, {}, "", 0, 0, {})
+NOTHING_WRITTEN: Final = Status(
+    recorded=0,
+    written=0,
+    open=0,
+    files=0,
+    size_bytes=0,
+    dropped={},
+    last_error="",
+    removed=0,
+    removed_bytes=0,
+    removal_errors={},
+)
 
 
 @final
@@ -269,16 +280,16 @@ class TraceProcess:
 def _sum(one: Status, other: Status) -> Status:
     """Return the counters of two processes together; texts and what is open are those of the later one."""
     return Status(
-        one.recorded + other.recorded,
-        one.written + other.written,
-        other.open,
-        one.files + other.files,
-        one.size_bytes + other.size_bytes,
-        _added(one.dropped, other.dropped),
-        other.last_error or one.last_error,
-        one.removed + other.removed,
-        one.removed_bytes + other.removed_bytes,
-        _added(one.removal_errors, other.removal_errors),
+        recorded=one.recorded + other.recorded,
+        written=one.written + other.written,
+        open=other.open,
+        files=one.files + other.files,
+        size_bytes=one.size_bytes + other.size_bytes,
+        dropped=_added(one.dropped, other.dropped),
+        last_error=other.last_error or one.last_error,
+        removed=one.removed + other.removed,
+        removed_bytes=one.removed_bytes + other.removed_bytes,
+        removal_errors=_added(one.removal_errors, other.removal_errors),
     )
 
 

@@ -306,13 +306,13 @@ class SpanMaker:
         return Span(
             name,
             kind,
-            vpn,
-            int(row["trace_id"], 16),
-            _id(row, self._router, vpn, event, row["client"] or "", endpoint),
-            _id(row, self._router, vpn, RECEIVE),
-            start_ns,
-            end_ns,
-            attributes,
+            vpn=vpn,
+            trace_id=int(row["trace_id"], 16),
+            span_id=_id(row, self._router, vpn, event, row["client"] or "", endpoint),
+            parent=_id(row, self._router, vpn, RECEIVE),
+            start_ns=start_ns,
+            end_ns=end_ns,
+            attributes=attributes,
         )
 
 

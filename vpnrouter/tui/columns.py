@@ -29,7 +29,7 @@ class RowColumn(NamedTuple):
 class Columns:
     """The columns of a screen."""
 
-    def __init__(self, *columns: RowColumn) -> None:
+    def __init__(self, columns: Sequence[RowColumn]) -> None:
         self._columns = columns
 
     @property

@@ -513,7 +513,17 @@ def test_one_stored_with_its_end_is_read_as_endless(router: SpooledWorld) -> Non
 
     now_ns, wall_ns = router.router.context.now_ns, router.router.context.wall_ns
     end_ns = wall_ns + ENDLESS_S * 1_000_000_000
-    data = encode_record(b"t", b"x", b"", 1, 4, end_ns, wall_ns, 1, "p")
+    data = encode_record(
+        b"t",
+        b"x",
+        b"",
+        flags=1,
+        priority=4,
+        expires_ns=end_ns,
+        ingress_ns=wall_ns,
+        message_id=1,
+        source_name="p",
+    )
     assert from_record(data, now_ns, wall_ns).expires_ns == 0
 
 

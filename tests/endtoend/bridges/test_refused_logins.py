@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from vpnrouter.core.pre_login_limits import TOO_MANY_FAILURES
+from vpnrouter.core.login_throttle import TOO_MANY_FAILURES
 
 EDGE = """
 listeners:

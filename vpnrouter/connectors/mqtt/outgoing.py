@@ -501,12 +501,12 @@ class MqttOutwardFlow(OutwardFlow):
                 endpoint.vpn,
                 event,
                 message,
-                endpoint.name,
-                "",
-                self.client_name,
-                partition,
-                link.label,
-                provider,
+                endpoint=endpoint.name,
+                reason="",
+                client=self.client_name,
+                partition=partition,
+                link=link.label,
+                provider=provider,
             )
 
     @override

@@ -27,7 +27,8 @@ from vpnrouter.core.login import (
     choose_vpn,
     named_vpn,
 )
-from vpnrouter.core.pre_login_limits import REFUSE, THROTTLED, TOO_MANY_FAILURES
+from vpnrouter.core.login_throttle import REFUSE, TOO_MANY_FAILURES
+from vpnrouter.core.pre_login_limits import THROTTLED
 from vpnrouter.core.scram import Derivation, Deriver, Verifier, verifier_of
 from vpnrouter.errors import Refused
 from vpnrouter.wire.amqp import sasl

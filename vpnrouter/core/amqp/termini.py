@@ -148,14 +148,14 @@ def wish_of(source: Source, link_name: str) -> Wish:
             raise ProtocolError(INVALID_FIELD, "a durable or shared subscription has a name")
     return Wish(
         node,
-        _selector(text),
-        no_local,
-        held or None,
-        node.kind == QUEUE and source.distribution_mode == COPY,
-        durable,
-        shared,
-        "global" in wanted,
-        subscription,
+        selector=_selector(text),
+        no_local=no_local,
+        filters=held or None,
+        browse=node.kind == QUEUE and source.distribution_mode == COPY,
+        durable=durable,
+        shared=shared,
+        everywhere="global" in wanted,
+        subscription=subscription,
     )
 
 

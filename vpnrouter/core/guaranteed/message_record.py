@@ -128,13 +128,13 @@ def to_record(message: Message, now_ns: int, wall_ns: int) -> bytes:
         message.topic,
         message.payload,
         message.block,
-        flags,
-        message.priority,
-        wall_expiry_ns(message, now_ns, wall_ns),
-        message.ingress_ns or wall_ns,
-        message.message_id,
-        message.source_name,
-        rare,
+        flags=flags,
+        priority=message.priority,
+        expires_ns=wall_expiry_ns(message, now_ns, wall_ns),
+        ingress_ns=message.ingress_ns or wall_ns,
+        message_id=message.message_id,
+        source_name=message.source_name,
+        rare=rare,
     )
 
 

@@ -266,17 +266,19 @@ def uses(traces: DataFrame) -> DataFrame:
     grouped = (
         traces.where(event.isin(*_USED) & F.col("topic").isNotNull() & F.col("vpn").isNotNull())
         .groupBy(
-            "topic",
-            "router",
-            "vpn",
-            "event",
-            F.when(event.isin("deliver", "bridge_send"), F.col("client")).alias("client"),
-            F.when(event == "enqueue", F.col("endpoint"))
-            .when(unmatched, F.col("reason"))
-            .alias("endpoint"),
-            "bridge",
-            "peer_router",
-            "peer_vpn",
+            [
+                "topic",
+                "router",
+                "vpn",
+                "event",
+                F.when(event.isin("deliver", "bridge_send"), F.col("client")).alias("client"),
+                F.when(event == "enqueue", F.col("endpoint"))
+                .when(unmatched, F.col("reason"))
+                .alias("endpoint"),
+                "bridge",
+                "peer_router",
+                "peer_vpn",
+            ],
         )
         .agg(counted(), weighed(), payload())
     )

@@ -19,8 +19,8 @@ from starlette.requests import ClientDisconnect
 
 from vpnrouter import limits
 from vpnrouter.core.fault_barrier import REQUEST
+from vpnrouter.core.origin import origin_of
 from vpnrouter.core.outbox import Channel
-from vpnrouter.core.pre_login_limits import origin_of
 from vpnrouter.management.places import Places, Turns
 from vpnrouter.server.net.descriptors import is_shortage
 

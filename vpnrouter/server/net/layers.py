@@ -14,7 +14,7 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, Request
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
-from vpnrouter.core.pre_login_limits import address_of
+from vpnrouter.core.origin import address_of
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.tls import tls_reason
 from vpnrouter.wire.websocket import (

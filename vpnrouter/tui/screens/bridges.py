@@ -319,14 +319,20 @@ def far_end(row: Row) -> str:
 
 
 COLUMNS: Final = Columns(
-    attribute(BRIDGE["bridgeName"], 14, share=1, style="title"),
-    attribute(BRIDGE["msgVpnName"], 8),
-    attribute(BRIDGE["health"], 8),
-    own(
-        "From/to", 15, lambda _, row: (f"{direction(row)} {far_end(row)}", ""), share=1, middle=True
-    ),
-    attribute(BRIDGE["rxMsgRate"], 5),
-    attribute(BRIDGE["txMsgRate"], 5),
-    attribute(BRIDGE["backlogMsgCount"], 5),
-    own("Last failure", 11, _last_failure, share=2),
+    [
+        attribute(BRIDGE["bridgeName"], 14, share=1, style="title"),
+        attribute(BRIDGE["msgVpnName"], 8),
+        attribute(BRIDGE["health"], 8),
+        own(
+            "From/to",
+            15,
+            lambda _, row: (f"{direction(row)} {far_end(row)}", ""),
+            share=1,
+            middle=True,
+        ),
+        attribute(BRIDGE["rxMsgRate"], 5),
+        attribute(BRIDGE["txMsgRate"], 5),
+        attribute(BRIDGE["backlogMsgCount"], 5),
+        own("Last failure", 11, _last_failure, share=2),
+    ],
 )

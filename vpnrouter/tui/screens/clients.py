@@ -24,11 +24,13 @@ from vpnrouter.tui.widgets.sparkline import sparkline
 from vpnrouter.tui.widgets.table import Table
 
 SUBSCRIPTIONS: Final = Columns(
-    attribute(SUBSCRIPTION["subscriptionTopic"], 30, share=1, style="title"),
-    attribute(SUBSCRIPTION["syntax"], 6, style="dim"),
-    attribute(SUBSCRIPTION["qos"], 3),
-    attribute(SUBSCRIPTION["shareName"], 10),
-    attribute(SUBSCRIPTION["selector"], 12, share=1),
+    [
+        attribute(SUBSCRIPTION["subscriptionTopic"], 30, share=1, style="title"),
+        attribute(SUBSCRIPTION["syntax"], 6, style="dim"),
+        attribute(SUBSCRIPTION["qos"], 3),
+        attribute(SUBSCRIPTION["shareName"], 10),
+        attribute(SUBSCRIPTION["selector"], 12, share=1),
+    ],
 )
 
 SPARK: Final = 16
@@ -160,13 +162,15 @@ class Clients(PagedView):
     KEYS: ClassVar[tuple[Key, ...]] = (*PagedView.KEYS, DISCONNECT)
     BINDINGS: ClassVar[list[BindingType]] = bindings_of([DISCONNECT])
     COLUMNS: ClassVar[Columns] = Columns(
-        attribute(CLIENT["clientName"], 18, share=2, style="title"),
-        attribute(CLIENT["msgVpnName"], 8),
-        attribute(CLIENT["state"], 9),
-        attribute(CLIENT["clientAddress"], 15, share=1, style="dim"),
-        *rates(lambda row: ("client", row["msgVpnName"], row["clientName"]), ("rx", "tx")),
-        attribute(CLIENT["lost"], 5),
-        attribute(CLIENT["uptime"], 7),
+        [
+            attribute(CLIENT["clientName"], 18, share=2, style="title"),
+            attribute(CLIENT["msgVpnName"], 8),
+            attribute(CLIENT["state"], 9),
+            attribute(CLIENT["clientAddress"], 15, share=1, style="dim"),
+            *rates(lambda row: ("client", row["msgVpnName"], row["clientName"]), ("rx", "tx")),
+            attribute(CLIENT["lost"], 5),
+            attribute(CLIENT["uptime"], 7),
+        ],
     )
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("all", ""),

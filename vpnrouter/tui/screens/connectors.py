@@ -284,13 +284,15 @@ def _failure(_: Router, row: Row) -> Piece:
 
 
 COLUMNS: Final = Columns(
-    attribute(CONNECTOR["connectorName"], 11, share=1, style="title"),
-    attribute(CONNECTOR["msgVpnName"], 7),
-    attribute(CONNECTOR["state"], 10),
-    attribute(CONNECTOR["provider"], 14, share=1),
-    own("Links", 5, _links, right=True),
-    attribute(CONNECTOR["rxMsgRate"], 5),
-    attribute(CONNECTOR["txMsgRate"], 5),
-    attribute(CONNECTOR["waitingMsgCount"], 5),
-    own("Failure", 8, _failure, share=2),
+    [
+        attribute(CONNECTOR["connectorName"], 11, share=1, style="title"),
+        attribute(CONNECTOR["msgVpnName"], 7),
+        attribute(CONNECTOR["state"], 10),
+        attribute(CONNECTOR["provider"], 14, share=1),
+        own("Links", 5, _links, right=True),
+        attribute(CONNECTOR["rxMsgRate"], 5),
+        attribute(CONNECTOR["txMsgRate"], 5),
+        attribute(CONNECTOR["waitingMsgCount"], 5),
+        own("Failure", 8, _failure, share=2),
+    ],
 )

@@ -153,15 +153,17 @@ WAYS: Final = ("rxMsgRate", "txMsgRate")
 RX, TX = rates(_meter, WAYS)
 
 MSG_VPNS: Final = Columns(
-    attribute(MSG_VPN["msgVpnName"], 12, share=1, style="title"),
-    own("Router", 8, lambda router, _: (router.label, "dim")),
-    attribute(MSG_VPN["adminState"], 8),
-    attribute(MSG_VPN["msgVpnConnections"], 7),
-    RX,
-    _history(WAYS[0], "good"),
-    TX,
-    _history(WAYS[1], "accent"),
-    own("Lost", 5, _lost, right=True),
+    [
+        attribute(MSG_VPN["msgVpnName"], 12, share=1, style="title"),
+        own("Router", 8, lambda router, _: (router.label, "dim")),
+        attribute(MSG_VPN["adminState"], 8),
+        attribute(MSG_VPN["msgVpnConnections"], 7),
+        RX,
+        _history(WAYS[0], "good"),
+        TX,
+        _history(WAYS[1], "accent"),
+        own("Lost", 5, _lost, right=True),
+    ],
 )
 
 

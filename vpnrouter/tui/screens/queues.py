@@ -100,15 +100,17 @@ FLOWS: Final = 3
 """Consumers that have a line of their own; the note says how many there are."""
 
 MSGS: Final = Columns(
-    attribute(MSG["msgId"], 10, style="title"),
-    attribute(MSG["topic"], 20, share=1),
-    attribute(MSG["contentSize"], 6),
-    attribute(MSG["spooledTime"], 19, style="dim"),
-    attribute(MSG["priority"], 4),
-    attribute(
-        MSG["redeliveryCount"], 5, style=lambda row: "warn" if row["redeliveryCount"] else "dim"
-    ),
-    own("", 6, lambda _, row: ("" if row["undelivered"] else "held", "accent")),
+    [
+        attribute(MSG["msgId"], 10, style="title"),
+        attribute(MSG["topic"], 20, share=1),
+        attribute(MSG["contentSize"], 6),
+        attribute(MSG["spooledTime"], 19, style="dim"),
+        attribute(MSG["priority"], 4),
+        attribute(
+            MSG["redeliveryCount"], 5, style=lambda row: "warn" if row["redeliveryCount"] else "dim"
+        ),
+        own("", 6, lambda _, row: ("" if row["undelivered"] else "held", "accent")),
+    ],
 )
 
 
@@ -313,15 +315,17 @@ class Queues(PagedView):
     NAME = "queueName"
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(())
     COLUMNS: ClassVar[Columns] = Columns(
-        attribute(QUEUE["queueName"], 20, share=1, style="title"),
-        attribute(QUEUE["msgVpnName"], 8),
-        attribute(QUEUE["msgCount"], 6, style=_alone),
-        attribute(QUEUE["msgSpoolBytes"], 6),
-        own("Full", 4, _full, right=True),
-        attribute(QUEUE["bindCount"], 5, style=_alone),
-        *rates(lambda row: ("queue", row["msgVpnName"], row["queueName"]), ("in", "out")),
-        attribute(QUEUE["lost"], 5),
-        attribute(QUEUE["oldestMsgAgeMs"], 7),
+        [
+            attribute(QUEUE["queueName"], 20, share=1, style="title"),
+            attribute(QUEUE["msgVpnName"], 8),
+            attribute(QUEUE["msgCount"], 6, style=_alone),
+            attribute(QUEUE["msgSpoolBytes"], 6),
+            own("Full", 4, _full, right=True),
+            attribute(QUEUE["bindCount"], 5, style=_alone),
+            *rates(lambda row: ("queue", row["msgVpnName"], row["queueName"]), ("in", "out")),
+            attribute(QUEUE["lost"], 5),
+            attribute(QUEUE["oldestMsgAgeMs"], 7),
+        ],
     )
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("all", ""),

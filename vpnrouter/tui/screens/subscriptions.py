@@ -33,12 +33,14 @@ class Subscriptions(PagedView):
     KEYS: ClassVar[tuple[Key, ...]] = (PagedView.KEYS[0], *OWN_KEYS, *PagedView.KEYS[1:])
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(OWN_KEYS)
     COLUMNS: ClassVar[Columns] = Columns(
-        attribute(SUBSCRIPTION["subscriptionTopic"], 22, share=2, style="title"),
-        own(SUBSCRIPTION["holder"].title, 14, lambda _, row: _holder(row)),
-        attribute(SUBSCRIPTION["name"], 18, share=1),
-        attribute(SUBSCRIPTION["msgVpnName"], 8),
-        attribute(SUBSCRIPTION["qos"], 3),
-        attribute(SUBSCRIPTION["shareName"], 8),
+        [
+            attribute(SUBSCRIPTION["subscriptionTopic"], 22, share=2, style="title"),
+            own(SUBSCRIPTION["holder"].title, 14, lambda _, row: _holder(row)),
+            attribute(SUBSCRIPTION["name"], 18, share=1),
+            attribute(SUBSCRIPTION["msgVpnName"], 8),
+            attribute(SUBSCRIPTION["qos"], 3),
+            attribute(SUBSCRIPTION["shareName"], 8),
+        ],
     )
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("all", ""),

@@ -210,7 +210,7 @@ class PagedView(View):
         Key("p,left", "turn(-1)", "", "page before"),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS[1:])
-    COLUMNS: ClassVar[Columns] = Columns()
+    COLUMNS: ClassVar[Columns] = Columns([])
     FILTERS: ClassVar[tuple[tuple[str, str], ...]] = (("all", ""),)
     """What they are called, and the conditions."""
     NAME: ClassVar[str] = ""
