@@ -116,11 +116,11 @@ class Graph:
                 place,
                 source,
                 target,
-                attraction.sure,
-                self._queue(self.vpns[source].msg_vpn, place.remote.queue_binding),
-                attraction.maybe,
-                place.bridge.max_ttl,
-                any(rule.direction != "out" for rule in place.bridge.topic_mapping),
+                direct=attraction.sure,
+                queue=self._queue(self.vpns[source].msg_vpn, place.remote.queue_binding),
+                maybe=attraction.maybe,
+                max_ttl=place.bridge.max_ttl,
+                mapped=any(rule.direction != "out" for rule in place.bridge.topic_mapping),
                 preferred=_is_first(place),
             )
             self.crossings.append(crossing)

@@ -492,21 +492,17 @@ class MqttOutwardFlow(OutwardFlow):
     def _trace(self, message_id: int, message: Message) -> None:
         if message.traced:
             count = self.endpoint.redeliveries.get(message_id, 0)
-            event = REDELIVER if count else DELIVER
             endpoint = self.endpoint
-            link = self.link
-            partition = endpoint.partition_of(message_id, message)
-            provider = self.outgoing.publishing.place
             trace_kept(
                 endpoint.vpn,
-                event,
+                REDELIVER if count else DELIVER,
                 message,
                 endpoint.name,
                 "",
                 self.client_name,
-                partition,
-                link.label,
-                provider,
+                endpoint.partition_of(message_id, message),
+                link=self.link.label,
+                provider=self.outgoing.publishing.place,
             )
 
     @override
