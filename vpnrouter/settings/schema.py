@@ -202,9 +202,9 @@ def like(owner: type[Settings], name: str, **changes: Value) -> Value:
     return replace(owner.declared[name], **changed)
 
 
-def numbered(choices: Value) -> Mapping[str, int]:
-    """Codes of the words of a `Literal`: their places in it, from 0."""
-    return {word: number for number, word in enumerate(get_args(choices))}
+def numbered(choices: Value, first: int = 0) -> Mapping[str, int]:
+    """Codes of the words of a `Literal`: their places in it, counted from `first`."""
+    return {word: number for number, word in enumerate(get_args(choices), first)}
 
 
 class AttributePath(NamedTuple):
@@ -291,14 +291,22 @@ def held_defaults(of: type[Settings]) -> dict[str, Value]:
     }
 
 
-def apply_settings(running: object, configured: Settings) -> None:
-    """Let the running object have what is written, in its own units."""
-    for place in configured.places:
-        if place.held is not None:
-            value: Value = configured
-            for key in place.path:
-                value = getattr(value, key)
-            setattr(running, place.held, place.attribute.to_held(value))
+T = TypeVar("T")
+
+
+def apply_settings(running: T, *configured: Settings) -> T:
+    """Return the running object, which has now what is written, in its own units.
+
+    Several running objects may share a class of settings: each takes what it has an attribute for.
+    """
+    for each in configured:
+        for place in each.places:
+            if place.held is not None and hasattr(running, place.held):
+                value: Value = each
+                for key in place.path:
+                    value = getattr(value, key)
+                setattr(running, place.held, place.attribute.to_held(value))
+    return running
 
 
 def shown(of: type[Settings], running: object) -> dict[str, Value]:
@@ -308,9 +316,6 @@ def shown(of: type[Settings], running: object) -> dict[str, Value]:
         for place in of.places
         if place.held is not None and place.attribute.monitored
     }
-
-
-T = TypeVar("T")
 
 
 def showing(

@@ -124,7 +124,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             del self._counters[name]
             self._meters.pop(name, None)
         self._states.clear()
-        return ConnectorLinks(self, self.vpn, self.name, terms, self._counters, connector.max_ttl)
+        return ConnectorLinks(self, self.vpn, self.name, terms, self._counters)
 
     # -- changes ---------------------------------------------------------------------------------
 
