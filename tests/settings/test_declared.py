@@ -15,7 +15,6 @@ from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
 from vpnrouter.config.configured_bridge import ConfiguredBridge, flow_settings_of
 from vpnrouter.config.configured_connector import attempts_of, links_of, provider_settings_of
-from vpnrouter.config.connector import Connector as ConnectorModel
 from vpnrouter.config.effects import TABLE
 from vpnrouter.config.model import Model, changed, model_of
 from vpnrouter.config.model_schema import model_at
@@ -83,7 +82,7 @@ class Declared(NamedTuple):
     status: Any = None
 
 
-STATUS = {
+STATUS_OF = {
     Queue: QueueStatus,
     TopicEndpoint: TopicEndpointStatus,
     ClientProfile: ClientProfileStatus,
@@ -91,7 +90,7 @@ STATUS = {
 
 ALL = (
     *(
-        Declared(kind.settings, kind.pattern, TYPES[kind], STATUS.get(kind.settings))
+        Declared(kind.settings, kind.pattern, TYPES[kind], STATUS_OF.get(kind.settings))
         for kind in KINDS
         if kind.settings is not None
     ),
@@ -370,7 +369,7 @@ def of_bridge(bridge: Any, remote: Any) -> list[Any]:
 
 def of_connector(connector: Any, link: Any) -> list[Any]:
     """The running objects of a connector with this link."""
-    configured: Any = ConnectorModel.model_construct(**dict(connector), links={"l": link})
+    configured: Any = connector.model_copy(update={"links": {"l": link}})
     return [
         attempts_of(configured, vpn_enabled=True),
         provider_settings_of("r", "v", "c", configured),
