@@ -5,7 +5,7 @@ import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.status import Rate, StatusContext
+from vpnrouter.bridges.look import BridgeLook
+from vpnrouter.bridges.status import Rate
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import TotalsSum
@@ -34,13 +35,13 @@ from vpnrouter.management.metrics.queues import (
     oldest_id,
 )
 from vpnrouter.management.metrics.source import (
+    BRIDGE,
     Figures,
-    bridge_figures,
     process_figures,
 )
 from vpnrouter.management.server_hooks import ServerHooks
-from vpnrouter.management.status.bridges import BridgeLook
 from vpnrouter.server.run import serve
+from vpnrouter.settings.shown import Row, Section
 from vpnrouter.trace.recorder import Recorder
 
 ONE = """
@@ -163,9 +164,14 @@ class OneBridge:
     def now(self) -> dict[tuple[str, str], Any]:
         return {("blue", "b"): self.source}
 
-    def look(self, *, whole: bool) -> BridgeLook:
+    def look(self, now_ns: int, *, whole: bool) -> BridgeLook:
         assert whole
-        return BridgeLook(self.record, StatusContext(), ())
+        return BridgeLook(self.record, now_ns, sender=self.record)
+
+
+def named(section: Section, row: Row) -> Any:
+    """The values of a row by their names."""
+    return SimpleNamespace(**dict(zip(section.names, row, strict=True)))
 
 
 def test_counts_of_a_bridge_do_not_go_back() -> None:
@@ -178,23 +184,25 @@ def test_counts_of_a_bridge_do_not_go_back() -> None:
         counters = bridges.record.counters
         counters.data_tx_msg_count = sent
         counters.discarded_tx.counts = lost
-        [row] = numbers.bridges(lambda _: True)
-        seen.append((row.messages[1], row.discarded_tx.get("duplicate", 0)))
+        [row] = [named(BRIDGE, one) for one in numbers.bridges(lambda _: True)]
+        seen.append((row.data_rx_msg_count[1], row.discarded_tx.get("duplicate", 0)))
     assert seen == [(5, 1), (9, 1), (9, 1), (11, 2)]
     other: Any = OneBridge()
     other.record.counters.data_tx_msg_count = 2
     bridges.source = other
     [row] = numbers.bridges(lambda _: True)
-    assert row.messages == (0, 2)
+    assert named(BRIDGE, row).data_rx_msg_count == (0, 2)
     assert not list(numbers.bridges(lambda _: False))
 
 
 def test_ages_of_a_bridge() -> None:
     """Never is no age."""
-    look = OneBridge().look(whole=True)
-    assert bridge_figures(look, 0).last_message_age == (None, None)
-    look.record.counters.last_data_rx_ns = 1_000_000_000
-    assert bridge_figures(look, 2_500_000_000).last_message_age == (1.5, None)
+    bridge = OneBridge()
+    row = BRIDGE.row(bridge.look(0, whole=True))
+    assert named(BRIDGE, row).last_rx_age_ms == (None, None)
+    bridge.record.counters.last_data_rx_ns = 1_000_000_000
+    row = BRIDGE.row(bridge.look(2_500_000_000, whole=True))
+    assert named(BRIDGE, row).last_rx_age_ms == (1.5, None)
 
 
 # -- process figures -------------------------------------------------------------------------------

@@ -12,10 +12,8 @@ from vpnrouter import limits
 from vpnrouter.management.metrics.families import (
     RX,
     TX,
-    BridgeFigures,
     ConnectorFigures,
     ConnectorLinkFigures,
-    Family,
     LeftOutFigures,
     ListenerFigures,
     LoopFigures,
@@ -30,7 +28,8 @@ from vpnrouter.management.metrics.families import (
     samples,
     section_of,
 )
-from vpnrouter.management.metrics.source import Figures
+from vpnrouter.management.metrics.source import BRIDGE, Figures
+from vpnrouter.settings.shown import Family
 
 WHOLE: Final = frozenset({"", "direction"})
 """Splits of which each object has as many samples as the others, so that a template can be kept."""
@@ -103,7 +102,7 @@ SECTIONS: Final = {
     "spool": section_of(SpoolFigures),
     "trace": section_of(TraceFigures),
     "msg_vpn": section_of(MsgVpnFigures),
-    "bridge": section_of(BridgeFigures),
+    "bridge": BRIDGE,
     "connector": section_of(ConnectorFigures),
     "connector_link": section_of(ConnectorLinkFigures),
     "queue": section_of(QueueFigures),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import trio
 
 from vpnrouter import __version__
-from vpnrouter.bridges.status import LOGGED_IN, age_ms, health_of
+from vpnrouter.bridges.status import BridgeStatus
 from vpnrouter.build_info import build_kind
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION, SUBSCRIPTION
@@ -20,7 +20,6 @@ from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.durations import Durations
 from vpnrouter.management.meters import by_direction
 from vpnrouter.management.metrics.families import (
-    BridgeFigures,
     ConnectorFigures,
     ConnectorLinkFigures,
     LoopFigures,
@@ -31,10 +30,11 @@ from vpnrouter.management.metrics.families import (
     TraceFigures,
 )
 from vpnrouter.management.metrics.queues import SHOWN, QueueNumbers, by_reason
+from vpnrouter.settings.shown import Convert, Row, Section, Split, metrics_of
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.router import Router
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from vpnrouter.management.meters import VpnMeters
     from vpnrouter.management.metrics.families import ListenerFigures, QueueFigures
     from vpnrouter.management.server_hooks import ServerHooks
-    from vpnrouter.management.status.bridges import BridgeLook, Bridges
+    from vpnrouter.management.status.bridges import Bridges
 
 
 _OURS: Final = Path("/proc/self")
@@ -99,14 +99,13 @@ def _open_descriptors() -> int:
         return 0
 
 
+CONVERTS: Final[dict[Split, Convert]] = {"reason": by_reason}
+"""What becomes of a value by its split: only reasons that are known become labels."""
+
+BRIDGE: Final = metrics_of(BridgeStatus, CONVERTS)
+
 PERIOD_S: Final = 0.5
 """Seconds between two looks at what only shows over time."""
-
-FIRST: Final = BridgeFigures._fields.index("failures")
-BEHIND: Final = BridgeFigures._fields.index("discarded_tx") + 1
-"""The counts of a bridge. They may go back: what the peer's bridge counts on a shared connection is told apart
-as soon as that connection is lost."""
-
 
 _WAYS: Final = {"in": "rx", "out": "tx"}
 """The directions of connectors' links, as all metrics call them."""
@@ -282,7 +281,7 @@ class Figures:
             *sums_by_kind[REPLAY_LOG][1:],
         )
 
-    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
+    def bridges(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each bridge in those message VPNs, counted since the start of the router."""
         now = self._bridges.now()
         for key in [key for key in self._last if key[0] == "bridge" and key[1:] not in now]:
@@ -290,9 +289,9 @@ class Figures:
         for (msg_vpn, name), source in now.items():
             if sees(msg_vpn):
                 # Those of the API begin anew when an operator clears them.
-                look = source.look(whole=True)
-                shown = bridge_figures(look, time.monotonic_ns(), self._age(look.kept))
-                yield self._steady(("bridge", msg_vpn, name), source, shown)
+                look = source.look(time.monotonic_ns(), whole=True)
+                look.oldest_s = self._age
+                yield self._steady(("bridge", msg_vpn, name), source, BRIDGE, BRIDGE.row(look))
 
     def connectors(self, sees: Callable[[str], bool]) -> Iterator[ConnectorFigures]:
         """Yield the figures of each connector in those message VPNs."""
@@ -345,14 +344,14 @@ class Figures:
         ages = [numbers.oldest_s(endpoint) for endpoint in endpoints if endpoint.spooled_count]
         return max(ages, default=None)
 
-    def _steady(
-        self, key: tuple[str, ...], source: object, figures: BridgeFigures
-    ) -> BridgeFigures:
-        counts = figures[FIRST:BEHIND]
-        risen = self._rising(key, source, counts)
+    def _steady(self, key: tuple[str, ...], thing: object, section: Section, row: Row) -> Row:
+        """Return the row of an object, with no count below its last one that must not fall."""
+        counts = tuple([row[place] for place in section.falling])
+        risen = self._rising(key, thing, counts)
         if risen is counts:
-            return figures
-        return BridgeFigures(*figures[:FIRST], *risen, *figures[BEHIND:])  # type: ignore[arg-type]
+            return row
+        kept = dict(zip(section.falling, risen, strict=True))
+        return tuple([kept.get(place, value) for place, value in enumerate(row)])
 
     def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
         """Yield the figures of each queue, topic endpoint and parking lot in those message VPNs."""
@@ -388,66 +387,3 @@ def higher(before: object, now: object) -> object:
     if isinstance(before, dict) and isinstance(now, dict) and before:
         return {key: max(before.get(key, 0), now.get(key, 0)) for key in before | now}
     return now
-
-
-def bridge_figures(
-    look: BridgeLook, now_ns: int, backlog_age_s: float | None = None
-) -> BridgeFigures:
-    """Return the figures of a bridge at `now_ns` (monotonic); `backlog_age_s` of the oldest message."""
-    record, around, _ = look
-    counters = around.counters or record.counters
-    remotes, guaranteed = around.remotes, around.guaranteed
-    health = health_of(record.inbound_state, around)
-    info: Mapping[str, str] = {
-        "remote_router": record.remote_router_name,
-        "remote_msg_vpn": "" if record.remote is None else record.remote.msg_vpn,
-        "remote_address": record.address,
-        "establisher": record.establisher,
-        "encrypted": "true" if record.encrypted else "false",
-        "queue": next((remote.queue_binding for remote in remotes if remote.up), ""),
-    }
-    rx_in_flight, tx_in_flight = around.rx_in_flight, around.tx_in_flight
-    queue = around.remote_queue_msgs
-    return BridgeFigures(
-        record.facts.msg_vpn,
-        record.facts.name,
-        info,
-        int(health in LOGGED_IN),
-        health,
-        int(around.enabled),
-        record.inbound_state.value,
-        record.outbound_state.value,
-        age_ms(record.state_since_ns, now_ns) / 1_000,
-        record.uptime_s(now_ns),
-        record.failures - around.failures_cleared,
-        (counters.data_rx_msg_count, counters.data_tx_msg_count),
-        (counters.data_rx_byte_count, counters.data_tx_byte_count),
-        (counters.control_rx_msg_count, counters.control_tx_msg_count),
-        (counters.control_rx_byte_count, counters.control_tx_byte_count),
-        counters.delivered_rx_msg_count,
-        counters.offered_tx_msg_count,
-        by_reason(counters.discarded_rx.counts),
-        by_reason(counters.discarded_tx.counts),
-        (rx_in_flight, tx_in_flight),
-        around.backlog_msgs,
-        backlog_age_s,
-        (counters.rx_imbalance(rx_in_flight), counters.tx_imbalance(tx_in_flight)),
-        (
-            _seconds(age_ms(counters.last_data_rx_ns, now_ns)),
-            _seconds(age_ms(counters.last_data_tx_ns, now_ns)),
-        ),
-        guaranteed.received,
-        guaranteed.taken,
-        guaranteed.refusals,
-        guaranteed.duplicates,
-        guaranteed.parked,
-        None if queue < 0 else queue,
-        around.window_closed,
-        int(around.stands_by),
-        len(remotes),
-        sum(remote.up for remote in remotes),
-    )
-
-
-def _seconds(ms: int) -> float | None:
-    return None if ms < 0 else ms / 1_000
