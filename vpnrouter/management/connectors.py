@@ -111,3 +111,7 @@ async def reconnect(
             connector.reconnect()
     audit_action(request, caller, f"reconnected connector {name}", msg_vpn)
     return object_reply(request, {}, {})
+
+
+PAGES: Final = (routes,)
+"""What the kind serves."""

@@ -139,3 +139,7 @@ def _row(context: ApiContext, key: Key) -> Row | None:
 def _links(root: str, key: Key) -> Links:
     uri = f"{root}{MONITOR}/msgVpns/{segment(*key)}"
     return {"uri": uri} | {f"{name}Uri": f"{uri}/{name}" for name in COLLECTIONS}
+
+
+PAGES: Final = (routes,)
+"""What the kind serves."""

@@ -65,6 +65,9 @@ class RunningKind(Protocol):
     def running(self) -> Sequence[Any]:
         """The objects, in the order of the configuration; they may change while the router runs."""
 
+    def items(self) -> list[tuple[str, str, Any]]:
+        """Return the message VPN and the name of each object, and the object."""
+
 
 @dataclass(kw_only=True, slots=True)
 class ServerHooks:

@@ -86,7 +86,17 @@ class Kind:
     example: str = ""
     doc: str = ""
     running: str = ""
-    """The class of its running objects, as MODULE:CLASS; "" where an object is only its configuration."""
+    """The class of its running objects, as MODULE:NAME; "" where an object is only its configuration."""
+    status: str = ""
+    """The class that declares what monitoring shows of one of them; "" shows what is configured."""
+    pages: str = ""
+    """The routes of the API that serve its monitoring and actions; "" has those that are made of the kind alone."""
+    monitored: bool = True
+    """Whether monitoring shows the objects by themselves, and not only what holds them."""
+    tables: str = ""
+    """The `Spec` or the class of tables by which `show` prints it; "" has a column for each attribute."""
+    shown_as: str = ""
+    """The word for it in `show`; "" is `key` with hyphens."""
 
     # What the API calls it: all but `identity` follow from `key` where they are not said.
     identity: tuple[KeyPart, ...] = ()
@@ -115,6 +125,21 @@ class Kind:
     def collection(self) -> str:
         """The part of a path that lists the objects: `clientUsernames`."""
         return camel(self.key)
+
+    @property
+    def word(self) -> str:
+        """What `show` calls several of them: `topic-endpoints`."""
+        return self.shown_as or self.key.replace("_", "-")
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether the API monitors the objects by pages that are made of the kind alone."""
+        return self.monitored and not self.pages and self.is_of_vpn
+
+    @property
+    def is_of_vpn(self) -> bool:
+        """Whether message VPNs hold the objects, by name."""
+        return self.form is Form.NAMED and self.parent is MSG_VPN
 
     @property
     def singular(self) -> str:
@@ -164,6 +189,9 @@ MSG_VPN: Final = Kind(
     named=names.MSG_VPN,
     example="blue",
     doc="Message VPNs by name.",
+    pages="vpnrouter.management.msg_vpns:PAGES",
+    tables="vpnrouter.cli._tables:VPNS",
+    shown_as="vpns",
     identity=_name("msgVpnName", names.MSG_VPN, "Name of the message VPN."),
     always=(
         KeyPart(
@@ -183,6 +211,7 @@ CLIENT_PROFILE: Final = Kind(
     built_in="default",
     example="standard",
     doc="Client profiles by name.",
+    pages="vpnrouter.management.profiles:PAGES",
     identity=_name("clientProfileName", names.CLIENT_PROFILE, "Name of the client profile."),
 )
 
@@ -195,6 +224,7 @@ ACL_PROFILE: Final = Kind(
     built_in="default",
     example="restricted",
     doc="ACL profiles by name.",
+    pages="vpnrouter.management.profiles:PAGES",
     identity=_name("aclProfileName", names.ACL_PROFILE, "Name of the ACL profile."),
 )
 
@@ -265,6 +295,7 @@ CLIENT_USERNAME: Final = Kind(
     built_in="default",
     example="alice",
     doc="Client usernames by name.",
+    pages="vpnrouter.management.profiles:PAGES",
     identity=_name("clientUsername", names.CLIENT_USERNAME, "The client username."),
     api_order=-1,
 )
@@ -277,6 +308,8 @@ QUEUE: Final = Kind(
     named=names.QUEUE,
     example="orders",
     doc="Queues by name.",
+    pages="vpnrouter.management.queues:PAGES",
+    tables="vpnrouter.cli._tables:QueueTables",
     identity=_name("queueName", names.QUEUE, "Name of the queue."),
 )
 
@@ -301,6 +334,7 @@ TOPIC_ENDPOINT: Final = Kind(
     named=names.TOPIC_ENDPOINT,
     example="audit",
     doc="Topic endpoints by name.",
+    pages="vpnrouter.management.topic_endpoints:PAGES",
     identity=_name("topicEndpointName", names.TOPIC_ENDPOINT, "Name of the topic endpoint."),
 )
 
@@ -312,6 +346,7 @@ REPLAY_LOG: Final = Kind(
     named=names.REPLAY_LOG,
     example="replay",
     doc="The replay log by its name; a message VPN has at most one.",
+    monitored=False,
     identity=_name("replayLogName", names.REPLAY_LOG, "Name of the replay log."),
     api_order=1,
 )
@@ -337,6 +372,8 @@ BRIDGE: Final = Kind(
     example="from-yellow",
     doc="Bridges by name.",
     running="vpnrouter.server.objects.bridges:BridgeObjects",
+    pages="vpnrouter.management.bridges:PAGES",
+    tables="vpnrouter.cli._tables:BridgeTables",
     identity=(
         *_name("bridgeName", names.BRIDGE, "Name of the bridge."),
         KeyPart(
@@ -407,6 +444,8 @@ CONNECTOR: Final = Kind(
     example="to-mosquitto",
     doc="Connectors to foreign brokers by name.",
     running="vpnrouter.server.objects.connectors:ConnectorObjects",
+    pages="vpnrouter.management.connectors:PAGES",
+    tables="vpnrouter.cli._tables:ConnectorTables",
     identity=_name("connectorName", names.CONNECTOR, "Name of the connector."),
     ours=True,
     api_order=2,
