@@ -19,7 +19,6 @@ from vpnrouter.management.metrics.families import (
     LoopFigures,
     MsgVpnFigures,
     ProcessFigures,
-    QueueFigures,
     RouterFigures,
     SpoolFigures,
     TraceFigures,
@@ -28,6 +27,7 @@ from vpnrouter.management.metrics.families import (
     samples,
     section_of,
 )
+from vpnrouter.management.metrics.queues import QUEUE
 from vpnrouter.management.metrics.source import BRIDGE, Figures
 from vpnrouter.settings.shown import Family
 
@@ -105,7 +105,7 @@ SECTIONS: Final = {
     "bridge": BRIDGE,
     "connector": section_of(ConnectorFigures),
     "connector_link": section_of(ConnectorLinkFigures),
-    "queue": section_of(QueueFigures),
+    "queue": QUEUE,
     "left_out": section_of(LeftOutFigures),
 }
 """Everything that a page may have, in its order."""

@@ -42,12 +42,26 @@ def samples(family: Family, rows: Sequence[str], values: Sequence[object]) -> st
     name = family.name
     split = family.split
     lines: list[str] = []
+    if split == "reason":
+        return _by_reason(name, rows, values)
     for labels, value in zip(rows, values, strict=True):
         if not split and value is not None and (value or not family.sparse):
             lines.append(f"{name}{labels}}} {value}\n")
         elif value:
             lines += _several(name + labels, name, labels, split, value)
     return "".join(lines)
+
+
+def _by_reason(name: str, rows: Sequence[str], values: Sequence[object]) -> str:
+    # There are many, and few of them have a reason.
+    return "".join(
+        [
+            f'{name}{labels},reason="{escaped(reason)}"}} {count}\n'
+            for labels, counts in zip(rows, values, strict=True)
+            if isinstance(counts, dict)
+            for reason, count in counts.items()
+        ]
+    )
 
 
 def _several(begin: str, name: str, labels: str, split: str, value: object) -> list[str]:
@@ -59,13 +73,8 @@ def _several(begin: str, name: str, labels: str, split: str, value: object) -> l
             return [f"{begin}{way}}} {one}\n" for way, one in pairs if one is not None]
         case str():
             return [f'{begin},{split}="{escaped(value)}"}} 1\n']
-        case dict() if split == "info":
-            return [f"{begin},{labelled(tuple(value), tuple(value.values()))}}} 1\n"]
         case dict():
-            return [
-                f'{begin},{split}="{escaped(reason)}"}} {count}\n'
-                for reason, count in value.items()
-            ]
+            return [f"{begin},{labelled(tuple(value), tuple(value.values()))}}} 1\n"]
     return []
 
 
@@ -565,97 +574,6 @@ class ConnectorLinkFigures(NamedTuple):
         gauge(
             "vpnrouter_connector_link_parked_messages",
             "Messages that the provider has refused and the link has parked.",
-            sparse=True,
-        ),
-    ]
-
-
-class QueueFigures(NamedTuple):
-    """One queue, topic endpoint or parking lot."""
-
-    msg_vpn: str
-    queue: str
-    messages: Annotated[
-        int,
-        gauge("vpnrouter_queue_messages", "Messages in the queue, unacknowledged ones included."),
-    ]
-    size: Annotated[int, gauge("vpnrouter_queue_bytes", "Bytes of these.")]
-    max_size: Annotated[int, gauge("vpnrouter_queue_max_bytes", "What these may come to.")]
-    unacked: Annotated[
-        int,
-        gauge("vpnrouter_queue_unacked_messages", "Messages that consumers hold unacknowledged."),
-    ]
-    consumers: Annotated[int, gauge("vpnrouter_queue_consumers", "Consumers that are bound.")]
-    oldest_age: Annotated[
-        float | None,
-        gauge(
-            "vpnrouter_queue_oldest_message_age_seconds",
-            "How long the oldest message has been waiting; 0 when there is none.",
-        ),
-    ]
-    ingress_disabled: Annotated[
-        int,
-        gauge(
-            "vpnrouter_queue_ingress_disabled", "1 while the queue takes no messages.", sparse=True
-        ),
-    ]
-    egress_disabled: Annotated[
-        int,
-        gauge("vpnrouter_queue_egress_disabled", "1 while consumers get no messages.", sparse=True),
-    ]
-    spooled: Annotated[
-        int,
-        counter("vpnrouter_queue_spooled_messages_total", "Messages that the queue has taken."),
-    ]
-    spooled_size: Annotated[int, counter("vpnrouter_queue_spooled_bytes_total", "Bytes of these.")]
-    acked: Annotated[
-        int, counter("vpnrouter_queue_acked_messages_total", "Messages that were consumed.")
-    ]
-    redelivered: Annotated[
-        int,
-        counter(
-            "vpnrouter_queue_redelivered_messages_total",
-            "Deliveries of a message anew.",
-            sparse=True,
-        ),
-    ]
-    moved: Annotated[
-        int,
-        counter(
-            "vpnrouter_queue_moved_messages_total",
-            "Messages that went to the dead message queue, or were moved by an operator.",
-            sparse=True,
-        ),
-    ]
-    deleted: Annotated[
-        int,
-        counter(
-            "vpnrouter_queue_deleted_messages_total",
-            "Messages deleted by an operator.",
-            sparse=True,
-        ),
-    ]
-    discarded: Annotated[
-        Mapping[str, int],
-        counter(
-            "vpnrouter_queue_discarded_messages_total",
-            "Messages that were in the queue and are lost, by reason.",
-            "reason",
-        ),
-    ]
-    refused: Annotated[
-        Mapping[str, int],
-        counter(
-            "vpnrouter_queue_refused_messages_total",
-            "Messages that the queue did not take, by reason.",
-            "reason",
-        ),
-    ]
-    imbalance: Annotated[
-        int,
-        gauge(
-            "vpnrouter_queue_imbalance_messages",
-            "Messages not accounted for; anything but 0 is a fault of the router.",
             sparse=True,
         ),
     ]

@@ -6,6 +6,7 @@ import os
 import platform
 import resource
 import time
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
@@ -29,8 +30,8 @@ from vpnrouter.management.metrics.families import (
     SpoolFigures,
     TraceFigures,
 )
-from vpnrouter.management.metrics.queues import SHOWN, QueueNumbers, by_reason
-from vpnrouter.settings.shown import Convert, Row, Section, Split, metrics_of
+from vpnrouter.management.metrics.queues import CONVERTS, SHOWN, QueueNumbers, by_reason
+from vpnrouter.settings.shown import Row, Section, metrics_of
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.management.live_traces import LiveTraces
     from vpnrouter.management.meters import VpnMeters
-    from vpnrouter.management.metrics.families import ListenerFigures, QueueFigures
+    from vpnrouter.management.metrics.families import ListenerFigures
     from vpnrouter.management.server_hooks import ServerHooks
     from vpnrouter.management.status.bridges import Bridges
 
@@ -98,9 +99,6 @@ def _open_descriptors() -> int:
     except OSError:
         return 0
 
-
-CONVERTS: Final[dict[Split, Convert]] = {"reason": by_reason}
-"""What becomes of a value by its split: only reasons that are known become labels."""
 
 BRIDGE: Final = metrics_of(BridgeStatus, CONVERTS)
 
@@ -346,14 +344,14 @@ class Figures:
 
     def _steady(self, key: tuple[str, ...], thing: object, section: Section, row: Row) -> Row:
         """Return the row of an object, with no count below its last one that must not fall."""
-        counts = tuple([row[place] for place in section.falling])
+        counts: tuple[object, ...] = itemgetter(*section.falling)(row)
         risen = self._rising(key, thing, counts)
         if risen is counts:
             return row
         kept = dict(zip(section.falling, risen, strict=True))
         return tuple([kept.get(place, value) for place, value in enumerate(row)])
 
-    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
+    def queues(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each queue, topic endpoint and parking lot in those message VPNs."""
         numbers = self._queues
         if numbers is None:
@@ -363,7 +361,7 @@ class Figures:
                 continue
             for (kind, _), endpoint in list(endpoints_of(vpn).items()):
                 if kind in SHOWN and not endpoint.deleted:
-                    yield numbers.of(name, endpoint)
+                    yield numbers.of(endpoint)
 
     def _rising(
         self, key: tuple[str, ...], thing: object, counts: tuple[object, ...]
