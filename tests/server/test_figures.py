@@ -19,8 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.bridges.look import BridgeLook
 from vpnrouter.bridges.status import Rate
-from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
-from vpnrouter.core.guaranteed.endpoint_settings import QUEUE as QUEUE_KIND
+from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import TotalsSum
 from vpnrouter.durations import BOUNDS_S, Durations
@@ -30,14 +29,14 @@ from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics import source as module
 from vpnrouter.management.metrics.queues import (
     OTHER,
-    QUEUE,
+    QUEUES,
     IdTimes,
     QueueNumbers,
     by_reason,
     oldest_id,
 )
 from vpnrouter.management.metrics.source import (
-    BRIDGE,
+    BRIDGES,
     Figures,
     process_figures,
 )
@@ -186,25 +185,25 @@ def test_counts_of_a_bridge_do_not_go_back() -> None:
         counters = bridges.record.counters
         counters.data_tx_msg_count = sent
         counters.discarded_tx.counts = lost
-        [row] = [named(BRIDGE, one) for one in numbers.bridges(lambda _: True)]
+        [row] = [named(BRIDGES, one) for one in numbers.bridges(lambda _: True)]
         seen.append((row.data_rx_msg_count[1], row.discarded_tx.get("duplicate", 0)))
     assert seen == [(5, 1), (9, 1), (9, 1), (11, 2)]
     other: Any = OneBridge()
     other.record.counters.data_tx_msg_count = 2
     bridges.source = other
     [row] = numbers.bridges(lambda _: True)
-    assert named(BRIDGE, row).data_rx_msg_count == (0, 2)
+    assert named(BRIDGES, row).data_rx_msg_count == (0, 2)
     assert not list(numbers.bridges(lambda _: False))
 
 
 def test_ages_of_a_bridge() -> None:
     """Never is no age."""
     bridge = OneBridge()
-    row = BRIDGE.row(bridge.look(0, whole=True))
-    assert named(BRIDGE, row).last_rx_age_ms == (None, None)
+    row = BRIDGES.row(bridge.look(0, whole=True))
+    assert named(BRIDGES, row).last_rx_age_ms == (None, None)
     bridge.record.counters.last_data_rx_ns = 1_000_000_000
-    row = BRIDGE.row(bridge.look(2_500_000_000, whole=True))
-    assert named(BRIDGE, row).last_rx_age_ms == (1.5, None)
+    row = BRIDGES.row(bridge.look(2_500_000_000, whole=True))
+    assert named(BRIDGES, row).last_rx_age_ms == (1.5, None)
 
 
 # -- process figures -------------------------------------------------------------------------------
@@ -243,12 +242,12 @@ SECOND = 1_000_000_000
 
 def endpoint_of(one: Any) -> Any:
     """The queue."""
-    return one.router.vpns["blue"].endpoints[QUEUE_KIND, "q"]
+    return one.router.vpns["blue"].endpoints[QUEUE, "q"]
 
 
 def figures_of(numbers: QueueNumbers, endpoint: Any) -> Any:
     """What metrics have of an endpoint."""
-    return named(QUEUE, numbers.of(endpoint))
+    return named(QUEUES, numbers.of(endpoint))
 
 
 def test_numbers(stored: Any) -> None:

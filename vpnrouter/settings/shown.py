@@ -151,8 +151,8 @@ def known(number: int) -> int | None:
 def read(reader: Reader, default: Value = 0, metric: Metric | Label | None = None) -> Value:
     """Return a field of a status: how it is read from the source of the class, and the metric or label it is."""
     declared = {READER: reader, METRIC: metric}
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=declared)
+    if isinstance(default, dict | list):
+        return field(default_factory=type(default), metadata=declared)
     return field(default=default, metadata=declared)
 
 
@@ -178,12 +178,16 @@ Row = tuple[Value, ...]
 """Of one object the labels, and a value of each family."""
 
 
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
 class Section(NamedTuple):
     """Families that have the same labels, by the attributes that show them, in the order of the page."""
 
     families: dict[str, Family]
     labels: tuple[str, ...]
-    row: Callable[[object], Row] = tuple
+    row: Callable[[Any], Row] = _as_it_is
     """Returns the labels and values of what a source has now."""
     falling: tuple[int, ...] = ()
     """The places in a row of counts that may go back, several or none."""
@@ -224,7 +228,7 @@ _Calls = tuple[Callable[[Any], Value], ...]
 """Functions that are called one with what the other has returned, the first one with the source."""
 
 
-def _row(values: Sequence[Sequence[_Calls]]) -> Callable[[object], Row]:
+def _row(values: Sequence[Sequence[_Calls]]) -> Callable[[Any], Row]:
     """Return the function that makes a row; a value of two is a pair.
 
     It is one expression, as if it had been written by hand: a page has thousands of rows.
@@ -241,7 +245,7 @@ def _row(values: Sequence[Sequence[_Calls]]) -> Callable[[object], Row]:
                 text = f"{name}({text})"
             parts.append(text)
         texts.append(parts[0] if len(parts) == 1 else f"({', '.join(parts)})")
-    row: Callable[[object], Row] = eval(f"lambda one: ({', '.join(texts)},)", names)  # noqa: S307 - made of numbers
+    row: Callable[[Any], Row] = eval(f"lambda one: ({', '.join(texts)},)", names)  # noqa: S307 - made of numbers
     return row
 
 

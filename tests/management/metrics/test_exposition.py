@@ -26,9 +26,6 @@ KINDS: dict[str, Any] = {
     "loop": rows.LoopFigures,
     "trace": rows.TraceFigures,
     "left_out": rows.LeftOutFigures,
-    "msg_vpn": rows.MsgVpnFigures,
-    "connector": rows.ConnectorFigures,
-    "connector_link": rows.ConnectorLinkFigures,
 }
 
 LABELS = {

@@ -105,7 +105,7 @@ def by_reason(counts: Mapping[str, int]) -> Mapping[str, int]:
 CONVERTS: Final[dict[Split, Convert]] = {"reason": by_reason}
 """What becomes of a value by its split: only reasons that are known become labels."""
 
-QUEUE: Final = metrics_of(QueueStatus, CONVERTS)
+QUEUES: Final = metrics_of(QueueStatus, CONVERTS)
 
 
 @final
@@ -133,7 +133,7 @@ class QueueNumbers:
             look = self._look = EndpointLook(endpoint, endpoint.counters, self.oldest_s)
         look.endpoint = endpoint
         look.counts = endpoint.counters
-        return QUEUE.row(look)
+        return QUEUES.row(look)
 
     def oldest_s(self, endpoint: Endpoint) -> float:
         """Seconds that the oldest message of an endpoint has been there, 0 for none."""

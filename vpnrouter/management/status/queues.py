@@ -37,6 +37,18 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
 
 
+PREFIXES: Final = {
+    QUEUE: "",
+    TOPIC_ENDPOINT: "#topic-endpoint/",
+    SESSION: "",
+    PARKING: "#parking-lot/",
+    SUBSCRIPTION: "",
+    CONNECTOR_LINK: CONNECTOR_PREFIX,
+}
+"""Kinds that are shown, and what stands before their names, so that each name is there once; those of
+sessions begin with `#mqtt/` by themselves, those of AMQP's subscriptions with `#amqp`, as no queue's does."""
+
+
 @final
 class EndpointLook:
     """A queue or another endpoint at one moment, with the counts to show: where its status and its metrics are read.
@@ -333,17 +345,6 @@ class ActionResult:
 
 PORTION: Final = 1_000
 """Messages that an operation takes on before the router's other work has its turn."""
-
-PREFIXES: Final = {
-    QUEUE: "",
-    TOPIC_ENDPOINT: "#topic-endpoint/",
-    SESSION: "",
-    PARKING: "#parking-lot/",
-    SUBSCRIPTION: "",
-    CONNECTOR_LINK: CONNECTOR_PREFIX,
-}
-"""Kinds that are shown, and what stands before their names, so that each name is there once; those of
-sessions begin with `#mqtt/` by themselves, those of AMQP's subscriptions with `#amqp`, as no queue's does."""
 
 
 @final
