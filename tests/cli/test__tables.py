@@ -25,8 +25,9 @@ from vpnrouter.cli._tables import (
 )
 from vpnrouter.management.answers.rows import row_of
 from vpnrouter.management.display import BRIDGE, CLIENT, MSG_VPN, QUEUE, Display, Form
-from vpnrouter.management.msg_vpns import MsgVpnStatus, status_of
+from vpnrouter.management.msg_vpns import status_of
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
+from vpnrouter.management.status.msg_vpns import MsgVpnStatus
 from vpnrouter.management.status.queues import QueueStatus
 from vpnrouter.text import camel
 

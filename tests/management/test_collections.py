@@ -8,12 +8,12 @@ import pytest
 
 from vpnrouter.bridges.status import BridgeStatus, RemoteStatus
 from vpnrouter.management.answers.rows import names_of
-from vpnrouter.management.msg_vpns import MsgVpnStatus
 from vpnrouter.management.status.clients import (
     ClientStatus,
     MqttSessionStatus,
     SubscriptionStatus,
 )
+from vpnrouter.management.status.msg_vpns import MsgVpnStatus
 from vpnrouter.management.status.profiles import (
     AclProfileStatus,
     ClientProfileStatus,

@@ -13,7 +13,7 @@ from vpnrouter.bridges.look import backlog_of, oldest_age_ms
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.management.api_context import ApiContext
-from vpnrouter.management.metrics.source import BRIDGE
+from vpnrouter.management.metrics.source import BRIDGES
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.server.net.dial import transport_of
 from vpnrouter.server.net.reactor import flush_ready
@@ -72,7 +72,7 @@ class Seen:
     def figures(self, msg_vpn: str, name: str) -> Any:
         """What metrics have of a bridge."""
         look = self.bridges[msg_vpn, name].look(time.monotonic_ns(), whole=True)
-        return SimpleNamespace(**dict(zip(BRIDGE.names, BRIDGE.row(look), strict=True)))
+        return SimpleNamespace(**dict(zip(BRIDGES.names, BRIDGES.row(look), strict=True)))
 
 
 async def test_a_bridge(running: Any, client_of: Any, port: Any, until: Any) -> None:

@@ -191,8 +191,9 @@ class BridgeLook:
 
     `counters` are those to show, with what the peer's bridge counted on the same connection; `guaranteed_base` and
     `failures_cleared` are taken off the other counts. `driver` runs an own bridge, `link` is the connection, `sender`
-    the record of what is sent. `enabled` is as configured, `bindings` the queues of its remotes. `oldest_s` says for
-    metrics how long the oldest message of some endpoints has been waiting, without reading one.
+    the record of what is sent. `enabled` is as configured, `bindings` the queues of its `remotes`, which are in their
+    order. `oldest_s` says for metrics how long the oldest message of some endpoints has been waiting, without reading
+    one.
     """
 
     def __init__(
@@ -227,7 +228,11 @@ class BridgeLook:
         self.lot = None if self.taker is None else self.taker.lot
         self.waits = backlog_of(link)
         self.oldest_s: Callable[[Iterable[Endpoint]], float | None] | None = None
-        self._bindings = {} if bindings is None else bindings
+        self.remotes: list[RemoteLook] = []
+        if driver is not None:
+            machine = driver.machine
+            written = machine.remotes.written()
+            self.remotes = remotes_of(record, written, machine.failures, bindings or {}, self.flow)
         self._guaranteed_base = {} if guaranteed_base is None else guaranteed_base
 
     # -- how it fares ----------------------------------------------------------------------------
@@ -237,7 +242,7 @@ class BridgeLook:
         """Whether the message VPN is enabled."""
         return self.driver is None or self.driver.links.vpn.enabled
 
-    @cached_property
+    @property
     def health(self) -> str:
         """One of HEALTHS. The outbound half has no health between up and down."""
         inbound = self.record.inbound_state
@@ -310,15 +315,6 @@ class BridgeLook:
     def remote_msg_vpn(self) -> str:
         """The remote message VPN, "" before there is one."""
         return "" if self.record.remote is None else self.record.remote.msg_vpn
-
-    @cached_property
-    def remotes(self) -> list[RemoteLook]:
-        """The remotes of an own bridge, in their order."""
-        if self.driver is None:
-            return []
-        machine = self.driver.machine
-        written = machine.remotes.written()
-        return remotes_of(self.record, written, machine.failures, self._bindings, self.flow)
 
     # -- messages --------------------------------------------------------------------------------
 

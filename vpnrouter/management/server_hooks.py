@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.driver import BridgeDriver
-    from vpnrouter.connectors.status import ConnectorStatus
+    from vpnrouter.connectors.status import ConnectorLook
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
@@ -46,8 +46,8 @@ class RunningConnector(ABC):
     name: str
 
     @abstractmethod
-    def status(self) -> ConnectorStatus:
-        """Return the state of the connector and of its links."""
+    def look(self) -> ConnectorLook:
+        """Return what its status and its metrics, and those of its links, are read from now."""
 
     @abstractmethod
     def sample(self, now_ns: int) -> None:

@@ -21,7 +21,7 @@ A metric that is no attribute is a class variable:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
@@ -151,8 +151,8 @@ def known(number: int) -> int | None:
 def read(reader: Reader, default: Value = 0, metric: Metric | Label | None = None) -> Value:
     """Return a field of a status: how it is read from the source of the class, and the metric or label it is."""
     declared = {READER: reader, METRIC: metric}
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=declared)
+    if isinstance(default, dict | list):
+        return field(default_factory=type(default), metadata=declared)
     return field(default=default, metadata=declared)
 
 
@@ -178,54 +178,75 @@ Row = tuple[Value, ...]
 """Of one object the labels, and a value of each family."""
 
 
+def _as_it_is(row: Row) -> Row:
+    return row
+
+
 class Section(NamedTuple):
     """Families that have the same labels, by the attributes that show them, in the order of the page."""
 
     families: dict[str, Family]
     labels: tuple[str, ...]
-    readers: tuple[Reader, ...] = ()
-    """How the labels and then the values are read, if from a source."""
+    row: Callable[[Any], Row] = _as_it_is
+    """Returns the labels and values of what a source has now."""
     falling: tuple[int, ...] = ()
-    """The places in a row of counts that may go back."""
+    """The places in a row of counts that may go back, several or none."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the values of a row are: labels, and attributes."""
         return (*self.labels, *self.families)
 
-    def row(self, source: object) -> Row:
-        """Return the labels and values of what a source has now."""
-        return tuple([reader(source) for reader in self.readers])
-
 
 def metrics_of(
     of: type[DataclassInstance], converts: Mapping[Split, Convert] | None = None
 ) -> Section:
     """Return what the page has of a class of status objects. `converts` has what becomes of values by their split."""
-    labels: dict[str, Reader] = {}
+    labels: dict[str, _Calls] = {}
     metrics: dict[str, Metric] = {}
-    readers: dict[str, Reader] = {}
-    halves: dict[str, Reader] = {}
+    calls: dict[str, list[_Calls]] = {}
     for name, metric, reader, convert in _declared(of):
         if isinstance(metric, Label):
-            labels[metric.name] = metric.reader or reader
+            labels[metric.name] = (metric.reader or reader,)
             continue
-        found = _value_reader(metric, reader, convert, converts or {})
-        if metric.way == WAYS[0]:
-            halves[metric.family.name] = found
-        if metric.way != WAYS[1]:
-            metrics[name], readers[name] = metric, found
-            continue
-        (first,) = [name for name, each in metrics.items() if each.family == metric.family]
-        readers[first] = _pair(halves[metric.family.name], found)
+        found = _calls(metric, reader, convert, converts or {})
+        family = metric.family
+        # The second half of a pair belongs to the first one.
+        first = next((other for other, each in metrics.items() if each.family == family), name)
+        metrics.setdefault(first, metric)
+        calls.setdefault(first, []).append(found)
     order = _order(metrics)
-    falling = [place for place, name in enumerate(order, len(labels)) if metrics[name].falls]
     return Section(
         {name: metrics[name].family for name in order},
         tuple(labels),
-        (*labels.values(), *(readers[name] for name in order)),
-        tuple(falling),
+        _row([*([each] for each in labels.values()), *(calls[name] for name in order)]),
+        tuple(place for place, name in enumerate(order, len(labels)) if metrics[name].falls),
     )
+
+
+_Calls = tuple[Callable[[Any], Value], ...]
+"""Functions that are called one with what the other has returned, the first one with the source."""
+
+
+def _row(values: Sequence[Sequence[_Calls]]) -> Callable[[Any], Row]:
+    """Return the function that makes a row; a value of two is a pair.
+
+    It is one expression, as if it had been written by hand: a page has thousands of rows.
+    """
+    names: dict[str, object] = {}
+    texts = []
+    for halves in values:
+        parts = []
+        for calls in halves:
+            text = "one"
+            for function in calls:
+                name = f"f{len(names)}"
+                names[name] = function
+                text = f"{name}({text})"
+            parts.append(text)
+        texts.append(parts[0] if len(parts) == 1 else f"({', '.join(parts)})")
+    row: Callable[[Any], Row] = eval(f"lambda one: ({', '.join(texts)},)", names)  # noqa: S307 - made of numbers
+    return row
 
 
 def _declared(
@@ -250,24 +271,14 @@ def _declared(
     return found
 
 
-def _value_reader(
+def _calls(
     metric: Metric, reader: Reader, convert: Convert | None, converts: Mapping[Split, Convert]
-) -> Reader:
-    """Return how the value of a family is read."""
+) -> _Calls:
+    """Return what is called for a value of a family."""
     own = metric.reader
     change = metric.convert or (None if own is not None else convert)
-    for each in (change, converts.get(metric.family.split)):
-        if each is not None:
-            own = _converted(own or reader, each)
-    return own or reader
-
-
-def _converted(reader: Reader, convert: Convert) -> Reader:
-    return lambda source: convert(reader(source))
-
-
-def _pair(received: Reader, sent: Reader) -> Reader:
-    return lambda source: (received(source), sent(source))
+    further = (change, converts.get(metric.family.split))
+    return (own or reader, *(each for each in further if each is not None))
 
 
 def _order(metrics: Mapping[str, Metric]) -> list[str]:

@@ -42,12 +42,26 @@ def samples(family: Family, rows: Sequence[str], values: Sequence[object]) -> st
     name = family.name
     split = family.split
     lines: list[str] = []
+    if split == "reason":
+        return _by_reason(name, rows, values)
     for labels, value in zip(rows, values, strict=True):
         if not split and value is not None and (value or not family.sparse):
             lines.append(f"{name}{labels}}} {value}\n")
         elif value:
             lines += _several(name + labels, name, labels, split, value)
     return "".join(lines)
+
+
+def _by_reason(name: str, rows: Sequence[str], values: Sequence[object]) -> str:
+    # There are many, and few of them have a reason.
+    return "".join(
+        [
+            f'{name}{labels},reason="{escaped(reason)}"}} {count}\n'
+            for labels, counts in zip(rows, values, strict=True)
+            if isinstance(counts, dict)
+            for reason, count in counts.items()
+        ]
+    )
 
 
 def _several(begin: str, name: str, labels: str, split: str, value: object) -> list[str]:
@@ -59,13 +73,8 @@ def _several(begin: str, name: str, labels: str, split: str, value: object) -> l
             return [f"{begin}{way}}} {one}\n" for way, one in pairs if one is not None]
         case str():
             return [f'{begin},{split}="{escaped(value)}"}} 1\n']
-        case dict() if split == "info":
-            return [f"{begin},{labelled(tuple(value), tuple(value.values()))}}} 1\n"]
         case dict():
-            return [
-                f'{begin},{split}="{escaped(reason)}"}} {count}\n'
-                for reason, count in value.items()
-            ]
+            return [f"{begin},{labelled(tuple(value), tuple(value.values()))}}} 1\n"]
     return []
 
 
@@ -79,10 +88,6 @@ def _buckets(name: str, labels: str, value: Histogram) -> list[str]:
     lines.append(f"{name}_count{labels}}} {count}\n")
     lines.append(f"{name}_sum{labels}}} {value.total:.9f}\n")
     return lines
-
-
-Pair = tuple[float | None, float | None]
-"""Received, sent."""
 
 
 class RouterFigures(NamedTuple):
@@ -306,358 +311,6 @@ class TraceFigures(NamedTuple):
     ]
     tails: Annotated[
         int, gauge("vpnrouter_trace_tails", "Filters by which traces are looked at live now.")
-    ]
-
-
-class MsgVpnFigures(NamedTuple):
-    """One message VPN."""
-
-    msg_vpn: str
-    enabled: Annotated[
-        int, gauge("vpnrouter_msg_vpn_enabled", "1 while the message VPN is enabled.")
-    ]
-    connections: Annotated[
-        int,
-        gauge("vpnrouter_msg_vpn_connections", "Clients connected, bridges of others included."),
-    ]
-    max_connections: Annotated[
-        int, gauge("vpnrouter_msg_vpn_max_connections", "Connections that it may have.")
-    ]
-    subscriptions: Annotated[int, gauge("vpnrouter_msg_vpn_subscriptions", "Subscriptions.")]
-    max_subscriptions: Annotated[
-        int, gauge("vpnrouter_msg_vpn_max_subscriptions", "Subscriptions that it may have.")
-    ]
-    messages: Annotated[
-        Pair,
-        counter(
-            "vpnrouter_msg_vpn_messages_total",
-            "Messages from clients and bridges (rx), and to them (tx).",
-            "direction",
-        ),
-    ]
-    size: Annotated[Pair, counter("vpnrouter_msg_vpn_bytes_total", "Bytes of these.", "direction")]
-    discarded: Annotated[
-        Mapping[str, int],
-        counter(
-            "vpnrouter_msg_vpn_discarded_messages_total", "Messages discarded, by reason.", "reason"
-        ),
-    ]
-    tx_discarded: Annotated[
-        Mapping[str, int],
-        counter(
-            "vpnrouter_msg_vpn_tx_discarded_messages_total",
-            "Those among them that were on their way to a client, by reason.",
-            "reason",
-        ),
-    ]
-    rejected: Annotated[
-        int,
-        counter(
-            "vpnrouter_msg_vpn_rejected_messages_total",
-            "Guaranteed messages that were refused, which their publishers were told.",
-        ),
-    ]
-    nack_disconnects: Annotated[
-        int,
-        counter(
-            "vpnrouter_msg_vpn_nack_disconnects_total",
-            "MQTT 3.1.1 publishers disconnected because there is no other way to refuse a message.",
-        ),
-    ]
-    retained: Annotated[
-        int, gauge("vpnrouter_msg_vpn_retained_messages", "Topics with a retained message.")
-    ]
-    retained_size: Annotated[
-        int,
-        gauge("vpnrouter_msg_vpn_retained_bytes", "Memory that retained messages take."),
-    ]
-    max_retained_size: Annotated[
-        int,
-        gauge("vpnrouter_msg_vpn_max_retained_bytes", "What these may come to, -1 for no bound."),
-    ]
-    retained_refused: Annotated[
-        int,
-        counter(
-            "vpnrouter_msg_vpn_retained_refused_messages_total",
-            "Messages not retained for want of room.",
-        ),
-    ]
-    memory: Annotated[
-        int,
-        gauge(
-            "vpnrouter_msg_vpn_memory_bytes",
-            "What the router keeps in memory for clients: unfinished and unsettled messages, what waits to be sent.",
-        ),
-    ]
-    max_memory: Annotated[
-        int, gauge("vpnrouter_msg_vpn_max_memory_bytes", "What this may come to.")
-    ]
-    memory_refused: Annotated[
-        int,
-        counter(
-            "vpnrouter_msg_vpn_memory_refused_total",
-            "Times that a client was refused memory, or disconnected because it held most.",
-        ),
-    ]
-    spool_size: Annotated[
-        int,
-        gauge(
-            "vpnrouter_msg_vpn_spool_usage_bytes",
-            "Messages of its endpoints, and what it retains, in the spool.",
-        ),
-    ]
-    max_spool_size: Annotated[
-        int, gauge("vpnrouter_msg_vpn_max_spool_usage_bytes", "What these may come to.")
-    ]
-    egress_flows: Annotated[
-        int, gauge("vpnrouter_msg_vpn_egress_flows", "Consumers bound to its endpoints.")
-    ]
-    sessions: Annotated[
-        int,
-        gauge("vpnrouter_msg_vpn_session_endpoints", "Endpoints that belong to MQTT sessions."),
-    ]
-    session_messages: Annotated[
-        int, gauge("vpnrouter_msg_vpn_session_messages", "Messages in these, all together.")
-    ]
-    session_size: Annotated[int, gauge("vpnrouter_msg_vpn_session_bytes", "Bytes of these.")]
-    amqp_subscriptions: Annotated[
-        int,
-        gauge(
-            "vpnrouter_msg_vpn_amqp_subscription_endpoints",
-            "Endpoints that belong to AMQP subscriptions.",
-        ),
-    ]
-    amqp_subscription_messages: Annotated[
-        int,
-        gauge("vpnrouter_msg_vpn_amqp_subscription_messages", "Messages in these, all together."),
-    ]
-    amqp_subscription_size: Annotated[
-        int, gauge("vpnrouter_msg_vpn_amqp_subscription_bytes", "Bytes of these.")
-    ]
-    replay_log_messages: Annotated[
-        int, gauge("vpnrouter_msg_vpn_replay_log_messages", "Messages in the replay log.")
-    ]
-    replay_log_size: Annotated[int, gauge("vpnrouter_msg_vpn_replay_log_bytes", "Bytes of these.")]
-
-
-class ConnectorFigures(NamedTuple):
-    """One connector."""
-
-    msg_vpn: str
-    connector: str
-    up: Annotated[
-        int, gauge("vpnrouter_connector_up", "1 while the provider has let the connector in.")
-    ]
-    state: Annotated[
-        str,
-        gauge("vpnrouter_connector_state", "What the connector is doing, 1.", "state"),
-    ]
-    failed_attempts: Annotated[
-        int,
-        gauge("vpnrouter_connector_failed_attempts", "Attempts in a row that failed."),
-    ]
-    waiting: Annotated[
-        int,
-        gauge(
-            "vpnrouter_connector_waiting_messages",
-            "Guaranteed messages that wait for its links, or are on their way.",
-        ),
-    ]
-    refused: Annotated[
-        int,
-        gauge(
-            "vpnrouter_connector_refused_links",
-            "Links that carry nothing, or less than they should.",
-        ),
-    ]
-    memory: Annotated[
-        int,
-        gauge(
-            "vpnrouter_connector_memory_bytes",
-            "What the router keeps in memory for the connector: unfinished messages, what waits to be sent.",
-        ),
-    ]
-
-
-class ConnectorLinkFigures(NamedTuple):
-    """One link of a connector. Its messages are the sum of all outcomes and of what is in flight."""
-
-    msg_vpn: str
-    connector: str
-    link: str
-    direction: str
-    """`rx` of one that brings messages in, `tx` of one that takes them out."""
-    state: Annotated[
-        str,
-        gauge(
-            "vpnrouter_connector_link_state",
-            "What the link is doing, 1: up, opening, held, refused, stopped, down, disabled.",
-            "state",
-        ),
-    ]
-    messages: Annotated[
-        int,
-        counter(
-            "vpnrouter_connector_link_messages_total",
-            "Messages that came from the provider, or were taken out to be sent to it.",
-        ),
-    ]
-    size: Annotated[int, counter("vpnrouter_connector_link_bytes_total", "Bytes of these.")]
-    delivered: Annotated[
-        int,
-        counter(
-            "vpnrouter_connector_link_delivered_messages_total",
-            "Those that the other side has accepted, or was sent at most once.",
-        ),
-    ]
-    duplicates: Annotated[
-        int,
-        counter(
-            "vpnrouter_connector_link_duplicate_messages_total",
-            "Those that came again, and were left out.",
-        ),
-    ]
-    returned: Annotated[
-        int,
-        counter(
-            "vpnrouter_connector_link_returned_messages_total",
-            "Those that went back to where they came from, to be sent again.",
-        ),
-    ]
-    dead_letters: Annotated[
-        int,
-        counter(
-            "vpnrouter_connector_link_dead_letter_messages_total",
-            "Those that the link has given up: dead letters, or parked.",
-        ),
-    ]
-    discarded: Annotated[
-        Mapping[str, int],
-        counter(
-            "vpnrouter_connector_link_discarded_messages_total",
-            "Those that were discarded, by reason.",
-            "reason",
-        ),
-    ]
-    refused: Annotated[
-        int,
-        counter(
-            "vpnrouter_connector_link_refused_messages_total",
-            "How often the other side has refused a message.",
-        ),
-    ]
-    in_flight: Annotated[
-        int,
-        gauge(
-            "vpnrouter_connector_link_in_flight_messages",
-            "Messages whose outcome is not known yet.",
-        ),
-    ]
-    waiting: Annotated[
-        int,
-        gauge(
-            "vpnrouter_connector_link_waiting_messages",
-            "Guaranteed messages that wait for the link, or are on their way.",
-        ),
-    ]
-    parked: Annotated[
-        int,
-        gauge(
-            "vpnrouter_connector_link_parked_messages",
-            "Messages that the provider has refused and the link has parked.",
-            sparse=True,
-        ),
-    ]
-
-
-class QueueFigures(NamedTuple):
-    """One queue, topic endpoint or parking lot."""
-
-    msg_vpn: str
-    queue: str
-    messages: Annotated[
-        int,
-        gauge("vpnrouter_queue_messages", "Messages in the queue, unacknowledged ones included."),
-    ]
-    size: Annotated[int, gauge("vpnrouter_queue_bytes", "Bytes of these.")]
-    max_size: Annotated[int, gauge("vpnrouter_queue_max_bytes", "What these may come to.")]
-    unacked: Annotated[
-        int,
-        gauge("vpnrouter_queue_unacked_messages", "Messages that consumers hold unacknowledged."),
-    ]
-    consumers: Annotated[int, gauge("vpnrouter_queue_consumers", "Consumers that are bound.")]
-    oldest_age: Annotated[
-        float | None,
-        gauge(
-            "vpnrouter_queue_oldest_message_age_seconds",
-            "How long the oldest message has been waiting; 0 when there is none.",
-        ),
-    ]
-    ingress_disabled: Annotated[
-        int,
-        gauge(
-            "vpnrouter_queue_ingress_disabled", "1 while the queue takes no messages.", sparse=True
-        ),
-    ]
-    egress_disabled: Annotated[
-        int,
-        gauge("vpnrouter_queue_egress_disabled", "1 while consumers get no messages.", sparse=True),
-    ]
-    spooled: Annotated[
-        int,
-        counter("vpnrouter_queue_spooled_messages_total", "Messages that the queue has taken."),
-    ]
-    spooled_size: Annotated[int, counter("vpnrouter_queue_spooled_bytes_total", "Bytes of these.")]
-    acked: Annotated[
-        int, counter("vpnrouter_queue_acked_messages_total", "Messages that were consumed.")
-    ]
-    redelivered: Annotated[
-        int,
-        counter(
-            "vpnrouter_queue_redelivered_messages_total",
-            "Deliveries of a message anew.",
-            sparse=True,
-        ),
-    ]
-    moved: Annotated[
-        int,
-        counter(
-            "vpnrouter_queue_moved_messages_total",
-            "Messages that went to the dead message queue, or were moved by an operator.",
-            sparse=True,
-        ),
-    ]
-    deleted: Annotated[
-        int,
-        counter(
-            "vpnrouter_queue_deleted_messages_total",
-            "Messages deleted by an operator.",
-            sparse=True,
-        ),
-    ]
-    discarded: Annotated[
-        Mapping[str, int],
-        counter(
-            "vpnrouter_queue_discarded_messages_total",
-            "Messages that were in the queue and are lost, by reason.",
-            "reason",
-        ),
-    ]
-    refused: Annotated[
-        Mapping[str, int],
-        counter(
-            "vpnrouter_queue_refused_messages_total",
-            "Messages that the queue did not take, by reason.",
-            "reason",
-        ),
-    ]
-    imbalance: Annotated[
-        int,
-        gauge(
-            "vpnrouter_queue_imbalance_messages",
-            "Messages not accounted for; anything but 0 is a fault of the router.",
-            sparse=True,
-        ),
     ]
 
 
