@@ -7,6 +7,7 @@ the API (`management/config/kinds.py`) and all other layers go over `KINDS`; non
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -89,6 +90,8 @@ class Kind:
     """The class of its running objects, as MODULE:NAME; "" where an object is only its configuration."""
     status: str = ""
     """The class that declares what monitoring shows of one of them; "" shows what is configured."""
+    metrics_most: int = limits.METRICS_BRIDGES
+    """Of so many objects the page of metrics has what the status class declares. Kinds with more come later on it."""
     pages: str = ""
     """The routes of the API that serve its monitoring and actions; "" has those that are made of the kind alone."""
     monitored: bool = True
@@ -125,6 +128,13 @@ class Kind:
     def collection(self) -> str:
         """The part of a path that lists the objects: `clientUsernames`."""
         return camel(self.key)
+
+    @property
+    def section(self) -> str:
+        """The word for one of them in metrics and in other names of code: `msg_vpn`."""
+        name = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", self.singular)
+        above = self.parent
+        return name if above is None or above is MSG_VPN else f"{above.section}_{name}"
 
     @property
     def word(self) -> str:
@@ -189,6 +199,8 @@ MSG_VPN: Final = Kind(
     named=names.MSG_VPN,
     example="blue",
     doc="Message VPNs by name.",
+    status="vpnrouter.management.status.msg_vpns:MsgVpnStatus",
+    metrics_most=limits.METRICS_MSG_VPNS,
     pages="vpnrouter.management.msg_vpns:PAGES",
     tables="vpnrouter.cli._tables:VPNS",
     shown_as="vpns",
@@ -308,6 +320,8 @@ QUEUE: Final = Kind(
     named=names.QUEUE,
     example="orders",
     doc="Queues by name.",
+    status="vpnrouter.management.status.queues:QueueStatus",
+    metrics_most=limits.METRICS_QUEUES,
     pages="vpnrouter.management.queues:PAGES",
     tables="vpnrouter.cli._tables:QueueTables",
     identity=_name("queueName", names.QUEUE, "Name of the queue."),
@@ -372,6 +386,7 @@ BRIDGE: Final = Kind(
     example="from-yellow",
     doc="Bridges by name.",
     running="vpnrouter.server.objects.bridges:BridgeObjects",
+    status="vpnrouter.bridges.status:BridgeStatus",
     pages="vpnrouter.management.bridges:PAGES",
     tables="vpnrouter.cli._tables:BridgeTables",
     identity=(
@@ -444,6 +459,7 @@ CONNECTOR: Final = Kind(
     example="to-mosquitto",
     doc="Connectors to foreign brokers by name.",
     running="vpnrouter.server.objects.connectors:ConnectorObjects",
+    status="vpnrouter.connectors.status:ConnectorStatus",
     pages="vpnrouter.management.connectors:PAGES",
     tables="vpnrouter.cli._tables:ConnectorTables",
     identity=_name("connectorName", names.CONNECTOR, "Name of the connector."),
@@ -459,6 +475,7 @@ CONNECTOR_LINK: Final = Kind(
     named=names.CONNECTOR_LINK,
     example="sensors-in",
     doc="Links by name.",
+    status="vpnrouter.connectors.status:ConnectorLinkStatus",
     identity=_name("linkName", names.CONNECTOR_LINK, "Name of the link."),
     ours=True,
 )

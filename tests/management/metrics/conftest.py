@@ -7,6 +7,7 @@ import pytest
 
 from vpnrouter.durations import Histogram
 from vpnrouter.management.metrics.exposition import SECTIONS
+from vpnrouter.settings.kinds import Kind
 from vpnrouter.settings.shown import Row
 
 VALUES: Any = {
@@ -51,6 +52,10 @@ class StillFigures:
 
     def listeners(self) -> Iterator[Row]:
         yield filled("listener", "mqtt", "127.0.0.1:1883")
+
+    def rows(self, kind: Kind, sees: Callable[[str], bool]) -> Iterator[Row]:
+        found: Iterator[Row] = getattr(self, f"{kind.section}s")(sees)
+        return found
 
     def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         for name in filter(sees, self.names):

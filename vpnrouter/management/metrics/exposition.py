@@ -24,14 +24,7 @@ from vpnrouter.management.metrics.families import (
     samples,
     section_of,
 )
-from vpnrouter.management.metrics.queues import QUEUES
-from vpnrouter.management.metrics.source import (
-    BRIDGES,
-    CONNECTOR_LINKS,
-    CONNECTORS,
-    MSG_VPNS,
-    Figures,
-)
+from vpnrouter.management.metrics.source import OBJECTS, Figures
 from vpnrouter.settings.shown import Family
 
 WHOLE: Final = frozenset({"", "direction"})
@@ -104,11 +97,7 @@ SECTIONS: Final = {
     "listener": section_of(ListenerFigures),
     "spool": section_of(SpoolFigures),
     "trace": section_of(TraceFigures),
-    "msg_vpn": MSG_VPNS,
-    "bridge": BRIDGES,
-    "connector": CONNECTORS,
-    "connector_link": CONNECTOR_LINKS,
-    "queue": QUEUES,
+    **{kind.section: section for kind, section in OBJECTS.items()},
     "left_out": section_of(LeftOutFigures),
 }
 """Everything that a page may have, in its order."""
@@ -174,17 +163,11 @@ class Exposition:
             await writer.write_all("listener", source.listeners(), limits.METRICS_LABELS)
             sees = _all
         left_out = Rows([], [])
-        several: tuple[tuple[str, Iterator[Any], int], ...] = (
-            ("msg_vpn", source.msg_vpns(sees), limits.METRICS_MSG_VPNS),
-            ("bridge", source.bridges(sees), limits.METRICS_BRIDGES),
-            ("connector", source.connectors(sees), limits.METRICS_BRIDGES),
-            ("connector_link", source.connector_links(sees), limits.METRICS_BRIDGES),
-            ("queue", source.queues(sees), limits.METRICS_QUEUES),
-        )
-        for name, figures_of, most in several:
-            beyond = await writer.write_all(name, figures_of, most)
-            left_out.labels.append(f'{own},kind="{name}"')
-            left_out.figures.append((name, beyond))
+        for kind in OBJECTS:
+            rows = source.rows(kind, sees)
+            beyond = await writer.write_all(kind.section, rows, kind.metrics_most)
+            left_out.labels.append(f'{own},kind="{kind.section}"')
+            left_out.figures.append((kind.section, beyond))
         await writer.write("left_out", left_out)
         if openmetrics:
             writer.parts.append("# EOF\n")

@@ -13,9 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, final
 import trio
 
 from vpnrouter import __version__
-from vpnrouter.bridges.status import BridgeStatus
 from vpnrouter.build_info import build_kind
-from vpnrouter.connectors.status import ConnectorLinkStatus, ConnectorStatus
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.durations import Durations
@@ -27,7 +25,16 @@ from vpnrouter.management.metrics.families import (
     TraceFigures,
 )
 from vpnrouter.management.metrics.queues import CONVERTS, SHOWN, QueueNumbers
-from vpnrouter.management.status.msg_vpns import MsgVpnLook, MsgVpnStatus
+from vpnrouter.management.status.msg_vpns import MsgVpnLook
+from vpnrouter.settings.kinds import (
+    BRIDGE,
+    CONNECTOR,
+    CONNECTOR_LINK,
+    KINDS,
+    MSG_VPN,
+    Kind,
+    loaded,
+)
 from vpnrouter.settings.shown import Row, Section, metrics_of
 from vpnrouter.units import SECOND_NS
 
@@ -96,10 +103,19 @@ def _open_descriptors() -> int:
         return 0
 
 
-BRIDGES: Final = metrics_of(BridgeStatus, CONVERTS)
-MSG_VPNS: Final = metrics_of(MsgVpnStatus, CONVERTS)
-CONNECTORS: Final = metrics_of(ConnectorStatus, CONVERTS)
-CONNECTOR_LINKS: Final = metrics_of(ConnectorLinkStatus, CONVERTS)
+OBJECTS: Final[dict[Kind, Section]] = {
+    kind: section
+    for kind in sorted(KINDS, key=lambda each: each.metrics_most)
+    if kind.status
+    for section in [metrics_of(loaded(kind.status), CONVERTS)]
+    if section.families
+}
+"""What the page has of the objects of each kind, in its order."""
+
+MSG_VPNS: Final = OBJECTS[MSG_VPN]
+BRIDGES: Final = OBJECTS[BRIDGE]
+CONNECTORS: Final = OBJECTS[CONNECTOR]
+CONNECTOR_LINKS: Final = OBJECTS[CONNECTOR_LINK]
 
 PERIOD_S: Final = 0.5
 """Seconds between two looks at what only shows over time."""
@@ -223,6 +239,18 @@ class Figures:
         return iter(self._edge.listeners())
 
     # -- what message VPNs have ------------------------------------------------------------------
+
+    def rows(self, kind: Kind, sees: Callable[[str], bool]) -> Iterator[Row]:
+        """Yield the figures of each object of a kind in the message VPNs whose names `sees` is true for."""
+        own: Callable[[Callable[[str], bool]], Iterator[Row]] | None
+        own = getattr(self, f"{kind.section}s", None)
+        if own is not None:
+            yield from own(sees)
+            return
+        objects, section = self._edge.objects.get(kind), OBJECTS[kind]
+        for msg_vpn, _, one in objects.items() if objects is not None else ():
+            if sees(msg_vpn):
+                yield section.row(one)
 
     def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each message VPN whose name `sees` is true for."""
