@@ -59,3 +59,9 @@ def _escaped(text: str, kept: str) -> str:
             for one in text
         ]
     )
+
+
+def camel(name: str) -> str:
+    """Return `lastRxAgeMs` for `last_rx_age_ms`."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

@@ -149,6 +149,14 @@ class Client(memory.Client):
         return [packet.payload for packet in self.take()]
 
 
+def terms_of(bridge: str, out_of: str, filters: Sequence[str], **terms: Any) -> RemoteSettings:
+    """The settings of a bridge for a remote. A password is proved unless a scheme says otherwise."""
+    if terms.get("password"):
+        terms.setdefault("scheme", SCRAM)
+    asked = [(0, text) for text in filters]
+    return RemoteSettings(bridge, out_of, filters=asked, **{"retry_delay_ns": 0} | terms)
+
+
 class World:
     """Routers, their links and clients, and the time."""
 
@@ -181,10 +189,7 @@ class World:
     ) -> tuple[OwnHalf, Events]:
         """A bridge into `into` that uses a connection which is there already."""
         events = Events()
-        chosen = {"remote_router": "", "client_username": "", "password": ""} | terms
-        if chosen["password"]:
-            chosen.setdefault("scheme", SCRAM)
-        asked = RemoteSettings(bridge, out_of, filters=[(0, text) for text in filters], **chosen)
+        asked = terms_of(bridge, out_of, filters, **terms)
         half = OwnHalf(over, asked, events, self.record(into, bridge))
         self.settle()
         return half, events
@@ -237,25 +242,14 @@ class World:
         terms: dict[str, Any] | None = None,
     ) -> Link:
         """Dial from `into` to VPN `out_of` of router `remote` and let the world settle."""
-        chosen: dict[str, Any] = {"remote_router": "", "client_username": "", "password": ""}
-        chosen.update(terms or {})
-        if chosen["password"]:
-            chosen.setdefault("scheme", SCRAM)
+        chosen = dict(terms or {})
         events = Events()
         tls = chosen.pop("tls", False)
         half = dial(
             self.books[into.context.router_name],
             into,
             "198.51.100.1:55555",
-            RemoteSettings(
-                bridge,
-                out_of,
-                chosen.pop("remote_router"),
-                chosen.pop("client_username"),
-                chosen.pop("password"),
-                [(0, text) for text in filters],
-                **chosen,
-            ),
+            terms_of(bridge, out_of, filters, **chosen),
             events,
             self.record(into, bridge),
             tls=tls,

@@ -231,7 +231,9 @@ class Two:
         if flow:
             changes["flow"] = FlowSettings(**flow)
         same = {name: getattr(old, name) for name in ("queue", "window", "flow", "mapping")}
-        named = RemoteSettings("b", old.remote_vpn, "", "", "", old.filters, **(same | changes))
+        named = RemoteSettings(
+            "b", old.remote_vpn, filters=old.filters, retry_delay_ns=0, **(same | changes)
+        )
         self.half.take(named)
         self.half.carry(self.taker)
         self.sea.settle()

@@ -12,7 +12,6 @@ from vpnrouter.bridges.flow_receiver import FlowAcks, FlowBinding
 from vpnrouter.bridges.flow_sender import FlowCallbacks
 from vpnrouter.bridges.received_positions import ReceivedPositions
 from vpnrouter.bridges.remote_settings import FlowSettings
-from vpnrouter.bridges.status import counts_of
 from vpnrouter.core.guaranteed import spool
 from vpnrouter.core.guaranteed.counters import ACKED
 from vpnrouter.errors import ProtocolError
@@ -195,7 +194,7 @@ def test_outcomes_without_an_endpoint() -> None:
     pair.publish()
     pair.settle()
     assert pair.flow.outcomes == {frames.NO_ELIGIBLE_DESTINATION: 1}
-    assert counts_of(pair.taker).unmatched == 1
+    assert pair.taker.unmatched == 1
     assert pair.edge.contents("out") == []
 
 

@@ -17,7 +17,7 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.events.log import EventLog
 from vpnrouter.selectors import parse_selector
-from vpnrouter.server.apply.changes import judge_all
+from vpnrouter.server.apply.message_vpn_change import judge_all
 from vpnrouter.topics.mapping import TopicMapping, add_prefix
 from vpnrouter.wire.link import encode, frames
 

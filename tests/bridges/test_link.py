@@ -265,7 +265,15 @@ def test_who_dials_speaks_first(world: Any, tls: bool) -> None:
     world.book("core").link_port = 1_000
     scheme = frames.BASIC if tls else frames.SCRAM
     terms = RemoteSettings(
-        "b", "blue", "edge", "name", "word", [(0, ">")], compress=tls, scheme=scheme, verified=tls
+        "b",
+        "blue",
+        "edge",
+        "name",
+        "word",
+        filters=[(0, ">")],
+        compress=tls,
+        scheme=scheme,
+        verified=tls,
     )
     half = dial(
         world.book("core"),

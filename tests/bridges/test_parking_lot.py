@@ -10,7 +10,6 @@ from vpnrouter.bridges.parking_lot import (
     ENTERED,
     LATER,
     PARK,
-    POLICIES,
     REFUSED,
     SKIP,
     LaneActions,
@@ -105,7 +104,7 @@ EVENTS = st.lists(
 
 
 @settings(max_examples=400, deadline=None)
-@given(policy=st.sampled_from(sorted(POLICIES.values())), events=EVENTS)
+@given(policy=st.sampled_from((BLOCK, PARK, SKIP)), events=EVENTS)
 def test_order_within_a_lane_and_nothing_lost(policy: int, events: list[tuple[str, int]]) -> None:
     """Whatever is refused when: each message is in one place, and lanes keep their order."""
     model = Model()

@@ -13,7 +13,7 @@ from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, NO_ACCESS
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.server.apply.changes import judge_all
+from vpnrouter.server.apply.message_vpn_change import judge_all
 from vpnrouter.topics.grammar import SMF, queue_topic
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, parse_rule, strip_prefix
 from vpnrouter.wire.link import encode, frames

@@ -1,21 +1,23 @@
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts, Inbound, Input, Peer
+from vpnrouter.bridges.look import BridgeLook, remotes_of
 from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.status import (
     LEAST_GAP_NS,
     BridgeRates,
+    BridgeStatus,
     Rate,
     RateMeter,
-    StatusContext,
-    health_of,
-    remotes_of,
-    status_of,
+    RemoteStatus,
 )
 from vpnrouter.core.discard_reasons import LOOP_DETECTED, TRANSMIT_CONGESTION
+from vpnrouter.settings.shown import fill
 
 SECOND = 1_000_000_000
 UP = [Input.ENABLE, Input.DIAL, Input.RESOLVED, Input.CONNECTED, Input.WELCOMED, Input.SUBSCRIBED]
@@ -27,6 +29,35 @@ def made(*inputs: Input) -> Bridge:
     for second, given in enumerate(inputs, 1):
         bridge.handle(given, second * SECOND, "why")
     return bridge
+
+
+def status_of(bridge: Bridge, now_ns: int, **more: Any) -> BridgeStatus:
+    """What is shown of a bridge."""
+    return fill(BridgeStatus, BridgeLook(bridge, now_ns, **more))
+
+
+def lacking(
+    unbound: str = "",
+    *refused: str,
+    in_flight: int = 0,
+    msg_vpn_enabled: bool = True,
+    **more: Any,
+) -> dict[str, Any]:
+    """The surroundings of a bridge that lacks these things."""
+    half = SimpleNamespace(
+        flow=SimpleNamespace(reason=unbound, bound_since_ns=-1),
+        refused=dict(enumerate(refused)),
+        in_flight=in_flight,
+    )
+    remotes = SimpleNamespace(current=None, written=list)
+    driver = SimpleNamespace(
+        half=half,
+        taker=None,
+        links=SimpleNamespace(vpn=SimpleNamespace(enabled=msg_vpn_enabled)),
+        machine=SimpleNamespace(remotes=remotes, failures={}, reconnecting=False),
+    )
+    link = SimpleNamespace(client=None, peer_half=None, features=0)
+    return {"driver": driver, "link": link, **more}
 
 
 def test_a_bridge_in_sync() -> None:
@@ -56,7 +87,9 @@ def test_counters_and_balance() -> None:
     counters.data_tx(4, 400, 7 * SECOND)
     counters.discard_tx(TRANSMIT_CONGESTION, 2)
     counters.control_rx(10, login=True)
-    status = status_of(bridge, 8 * SECOND, StatusContext(rx_in_flight=1, tx_in_flight=2))
+    status = status_of(
+        bridge, 8 * SECOND, **lacking(in_flight=1, sender=SimpleNamespace(tx_in_flight=2))
+    )
     assert (status.rx_imbalance, status.tx_imbalance) == (0, 1)
     assert (status.discarded_rx, status.discarded_tx) == (
         {LOOP_DETECTED: 3},
@@ -72,7 +105,7 @@ def test_counters_and_balance() -> None:
 def test_rates() -> None:
     """Each rate stands under its name."""
     rates = BridgeRates(Rate(1, 2), Rate(3, 4), Rate(5, 6), Rate(7, 8))
-    status = status_of(made(), 0, StatusContext(rates=rates))
+    status = status_of(made(), 0, rates=rates.attributes())
     assert (status.rx_msg_rate, status.average_rx_msg_rate) == (1, 2)
     assert (status.rx_byte_rate, status.average_rx_byte_rate) == (3, 4)
     assert (status.tx_msg_rate, status.average_tx_msg_rate) == (5, 6)
@@ -102,28 +135,34 @@ def test_health(inbound: Inbound) -> None:
     flows = {"ready-subscribing", "ready-in-sync", "not-applicable"}
     words = {"disabled": "disabled", "stalled": "stalled"}
     expected = words.get(inbound, "up" if inbound in flows else "down")
-    assert health_of(inbound) == expected
-    wants = StatusContext(unbound="no such queue", refused=["403: a"])
-    assert health_of(inbound, wants) == ("unbound" if expected == "up" else expected)
-    part = StatusContext(refused=["403: a"])
-    assert health_of(inbound, part) == ("incomplete" if expected == "up" else expected)
-    assert health_of(inbound, StatusContext(msg_vpn_enabled=False)) == "msg-vpn-disabled"
-    assert health_of(inbound, StatusContext(enabled=False)) == "disabled"
+    bridge = made()
+    bridge.inbound_state = inbound
+
+    def health(**around: Any) -> str:
+        return BridgeLook(bridge, 0, **around).health
+
+    assert health() == expected
+    wants = lacking("no such queue", "403: a")
+    assert health(**wants) == ("unbound" if expected == "up" else expected)
+    part = lacking("", "403: a")
+    assert health(**part) == ("incomplete" if expected == "up" else expected)
+    assert health(**lacking(msg_vpn_enabled=False)) == "msg-vpn-disabled"
+    assert health(enabled=False) == "disabled"
 
 
 def test_what_a_bridge_lacks_is_its_reason() -> None:
     """While it is up the reason tells of the queue that it has not, or of what was refused; enabled is as written."""
     bridge = made(*UP)
-    status = status_of(bridge, 0, StatusContext(unbound="503 Unknown Queue", refused=["403: a"]))
+    status = status_of(bridge, 0, **lacking("503 Unknown Queue", "403: a"))
     assert status.inbound_failure_reason == "not bound to its queue: 503 Unknown Queue"
-    status = status_of(bridge, 0, StatusContext(refused=["403: a", "403: b", "403: c"]))
+    status = status_of(bridge, 0, **lacking("", "403: a", "403: b", "403: c"))
     assert status.inbound_failure_reason == "remote subscription refused: 403: a, and 2 more"
     assert status.remote_subscription_refused_count == 3
     bridge.handle(Input.STALL, 9 * SECOND, "503 Spool Over Quota")
-    status = status_of(bridge, 0, StatusContext(refused=["403: a"], msg_vpn_enabled=False))
+    status = status_of(bridge, 0, **lacking("", "403: a", msg_vpn_enabled=False))
     assert status.inbound_failure_reason == "503 Spool Over Quota"
     assert status.enabled
-    assert not status_of(bridge, 0, StatusContext(enabled=False)).enabled
+    assert not status_of(bridge, 0, enabled=False).enabled
 
 
 def test_remotes() -> None:
@@ -136,7 +175,7 @@ def test_remotes() -> None:
         Remote("red", "x:1", 3, False),
     ]
     failures = {("blue", "one:1"): "refused"}
-    shown = remotes_of(bridge, remotes, failures, {})
+    shown = [fill(RemoteStatus, one) for one in remotes_of(bridge, remotes, failures, {})]
     assert [(one.up, one.enabled, one.last_connection_failure_reason) for one in shown] == [
         (False, True, "refused"),
         (True, True, ""),

@@ -23,11 +23,13 @@ from vpnrouter.cli._tables import (
     is_balanced,
     is_stuck,
 )
-from vpnrouter.management.answers.rows import camel, row_of
+from vpnrouter.management.answers.rows import row_of
 from vpnrouter.management.display import BRIDGE, CLIENT, MSG_VPN, QUEUE, Display, Form
-from vpnrouter.management.msg_vpns import MsgVpnStatus, status_of
+from vpnrouter.management.msg_vpns import status_of
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
+from vpnrouter.management.status.msg_vpns import MsgVpnStatus
 from vpnrouter.management.status.queues import QueueStatus
+from vpnrouter.text import camel
 
 COUNTS = {
     "dataRxMsgCount": 10,

@@ -15,6 +15,7 @@ from vpnrouter.config.configured_bridge import (
     subscriptions,
 )
 from vpnrouter.config.settings_models import TlsServerCert
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 REMOTE = {"name": "blue", "location": "h"}
@@ -164,7 +165,7 @@ def test_mappings() -> None:
 def test_guaranteed_messages() -> None:
     """Queue and window are the remote's, the rest is the bridge's."""
     plain = terms(written())
-    assert (plain.queue, plain.window, plain.retry_delay_ms) == ("", 65_535, 3000)
+    assert (plain.queue, plain.window, plain.retry_delay_ns) == ("", 65_535, 3 * SECOND_NS)
     assert (plain.flow.on_reject, plain.flow.lanes, plain.flow.retry_ms) == (0, 1, 1000)
     found = terms(
         written(
@@ -177,7 +178,7 @@ def test_guaranteed_messages() -> None:
             topic_mapping=[{"add_prefix": "p"}],
         )
     )
-    assert (found.queue, found.window, found.retry_delay_ms) == ("q", 7, 1000)
+    assert (found.queue, found.window, found.retry_delay_ns) == ("q", 7, SECOND_NS)
     flow = found.flow
     assert (flow.on_reject, flow.lanes, flow.retry_ms, flow.max_ttl) == (1, 2, 20, 3)
     assert flow.mapping is not None

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from vpnrouter.config.diff import changes, reuse
 from vpnrouter.config.effects import (
-    ANY,
     IDENTITIES,
     TABLE,
     Change,
@@ -28,6 +27,7 @@ from vpnrouter.config.model_schema import kind_of
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT, Secret
 from vpnrouter.config.settings_models import RemoteMsgVpn
+from vpnrouter.settings.kinds import ANY
 from vpnrouter.settings.schema import Effect
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"

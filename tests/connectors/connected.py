@@ -78,7 +78,7 @@ class Connected(ConnectorCallbacks):
                             each.filter, queue, no_local=each.no_local, selector=each.selector
                         )
                     )
-        self.links = ConnectorLinks(self, vpn, NAME, terms, self.counters, self.configured.max_ttl)
+        self.links = ConnectorLinks(self, vpn, NAME, terms, self.counters)
 
     # -- what the links and the connection tell --------------------------------------------------
 
@@ -102,7 +102,9 @@ class Connected(ConnectorCallbacks):
         """Connect, and say CONNECT."""
         timeout_s = self.configured.provider.answer_timeout
         most = self.configured.provider.receive_maximum
-        settings = ProviderSettings("me", None, None, 30, 0, "mqtt://provider:1", timeout_s, most)
+        settings = ProviderSettings(
+            "mqtt://provider:1", "me", answer_timeout_s=timeout_s, receive_maximum=most
+        )
         self.client = MqttClient(
             self,
             self.world.vpn(),

@@ -7,13 +7,13 @@ from urllib.parse import quote
 import pytest
 
 from vpnrouter.bridges.status import BridgeStatus, RemoteStatus
-from vpnrouter.management.answers.rows import camel, names_of
-from vpnrouter.management.msg_vpns import MsgVpnStatus
+from vpnrouter.management.answers.rows import names_of
 from vpnrouter.management.status.clients import (
     ClientStatus,
     MqttSessionStatus,
     SubscriptionStatus,
 )
+from vpnrouter.management.status.msg_vpns import MsgVpnStatus
 from vpnrouter.management.status.profiles import (
     AclProfileStatus,
     ClientProfileStatus,
@@ -21,6 +21,7 @@ from vpnrouter.management.status.profiles import (
 )
 from vpnrouter.management.status.queues import FlowStatus, MsgStatus, QueueStatus
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
+from vpnrouter.text import camel
 
 VPNS = "/SEMP/v2/monitor/msgVpns"
 BLUE = f"{VPNS}/blue"

@@ -8,11 +8,11 @@ import pytest
 
 from vpnrouter.bridges.status import BridgeStatus
 from vpnrouter.management import display
-from vpnrouter.management.answers.rows import camel
 from vpnrouter.management.display import Display
-from vpnrouter.management.msg_vpns import MsgVpnStatus
 from vpnrouter.management.status.clients import ClientStatus, SubscriptionStatus
+from vpnrouter.management.status.msg_vpns import MsgVpnStatus
 from vpnrouter.management.status.queues import MsgStatus, QueueStatus
+from vpnrouter.text import camel
 
 
 def names(kind: Any) -> set[str]:

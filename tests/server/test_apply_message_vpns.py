@@ -19,7 +19,7 @@ from vpnrouter.core.mqtt.session import MqttSession, Will
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.server.apply.assemble import build_router, vpn_of
-from vpnrouter.server.apply.changes import change_message_vpn, remove_message_vpn
+from vpnrouter.server.apply.message_vpn_change import change_message_vpn, remove_message_vpn
 from vpnrouter.server.password_verifier import LOGINS
 from vpnrouter.server.spool.spool_service import SpoolService
 from vpnrouter.spool.store import MemoryStore

@@ -3,18 +3,18 @@
 import json
 import time
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from vpnrouter.bridges.look import backlog_of, oldest_age_ms
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import ALWAYS
 from vpnrouter.management.api_context import ApiContext
-from vpnrouter.management.metrics.families import BridgeFigures
-from vpnrouter.management.metrics.source import bridge_figures
+from vpnrouter.management.metrics.source import BRIDGES
 from vpnrouter.management.server_hooks import ServerHooks
-from vpnrouter.management.status.bridges import backlog_of, oldest_age_ms
 from vpnrouter.server.net.dial import transport_of
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.wire.mqtt.packets import Publish
@@ -69,9 +69,10 @@ class Seen:
         assert (status.rx_imbalance, status.tx_imbalance) == (0, 0)
         return status
 
-    def figures(self, msg_vpn: str, name: str) -> BridgeFigures:
+    def figures(self, msg_vpn: str, name: str) -> Any:
         """What metrics have of a bridge."""
-        return bridge_figures(self.bridges[msg_vpn, name].look(whole=True), time.monotonic_ns())
+        look = self.bridges[msg_vpn, name].look(time.monotonic_ns(), whole=True)
+        return SimpleNamespace(**dict(zip(BRIDGES.names, BRIDGES.row(look), strict=True)))
 
 
 async def test_a_bridge(running: Any, client_of: Any, port: Any, until: Any) -> None:
@@ -130,7 +131,7 @@ def _cleared(edge: Seen, core: Seen) -> None:
     near, far = core.bridge("yellow", "from-blue"), edge.bridge("blue", PEER)
     assert (near.delivered_rx_msg_count, near.data_rx_msg_count, near.failure_count) == (0, 0, 0)
     assert (far.data_tx_msg_count, far.offered_tx_msg_count, far.tx_byte_count) == (0, 0, 0)
-    assert core.figures("yellow", "from-blue").messages[0] == 5
+    assert core.figures("yellow", "from-blue").data_rx_msg_count[0] == 5
     record = core.node.bridges[0].record
     record.counters.data_rx(1, 9, 1)
     record.counters.discard_rx(TTL_EXCEEDED)
@@ -325,12 +326,12 @@ async def test_what_limits_a_bridge(
                 await publisher.send(Publish(b"orders/1", b"x", qos=1, packet_id=number + 1))
             for _ in range(20):
                 await publisher.packet()
-            await until(lambda: core.figures("yellow", "from-blue").guaranteed == 20)
+            await until(lambda: core.figures("yellow", "from-blue").guaranteed_rx_msg_count == 20)
             if window == 1:
                 await until(
                     lambda: core.bridge("yellow", "from-blue").remote_queue_window_closed_count > 0
                 )
-                assert core.figures("yellow", "from-blue").remote_queue_window_closed > 0
+                assert core.figures("yellow", "from-blue").remote_queue_window_closed_count > 0
             else:
                 await until(lambda: core.bridge("yellow", "from-blue").remote_queue_msg_count == 0)
                 assert core.bridge("yellow", "from-blue").remote_queue_window_closed_count == 0
@@ -369,7 +370,7 @@ async def test_a_bridge_that_stands_by(running: Any, client_of: Any, port: Any, 
             # It is told with the next heartbeat.
             for one in both:
                 await until(lambda one=one: core.bridge("yellow", one).remote_queue_msg_count == 3)
-            assert core.figures("yellow", first).remote_queue == 3
+            assert core.figures("yellow", first).remote_queue_msg_count == 3
             assert core.bridges["yellow", first].disconnect()
             await until(lambda: not core.bridge("yellow", other).remote_queue_standby)
             assert core.bridge("yellow", other).bound_to_queue

@@ -5,7 +5,7 @@ import time
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
-from vpnrouter.bridges.status import Rate, StatusContext
+from vpnrouter.bridges.look import BridgeLook
+from vpnrouter.bridges.status import Rate
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import TotalsSum
@@ -28,19 +29,20 @@ from vpnrouter.management.meters import VpnMeters
 from vpnrouter.management.metrics import source as module
 from vpnrouter.management.metrics.queues import (
     OTHER,
+    QUEUES,
     IdTimes,
     QueueNumbers,
     by_reason,
     oldest_id,
 )
 from vpnrouter.management.metrics.source import (
+    BRIDGES,
     Figures,
-    bridge_figures,
     process_figures,
 )
 from vpnrouter.management.server_hooks import ServerHooks
-from vpnrouter.management.status.bridges import BridgeLook
 from vpnrouter.server.run import serve
+from vpnrouter.settings.shown import Row, Section
 from vpnrouter.trace.recorder import Recorder
 
 ONE = """
@@ -163,9 +165,14 @@ class OneBridge:
     def now(self) -> dict[tuple[str, str], Any]:
         return {("blue", "b"): self.source}
 
-    def look(self, *, whole: bool) -> BridgeLook:
+    def look(self, now_ns: int, *, whole: bool) -> BridgeLook:
         assert whole
-        return BridgeLook(self.record, StatusContext(), ())
+        return BridgeLook(self.record, now_ns, sender=self.record)
+
+
+def named(section: Section, row: Row) -> Any:
+    """The values of a row by their names."""
+    return SimpleNamespace(**dict(zip(section.names, row, strict=True)))
 
 
 def test_counts_of_a_bridge_do_not_go_back() -> None:
@@ -178,23 +185,25 @@ def test_counts_of_a_bridge_do_not_go_back() -> None:
         counters = bridges.record.counters
         counters.data_tx_msg_count = sent
         counters.discarded_tx.counts = lost
-        [row] = numbers.bridges(lambda _: True)
-        seen.append((row.messages[1], row.discarded_tx.get("duplicate", 0)))
+        [row] = [named(BRIDGES, one) for one in numbers.bridges(lambda _: True)]
+        seen.append((row.data_rx_msg_count[1], row.discarded_tx.get("duplicate", 0)))
     assert seen == [(5, 1), (9, 1), (9, 1), (11, 2)]
     other: Any = OneBridge()
     other.record.counters.data_tx_msg_count = 2
     bridges.source = other
     [row] = numbers.bridges(lambda _: True)
-    assert row.messages == (0, 2)
+    assert named(BRIDGES, row).data_rx_msg_count == (0, 2)
     assert not list(numbers.bridges(lambda _: False))
 
 
 def test_ages_of_a_bridge() -> None:
     """Never is no age."""
-    look = OneBridge().look(whole=True)
-    assert bridge_figures(look, 0).last_message_age == (None, None)
-    look.record.counters.last_data_rx_ns = 1_000_000_000
-    assert bridge_figures(look, 2_500_000_000).last_message_age == (1.5, None)
+    bridge = OneBridge()
+    row = BRIDGES.row(bridge.look(0, whole=True))
+    assert named(BRIDGES, row).last_rx_age_ms == (None, None)
+    bridge.record.counters.last_data_rx_ns = 1_000_000_000
+    row = BRIDGES.row(bridge.look(2_500_000_000, whole=True))
+    assert named(BRIDGES, row).last_rx_age_ms == (1.5, None)
 
 
 # -- process figures -------------------------------------------------------------------------------
@@ -236,26 +245,36 @@ def endpoint_of(one: Any) -> Any:
     return one.router.vpns["blue"].endpoints[QUEUE, "q"]
 
 
+def figures_of(numbers: QueueNumbers, endpoint: Any) -> Any:
+    """What metrics have of an endpoint."""
+    return named(QUEUES, numbers.of(endpoint))
+
+
 def test_numbers(stored: Any) -> None:
     """What is in a queue, what was, and how long the oldest message has been waiting."""
     one = stored(TEXT)
     context = one.router.context
     numbers = QueueNumbers(one.spooling.spool)
     numbers.look()
-    empty = numbers.of("blue", endpoint_of(one))
-    assert (empty.messages, empty.oldest_age, empty.max_size) == (0, 0.0, 3_000_000)
+    empty = figures_of(numbers, endpoint_of(one))
+    assert (empty.msg_count, empty.oldest_msg_age_ms, empty.max_size) == (0, 0.0, 3_000_000)
     one.publish("a/1")
     context.now_ns += 5 * SECOND
     numbers.look()
     one.publish("a/2")
     context.now_ns += 5 * SECOND
-    shown = numbers.of("blue", endpoint_of(one))
+    shown = figures_of(numbers, endpoint_of(one))
     assert (shown.msg_vpn, shown.queue) == ("blue", "q")
-    assert (shown.messages, shown.spooled, shown.acked, shown.imbalance) == (2, 2, 0, 0)
-    assert shown.size > 0
-    assert shown.spooled_size == shown.size
-    assert shown.oldest_age == pytest.approx(10, abs=0.01)
-    assert (shown.ingress_disabled, shown.egress_disabled, shown.consumers) == (0, 0, 0)
+    assert (shown.msg_count, shown.spooled_msg_count, shown.acked_msg_count, shown.imbalance) == (
+        2,
+        2,
+        0,
+        0,
+    )
+    assert shown.msg_spool_usage > 0
+    assert shown.spooled_byte_count == shown.msg_spool_usage
+    assert shown.oldest_msg_age_ms == pytest.approx(10, abs=0.01)
+    assert (shown.ingress_disabled, shown.egress_disabled, shown.bind_count) == (0, 0, 0)
 
 
 def test_oldest_of_what_consumers_have(stored: Any, hand: Any) -> None:
@@ -271,8 +290,8 @@ def test_oldest_of_what_consumers_have(stored: Any, hand: Any) -> None:
     one.commit()
     assert len(flow.unacked) == 2
     assert oldest_id(endpoint) == first
-    shown = QueueNumbers(one.spooling.spool).of("blue", endpoint)
-    assert (shown.unacked, shown.consumers, shown.messages) == (2, 1, 3)
+    shown = figures_of(QueueNumbers(one.spooling.spool), endpoint)
+    assert (shown.tx_unacked_msg_count, shown.bind_count, shown.msg_count) == (2, 1, 3)
     endpoint.settle(flow, first, 0)
     one.commit()
     assert oldest_id(endpoint) == first + 1
@@ -289,12 +308,12 @@ def test_age_of_what_was_there_before(stored: Any) -> None:
     numbers.look()
     endpoint = endpoint_of(one)
     numbers._left = 0
-    assert numbers.of("blue", endpoint).oldest_age == 0.0
+    assert figures_of(numbers, endpoint).oldest_msg_age_ms == 0.0
     numbers.look()
-    assert numbers.of("blue", endpoint).oldest_age == pytest.approx(100, abs=20)
+    assert figures_of(numbers, endpoint).oldest_msg_age_ms == pytest.approx(100, abs=20)
     numbers._left = 0
     context.now_ns += 50 * SECOND
-    assert numbers.of("blue", endpoint).oldest_age == pytest.approx(150, abs=20)
+    assert figures_of(numbers, endpoint).oldest_msg_age_ms == pytest.approx(150, abs=20)
 
 
 def test_reasons_are_a_closed_set() -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import trio
 
+from vpnrouter.bridges.look import oldest_age_ms
 from vpnrouter.config.listeners import Listener
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn
 from vpnrouter.errors import OperationError, SpoolError
-from vpnrouter.management.status.bridges import oldest_age_ms
 from vpnrouter.server.net import streams
 from vpnrouter.server.net.descriptors import raise_limit
 from vpnrouter.server.net.listeners import (

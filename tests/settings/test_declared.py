@@ -9,12 +9,23 @@ from typing import Any, NamedTuple, get_args
 import pytest
 from pydantic import ValidationError
 
+from vpnrouter.bridges.bridge import BridgeFacts
+from vpnrouter.bridges.machine import BridgeSettings
+from vpnrouter.bridges.remote_order import Remote
+from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
+from vpnrouter.config.configured_bridge import ConfiguredBridge, flow_settings_of
+from vpnrouter.config.configured_connector import attempts_of, links_of, provider_settings_of
 from vpnrouter.config.effects import TABLE
-from vpnrouter.config.model import Model, model_of
+from vpnrouter.config.model import Model, changed, model_of
 from vpnrouter.config.model_schema import model_at
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
+from vpnrouter.config.settings_models import TlsServerCert
 from vpnrouter.config.unsupported_keys import UNSUPPORTED as NOT_YET
+from vpnrouter.connectors.links import LinkSettings
+from vpnrouter.connectors.machine import Attempts
+from vpnrouter.connectors.settings import ProviderSettings
+from vpnrouter.core.credentials import ClientUsername as RunningUsername
 from vpnrouter.core.guaranteed.endpoint_settings import (
     EndpointSettings,
     default_session_settings,
@@ -22,15 +33,14 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 )
 from vpnrouter.core.profile import ClientProfile as RunningProfile
 from vpnrouter.core.vpn import VpnLimits
-from vpnrouter.management.answers.rows import camel, names_of
-from vpnrouter.management.config import kinds
+from vpnrouter.management.answers.rows import names_of
+from vpnrouter.management.config.kinds import TYPES
 from vpnrouter.management.config.object_type import ObjectType
 from vpnrouter.management.status.profiles import ClientProfileStatus
 from vpnrouter.management.status.queues import QueueStatus
 from vpnrouter.management.topic_endpoints import TopicEndpointStatus
-from vpnrouter.server.apply.assemble import bounds_of, profile_of
-from vpnrouter.settings.acl_profile import AclProfile
-from vpnrouter.settings.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
+from vpnrouter.server.apply.assemble import bounds_of, profile_of, username_of
+from vpnrouter.settings.bridge import CIPHER_SUITES, Bridge, RemoteMsgVpn
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.connector import Connector, ConnectorLink
@@ -41,6 +51,7 @@ from vpnrouter.settings.endpoint import (
     SessionQueue,
     TopicEndpoint,
 )
+from vpnrouter.settings.kinds import KINDS
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import (
     AttributePath,
@@ -54,12 +65,12 @@ from vpnrouter.settings.schema import (
     types_of,
 )
 from vpnrouter.settings.schema import Secret as SecretType
+from vpnrouter.text import camel
+from vpnrouter.topics.grammar import MQTT, parse_filter
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 VPN = ("msg_vpns", "*")
-BRIDGE = (*VPN, "bridges", "*")
-CONNECTOR = (*VPN, "connectors", "*")
 
 
 class Declared(NamedTuple):
@@ -71,36 +82,76 @@ class Declared(NamedTuple):
     status: Any = None
 
 
+STATUS_OF = {
+    Queue: QueueStatus,
+    TopicEndpoint: TopicEndpointStatus,
+    ClientProfile: ClientProfileStatus,
+}
+
 ALL = (
-    Declared(Queue, (*VPN, "queues", "*"), kinds.QUEUE, QueueStatus),
-    Declared(
-        TopicEndpoint, (*VPN, "topic_endpoints", "*"), kinds.TOPIC_ENDPOINT, TopicEndpointStatus
+    *(
+        Declared(kind.settings, kind.pattern, TYPES[kind], STATUS_OF.get(kind.settings))
+        for kind in KINDS
+        if kind.settings is not None
     ),
     Declared(SessionQueue, (*VPN, "mqtt", "session_queue")),
-    Declared(ReplayLog, (*VPN, "replay_logs", "*"), kinds.REPLAY_LOG),
-    Declared(
-        ClientProfile, (*VPN, "client_profiles", "*"), kinds.CLIENT_PROFILE, ClientProfileStatus
-    ),
-    Declared(ClientUsername, (*VPN, "client_usernames", "*"), kinds.CLIENT_USERNAME),
-    Declared(AclProfile, (*VPN, "acl_profiles", "*"), kinds.ACL_PROFILE),
-    Declared(MsgVpn, VPN, kinds.MSG_VPN),
-    Declared(Bridge, BRIDGE, kinds.BRIDGE),
-    Declared(RemoteMsgVpn, (*BRIDGE, "remote_msg_vpns", "*"), kinds.REMOTE_MSG_VPN),
-    Declared(RemoteSubscription, (*BRIDGE, "remote_subscriptions", "*"), kinds.REMOTE_SUBSCRIPTION),
     Declared(GuaranteedMsging, ("guaranteed_msging",)),
-    Declared(Connector, CONNECTOR),
-    Declared(ConnectorLink, (*CONNECTOR, "links", "*")),
 )
 
-RECEIVERS = {
-    Queue: ("settings", "EndpointSettings"),
-    TopicEndpoint: ("settings", "EndpointSettings"),
-    SessionQueue: ("settings", "EndpointSettings"),
-    ReplayLog: ("settings", "EndpointSettings"),
-    ClientProfile: ("profile", "ClientProfile"),
-    MsgVpn: ("limits", "bounds"),
-}
-"""What code calls the running objects that hold to the attributes of these classes."""
+
+class Running(NamedTuple):
+    """A running object with its defaults: the classes of settings that it is filled from, one or several together, or
+    one of `instead`, and what code calls such objects.
+    """
+
+    made: Any
+    of: tuple[type[Settings], ...]
+    called: tuple[str, ...]
+    instead: tuple[type[Settings], ...] = ()
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes in the body of the class, with their types: a class that is compiled has to name them."""
+        of = type(self.made)
+        text = (ROOT / f"{of.__module__.replace('.', '/')}.py").read_text(encoding="utf-8")
+        (body,) = (
+            each.body
+            for each in ast.parse(text).body
+            if isinstance(each, ast.ClassDef) and each.name == of.__name__
+        )
+        return {
+            ast.unparse(each.target): ast.unparse(each.annotation)
+            for each in body
+            if isinstance(each, ast.AnnAssign)
+        }
+
+
+RUNNING = (
+    Running(EndpointSettings(), (Queue,), ("settings",), (TopicEndpoint, SessionQueue, ReplayLog)),
+    Running(RunningProfile("p"), (ClientProfile,), ("profile",)),
+    Running(RunningUsername("u"), (ClientUsername,), ("username", "known")),
+    Running(VpnLimits(), (MsgVpn,), ("limits", "bounds")),
+    Running(BridgeFacts("r", "v", "b"), (Bridge,), ("facts",)),
+    Running(BridgeSettings(), (Bridge,), ("settings", "_settings")),
+    Running(FlowSettings(), (Bridge,), ("flow", "terms")),
+    Running(Remote(), (RemoteMsgVpn,), ("remote", "r", "now")),
+    Running(RemoteSettings(), (Bridge, RemoteMsgVpn), ("terms",)),
+    Running(Attempts(), (Connector,), ("attempts",)),
+    Running(ProviderSettings(), (Connector,), ("settings", "_settings")),
+    Running(
+        LinkSettings("l", "a", parse_filter("a", MQTT), inbound=True),
+        (Connector, ConnectorLink),
+        ("terms", "each", "link"),
+    ),
+)
+"""All classes of running objects that `apply_settings` fills."""
+
+
+def filled_from(of: type[Settings]) -> list[Running]:
+    """The running objects that attributes of a class of settings are held by."""
+    return [
+        each for each in RUNNING if any(known in of.__mro__ for known in (*each.of, *each.instead))
+    ]
 
 
 def is_value(place: AttributePath) -> bool:
@@ -113,9 +164,7 @@ EACH = [(each, place) for each in ALL for place in each.of.places if is_value(pl
 NAMED = [f"{each.of.__name__}-{place.name}" for each, place in EACH]
 every_attribute = pytest.mark.parametrize(("declared", "place"), EACH, ids=NAMED)
 
-HELD_EACH = [
-    (each, place) for each, place in EACH if each.of in RECEIVERS and place.held is not None
-]
+HELD_EACH = [(each, place) for each, place in EACH if place.held is not None]
 every_held = pytest.mark.parametrize(
     ("declared", "place"), HELD_EACH, ids=[f"{e.of.__name__}-{p.name}" for e, p in HELD_EACH]
 )
@@ -136,6 +185,8 @@ def other(of: type[Settings], place: AttributePath) -> Any:
     one = place.attribute
     if place.path in URLS:
         return ("mqtt://b",) if one.default == () else "mqtt://b"
+    if one.text is CIPHER_SUITES:
+        return "AES128-SHA"
     hint = hint_of(of, place)
     choices = [each for part in (hint, *get_args(hint)) for each in get_args(part)]
     if isinstance(one.default, tuple):
@@ -259,7 +310,8 @@ def test_length(declared: Declared, place: AttributePath) -> None:
         value = begin + "a" * (length - len(begin))
         return (value,) if place.attribute.default == () else value
 
-    for length in (least, text.most):
+    # Names of cipher suites are not of any length.
+    for length in () if text is CIPHER_SUITES else (least, text.most):
         assert value_at(written(declared.of, place, long(length)), place) == long(length)
     for length in {least - 1, text.most + 1} - {-1}:
         with pytest.raises(ValidationError):
@@ -294,7 +346,7 @@ def test_semp(declared: Declared, place: AttributePath) -> None:
     default = {None: "", (): []}.get(one.default, one.default)
     assert found.written_default == default
     assert found.default == (default if one.semp_default is None else one.semp_default)
-    assert found.ours == place.ours
+    assert found.ours == (place.ours or declared.of in {Connector, ConnectorLink})
     value = other(declared.of, place)
     back = found.taken(found.shown(value_at(written(declared.of, place, value), place)))
     assert (tuple(back) if isinstance(value, tuple) else back) == value
@@ -302,29 +354,67 @@ def test_semp(declared: Declared, place: AttributePath) -> None:
     assert (found.hashed, found.required) == (one.hashed, one.semp_required)
 
 
-def running_of(written: Any) -> Any:
-    """The running object of what is written."""
-    if isinstance(written, MsgVpn):
-        return bounds_of(written)
-    return (
-        profile_of("p", written)
-        if isinstance(written, ClientProfile)
-        else endpoint_settings_of(written)
-    )
+def of_bridge(bridge: Any, remote: Any) -> list[Any]:
+    """The running objects of a bridge with this remote."""
+    bridge = changed(bridge, remote_msg_vpns=(remote,))
+    configured = ConfiguredBridge("b", bridge, TlsServerCert())
+    return [
+        configured.facts("r", "v"),
+        configured.settings(vpn_enabled=True),
+        configured.terms(configured.remotes[0]),
+        flow_settings_of(bridge),
+        configured.remotes[0],
+    ]
 
 
-def values_of(running: Any) -> dict[str, Any]:
-    """The attributes of a running object."""
-    of = {EndpointSettings: Queue, RunningProfile: ClientProfile, VpnLimits: MsgVpn}[type(running)]
-    return {name: getattr(running, name) for name in held_defaults(of)}
+def of_connector(connector: Any, link: Any) -> list[Any]:
+    """The running objects of a connector with this link."""
+    configured: Any = connector.model_copy(update={"links": {"l": link}})
+    return [
+        attempts_of(configured, vpn_enabled=True),
+        provider_settings_of("r", "v", "c", configured),
+        *links_of(configured),
+    ]
+
+
+def running_of(written: Any) -> list[Any]:
+    """The running objects of what is written."""
+    match written:
+        case MsgVpn():
+            return [bounds_of(written)]
+        case ClientProfile():
+            return [profile_of("p", written)]
+        case ClientUsername():
+            return [username_of("u", written)]
+        case Bridge():
+            return of_bridge(written, unset(RemoteMsgVpn))
+        case RemoteMsgVpn():
+            return of_bridge(unset(Bridge), written)
+        case Connector():
+            return of_connector(written, unset(ConnectorLink))
+        case ConnectorLink():
+            return of_connector(unset(Connector), written)
+        case _:
+            return [endpoint_settings_of(written)]
+
+
+def values_of(of: type[Settings], running: list[Any]) -> dict[str, Any]:
+    """What running objects hold of a class of settings: the same in all that hold an attribute."""
+    filled = {type(each.made) for each in filled_from(of)}
+    found: dict[str, Any] = {}
+    for each in running:
+        for name in held_defaults(of):
+            if type(each) in filled and hasattr(each, name):
+                assert found.setdefault(name, getattr(each, name)) == getattr(each, name)
+    return found
 
 
 @every_held
 def test_running_object(declared: Declared, place: AttributePath) -> None:
     """What is written changes this attribute of the running object alone, and can be read back from it."""
-    value = other(declared.of, place)
-    before = values_of(running_of(unset(declared.of)))
-    after = values_of(running_of(written(declared.of, place, value)))
+    of, value = declared.of, other(declared.of, place)
+    before = values_of(of, running_of(unset(of)))
+    after = values_of(of, running_of(written(of, place, value)))
     assert [name for name in before if before[name] != after[name]] == [place.held]
     assert place.attribute.to_written(after[str(place.held)]) == value
     assert place.attribute.to_held(value) == after[str(place.held)]
@@ -339,7 +429,7 @@ STATUS = [(e, p) for e, p in HELD_EACH if e.status is not None and p.attribute.m
 def test_monitoring(declared: Declared, place: AttributePath) -> None:
     """Monitoring shows it as it is written; the quota of both kinds of endpoints has one name there."""
     value = other(declared.of, place)
-    running = running_of(written(declared.of, place, value))
+    (running,) = running_of(written(declared.of, place, value))
     assert shown(declared.of, running)[place.name] == value
     of = Queue if issubclass(declared.of, TopicEndpoint) else declared.of
     (name,) = (each.name for each in of.places if each.held == place.held)
@@ -348,49 +438,72 @@ def test_monitoring(declared: Declared, place: AttributePath) -> None:
 
 def test_quotas_in_the_units_of_the_core() -> None:
     """Megabytes become bytes; no quota makes a last value queue, and a topic endpoint that keeps nothing."""
-    queue = running_of(model_of(Queue).model_validate({"max_msg_spool_usage": 21}))
+    queue = endpoint_settings_of(model_of(Queue).model_validate({"max_msg_spool_usage": 21}))
     assert queue.max_msg_spool_usage == 21_000_000
-    assert running_of(model_of(Queue).model_validate({"max_msg_spool_usage": 0})).last_value
-    endpoint = running_of(model_of(TopicEndpoint).model_validate({"max_spool_usage": 0}))
+    queue = endpoint_settings_of(model_of(Queue).model_validate({"max_msg_spool_usage": 0}))
+    assert queue.last_value
+    endpoint = endpoint_settings_of(model_of(TopicEndpoint).model_validate({"max_spool_usage": 0}))
     assert (endpoint.max_msg_spool_usage, endpoint.last_value) == (1, False)
 
 
 def test_queue_of_a_session() -> None:
     """It has one consumer, and what has expired is not sent (MQTT-3.3.2-5); else it is a queue as any other."""
-    terms = values_of(endpoint_settings_of(model_of(SessionQueue)()))
-    assert terms == values_of(default_session_settings())
-    assert terms == values_of(EndpointSettings()) | {
+    terms = values_of(Queue, [endpoint_settings_of(model_of(SessionQueue)())])
+    assert terms == values_of(Queue, [default_session_settings()])
+    assert terms == values_of(Queue, [EndpointSettings()]) | {
         "max_bind_count": 1,
         "respect_ttl_enabled": True,
     }
 
 
-def annotated(path: str, name: str) -> dict[str, str]:
-    """The attributes in the body of a class, with their types."""
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    (body,) = (
-        each.body for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name
-    )
-    return {
-        ast.unparse(each.target): ast.unparse(each.annotation)
-        for each in body
-        if isinstance(each, ast.AnnAssign)
+NOT_CONFIGURED = {("FlowSettings", "selector")}
+"""Attributes of running objects that no configuration has: LINK-40 knows more."""
+
+
+def set_by_name(running: Running) -> set[str]:
+    """The attributes that are computed, and given where the running object is made."""
+    of = type(running.made)
+    given: set[str] = set()
+    for path in (*READERS, ROOT / "vpnrouter/server/apply/assemble.py"):
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(each, ast.Call) and ast.unparse(each.func) == of.__name__:
+                given |= set(list(running.attributes)[: len(each.args)])
+                given |= {str(keyword.arg) for keyword in each.keywords}
+    return given
+
+
+@pytest.mark.parametrize("running", RUNNING, ids=lambda each: type(each.made).__name__)
+def test_classes_of_running_objects(running: Running) -> None:
+    """A class has what is declared, each with its type and its default, what is computed, and nothing else."""
+    named = running.attributes
+    held: dict[str, Any] = {}
+    for of in running.of:
+        own = {name: value for name, value in held_defaults(of).items() if name in named}
+        assert held.keys() & own.keys() == set()
+        held |= own
+    assert {name: named[name] for name in held} == {
+        name: type(value).__name__ for name, value in held.items()
     }
+    assert {name: getattr(running.made, name) for name in held} == held
+    known = {name for of, name in NOT_CONFIGURED if of == type(running.made).__name__}
+    assert set(named) - set(held) == set_by_name(running) - set(held) | known
 
 
-@pytest.mark.parametrize(
-    ("path", "running", "of"),
-    [
-        ("vpnrouter/core/guaranteed/endpoint_settings.py", EndpointSettings, Queue),
-        ("vpnrouter/core/profile.py", RunningProfile, ClientProfile),
-        ("vpnrouter/core/vpn.py", VpnLimits, MsgVpn),
-    ],
-)
-def test_compiled_classes(path: str, running: type, of: type[Settings]) -> None:
-    """A class that is compiled names its attributes: those that are declared, each with its type."""
-    named = annotated(path, running.__name__)
-    named.pop("name", None)
-    assert named == {name: type(value).__name__ for name, value in held_defaults(of).items()}
+@pytest.mark.parametrize("declared", ALL, ids=lambda each: each.of.__name__)
+def test_what_is_held_has_a_holder(declared: Declared) -> None:
+    """What a class of settings says that the running object holds is an attribute of one that it fills."""
+    known = {name for each in filled_from(declared.of) for name in each.attributes}
+    assert set(held_defaults(declared.of)) - known == set()
+
+
+def test_an_attribute_without_a_holder_is_found() -> None:
+    """One that is declared and has no line in a running class is told of."""
+
+    class Planted(RemoteMsgVpn):
+        max_ghost_count: int = attribute(0, effect=Effect.IN_PLACE)
+
+    with pytest.raises(AssertionError, match="max_ghost_count"):
+        test_what_is_held_has_a_holder(Declared(Planted, ()))
 
 
 # -- what nobody reads -------------------------------------------------------------------------------
@@ -444,10 +557,15 @@ def unread(of: type[Settings], reads: Reads) -> Iterator[str]:
 
     The queue of sessions is a class of its own, beside the group that it stands in.
     """
-    receivers = next((RECEIVERS[each] for each in of.__mro__ if each in RECEIVERS), ())
+    running = filled_from(of)
     for place in of.places:
-        if receivers and place.held is not None:
-            known = any(f"{each}.{place.held}" in reads.qualified for each in receivers)
+        if running and place.held is not None:
+            known = any(
+                f"{called}.{place.held}" in reads.qualified
+                for each in running
+                if place.held in each.attributes
+                for called in (*each.called, type(each.made).__name__)
+            )
         else:
             known = set(place.path) <= reads.names or "session_queue" in place.path
         if not known:

@@ -204,7 +204,8 @@ _CLEARED_BY: Final = frozenset({Input.WELCOMED, Input.RELEASE, Input.DISABLE, In
 """Inputs after which the last reason is history."""
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@dataclass(slots=True)
 class BridgeFacts:
     """What the configuration says of a bridge in this VPN."""
 
@@ -213,7 +214,6 @@ class BridgeFacts:
     name: str
     client_username: str = ""
     max_ttl: int = limits.HOPS
-    deliver_to_one_priority: str = "p1"
 
 
 @dataclass(frozen=True, slots=True)

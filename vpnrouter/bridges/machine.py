@@ -59,7 +59,8 @@ _TRY_NS: Final = limits.CONNECT_TIMEOUT_S * SECOND_NS
 _WAITING: Final = (Inbound.NOT_READY_WAIT_NEXT, Inbound.NOT_READY_WAIT_BRIDGE_VERSION_MISMATCH)
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@dataclass(slots=True)
 class BridgeSettings:
     """When and where a bridge connects, from the configuration. Delays are nanoseconds; a `failback_delay_ns` of 0
     means no automatic fail-back.

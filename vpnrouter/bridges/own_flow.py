@@ -11,7 +11,7 @@ from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, SPOOLED
 from vpnrouter.core.timers import TimerTarget
 from vpnrouter.core.tracing import kept_mode, lost
 from vpnrouter.trace.events import DISCARD
-from vpnrouter.units import MILLISECOND_NS
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes, frames
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from vpnrouter.wire.link.decode import Frame
 
 
-REBIND_LEAST_MS: Final = 1000
-"""Shortest time in milliseconds before a refused queue is bound again."""
+REBIND_LEAST_NS: Final = SECOND_NS
+"""Shortest time before a refused queue is bound again."""
 
 NO_FLOWS: Final = "the remote router keeps no guaranteed messages"
 
@@ -198,8 +198,8 @@ class OwnFlow(FlowCallbacks):
             return
         self._lacks(reason)
         context = self._half.link.context
-        wait_ms = max(REBIND_LEAST_MS, self._half.terms.retry_delay_ms)
-        self._timer = context.timers.arm(context.now_ns + wait_ms * MILLISECOND_NS, self._again, 0)
+        wait_ns = max(REBIND_LEAST_NS, self._half.terms.retry_delay_ns)
+        self._timer = context.timers.arm(context.now_ns + wait_ns, self._again, 0)
 
     def _lacks(self, reason: str) -> None:
         known = self.reason

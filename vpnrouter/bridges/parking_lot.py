@@ -139,8 +139,6 @@ class ParkingLot(Flow):
 BLOCK: Final = 0
 PARK: Final = 1
 SKIP: Final = 2
-
-POLICIES: Final[dict[str, int]] = {"block": BLOCK, "park": PARK, "skip": SKIP}
 """The values of `on_reject`, with the numbers of LINK-40."""
 
 

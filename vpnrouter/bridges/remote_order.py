@@ -37,7 +37,8 @@ from typing import Final, final
 from vpnrouter.units import SECOND_NS
 
 
-@dataclass(frozen=True, slots=True)
+@final
+@dataclass(slots=True)
 class Remote:
     """A remote message VPN: its name, where it is as configured, its preference (1 the best).
 
@@ -45,8 +46,8 @@ class Remote:
     a router, `router_at`.
     """
 
-    msg_vpn: str
-    location: str
+    msg_vpn: str = ""
+    location: str = ""
     connect_order: int = 4
     enabled: bool = True
     router: str = ""

@@ -6,10 +6,11 @@ directional instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link.frames import BASIC, LANES_TOPIC, ON_REJECT_BLOCK
 
 if TYPE_CHECKING:
@@ -17,29 +18,20 @@ if TYPE_CHECKING:
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class FlowSettings:
-    """`on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in.
+    """How a bridge handles guaranteed messages, from whichever remote they come.
 
-    A message that is refused is tried again after `retry_ms` at the latest.
+    `on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in. A message that is refused
+    is tried again after `retry_ms` at the latest.
     """
 
-    __slots__ = ("lanes", "mapping", "max_ttl", "on_reject", "retry_ms", "selector")
-
-    def __init__(
-        self,
-        on_reject: int = ON_REJECT_BLOCK,
-        lanes: int = LANES_TOPIC,
-        retry_ms: int = 1000,
-        max_ttl: int = limits.HOPS,
-        mapping: TopicMapping | None = None,
-        selector: str = "",
-    ) -> None:
-        self.on_reject = on_reject
-        self.lanes = lanes
-        self.retry_ms = retry_ms
-        self.max_ttl = max_ttl
-        self.mapping = mapping
-        self.selector = selector
+    on_reject: int = ON_REJECT_BLOCK
+    lanes: int = LANES_TOPIC
+    retry_ms: int = 1000
+    max_ttl: int = limits.HOPS
+    mapping: TopicMapping | None = None
+    selector: str = ""
 
 
 WINDOW: Final = 255
@@ -47,72 +39,33 @@ WINDOW: Final = 255
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class RemoteSettings:
     """The settings of a bridge for one remote message VPN; filters are in `*` `>` dialect with their flags.
 
     `selectors` holds the selector of each filter that has one. `scheme` is BASIC, SCRAM or CLIENT_CERTIFICATE of
     frames.py. `verified` says that TLS verifies the remote's name. `compress` offers compression. `mapping` renames
     received topics. Guaranteed messages come from `queue`, "" for none, with at most `window` in flight; `flow` says
-    how they are handled here. A queue that is refused is bound again after `retry_delay_ms`.
+    how they are handled here. A queue that is refused is bound again after `retry_delay_ns`.
     """
 
-    __slots__ = (
-        "bridge",
-        "client_username",
-        "compress",
-        "filters",
-        "flow",
-        "heartbeat_ms",
-        "mapping",
-        "max_ttl",
-        "password",
-        "queue",
-        "remote_router",
-        "remote_vpn",
-        "retry_delay_ms",
-        "scheme",
-        "selectors",
-        "verified",
-        "window",
-    )
-
-    def __init__(
-        self,
-        bridge: str,
-        remote_vpn: str,
-        remote_router: str,
-        client_username: str,
-        password: str,
-        filters: list[tuple[int, str]],
-        max_ttl: int = limits.HOPS,
-        heartbeat_ms: int = limits.LINK_HEARTBEAT_MS,
-        selectors: dict[str, str] | None = None,
-        scheme: int = BASIC,
-        compress: bool = False,
-        mapping: TopicMapping | None = None,
-        queue: str = "",
-        window: int = WINDOW,
-        flow: FlowSettings | None = None,
-        retry_delay_ms: int = 0,
-        verified: bool = False,
-    ) -> None:
-        self.verified = verified
-        self.bridge = bridge
-        self.remote_vpn = remote_vpn
-        self.remote_router = remote_router
-        self.client_username = client_username
-        self.password = password
-        self.filters = filters
-        self.selectors: dict[str, str] = {} if selectors is None else selectors
-        self.max_ttl = max_ttl
-        self.heartbeat_ms = heartbeat_ms
-        self.scheme = scheme
-        self.compress = compress
-        self.mapping = mapping
-        self.queue = queue
-        self.window = window
-        self.flow = FlowSettings(max_ttl=max_ttl, mapping=mapping) if flow is None else flow
-        self.retry_delay_ms = retry_delay_ms
+    bridge: str = ""
+    remote_vpn: str = ""
+    remote_router: str = ""
+    client_username: str = ""
+    password: str = ""
+    scheme: int = BASIC
+    verified: bool = False
+    filters: list[tuple[int, str]] = field(default_factory=list)
+    selectors: dict[str, str] = field(default_factory=dict)
+    mapping: TopicMapping | None = None
+    max_ttl: int = limits.HOPS
+    heartbeat_ms: int = limits.LINK_HEARTBEAT_MS
+    compress: bool = False
+    queue: str = ""
+    window: int = WINDOW
+    flow: FlowSettings = field(default_factory=FlowSettings)
+    retry_delay_ns: int = 3 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,14 @@ discards by reason, and the balance.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, final
+from typing import ClassVar, Final, NamedTuple, final
 
 from vpnrouter import limits
-from vpnrouter.bridges.bridge import UP, Bridge, Inbound
-from vpnrouter.bridges.counters import Counters
-from vpnrouter.bridges.flow_receiver import FlowReceiver
-from vpnrouter.bridges.remote_order import Remote
-from vpnrouter.units import MILLISECOND_NS, SECOND_NS
+from vpnrouter.bridges.look import LOGGED_IN, BridgeLook, age_ms
+from vpnrouter.settings.schema import Value
+from vpnrouter.settings.shown import counter, fill, gauge, known, label, read, seconds
+from vpnrouter.units import SECOND_NS
 
 WINDOW_NS: Final = 60 * SECOND_NS
 """What an average covers, as the field's `average…Rate` attributes do."""
@@ -122,55 +120,31 @@ VIRTUAL_ROUTER: Final = "auto"
 
 NO_RATES: Final = BridgeRates()
 
-HEALTH_DISABLED: Final = "disabled"
-HEALTH_VPN_DISABLED: Final = "msg-vpn-disabled"
-"""The bridge is enabled, and its message VPN is not."""
-HEALTH_DOWN: Final = "down"
-HEALTH_STALLED: Final = "stalled"
-"""Direct messages flow; this router refuses a guaranteed message, which holds those behind it."""
-HEALTH_UNBOUND: Final = "unbound"
-"""Direct messages flow; the bridge is not bound to the queue that it should take guaranteed ones from."""
-HEALTH_INCOMPLETE: Final = "incomplete"
-"""Messages flow, except those of a remote subscription that the remote refused."""
-HEALTH_UP: Final = "up"
-
-HEALTHS: Final = (
-    HEALTH_DISABLED,
-    HEALTH_VPN_DISABLED,
-    HEALTH_DOWN,
-    HEALTH_STALLED,
-    HEALTH_UNBOUND,
-    HEALTH_INCOMPLETE,
-    HEALTH_UP,
-)
-"""All healths. Where several hold, the first of them is shown."""
-
-LOGGED_IN: Final = frozenset({HEALTH_STALLED, HEALTH_UNBOUND, HEALTH_INCOMPLETE, HEALTH_UP})
-"""The healths of a bridge over which Direct messages flow."""
-
 
 @dataclass(frozen=True, slots=True)
 class RemoteStatus:
-    """One remote message VPN of a bridge."""
+    """One remote message VPN of a bridge, of a RemoteLook."""
 
-    remote_msg_vpn_name: str
-    remote_msg_vpn_location: str
-    connect_order: int
-    enabled: bool
-    up: bool
+    remote_msg_vpn_name: str = read(lambda one: one.remote.msg_vpn, "")
+    remote_msg_vpn_location: str = read(lambda one: one.remote.location, "")
+    connect_order: int = read(lambda one: one.remote.connect_order)
+    enabled: bool = read(lambda one: one.remote.enabled, True)
+    up: bool = read(lambda one: one.up, False)
     """Whether the bridge is logged in there."""
-    last_connection_failure_reason: str = ""
+    last_connection_failure_reason: str = read(lambda one: one.failure, "")
     """Why the last attempt to connect there failed; "" when it succeeded or none was made."""
-    queue_binding: str = ""
-    bound_to_queue: bool = False
-    stands_by: bool = False
+    queue_binding: str = read(lambda one: one.binding, "")
+    bound_to_queue: bool = read(lambda one: one.bound is not None, False)
+    stands_by: bool = read(lambda one: one.stands_by, False)
     """Whether the bridge is bound to its queue and another consumer gets what is in it."""
-    queue_msg_count: int = -1
+    queue_msg_count: int = read(lambda one: one.queue_msg_count, -1)
     """Messages in the queue as the remote last reported it, some seconds ago at most; -1 for no report."""
-    last_queue_bind_failure_reason: str = ""
-    queue_bound_uptime: int = 0
+    last_queue_bind_failure_reason: str = read(
+        lambda one: "" if one.flow is None else one.flow.reason, ""
+    )
+    queue_bound_uptime: int = read(lambda one: one.bound_s)
     remote_msg_vpn_interface: str = ""
-    queue_window_closed_count: int = 0
+    queue_window_closed_count: int = read(lambda one: one.window_closed)
     """How often a message in the queue has waited for the flow's window, since the bridge is bound."""
 
 
@@ -201,394 +175,392 @@ class LocalSubscriptionStatus:
     """`p1` to `p4`, or `da` for a topic that is always delivered."""
 
 
-@dataclass(frozen=True, slots=True)
+_MESSAGES: Final = counter(
+    "vpnrouter_bridge_messages_total",
+    "Messages that crossed.",
+    "direction",
+    after="vpnrouter_bridge_failures_total",
+    falls=True,
+)
+_BYTES: Final = counter(
+    "vpnrouter_bridge_bytes_total",
+    "Bytes of these.",
+    "direction",
+    after="vpnrouter_bridge_messages_total",
+    falls=True,
+)
+_CONTROL_MESSAGES: Final = counter(
+    "vpnrouter_bridge_control_messages_total",
+    "All other frames.",
+    "direction",
+    after="vpnrouter_bridge_bytes_total",
+    falls=True,
+)
+_CONTROL_BYTES: Final = counter(
+    "vpnrouter_bridge_control_bytes_total",
+    "Bytes of these.",
+    "direction",
+    after="vpnrouter_bridge_control_messages_total",
+    falls=True,
+)
+_IN_FLIGHT: Final = gauge(
+    "vpnrouter_bridge_in_flight_messages",
+    "Depth: messages that wait here to be delivered (rx) or sent (tx).",
+    "direction",
+)
+_IMBALANCE: Final = gauge(
+    "vpnrouter_bridge_imbalance_messages",
+    "Messages not accounted for; anything but 0 is a fault of the router.",
+    "direction",
+    after="vpnrouter_bridge_backlog_oldest_message_age_seconds",
+)
+_LAST_AGE: Final = gauge(
+    "vpnrouter_bridge_last_message_age_seconds",
+    "Time since a message last crossed; no sample when none has.",
+    "direction",
+    convert=seconds,
+    after="vpnrouter_bridge_imbalance_messages",
+)
+
+
+def _rate(name: str) -> Value:
+    """One of the rates of a bridge, 0 where none are known."""
+    return read(lambda one: one.rates.get(name, 0))
+
+
+def _info(one: BridgeLook) -> dict[str, str]:
+    record = one.record
+    return {
+        "remote_router": record.remote_router_name,
+        "remote_msg_vpn": one.remote_msg_vpn,
+        "remote_address": record.address,
+        "establisher": record.establisher,
+        "encrypted": "true" if record.encrypted else "false",
+        "queue": next((remote.binding for remote in one.remotes if remote.up), ""),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeStatus:
-    """Everything monitoring tells of one bridge. Rates are a second, `uptime` whole seconds.
+    """Everything monitoring tells of one bridge, of a BridgeLook. Rates are a second, `uptime` whole seconds.
 
     Ages are milliseconds, -1 for never. `discarded_rx` and `discarded_tx` are messages by reason of
     core/discard_reasons.py. For each direction the imbalance is what was received (offered) and is neither
     delivered (sent), nor discarded, nor in flight: anything but 0 is a fault of the router.
     """
 
-    msg_vpn_name: str
-    bridge_name: str
-    bridge_virtual_router: str
-    enabled: bool
+    info: ClassVar = gauge(
+        "vpnrouter_bridge_info",
+        "The other end of a bridge, always 1.",
+        "info",
+        ("remote_router", "remote_msg_vpn", "remote_address", "establisher", "encrypted", "queue"),
+        reader=_info,
+    )
+    up: ClassVar = gauge(
+        "vpnrouter_bridge_up",
+        "1 while the bridge is logged in, stalled or not.",
+        reader=lambda one: int(one.health in LOGGED_IN),
+    )
+    msg_vpn_name: str = read(lambda one: one.record.facts.msg_vpn, "", label("msg_vpn"))
+    bridge_name: str = read(lambda one: one.record.facts.name, "", label("bridge"))
+    bridge_virtual_router: str = VIRTUAL_ROUTER
+    enabled: bool = read(
+        lambda one: one.enabled,
+        True,
+        metric=gauge(
+            "vpnrouter_bridge_enabled",
+            "1 while the bridge is enabled, whatever its message VPN is.",
+            after="vpnrouter_bridge_health",
+        ),
+    )
     """As configured. If the message VPN is disabled, the health says so."""
-    health: str
+    health: str = read(
+        lambda one: one.health,
+        "",
+        metric=gauge(
+            "vpnrouter_bridge_health",
+            "How the bridge fares, 1: up, incomplete, unbound, stalled, down, msg-vpn-disabled, disabled.",
+            "state",
+        ),
+    )
     """One of HEALTHS."""
-    inbound_state: str
-    rx_connection_failure_category: str
+    inbound_state: str = read(
+        lambda one: one.record.inbound_state.value,
+        "",
+        metric=gauge(
+            "vpnrouter_bridge_inbound_state", "The state of the inbound half, 1.", "state"
+        ),
+    )
+    rx_connection_failure_category: str = read(lambda one: one.category, "")
     """`local-operational-state-problem` while the bridge or its message VPN is disabled, `local-configuration-problem`
     while no remote message VPN is enabled, else `no-failure`. The field has words for no other reason."""
-    reconnecting: bool
+    reconnecting: bool = read(
+        lambda one: one.driver is not None and one.driver.machine.reconnecting, False
+    )
     """True while the bridge still uses a connection of its earlier configuration, which another one is to replace."""
-    inbound_failure_reason: str
+    inbound_failure_reason: str = read(lambda one: one.why, "")
     """Why the inbound half is down, stalled, unbound or incomplete; "" while it is well."""
-    outbound_state: str
-    outbound_failure_reason: str
-    outbound_bridge_name: str
+    outbound_state: str = read(
+        lambda one: one.record.outbound_state.value,
+        "",
+        metric=gauge(
+            "vpnrouter_bridge_outbound_state", "The state of the outbound half, 1.", "state"
+        ),
+    )
+    outbound_failure_reason: str = read(lambda one: one.record.outbound_failure_reason, "")
+    outbound_bridge_name: str = read(lambda one: one.peer_bridge, "")
     """The remote's bridge on the same connection, "" for none."""
-    remote_msg_vpn_name: str
-    remote_router_name: str
-    remote_address: str
+    remote_msg_vpn_name: str = read(lambda one: one.remote_msg_vpn, "")
+    remote_router_name: str = read(lambda one: one.record.remote_router_name, "")
+    remote_address: str = read(lambda one: one.record.address, "")
     """IP address and port of the peer; before there is a connection, the configured location. Of a connection that
     came in, the address alone."""
-    local_interface: str
+    local_interface: str = read(lambda one: one.record.local_interface, "")
     """IP address of this end of the connection, "" for a connection that came in."""
-    client_name: str
-    establisher: str
-    encrypted: bool
-    compressed: bool
-    max_ttl: int
-    bound_to_queue: bool
-    remote_queue_standby: bool
+    client_name: str = read(lambda one: one.record.client_name, "")
+    establisher: str = read(lambda one: one.record.establisher, "")
+    encrypted: bool = read(lambda one: one.record.encrypted, False)
+    compressed: bool = read(lambda one: one.compressed, False)
+    max_ttl: int = read(lambda one: one.record.facts.max_ttl)
+    bound_to_queue: bool = read(lambda one: one.bound is not None, False)
+    remote_queue_standby: bool = read(
+        lambda one: any(each.stands_by for each in one.remotes),
+        False,
+        metric=gauge(
+            "vpnrouter_bridge_remote_queue_standby",
+            "1 while another consumer gets what is in the remote queue.",
+            sparse=True,
+            after="vpnrouter_bridge_remote_queue_window_closed_total",
+        ),
+    )
     """Whether the bridge is bound to a queue, and another consumer gets the messages of it."""
-    remote_queue_msg_count: int
+    remote_queue_msg_count: int = read(
+        lambda one: one.remote_queue_msgs,
+        -1,
+        metric=gauge(
+            "vpnrouter_bridge_remote_queue_messages",
+            "Messages in the remote queue that the bridge takes from, as the remote told last.",
+            convert=known,
+            after="vpnrouter_bridge_parked_messages",
+        ),
+    )
     """Messages in the remote queue that the bridge is bound to, at most some seconds old; -1 for unknown."""
-    remote_queue_window_closed_count: int
+    remote_queue_window_closed_count: int = read(
+        lambda one: sum(each.window_closed for each in one.remotes),
+        metric=counter(
+            "vpnrouter_bridge_remote_queue_window_closed_total",
+            "How often a message in the remote queue has waited for the window of the bridge's flow.",
+            sparse=True,
+            after="vpnrouter_bridge_remote_queue_messages",
+        ),
+    )
     """How often a message there has waited for `egress_flow_window_size`, since the bridge is bound."""
-    remote_subscription_refused_count: int
+    remote_subscription_refused_count: int = read(lambda one: len(one.refused))
     """The number of remote subscriptions that the remote has refused."""
-    local_queue_name: str
-    ttl_exceeded_event_raised: bool
-    uptime: int
-    state_age_ms: int
+    local_queue_name: str = read(lambda one: one.waits.names, "")
+    ttl_exceeded_event_raised: bool = read(lambda one: one.ttl_exceeded, False)
+    uptime: int = read(
+        lambda one: one.record.uptime_s(one.now_ns),
+        metric=gauge(
+            "vpnrouter_bridge_uptime_seconds",
+            "Time that it has been up.",
+            after="vpnrouter_bridge_state_age_seconds",
+        ),
+    )
+    state_age_ms: int = read(
+        lambda one: age_ms(one.record.state_since_ns, one.now_ns),
+        metric=gauge(
+            "vpnrouter_bridge_state_age_seconds",
+            "Time in the inbound half's state.",
+            convert=seconds,
+        ),
+    )
     """How long the inbound half has been in its state."""
-    failure_count: int
+    failure_count: int = read(
+        lambda one: one.failures,
+        metric=counter(
+            "vpnrouter_bridge_failures_total",
+            "How often the inbound half has failed.",
+            falls=True,
+        ),
+    )
     """How often the inbound half failed since the router started."""
-    last_failure_age_ms: int
-    last_rx_age_ms: int
-    last_tx_age_ms: int
-    average_rx_byte_rate: int
-    average_rx_msg_rate: int
-    average_tx_byte_rate: int
-    average_tx_msg_rate: int
-    rx_byte_rate: int
-    rx_msg_rate: int
-    tx_byte_rate: int
-    tx_msg_rate: int
-    control_rx_byte_count: int
-    control_rx_msg_count: int
-    control_tx_byte_count: int
-    control_tx_msg_count: int
-    data_rx_byte_count: int
-    data_rx_msg_count: int
-    data_tx_byte_count: int
-    data_tx_msg_count: int
-    login_rx_msg_count: int
-    login_tx_msg_count: int
-    rx_byte_count: int
-    rx_msg_count: int
-    tx_byte_count: int
-    tx_msg_count: int
-    delivered_rx_msg_count: int
-    offered_tx_msg_count: int
-    discarded_rx_msg_count: int
-    discarded_tx_msg_count: int
-    discarded_rx: dict[str, int]
-    discarded_tx: dict[str, int]
-    rx_in_flight_msg_count: int
-    tx_in_flight_msg_count: int
-    rx_imbalance: int
-    tx_imbalance: int
-    guaranteed_rx_msg_count: int
+    last_failure_age_ms: int = read(lambda one: age_ms(one.record.last_failure_ns, one.now_ns), -1)
+    last_rx_age_ms: int = read(
+        lambda one: age_ms(one.counters.last_data_rx_ns, one.now_ns), -1, metric=_LAST_AGE.rx
+    )
+    last_tx_age_ms: int = read(
+        lambda one: age_ms(one.counters.last_data_tx_ns, one.now_ns), -1, metric=_LAST_AGE.tx
+    )
+    average_rx_byte_rate: int = _rate("average_rx_byte_rate")
+    average_rx_msg_rate: int = _rate("average_rx_msg_rate")
+    average_tx_byte_rate: int = _rate("average_tx_byte_rate")
+    average_tx_msg_rate: int = _rate("average_tx_msg_rate")
+    rx_byte_rate: int = _rate("rx_byte_rate")
+    rx_msg_rate: int = _rate("rx_msg_rate")
+    tx_byte_rate: int = _rate("tx_byte_rate")
+    tx_msg_rate: int = _rate("tx_msg_rate")
+    control_rx_byte_count: int = read(
+        lambda one: one.counters.control_rx_byte_count, metric=_CONTROL_BYTES.rx
+    )
+    control_rx_msg_count: int = read(
+        lambda one: one.counters.control_rx_msg_count, metric=_CONTROL_MESSAGES.rx
+    )
+    control_tx_byte_count: int = read(
+        lambda one: one.counters.control_tx_byte_count, metric=_CONTROL_BYTES.tx
+    )
+    control_tx_msg_count: int = read(
+        lambda one: one.counters.control_tx_msg_count, metric=_CONTROL_MESSAGES.tx
+    )
+    data_rx_byte_count: int = read(lambda one: one.counters.data_rx_byte_count, metric=_BYTES.rx)
+    data_rx_msg_count: int = read(lambda one: one.counters.data_rx_msg_count, metric=_MESSAGES.rx)
+    data_tx_byte_count: int = read(lambda one: one.counters.data_tx_byte_count, metric=_BYTES.tx)
+    data_tx_msg_count: int = read(lambda one: one.counters.data_tx_msg_count, metric=_MESSAGES.tx)
+    login_rx_msg_count: int = read(lambda one: one.counters.login_rx_msg_count)
+    login_tx_msg_count: int = read(lambda one: one.counters.login_tx_msg_count)
+    rx_byte_count: int = read(lambda one: one.counters.rx_byte_count)
+    rx_msg_count: int = read(lambda one: one.counters.rx_msg_count)
+    tx_byte_count: int = read(lambda one: one.counters.tx_byte_count)
+    tx_msg_count: int = read(lambda one: one.counters.tx_msg_count)
+    delivered_rx_msg_count: int = read(
+        lambda one: one.counters.delivered_rx_msg_count,
+        metric=counter(
+            "vpnrouter_bridge_delivered_messages_total",
+            "Messages that came and were handed to the message VPN.",
+            falls=True,
+            after="vpnrouter_bridge_control_bytes_total",
+        ),
+    )
+    offered_tx_msg_count: int = read(
+        lambda one: one.counters.offered_tx_msg_count,
+        metric=counter(
+            "vpnrouter_bridge_offered_messages_total",
+            "Messages that the message VPN had for the other end.",
+            falls=True,
+            after="vpnrouter_bridge_delivered_messages_total",
+        ),
+    )
+    discarded_rx_msg_count: int = read(lambda one: one.counters.discarded_rx_msg_count)
+    discarded_tx_msg_count: int = read(lambda one: one.counters.discarded_tx_msg_count)
+    discarded_rx: dict[str, int] = read(
+        lambda one: dict(one.counters.discarded_rx.counts),
+        {},
+        metric=counter(
+            "vpnrouter_bridge_rx_discarded_messages_total",
+            "Messages that came and were discarded, by reason.",
+            "reason",
+            falls=True,
+        ),
+    )
+    discarded_tx: dict[str, int] = read(
+        lambda one: dict(one.counters.discarded_tx.counts),
+        {},
+        metric=counter(
+            "vpnrouter_bridge_tx_discarded_messages_total",
+            "Messages offered and discarded, by reason.",
+            "reason",
+            falls=True,
+        ),
+    )
+    rx_in_flight_msg_count: int = read(lambda one: one.rx_in_flight, metric=_IN_FLIGHT.rx)
+    tx_in_flight_msg_count: int = read(lambda one: one.tx_in_flight, metric=_IN_FLIGHT.tx)
+    rx_imbalance: int = read(
+        lambda one: one.counters.rx_imbalance(one.rx_in_flight), metric=_IMBALANCE.rx
+    )
+    tx_imbalance: int = read(
+        lambda one: one.counters.tx_imbalance(one.tx_in_flight), metric=_IMBALANCE.tx
+    )
+    guaranteed_rx_msg_count: int = read(
+        lambda one: one.guaranteed("received"),
+        metric=counter(
+            "vpnrouter_bridge_guaranteed_messages_total",
+            "Guaranteed messages that came, repeated ones among them.",
+            sparse=True,
+        ),
+    )
     """Guaranteed messages that came, those among them that came again because a link was lost."""
-    msg_spool_rx_msg_count: int
+    msg_spool_rx_msg_count: int = read(lambda one: one.guaranteed("received"))
     """The value of `guaranteed_rx_msg_count`, under the field's name."""
-    remote_tx_flow_id: int
+    remote_tx_flow_id: int = read(lambda one: 0 if one.bound is None else one.bound.taker.flow_id)
     """Id that the remote gave the flow of guaranteed messages, 0 while none is bound."""
-    last_tx_msg_id: int
+    last_tx_msg_id: int = read(lambda one: one.last_tx_msg_id)
     """Spool id of the guaranteed message that was sent last to the remote's bridge over this connection, 0 for none."""
-    guaranteed_taken_msg_count: int
+    guaranteed_taken_msg_count: int = read(
+        lambda one: one.guaranteed("taken"),
+        metric=counter(
+            "vpnrouter_bridge_guaranteed_taken_messages_total",
+            "Guaranteed messages that were accepted.",
+            sparse=True,
+        ),
+    )
     """Those that were accepted."""
-    guaranteed_refused_msg_count: int
+    guaranteed_refused_msg_count: int = read(
+        lambda one: one.guaranteed("refusals"),
+        metric=counter(
+            "vpnrouter_bridge_guaranteed_refused_messages_total",
+            "How often the message VPN refused one, each try counted.",
+            sparse=True,
+        ),
+    )
     """How often the message VPN refused one; one that waits counts each time that it is tried."""
-    guaranteed_duplicate_msg_count: int
+    guaranteed_duplicate_msg_count: int = read(
+        lambda one: one.guaranteed("duplicates"),
+        metric=counter(
+            "vpnrouter_bridge_guaranteed_duplicate_messages_total",
+            "Guaranteed messages that had been accepted before.",
+            sparse=True,
+        ),
+    )
     """Those received after they were accepted, and only acknowledged again."""
-    guaranteed_unmatched_msg_count: int
+    guaranteed_unmatched_msg_count: int = read(lambda one: one.guaranteed("unmatched"))
     """Those that no queue and no client wanted here: they were discarded, and removed from the remote queue."""
-    parked_msg_count: int
+    parked_msg_count: int = read(
+        lambda one: one.parked,
+        metric=gauge(
+            "vpnrouter_bridge_parked_messages",
+            "Messages set aside in the parking lot.",
+            sparse=True,
+        ),
+    )
     """Those that are set aside now (`on_reject: park`)."""
-    tx_unacked_msg_count: int
+    tx_unacked_msg_count: int = read(lambda one: one.waits.unacked)
     """Guaranteed messages that were sent and that the peer has not acknowledged."""
-    local_queue_msg_count: int
+    local_queue_msg_count: int = read(lambda one: one.waits.messages)
     """Messages in the local queues that the peer's bridge takes from."""
-    local_queue_oldest_msg_age_ms: int
+    local_queue_oldest_msg_age_ms: int = read(lambda one: one.waits_age_ms, -1)
     """How long the oldest of those has been waiting, -1 for none."""
-    backlog_msg_count: int
+    backlog_msg_count: int = read(
+        lambda one: one.backlog,
+        metric=gauge(
+            "vpnrouter_bridge_backlog_messages",
+            "All messages known here to wait for the bridge: in flight, parked, in queues here.",
+            after="vpnrouter_bridge_in_flight_messages",
+        ),
+    )
     """Messages known here to wait for the bridge: in flight, parked, in the local queues. What waits in a queue of
     the remote is known there."""
-    backlog_oldest_msg_age_ms: int
-    """How long the oldest of those that are kept in endpoints has been waiting, -1 for none."""
-    remotes: tuple[RemoteStatus, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GuaranteedCounts:
-    """The guaranteed messages of a bridge since the router started; `parked` is how many are set aside now."""
-
-    received: int = 0
-    taken: int = 0
-    refusals: int = 0
-    duplicates: int = 0
-    parked: int = 0
-    unmatched: int = 0
-
-    def since(self, base: GuaranteedCounts) -> GuaranteedCounts:
-        """Return what was counted since `base`."""
-        return GuaranteedCounts(
-            self.received - base.received,
-            self.taken - base.taken,
-            self.refusals - base.refusals,
-            self.duplicates - base.duplicates,
-            self.parked,
-            self.unmatched - base.unmatched,
-        )
-
-
-def counts_of(taker: FlowReceiver) -> GuaranteedCounts:
-    """What the receiver of a bridge's guaranteed messages has counted."""
-    lot = taker.lot
-    return GuaranteedCounts(
-        taker.received,
-        taker.taken,
-        taker.refusals,
-        taker.duplicates,
-        0 if lot is None else lot.endpoint.spooled_count,
-        taker.unmatched,
-    )
-
-
-@dataclass(slots=True)
-class StatusContext:
-    """What monitoring shows of a bridge and its own record does not hold."""
-
-    counters: Counters | None = None
-    """Used instead of the record's, where those of the living connection are added on top."""
-    rates: BridgeRates = NO_RATES
-    rx_in_flight: int = 0
-    tx_in_flight: int = 0
-    outbound_bridge_name: str = ""
-    compressed: bool = False
-    enabled: bool = True
-    msg_vpn_enabled: bool = True
-    reconnecting: bool = False
-    bound_to_queue: bool = False
-    unbound: str = ""
-    """Why the bridge is not bound to the queue that it wants, "" where it is or wants none."""
-    refused: Sequence[str] = ()
-    """A line for each remote subscription that was refused."""
-    local_queue_name: str = ""
-    ttl_exceeded_event_raised: bool = False
-    guaranteed: GuaranteedCounts = GuaranteedCounts()
-    has_remote: bool = True
-    """True when a remote message VPN is enabled."""
-    remote_tx_flow_id: int = 0
-    last_tx_msg_id: int = 0
-    tx_unacked: int = 0
-    local_queue_msgs: int = 0
-    local_queue_oldest_age_ms: int = -1
-    parked_oldest_age_ms: int = -1
-    failures_cleared: int = 0
-    """Failures that are not shown."""
-    remotes: tuple[RemoteStatus, ...] = ()
-
-    @property
-    def backlog_msgs(self) -> int:
-        """Messages that wait for the bridge, or that it sent and nobody has acknowledged."""
-        # A guaranteed message that waits for the connection is in its queue as well.
-        in_flight = self.rx_in_flight + max(0, self.tx_in_flight - self.tx_unacked)
-        return in_flight + self.guaranteed.parked + self.local_queue_msgs
-
-    @property
-    def remote_queue_msgs(self) -> int:
-        """Messages in the queue at the remote, -1 without a report."""
-        return max((one.queue_msg_count for one in self.remotes), default=-1)
-
-    @property
-    def window_closed(self) -> int:
-        """How often a message in the queue at the remote has waited for the window."""
-        return sum(one.queue_window_closed_count for one in self.remotes)
-
-    @property
-    def stands_by(self) -> bool:
-        """Whether another consumer gets what is in the queue at the remote."""
-        return any(one.stands_by for one in self.remotes)
-
-
-NOTHING_AROUND: Final = StatusContext()
-
-
-def health_of(inbound: Inbound, around: StatusContext = NOTHING_AROUND) -> str:
-    """One of HEALTHS. The outbound half has no health between up and down."""
-    if not around.enabled:
-        return HEALTH_DISABLED
-    if not around.msg_vpn_enabled:
-        return HEALTH_VPN_DISABLED
-    if inbound is Inbound.DISABLED:
-        return HEALTH_DISABLED
-    if inbound is Inbound.STALLED:
-        return HEALTH_STALLED
-    if inbound not in UP and inbound is not Inbound.NOT_APPLICABLE:
-        return HEALTH_DOWN
-    if around.unbound:
-        return HEALTH_UNBOUND
-    return HEALTH_INCOMPLETE if around.refused else HEALTH_UP
-
-
-def _category(around: StatusContext) -> str:
-    if not (around.enabled and around.msg_vpn_enabled):
-        return "local-operational-state-problem"
-    return "no-failure" if around.has_remote else "local-configuration-problem"
-
-
-def _why(bridge: Bridge, around: StatusContext) -> str:
-    """Why the inbound half is not well."""
-    if bridge.inbound_failure_reason or not bridge.is_up:
-        return bridge.inbound_failure_reason
-    if around.unbound:
-        return f"not bound to its queue: {around.unbound}"
-    if around.refused:
-        more = f", and {len(around.refused) - 1:,} more" if len(around.refused) > 1 else ""
-        return f"remote subscription refused: {around.refused[0]}{more}"
-    return ""
-
-
-class RemoteQueueStatus(NamedTuple):
-    """The queue at the remote in use, as `RemoteStatus` shows it."""
-
-    bound_to_queue: bool = False
-    stands_by: bool = False
-    queue_msg_count: int = -1
-    last_queue_bind_failure_reason: str = ""
-    queue_bound_uptime: int = 0
-    queue_window_closed_count: int = 0
-
-
-NO_QUEUE: Final = RemoteQueueStatus()
-
-
-def remotes_of(
-    bridge: Bridge,
-    remotes: Sequence[Remote],
-    failures: Mapping[tuple[str, str], str],
-    bindings: Mapping[tuple[str, str], str],
-    queue: RemoteQueueStatus = NO_QUEUE,
-) -> tuple[RemoteStatus, ...]:
-    """The remotes of a bridge in their order; `failures` and the names of queues, `bindings`, by (message VPN,
-    location). `queue` is that of the remote in use.
-    """
-    used = bridge.remote if bridge.is_up else None
-    found = []
-    for remote in remotes:
-        key = (remote.msg_vpn, remote.location)
-        up = used is not None and remote.names_the_same_as(used)
-        own = queue if up else NO_QUEUE
-        found.append(
-            RemoteStatus(
-                remote.msg_vpn,
-                remote.location,
-                remote.connect_order,
-                remote.enabled,
-                up,
-                failures.get(key, ""),
-                bindings.get(key, ""),
-                own.bound_to_queue,
-                own.stands_by,
-                own.queue_msg_count,
-                own.last_queue_bind_failure_reason,
-                own.queue_bound_uptime,
-                queue_window_closed_count=own.queue_window_closed_count,
-            )
-        )
-    return tuple(found)
-
-
-def status_of(bridge: Bridge, now_ns: int, around: StatusContext = NOTHING_AROUND) -> BridgeStatus:
-    """Return the status of the bridge at `now_ns`, of the clock of its record."""
-    counters = around.counters or bridge.counters
-    rates = around.rates
-    return BridgeStatus(
-        msg_vpn_name=bridge.facts.msg_vpn,
-        bridge_name=bridge.facts.name,
-        bridge_virtual_router=VIRTUAL_ROUTER,
-        enabled=around.enabled,
-        health=health_of(bridge.inbound_state, around),
-        inbound_state=bridge.inbound_state.value,
-        rx_connection_failure_category=_category(around),
-        reconnecting=around.reconnecting,
-        inbound_failure_reason=_why(bridge, around),
-        outbound_state=bridge.outbound_state.value,
-        outbound_failure_reason=bridge.outbound_failure_reason,
-        outbound_bridge_name=around.outbound_bridge_name,
-        remote_msg_vpn_name="" if bridge.remote is None else bridge.remote.msg_vpn,
-        remote_router_name=bridge.remote_router_name,
-        remote_address=bridge.address,
-        local_interface=bridge.local_interface,
-        client_name=bridge.client_name,
-        establisher=bridge.establisher,
-        encrypted=bridge.encrypted,
-        compressed=around.compressed,
-        max_ttl=bridge.facts.max_ttl,
-        bound_to_queue=around.bound_to_queue,
-        remote_queue_standby=around.stands_by,
-        remote_queue_msg_count=around.remote_queue_msgs,
-        remote_queue_window_closed_count=around.window_closed,
-        remote_subscription_refused_count=len(around.refused),
-        local_queue_name=around.local_queue_name,
-        ttl_exceeded_event_raised=around.ttl_exceeded_event_raised,
-        uptime=bridge.uptime_s(now_ns),
-        state_age_ms=age_ms(bridge.state_since_ns, now_ns),
-        failure_count=bridge.failures - around.failures_cleared,
-        last_failure_age_ms=age_ms(bridge.last_failure_ns, now_ns),
-        last_rx_age_ms=age_ms(counters.last_data_rx_ns, now_ns),
-        last_tx_age_ms=age_ms(counters.last_data_tx_ns, now_ns),
-        **rates.attributes(),
-        control_rx_byte_count=counters.control_rx_byte_count,
-        control_rx_msg_count=counters.control_rx_msg_count,
-        control_tx_byte_count=counters.control_tx_byte_count,
-        control_tx_msg_count=counters.control_tx_msg_count,
-        data_rx_byte_count=counters.data_rx_byte_count,
-        data_rx_msg_count=counters.data_rx_msg_count,
-        data_tx_byte_count=counters.data_tx_byte_count,
-        data_tx_msg_count=counters.data_tx_msg_count,
-        login_rx_msg_count=counters.login_rx_msg_count,
-        login_tx_msg_count=counters.login_tx_msg_count,
-        rx_byte_count=counters.rx_byte_count,
-        rx_msg_count=counters.rx_msg_count,
-        tx_byte_count=counters.tx_byte_count,
-        tx_msg_count=counters.tx_msg_count,
-        delivered_rx_msg_count=counters.delivered_rx_msg_count,
-        offered_tx_msg_count=counters.offered_tx_msg_count,
-        discarded_rx_msg_count=counters.discarded_rx_msg_count,
-        discarded_tx_msg_count=counters.discarded_tx_msg_count,
-        discarded_rx=dict(counters.discarded_rx.counts),
-        discarded_tx=dict(counters.discarded_tx.counts),
-        rx_in_flight_msg_count=around.rx_in_flight,
-        tx_in_flight_msg_count=around.tx_in_flight,
-        rx_imbalance=counters.rx_imbalance(around.rx_in_flight),
-        tx_imbalance=counters.tx_imbalance(around.tx_in_flight),
-        guaranteed_rx_msg_count=around.guaranteed.received,
-        msg_spool_rx_msg_count=around.guaranteed.received,
-        remote_tx_flow_id=around.remote_tx_flow_id,
-        last_tx_msg_id=around.last_tx_msg_id,
-        guaranteed_taken_msg_count=around.guaranteed.taken,
-        guaranteed_refused_msg_count=around.guaranteed.refusals,
-        guaranteed_duplicate_msg_count=around.guaranteed.duplicates,
-        guaranteed_unmatched_msg_count=around.guaranteed.unmatched,
-        parked_msg_count=around.guaranteed.parked,
-        tx_unacked_msg_count=around.tx_unacked,
-        local_queue_msg_count=around.local_queue_msgs,
-        local_queue_oldest_msg_age_ms=around.local_queue_oldest_age_ms,
-        backlog_msg_count=around.backlog_msgs,
-        backlog_oldest_msg_age_ms=max(
-            around.local_queue_oldest_age_ms, around.parked_oldest_age_ms
+    backlog_oldest_msg_age_ms: int = read(
+        lambda one: max(one.waits_age_ms, one.parked_age_ms),
+        -1,
+        metric=gauge(
+            "vpnrouter_bridge_backlog_oldest_message_age_seconds",
+            "How long the oldest of those in queues here has been waiting; no sample for none.",
+            reader=lambda one: one.backlog_age_s,
+            after="vpnrouter_bridge_backlog_messages",
         ),
-        remotes=around.remotes,
     )
-
-
-def age_ms(since_ns: int, now_ns: int) -> int:
-    """Return the milliseconds since a moment, -1 where it never was."""
-    return -1 if since_ns < 0 else (now_ns - since_ns) // MILLISECOND_NS
+    """How long the oldest of those that are kept in endpoints has been waiting, -1 for none."""
+    remotes: tuple[RemoteStatus, ...] = read(
+        lambda one: tuple([fill(RemoteStatus, each) for each in one.remotes]),
+        (),
+        metric=gauge(
+            "vpnrouter_bridge_remotes",
+            "Remote message VPNs configured.",
+            reader=lambda one: len(one.remotes),
+        ),
+    )
+    remotes_up: ClassVar = gauge(
+        "vpnrouter_bridge_remotes_up",
+        "Remote message VPNs that it is logged in to.",
+        reader=lambda one: sum(each.up for each in one.remotes),
+    )

@@ -50,7 +50,7 @@ def names(what: What, given: dict[str, Any], incomplete: str) -> list[str]:
     """Names that begin with `incomplete`, from the router that the options in `given` name; none where a request is
     not answered within PATIENCE_S.
     """
-    if what in {What.EVENTS, What.SUBSCRIPTIONS}:
+    if what in {What.EVENTS, What.SUBSCRIPTIONS, What.TOPOLOGY}:
         return []
     # An error message would appear in the middle of the command line that is being typed.
     try:
@@ -82,13 +82,12 @@ def _rows(
     client: "ManagementClient", what: What, given: dict[str, Any], incomplete: str
 ) -> Iterable[dict[str, Any]]:
     msg_vpn = str(given.get("msg_vpn") or "")
+    kind = what.kind
+    if kind is not None and kind.is_of_vpn:
+        return client.objects(kind.collection, msg_vpn)
     match what:
         case What.VPNS:
             return client.msg_vpns()
-        case What.CLIENTS:
+        case _:
             begins = "" if not incomplete or "," in incomplete else f"clientName=={incomplete}*"
             return client.clients(msg_vpn, limit=limits.SHOW_COMPLETIONS, where=begins)
-        case What.QUEUES:
-            return client.queues(msg_vpn)
-        case _:
-            return client.bridges(msg_vpn)

@@ -43,6 +43,33 @@ class Spec:
     style: Callable[[Row], str | None] = lambda _: None
 
 
+def spec_of(one: str, key: str, row: Row) -> Spec:
+    """Return how objects are listed of which nothing is known but their rows, like `row`: the name first, then the
+    message VPN, then as many of the others as there is room for. `one` is the noun, `key` the attribute of the name.
+    """
+    names = [key, "msgVpnName", *(name for name in row if name not in {key, "msgVpnName"})]
+    columns = tuple(_display(name, row[name]) for name in names)
+    return Spec(
+        title=lambda each: f"{one} {each[key]} in message VPN {each['msgVpnName']}",
+        columns=columns,
+        leaving=columns[:0:-1],
+    )
+
+
+def _display(name: str, value: object) -> Display:
+    """Return how an attribute is displayed, by its name and a value of it alone."""
+    title = words(name).removesuffix(" name").capitalize()
+    match value:
+        case bool():
+            return Display(title, Form.FLAG, (name,))
+        case int():
+            return Display(title, Form.NUMBER, (name,))
+        case Mapping():
+            return Display(title, Form.COUNTS, (name,))
+        case _:
+            return Display(title, Form.NAME, (name,))
+
+
 class Balanced(NamedTuple):
     """What became of the messages of something. The last of the numbers is the difference, which should be 0."""
 

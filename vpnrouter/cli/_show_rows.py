@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from vpnrouter.errors import OperationError
 from vpnrouter.management.answers.conditions import matches
 from vpnrouter.management.client import ManagementClient
+from vpnrouter.settings.kinds import KINDS, Kind
 
 
 class What(StrEnum):
@@ -24,19 +25,35 @@ class What(StrEnum):
     CONNECTORS = "connectors"
     TOPOLOGY = "topology"
     EVENTS = "events"
+    # Kinds that are shown in no way of their own.
+    _ignore_ = ["each"]  # noqa: RUF012 - Enum wants a list
+    for each in KINDS:
+        if each.has_pages:
+            locals()[each.key.upper()] = each.word
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of configured objects that it is, None for what is not configured."""
+        return _KINDS.get(self.value)
 
     @property
     def one(self) -> str:
         """The noun for one of them."""
-        return "message VPN" if self is What.VPNS else self.value.removesuffix("s")
+        return self.value.removesuffix("s") if self.kind is None else self.kind.one
 
     @property
     def key(self) -> str:
         """The attribute that holds the name of one."""
+        if self.kind is not None:
+            return self.kind.identity[0].name
         return _KEYS.get(self, f"{self.one}Name")
 
 
-_KEYS: Final = {What.VPNS: "msgVpnName", What.SUBSCRIPTIONS: "name", What.EVENTS: "event"}
+_KINDS: Final[dict[str, Kind]] = {
+    kind.word: kind for kind in KINDS if kind.tables or kind.has_pages
+}
+
+_KEYS: Final = {What.SUBSCRIPTIONS: "name", What.EVENTS: "event"}
 
 
 class RowQuery(NamedTuple):
@@ -51,9 +68,6 @@ class RowQuery(NamedTuple):
 
 Row = dict[str, Any]
 
-
-SMALL: Final = frozenset({What.VPNS, What.BRIDGES, What.CONNECTORS, What.QUEUES})
-"""Kinds with so few objects that an error for a wrong name lists all names."""
 
 EVENTS: Final = 20
 """Events that are shown without --count."""
@@ -74,18 +88,22 @@ def _found(client: ManagementClient, query: RowQuery) -> Iterator[Row]:
         if not name or matches(name, key):
             found_any = True
             yield row
-        elif what in SMALL:
+        elif what.kind is not None:
+            # There are so few that the error can list them.
             names.append(key)
     if name and not found_any:
         where = f" in message VPN {query.msg_vpn}" if query.msg_vpn and what != What.VPNS else ""
         have = ", ".join(dict.fromkeys(names)) or "none"
-        known = f"; there are: {have}" if what in SMALL else ""
+        known = "" if what.kind is None else f"; there are: {have}"
         kind = "subscription of" if what is What.SUBSCRIPTIONS else what.one
         raise OperationError(f"there is no {kind} {name}{where}{known}")
 
 
 def _rows(client: ManagementClient, query: RowQuery) -> Iterable[Row]:
     msg_vpn = query.msg_vpn
+    kind = query.what.kind
+    if kind is not None and kind.is_of_vpn:
+        return client.objects(kind.collection, msg_vpn)
     match query.what:
         case What.VPNS:
             return [row for row in client.msg_vpns() if msg_vpn in {"", row["msgVpnName"]}]
@@ -95,14 +113,8 @@ def _rows(client: ManagementClient, query: RowQuery) -> Iterable[Row]:
             return _matching(client, query)
         case What.SUBSCRIPTIONS:
             return client.subscriptions(msg_vpn, limit=_count(query), where=_where(query))
-        case What.QUEUES:
-            return client.queues(msg_vpn)
-        case What.CONNECTORS:
-            return client.connectors(msg_vpn)
-        case What.EVENTS:
-            return client.events(query.most or EVENTS, msg_vpn=msg_vpn)
         case _:
-            return client.bridges(msg_vpn)
+            return client.events(query.most or EVENTS, msg_vpn=msg_vpn)
 
 
 def _matching(client: ManagementClient, query: RowQuery) -> Iterator[Row]:

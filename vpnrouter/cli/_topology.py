@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from vpnrouter.bridges.status import LOGGED_IN
+from vpnrouter.bridges.look import LOGGED_IN
 from vpnrouter.cli._format import RenderBuffer, Row, folded, line, printer_for
 from vpnrouter.cli._output import print_json
 from vpnrouter.cli._tables import HEALTH_COLOURS

@@ -15,6 +15,7 @@ from vpnrouter.cli._completion import names_to_show, vpn_names
 from vpnrouter.cli._output import print_json_rows, print_notes
 from vpnrouter.cli._router_access import DEFAULT_URL, CaFile, PasswordFile, User, connect
 from vpnrouter.cli._show_rows import RowQuery, What
+from vpnrouter.settings.kinds import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from vpnrouter.management.client import ManagementClient
 
 _FAILED: Final = 1
-
-_BALANCED: Final = frozenset({What.BRIDGES, What.CONNECTORS, What.QUEUES})
 
 _ONE_LINE: Final = frozenset({What.TOPOLOGY, What.EVENTS})
 """Kinds that have one form only, without --wide, --detail and --stats."""
@@ -149,7 +148,7 @@ def _check(
     """Raise BadParameter for options that do not go together."""
     if matching and what is not What.SUBSCRIPTIONS:
         raise typer.BadParameter("is for subscriptions", param_hint="--matching")
-    if style.balance and what not in _BALANCED:
+    if style.balance and _is_balanced(what) is None:
         raise typer.BadParameter("is for bridges, connectors and queues", param_hint="--balance")
     if what in _ONE_LINE and any(style):
         raise typer.BadParameter(f"{what} have one form only", param_hint="--wide")
@@ -165,25 +164,24 @@ def _rows(client: "ManagementClient", query: RowQuery) -> Iterator[dict[str, Any
     return rows_of(client, query)
 
 
-def _tables(what: What, out: "TextIO | RenderBuffer") -> _Tables:
-    match what:
-        case What.QUEUES:
-            from vpnrouter.cli._tables import QueueTables
+def _tables(what: What, out: "TextIO | RenderBuffer", rows: "Sequence[Row]") -> _Tables:
+    """Return what prints rows; one of them is there."""
+    from vpnrouter.cli._listing import Listing, Spec, spec_of
+    from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS
 
-            return QueueTables(out)
-        case What.BRIDGES:
-            from vpnrouter.cli._tables import BridgeTables
+    kind = what.kind
+    if kind is None:
+        return Listing(out, CLIENTS if what is What.CLIENTS else SUBSCRIPTIONS)
+    found = loaded(kind.tables) if kind.tables else spec_of(kind.one, what.key, rows[0])
+    made: _Tables = Listing(out, found) if isinstance(found, Spec) else found(out)
+    return made
 
-            return BridgeTables(out)
-        case What.CONNECTORS:
-            from vpnrouter.cli._tables import ConnectorTables
 
-            return ConnectorTables(out)
-    from vpnrouter.cli._listing import Listing
-    from vpnrouter.cli._tables import CLIENTS, SUBSCRIPTIONS, VPNS
-
-    specs = {What.VPNS: VPNS, What.CLIENTS: CLIENTS}
-    return Listing(out, specs.get(what, SUBSCRIPTIONS))
+def _is_balanced(what: What) -> "Callable[[Row], bool] | None":
+    """Return what says whether a row accounts for all messages, None for rows that have no balance."""
+    found = loaded(what.kind.tables) if what.kind is not None and what.kind.tables else None
+    check: Callable[[Row], bool] | None = getattr(found, "is_balanced", None)
+    return check
 
 
 def _show(
@@ -192,7 +190,7 @@ def _show(
     """Print rows as they come. Returns False if --balance was given and one of them does not balance."""
     each = iter(rows)
     # The tables of bridges and queues want all of them; there are few.
-    most = None if what in _BALANCED else limits.SHOW_BLOCK_ROWS
+    most = limits.SHOW_BLOCK_ROWS if what.kind is None else None
     tables: Any = None
     good = True
     while block := list(islice(each, most)):
@@ -200,7 +198,7 @@ def _show(
             _print_events(block, out)
             continue
         if tables is None:
-            tables = _tables(what, out)
+            tables = _tables(what, out, block)
         _print(tables, block, style)
         good = good and not (style.balance and not all(map(tables.is_balanced, block)))
     if tables is None and what is not What.EVENTS:
@@ -234,20 +232,14 @@ def _print_events(rows: list[dict[str, Any]], out: "TextIO | RenderBuffer") -> N
 
 def _print_json(rows: Iterable[dict[str, Any]], what: What) -> bool:
     """Print a JSON list, object by object as they come. Returns whether all of them balance."""
-    from vpnrouter.cli._tables import difference, is_balanced
-
+    is_balanced = _is_balanced(what)
     wrong = 0
 
     def counted() -> Iterator[dict[str, Any]]:
         nonlocal wrong
         for row in rows:
             yield row
-            if what is What.BRIDGES:
-                wrong += not is_balanced(row)
-            elif what is What.QUEUES:
-                wrong += bool(row["imbalance"])
-            elif what is What.CONNECTORS:
-                wrong += any(map(difference, row["links"]))
+            wrong += is_balanced is not None and not is_balanced(row)
 
     print_json_rows(counted())
     return not wrong

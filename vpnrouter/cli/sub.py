@@ -18,8 +18,7 @@ from vpnrouter.cli._mqtt_link import describe_reason, stamp_of
 from vpnrouter.cli._output import print_bytes, print_lines, print_notes
 from vpnrouter.core.mqtt.subscribe import SELECTOR
 from vpnrouter.errors import OperationError
-from vpnrouter.management.answers.rows import camel
-from vpnrouter.text import ascii_json, printable_lines
+from vpnrouter.text import ascii_json, camel, printable_lines
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.packets import Ack, Packet, Publish, Suback, Subscribe, SubscriptionRequest
 from vpnrouter.wire.mqtt.properties import Properties

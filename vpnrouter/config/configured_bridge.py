@@ -9,24 +9,17 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import BridgeFacts
 from vpnrouter.bridges.machine import BridgeSettings
-from vpnrouter.bridges.parking_lot import POLICIES
 from vpnrouter.bridges.remote_links import ConfiguredRemotes
 from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
 from vpnrouter.config.model import changed
 from vpnrouter.settings.address import router_of
 from vpnrouter.settings.bridge import DEFAULT_WINDOW
+from vpnrouter.settings.schema import apply_settings
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter, to_smf
 from vpnrouter.topics.mapping import TopicMapping, add_prefix, directed, parse_rule, strip_prefix
-from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link.encode import subscription_flags
-from vpnrouter.wire.link.frames import (
-    BASIC,
-    CLIENT_CERTIFICATE,
-    LANES_PARTITION_KEY,
-    LANES_TOPIC,
-    SCRAM,
-)
+from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge
@@ -35,8 +28,6 @@ if TYPE_CHECKING:
     from vpnrouter.settings.bridge import ClientCertRemoteAuthentication, RemoteMsgVpn
     from vpnrouter.settings.message_vpn import TlsServerCert
 
-
-LANES: Final = {"topic": LANES_TOPIC, "partition-key": LANES_PARTITION_KEY}
 
 PRIORITIES: Final = {"da": 0, "p1": 1, "p2": 2, "p3": 3, "p4": 4}
 
@@ -127,25 +118,21 @@ def remote_settings_of(
     scheme = CLIENT_CERTIFICATE if by_certificate else BASIC
     if not by_certificate and password is not None and basic.mechanism != "plain":
         scheme = SCRAM
-    return RemoteSettings(
-        name,
-        remote.name,
-        expected_router(remote),
-        "" if by_certificate else username,
-        "" if by_certificate or password is None else password.reveal(),
-        subscriptions(bridge),
-        bridge.max_ttl,
-        bridge.remote_connection.heartbeat_interval,
-        selectors(bridge),
-        scheme,
-        remote.compressed_data_enabled,
-        mapping_of(bridge, "in"),
-        remote.queue_binding or "",
-        window_of(remote),
-        flow_settings_of(bridge),
-        bridge.remote_connection.retry_delay * 1000,
-        verifies_name(remote, server_cert),
+    computed = RemoteSettings(
+        bridge=name,
+        remote_vpn=remote.name,
+        remote_router=expected_router(remote),
+        client_username="" if by_certificate else username,
+        password="" if by_certificate or password is None else password.reveal(),
+        scheme=scheme,
+        verified=verifies_name(remote, server_cert),
+        filters=subscriptions(bridge),
+        selectors=selectors(bridge),
+        mapping=mapping_of(bridge, "in"),
+        window=window_of(remote),
+        flow=flow_settings_of(bridge),
     )
+    return apply_settings(computed, bridge, remote)
 
 
 def window_of(remote: RemoteMsgVpn) -> int:
@@ -156,13 +143,7 @@ def window_of(remote: RemoteMsgVpn) -> int:
 
 def flow_settings_of(bridge: Bridge) -> FlowSettings:
     """Return how the bridge handles guaranteed messages, from whichever remote they come."""
-    return FlowSettings(
-        POLICIES[bridge.on_reject],
-        LANES[bridge.lane_by],
-        bridge.guaranteed_retry_interval,
-        bridge.max_ttl,
-        mapping_of(bridge, "in"),
-    )
+    return apply_settings(FlowSettings(mapping=mapping_of(bridge, "in")), bridge)
 
 
 def mapping_of(bridge: Bridge, direction: str) -> TopicMapping | None:
@@ -212,27 +193,13 @@ class ConfiguredBridge(ConfiguredRemotes):
 
     def settings(self, *, vpn_enabled: bool) -> BridgeSettings:
         """Return the settings of when and where the bridge connects."""
-        connection = self.bridge.remote_connection
-        return BridgeSettings(
-            self.remotes,
-            self.bridge.enabled,
-            vpn_enabled,
-            connection.retry_count,
-            connection.retry_delay * SECOND_NS,
-            connection.failback_delay * SECOND_NS,
-        )
+        computed = BridgeSettings(remotes=self.remotes, vpn_enabled=vpn_enabled)
+        return apply_settings(computed, self.bridge)
 
     def facts(self, router: str, msg_vpn: str) -> BridgeFacts:
         """Return what monitoring shows of the bridge in every state."""
-        bridge = self.bridge
-        return BridgeFacts(
-            router,
-            msg_vpn,
-            self.name,
-            bridge.remote_authentication.basic.client_username or "",
-            bridge.max_ttl,
-            bridge.remote_deliver_to_one_priority,
-        )
+        username = self.bridge.remote_authentication.basic.client_username or ""
+        return apply_settings(BridgeFacts(router, msg_vpn, self.name, username), self.bridge)
 
     @override
     def terms(self, remote: Remote) -> RemoteSettings:
@@ -251,17 +218,13 @@ class ConfiguredBridge(ConfiguredRemotes):
 
 def _remote(remote: RemoteMsgVpn) -> Remote:
     address = remote.address
-    return Remote(
-        remote.name,
-        remote.location,
-        remote.connect_order,
-        remote.enabled,
-        expected_router(remote),
-        remote.tls_enabled,
-        "" if address is None else address.host,
-        0 if address is None else address.port,
-        router_of(remote.location) or "",
+    computed = Remote(
+        router=expected_router(remote),
+        host="" if address is None else address.host,
+        port=0 if address is None else address.port,
+        router_at=router_of(remote.location) or "",
     )
+    return apply_settings(computed, remote)
 
 
 def passes(

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
-from vpnrouter.connectors.links import QOS, LinkTerms
+from vpnrouter.connectors.links import LinkSettings
 from vpnrouter.connectors.machine import Attempts
 from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.access import ProviderClient
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.selectors import parse_selector
 from vpnrouter.settings.connector import AS_SOURCE, NAMED, parse_url
+from vpnrouter.settings.schema import apply_settings
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.mapping import parse_rule
-from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 ALL_TOPICS: Final = "#"
 """What a queue may hold, as a filter of MQTT: {1} is the whole topic."""
-
-_LEVELS: Final = {"auto": 0, "5": 5, "3.1.1": 4}
 
 
 def source_filter(connector: Connector, link: ConnectorLink) -> Filter:
@@ -60,31 +58,24 @@ def _dialect(connector: Connector) -> int:
     return MQTT if connector.topic_syntax == "mqtt" else SMF
 
 
-def links_of(connector: Connector) -> list[LinkTerms]:
-    """Return the terms of a connector's links, in the order of the configuration."""
+def links_of(connector: Connector) -> list[LinkSettings]:
+    """Return the settings of a connector's links, in the order of the configuration."""
     no_local = needs_no_local(connector)
-    links: list[LinkTerms] = []
+    links: list[LinkSettings] = []
     for name, link in connector.links.items():
         source = link.source
         selector = source.selector
-        links.append(
-            LinkTerms(
-                name,
-                source.address or source.queue or source.topic or "",
-                source_filter(connector, link),
-                QOS[link.quality_of_service],
-                enabled=link.enabled,
-                inbound=link.inbound,
-                from_queue=source.queue is not None,
-                rule=rule_of(connector, link),
-                queue_target=link.target.queue or "",
-                keeps_retained=link.retained == "keep",
-                selector=None if selector is None else parse_selector(selector),
-                no_local=no_local,
-                reject_attempts=link.reject_attempts,
-                then=link.then,
-            )
+        computed = LinkSettings(
+            name=name,
+            source=source.address or source.queue or source.topic or "",
+            filter=source_filter(connector, link),
+            inbound=link.inbound,
+            from_queue=source.queue is not None,
+            rule=rule_of(connector, link),
+            selector=None if selector is None else parse_selector(selector),
+            no_local=no_local,
         )
+        links.append(apply_settings(computed, connector, link))
     return links
 
 
@@ -137,27 +128,17 @@ def provider_settings_of(
     router: str, msg_vpn: str, name: str, connector: Connector
 ) -> ProviderSettings:
     """Return how the connector `name` logs in, its password included."""
-    provider = connector.provider
-    password = provider.password
+    password = connector.provider.password
     place, client_id = login_of(router, msg_vpn, name, connector)
-    return ProviderSettings(
-        client_id,
-        provider.username,
-        None if password is None else password.reveal().encode(),
-        provider.keepalive,
-        _LEVELS[provider.mqtt_version],
-        place,
-        provider.answer_timeout,
-        provider.receive_maximum,
+    computed = ProviderSettings(
+        place=place,
+        client_id=client_id,
+        password=None if password is None else password.reveal().encode(),
     )
+    return apply_settings(computed, connector)
 
 
 def attempts_of(connector: Connector, *, vpn_enabled: bool) -> Attempts:
     """Return when and where the connector connects."""
-    provider = connector.provider
-    return Attempts(
-        urls_of(connector),
-        connector.enabled and vpn_enabled,
-        provider.connect.retry_count,
-        provider.connect.retry_delay * SECOND_NS,
-    )
+    computed = Attempts(urls=urls_of(connector), enabled=connector.enabled and vpn_enabled)
+    return apply_settings(computed, connector)

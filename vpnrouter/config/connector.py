@@ -1,28 +1,21 @@
-"""The model of a connector: what `settings/connector.py` declares, and its links by name."""
+"""The models of connectors and their links. For mypy they are the classes that declare them."""
 
 from typing import TYPE_CHECKING
 
-from pydantic import Field
-
-from vpnrouter.config.model import ConnectorLinkName, Model, Named, model_of
+from vpnrouter.config.model import Model, model_of
 from vpnrouter.settings import connector
 
 if TYPE_CHECKING:
 
-    class _Declared(connector.Connector, Model):
-        pass
-
     class ConnectorLink(connector.ConnectorLink, Model):
         """A link of a connector."""
+
+    class Connector(connector.Connector, Model):
+        """A connector of a message VPN to a foreign broker, with its links by name."""
+
+        links: dict[str, ConnectorLink]
 else:
-    _Declared = model_of(connector.Connector)
+    Connector = model_of(connector.Connector)
     ConnectorLink = model_of(connector.ConnectorLink)
 
-
-class Connector(_Declared):
-    """A connector of a message VPN to a foreign broker."""
-
-    links: Named[ConnectorLinkName, ConnectorLink] = Field(
-        default_factory=dict, examples=["sensors-in"]
-    )
-    """Links by name."""
+__all__ = ("Connector", "ConnectorLink")

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from vpnrouter.config.effects import (
-    ANY,
     IDENTITIES,
     TABLE,
     Change,
@@ -28,6 +27,7 @@ from vpnrouter.config.effects import (
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import Secret
+from vpnrouter.settings.kinds import ANY
 from vpnrouter.settings.schema import Effect
 
 T = TypeVar("T")

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from vpnrouter import limits
-from vpnrouter.config.effects import ANY, IDENTITIES, SECRET, Pattern
+from vpnrouter.config.effects import IDENTITIES, SECRET, Pattern
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import kinds_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path, show_path
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.settings.kinds import ANY
 
 _SCALARS: Final = (str, bool, int, float, type(None))
 

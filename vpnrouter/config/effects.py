@@ -14,14 +14,9 @@ from typing import Final, NamedTuple
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.secrets import Secret
-from vpnrouter.settings.acl_profile import AclProfile
-from vpnrouter.settings.bridge import Bridge, RemoteMsgVpn, RemoteSubscription
-from vpnrouter.settings.client_profile import ClientProfile
-from vpnrouter.settings.client_username import ClientUsername
-from vpnrouter.settings.connector import Connector, ConnectorLink
-from vpnrouter.settings.endpoint import GuaranteedMsging, Queue, ReplayLog, TopicEndpoint
-from vpnrouter.settings.message_vpn import MsgVpn
-from vpnrouter.settings.schema import Effect, Settings, keys_of
+from vpnrouter.settings.endpoint import GuaranteedMsging
+from vpnrouter.settings.kinds import KINDS, Form
+from vpnrouter.settings.schema import Effect, Settings
 from vpnrouter.text import printable
 
 SECRET: Final = "***"  # noqa: S105 - what is shown in place of one
@@ -100,9 +95,6 @@ def _shown(value: object) -> str:
     return printable(str(value), _LONGEST_SHOWN)
 
 
-ANY: Final = "*"
-"""In a pattern: every name or item at that place."""
-
 Pattern = tuple[str, ...]
 """Keys from the top of the configuration, `ANY` for names of objects and items of lists."""
 
@@ -137,13 +129,6 @@ def _pattern(dotted: str) -> Pattern:
 
 
 _LISTENER: Final = "listeners.*"
-_VPN: Final = "msg_vpns.*"
-_PROFILE: Final = "msg_vpns.*.client_profiles.*"
-_ACL: Final = "msg_vpns.*.acl_profiles.*"
-_USERNAME: Final = "msg_vpns.*.client_usernames.*"
-_QUEUE: Final = "msg_vpns.*.queues.*"
-_TOPIC_ENDPOINT: Final = "msg_vpns.*.topic_endpoints.*"
-_BRIDGE: Final = "msg_vpns.*.bridges.*"
 
 TABLE: Final[dict[Pattern, Row]] = {
     # What the router is, and what writes files, is set up once.
@@ -179,24 +164,17 @@ TABLE: Final[dict[Pattern, Row]] = {
         Effect.IN_PLACE,
         "tls.certificate tls.key tls.key_password tls.min_version tls.client_ca tls.client_crl",
     ),
-    **_declared(_VPN, MsgVpn),
-    **_declared(f"{_VPN}.replay_logs.*", ReplayLog),
-    **_declared(_PROFILE, ClientProfile),
-    **_declared(_ACL, AclProfile),
-    **_declared(_USERNAME, ClientUsername),
-    **_declared(_QUEUE, Queue),
-    **_declared(_TOPIC_ENDPOINT, TopicEndpoint),
-    **_declared(_BRIDGE, Bridge),
-    **_declared(f"{_BRIDGE}.remote_msg_vpns.*", RemoteMsgVpn),
-    **_declared(f"{_BRIDGE}.remote_subscriptions.*", RemoteSubscription),
-    **_declared(f"{_VPN}.connectors.*", Connector),
-    **_declared(f"{_VPN}.connectors.*.links.*", ConnectorLink),
+    **{
+        pattern: row
+        for kind in KINDS
+        if kind.settings is not None
+        for pattern, row in _declared(".".join(kind.pattern), kind.settings).items()
+    },
 }  # fmt: skip
 
 IDENTITIES: Final[dict[Pattern, tuple[str, ...]]] = {
     ("listeners",): ("protocol", "bind"),
-    _pattern(f"{_BRIDGE}.remote_msg_vpns"): keys_of(RemoteMsgVpn),
-    _pattern(f"{_BRIDGE}.remote_subscriptions"): keys_of(RemoteSubscription),
+    **{kind.pattern[:-1]: kind.list_keys for kind in KINDS if kind.form is Form.RECORDS},
 }
 """Lists whose items are objects of their own, and the keys that say which: another value there is
 another object, removed and added. Any other list is one value."""

@@ -1,4 +1,4 @@
-"""Limits where bridges may connect that a user with limited rights configured over the API.
+"""Limits where bridges and connectors may connect that a user with limited rights configured over the API.
 
 The locations in the router's own file are the operator's. Without this rule a limited user could make the router
 connect to hosts that the user cannot reach: services of the router's machine, or the metadata of its cloud.
@@ -14,7 +14,9 @@ from pydantic import AfterValidator, Field
 
 from vpnrouter import limits
 from vpnrouter.config.model import Many, Model
+from vpnrouter.config.objects import objects_in, texts_at
 from vpnrouter.config.problem import Path, Problem, show_path
+from vpnrouter.settings.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from vpnrouter.config.parse import Document
     from vpnrouter.config.problem_list import ProblemList
     from vpnrouter.config.router import Loaded, RouterConfig
+    from vpnrouter.settings.kinds import Kind
+    from vpnrouter.settings.schema import AttributePath
 
     IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -30,6 +34,9 @@ _PATTERN: Final = re.compile(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]+))(?::(?
 _NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
 _PORTS: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _LAST_PORT: Final = 65_535
+
+_OBJECT: Final = 4
+"""Steps of a path that lead to an object of a message VPN."""
 
 
 class _Pattern(NamedTuple):
@@ -86,7 +93,7 @@ class RouterBridging(Model):
         Many[AllowedLocation],
         Field(max_length=limits.ALLOWED_LOCATIONS, examples=["10.0.0.0/8:55555"]),
     ] = ()
-    """Where bridges may be dialled to that came by the management API into a message VPN of which a user
+    """Where bridges and connectors may connect to that came by the management API into a message VPN of which a user
     limited by msg_vpns is admin: networks, hosts, or *.DOMAIN, with :PORT or :PORT-PORT. Without any: all but
     loopback, link-local, unspecified and multicast addresses, which only a network here allows. What stands
     in this file is always allowed."""
@@ -107,7 +114,7 @@ class Locations:
             self._own = frozenset(_written(loaded.base))
 
     def asks(self, msg_vpn: str, location: str) -> bool:
-        """Return whether this location of a bridge of this message VPN has to be allowed."""
+        """Return whether this location of a bridge or connector of this message VPN has to be allowed."""
         return msg_vpn in self._limited and (msg_vpn, location) not in self._own
 
     def allow(self, host: str, address: str, port: int) -> bool:
@@ -136,48 +143,51 @@ class Locations:
         return not self._patterns or any(one.names(plain) for one in fitting)
 
 
-def refused_locations(loaded: Loaded) -> dict[tuple[str, str, int], str]:
-    """Return the locations that are not allowed, by message VPN, bridge and index of the remote."""
+def refused_locations(loaded: Loaded) -> dict[Path, str]:
+    """Return the locations that are not allowed, by their paths."""
     rules = Locations(loaded)
     refused = {}
-    for msg_vpn, written in loaded.config.msg_vpns.items():
-        for name, bridge in written.bridges.items():
-            for index, remote in enumerate(bridge.remote_msg_vpns):
-                address = remote.address
-                if address is None or not rules.asks(msg_vpn, remote.location):
+    for kind, place in _dialled():
+        for path, each in objects_in(loaded.config, kind):
+            value = each
+            for key in place.path:
+                value = getattr(value, key)
+            for inner, text in texts_at(value, ()):
+                found = place.attribute.dials(each, text) if place.attribute.dials else None
+                if found is None or not rules.asks(str(path[1]), text):
                     continue
-                if not rules.may_be_allowed(address.host, address.port):
-                    refused[msg_vpn, name, index] = remote.location
+                if not rules.may_be_allowed(found.host, found.port):
+                    refused[*path, *place.path, *inner] = text
     return refused
+
+
+def _dialled() -> Iterator[tuple[Kind, AttributePath]]:
+    """Yield the attributes that say where the router connects to."""
+    for kind in KINDS:
+        for place in () if kind.settings is None else kind.settings.places:
+            if place.attribute.dials is not None:
+                yield kind, place
 
 
 def location_problems(loaded: Loaded, current: Loaded) -> list[Problem]:
     """Return errors about new locations in a change that are not allowed. Those that were there before may stay."""
-    before = {(key[0], key[1], text) for key, text in refused_locations(current).items()}
+    before = {(path[:_OBJECT], text) for path, text in refused_locations(current).items()}
     return [
-        Problem(
-            loaded.positions.value_at(_path(key)),
-            "error",
-            f"{show_path(_path(key))}: {refusal(text)}",
-        )
-        for key, text in refused_locations(loaded).items()
-        if (key[0], key[1], text) not in before
+        Problem(loaded.positions.value_at(path), "error", f"{show_path(path)}: {refusal(text)}")
+        for path, text in refused_locations(loaded).items()
+        if (path[:_OBJECT], text) not in before
     ]
 
 
 def check_locations(problems: ProblemList, loaded: Loaded) -> None:
     """Warn of locations that are not allowed: the router starts, but does not dial them."""
-    for key, text in refused_locations(loaded).items():
-        problems.warning(_path(key), f"{refusal(text)}: it will not be dialled")
+    for path, text in refused_locations(loaded).items():
+        problems.warning(path, f"{refusal(text)}: it will not be dialled")
 
 
 def refusal(location: str) -> str:
     """Return the error for a location, the same whatever answers at its address."""
     return f"{location} is no allowed location (bridging.allowed_locations of the router's file)"
-
-
-def _path(key: tuple[str, str, int]) -> Path:
-    return ("msg_vpns", key[0], "bridges", key[1], "remote_msg_vpns", key[2], "location")
 
 
 def _limited(config: RouterConfig) -> frozenset[str]:
@@ -191,20 +201,12 @@ def _limited(config: RouterConfig) -> frozenset[str]:
 
 
 def _written(document: Document | None) -> Iterator[tuple[str, str]]:
-    """Yield the message VPN and the location of each remote in the router's own file."""
+    """Yield the message VPN and each location that is written in the router's own file."""
     if document is None:
         return
-    data = document.data
-    for msg_vpn, written in _items(data.get("msg_vpns") if isinstance(data, dict) else None):
-        for _, bridge in _items(written.get("bridges") if isinstance(written, dict) else None):
-            remotes = bridge.get("remote_msg_vpns") if isinstance(bridge, dict) else None
-            for remote in remotes if isinstance(remotes, list) else ():
-                if isinstance(remote, dict) and isinstance(remote.get("location"), str):
-                    yield msg_vpn, remote["location"]
-
-
-def _items(value: object) -> list[tuple[str, object]]:
-    return list(value.items()) if isinstance(value, dict) else []
+    for kind, place in _dialled():
+        for path, text in texts_at(document.data, (*kind.pattern, *place.path)):
+            yield str(path[1]), text
 
 
 def _address(text: str) -> IpAddress | None:

@@ -7,8 +7,9 @@ deferring that moves its 70 ms to the first load and saves nothing (measured).
 
 from __future__ import annotations
 
+import ssl
 from types import NoneType
-from typing import Annotated, TypeVar, Union, cast, get_args
+from typing import Annotated, Final, TypeVar, Union, cast, get_args
 
 from pydantic import (
     AfterValidator,
@@ -22,19 +23,13 @@ from pydantic import (
 
 from vpnrouter.config.secrets import Password, Secret
 from vpnrouter.settings import names, schema
+from vpnrouter.settings.bridge import CIPHER_SUITES, DEFAULT_CIPHERS
+from vpnrouter.settings.kinds import Kind, named_in
 from vpnrouter.settings.schema import Attribute, Settings, Value, is_optional, types_of
 
 RouterName = Annotated[str, AfterValidator(names.ROUTER.check)]
 MsgVpnName = Annotated[str, AfterValidator(names.MSG_VPN.check)]
-BridgeName = Annotated[str, AfterValidator(names.BRIDGE.check)]
-ConnectorName = Annotated[str, AfterValidator(names.CONNECTOR.check)]
-ConnectorLinkName = Annotated[str, AfterValidator(names.CONNECTOR_LINK.check)]
-QueueName = Annotated[str, AfterValidator(names.QUEUE.check)]
-TopicEndpointName = Annotated[str, AfterValidator(names.TOPIC_ENDPOINT.check)]
-ReplayLogName = Annotated[str, AfterValidator(names.REPLAY_LOG.check)]
 ClientUsernameName = Annotated[str, AfterValidator(names.CLIENT_USERNAME.check)]
-ClientProfileName = Annotated[str, AfterValidator(names.CLIENT_PROFILE.check)]
-AclProfileName = Annotated[str, AfterValidator(names.ACL_PROFILE.check)]
 TraceFilterName = Annotated[str, AfterValidator(names.TRACE_FILTER.check)]
 UserName = Annotated[str, AfterValidator(names.USER.check)]
 FilePath = Annotated[str, AfterValidator(names.PATH.check)]
@@ -81,6 +76,23 @@ class Model(BaseModel):
         return {} if value is None else value
 
 
+def _check_ciphers(written: str) -> str:
+    """Check that OpenSSL knows all names for TLS 1.2: it would pass over others in silence."""
+    if written == DEFAULT_CIPHERS:
+        return written
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers("ALL")
+    suites = context.get_ciphers()
+    known = {str(suite["name"]) for suite in suites if suite["protocol"] != "TLSv1.3"}
+    for name in written.split(":"):
+        if name not in known:
+            raise ValueError(f"{name!r} is no cipher suite of TLS 1.2 that this system has")
+    return written
+
+
+_BY_SYSTEM: Final = {CIPHER_SUITES: _check_ciphers}
+"""Texts that only the system can check, and how."""
+
 _SECRETS: Value = {schema.Password: Password, schema.Secret: Secret}
 
 _MADE: dict[type[Settings], type[Model]] = {}
@@ -91,7 +103,10 @@ def model_of(declared: type[Settings]) -> type[Model]:
     if declared not in _MADE:
         types = types_of(declared)
         fields: Value = {name: _field(types[name], one) for name, one in declared.declared.items()}
+        fields |= {kind.key: objects_field(kind) for kind in named_in(declared)}
         checks: Value = {}
+        if hasattr(declared, "complete"):
+            checks["_completed"] = model_validator(mode="before")(_completed)
         if hasattr(declared, "check"):
             checks["_checked"] = model_validator(mode="after")(_checked)
         if declared.short:
@@ -134,6 +149,35 @@ def _checked(configured: Value) -> Value:
     return configured
 
 
+def _completed(cls: Value, value: object) -> object:
+    return cls.complete(value) if isinstance(value, dict) else value
+
+
+def objects_field(kind: Kind) -> tuple[Value, Value]:
+    """Return the annotation of the objects of a kind by their names, and the field with its documentation."""
+    if kind.settings is None or kind.named is None:
+        raise TypeError(f"{kind.one} has no objects by name")
+    key: Value = Annotated[str, AfterValidator(kind.named.check)]
+    hint: Value = Named[key, model_of(kind.settings)]  # type: ignore[misc]
+    examples: Value = [kind.example]
+    if not kind.built_in:
+        return hint, Field(default_factory=dict, examples=examples, description=kind.doc)
+
+    complete: Value = getattr(kind.settings, "complete_built_in", None)
+
+    def with_built_in(value: object) -> object:
+        value = {} if value is None else value
+        if not isinstance(value, dict):
+            return value
+        if complete is None:
+            return {kind.built_in: {}, **value}
+        return {**value, kind.built_in: complete(value.get(kind.built_in, {}))}
+
+    return Annotated[hint, BeforeValidator(with_built_in)], Field(
+        default={}, validate_default=True, examples=examples, description=kind.doc
+    )
+
+
 def _from_text(cls: Value, value: object) -> object:
     return {cls.short: value} if isinstance(value, str) else value
 
@@ -157,6 +201,8 @@ def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
             if text.check is str
             else AfterValidator(text.check)
         )
+        if text in _BY_SYSTEM:
+            rules.append(AfterValidator(_BY_SYSTEM[text]))
     if declared.check is not None:
         rules.append(AfterValidator(declared.check))
     many = isinstance(declared.default, tuple)

@@ -45,7 +45,9 @@ def reference() -> str:
 
 def field_docs(model: type[Model]) -> dict[str, str]:
     """Return the string under each field of a model, or under its declaration, each as one line."""
-    docs: dict[str, str] = {}
+    docs = {
+        name: field.description for name, field in model.model_fields.items() if field.description
+    }
     for base in reversed(model.__mro__):
         if (
             issubclass(base, (Model, Settings))

@@ -16,7 +16,7 @@ from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.link_state import LinkOwner
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.provider import Loss, Provider
     from vpnrouter.core.vpn import MessageVpn
 
@@ -43,9 +43,8 @@ class ConnectorLinks:
         owner: LinkOwner,
         vpn: MessageVpn,
         name: str,
-        terms: list[LinkTerms],
+        terms: list[LinkSettings],
         counters: dict[str, LinkCounters],
-        max_ttl: int,
     ) -> None:
         self.vpn = vpn
         self.name = name
@@ -57,7 +56,7 @@ class ConnectorLinks:
         for each in terms:
             counted = counters.setdefault(each.name, LinkCounters())
             if each.inbound:
-                self.inward.append(InwardLink(owner, vpn, self.publisher, each, counted, max_ttl))
+                self.inward.append(InwardLink(owner, vpn, self.publisher, each, counted))
             else:
                 self.outward.append(OutwardLink(owner, vpn, client_name, each, counted))
         links: list[InwardLink | OutwardLink] = [*self.inward, *self.outward]
@@ -84,7 +83,7 @@ class ConnectorLinks:
             outward.parking = found.get((CONNECTOR_LINK, parked))
 
     def _source_of(
-        self, found: dict[tuple[int, str], Endpoint], terms: LinkTerms
+        self, found: dict[tuple[int, str], Endpoint], terms: LinkSettings
     ) -> Endpoint | None:
         if terms.from_queue:
             return found.get((QUEUE, terms.source))

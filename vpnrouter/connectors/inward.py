@@ -40,7 +40,7 @@ from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.link_state import LinkCounters, LinkOwner
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.provider import Provider, Receipts
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -84,8 +84,7 @@ class Waiting:
 class InwardLink:
     """One link inward, over all connections. `aside` is what it has set aside, None where nothing is guaranteed.
 
-    `publisher` counts for its connector, `label` names the link in traces. `max_ttl` bounds the places that a message
-    may have visited.
+    `publisher` counts for its connector, `label` names the link in traces.
     """
 
     __slots__ = (
@@ -96,7 +95,6 @@ class InwardLink:
         "aside",
         "counters",
         "label",
-        "max_ttl",
         "provider",
         "publisher",
         "retry",
@@ -113,16 +111,14 @@ class InwardLink:
         owner: LinkOwner,
         vpn: MessageVpn,
         publisher: Publisher,
-        terms: LinkTerms,
+        terms: LinkSettings,
         counters: LinkCounters,
-        max_ttl: int,
     ) -> None:
         self.vpn = vpn
         self.publisher = publisher
         self.terms = terms
         self.label = label(publisher.subscriber.client_name, terms.name)
         self.counters = counters
-        self.max_ttl = max_ttl
         self.status = LinkStatus(
             owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
         )
@@ -226,7 +222,7 @@ class InwardLink:
         if message.path:
             if vpn.vpn_id in message.path:
                 return LOOP_DETECTED
-            if message.hops > self.max_ttl:
+            if message.hops > self.terms.max_ttl:
                 return TTL_EXCEEDED
         try:
             vpn.route(message.topic)

@@ -1,7 +1,8 @@
-"""The terms of a connector's links: where each takes messages from, and the topic that it gives them."""
+"""The settings of a connector's links: where each takes messages from, and the topic that it gives them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import MappingRule
 
-QOS: Final = {"at-most-once": 0, "duplicates-ok": 1, "once-and-only-once": 2}
-"""The QoS of MQTT for each quality of service."""
-
-
 DEAD_LETTER: Final = "dead-letter"
 PARK: Final = "park"
 SKIP: Final = "skip"
@@ -28,65 +25,33 @@ STOP: Final = "stop"
 
 
 @final
-class LinkTerms:
+@dataclass(slots=True, eq=False)
+class LinkSettings:
     """What one link is to do.
 
     `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
     `filter` matches the topics of its messages. `rule` renames them, None where they keep their topics; `queue_target`
     is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
     take out is kept. `no_local`: what came from the provider does not go back. A message that the provider has refused
-    `reject_attempts` times (0: no bound) goes where `then` says.
+    `reject_attempts` times (0: no bound) goes where `then` says. One that has visited more than `max_ttl` places does
+    not come in.
     """
 
-    __slots__ = (
-        "enabled",
-        "filter",
-        "from_queue",
-        "inbound",
-        "keeps_retained",
-        "name",
-        "no_local",
-        "qos",
-        "queue_target",
-        "reject_attempts",
-        "rule",
-        "selector",
-        "source",
-        "then",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        source: str,
-        filter_: Filter,
-        qos: int,
-        *,
-        inbound: bool,
-        enabled: bool = True,
-        from_queue: bool = False,
-        rule: MappingRule | None = None,
-        queue_target: str = "",
-        keeps_retained: bool = True,
-        selector: Selector | None = None,
-        no_local: bool = False,
-        reject_attempts: int = 0,
-        then: str = DEAD_LETTER,
-    ) -> None:
-        self.name = name
-        self.source = source
-        self.filter = filter_
-        self.qos = qos
-        self.inbound = inbound
-        self.enabled = enabled
-        self.from_queue = from_queue
-        self.rule = rule
-        self.queue_target = queue_target
-        self.keeps_retained = keeps_retained
-        self.selector = selector
-        self.no_local = no_local
-        self.reject_attempts = reject_attempts
-        self.then = then
+    name: str
+    source: str
+    filter: Filter
+    inbound: bool
+    enabled: bool = True
+    from_queue: bool = False
+    qos: int = 1
+    rule: MappingRule | None = None
+    queue_target: str = ""
+    keeps_retained: bool = True
+    selector: Selector | None = None
+    no_local: bool = False
+    reject_attempts: int = 3
+    then: str = DEAD_LETTER
+    max_ttl: int = limits.HOPS
 
     @property
     def direct(self) -> bool:
@@ -123,13 +88,13 @@ class LinkTopics:
 
     __slots__ = ("_known", "links")
 
-    def __init__(self, links: Iterable[LinkTerms]) -> None:
+    def __init__(self, links: Iterable[LinkSettings]) -> None:
         self.links = list(links)
-        self._known: RememberedTopics[tuple[bytes, LinkTerms | None]] = RememberedTopics(
+        self._known: RememberedTopics[tuple[bytes, LinkSettings | None]] = RememberedTopics(
             limits.MAPPED_TOPIC_BYTES
         )
 
-    def of(self, topic: bytes) -> tuple[bytes, LinkTerms | None]:
+    def of(self, topic: bytes) -> tuple[bytes, LinkSettings | None]:
         """Return the new topic of a message, and the link that gives it; None where no link takes it.
 
         `topic` is a valid one, in UTF-8. Raises TopicError where it would become none.
@@ -140,7 +105,7 @@ class LinkTopics:
             self._known.keep(topic, found, len(found[0]))
         return found
 
-    def _look_up(self, topic: bytes) -> tuple[bytes, LinkTerms | None]:
+    def _look_up(self, topic: bytes) -> tuple[bytes, LinkSettings | None]:
         text = topic.decode()
         levels = text.split("/")
         for link in self.links:

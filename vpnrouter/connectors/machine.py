@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
@@ -68,7 +69,9 @@ TABLE: Final[dict[tuple[State, Event], State]] = {
 """(state, event) → the next state. What stands not here does not happen."""
 
 
-class Attempts(NamedTuple):
+@final
+@dataclass(slots=True)
+class Attempts:
     """When and where a connector connects, from the configuration; `retry_count` -1 is no bound."""
 
     urls: tuple[ProviderUrl, ...] = ()

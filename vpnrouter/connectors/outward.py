@@ -33,7 +33,7 @@ from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.link_state import LinkCounters, LinkOwner
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.provider import Provider
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -91,7 +91,7 @@ class OutwardLink:
         owner: LinkOwner,
         vpn: MessageVpn,
         local_name: str,
-        terms: LinkTerms,
+        terms: LinkSettings,
         counters: LinkCounters,
     ) -> None:
         self._owner = owner

@@ -20,7 +20,7 @@ from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.inward import InwardLink
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -93,7 +93,7 @@ class Provider:
 
     # -- links that bring messages in ------------------------------------------------------------
 
-    def obstacle(self, terms: LinkTerms) -> str:
+    def obstacle(self, terms: LinkSettings) -> str:
         """Return why this provider cannot carry a link as it is configured, "" where it can. Asked when joined."""
         return ""
 

@@ -77,7 +77,7 @@ def alike(one: BoundRule | None, other: BoundRule | None) -> bool:
     """Return whether two rules decide alike, as far as that is known without a look at their filters."""
     if one is None or other is None:
         return one is other
-    # An ACL profile that did not change keeps its rule objects (server/apply/changes.py).
+    # An ACL profile that did not change keeps its rule objects (server/apply/message_vpn_change.py).
     return one is other or (one.source is other.source and one.source is not None)
 
 

@@ -59,6 +59,7 @@ BAD_PASSWORD: Final = "403 Forbidden"  # noqa: S105 - the answer to one
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class ClientUsername:
     """One configured client username.
 
@@ -66,38 +67,14 @@ class ClientUsername:
     `password_required` the name alone is enough. `listed` is False for the built-in `default`.
     """
 
-    __slots__ = (
-        "acl_profile",
-        "client_profile",
-        "enabled",
-        "guaranteed_endpoint_permission_override_enabled",
-        "listed",
-        "name",
-        "password",
-        "password_required",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        password: str | None = None,
-        client_profile: str = "default",
-        acl_profile: str = "default",
-        enabled: bool = True,
-        guaranteed_endpoint_permission_override_enabled: bool = False,
-        password_required: bool = True,
-        listed: bool = True,
-    ) -> None:
-        self.password_required = password_required
-        self.listed = listed
-        self.name = name
-        self.password = password
-        self.client_profile = client_profile
-        self.acl_profile = acl_profile
-        self.enabled = enabled
-        self.guaranteed_endpoint_permission_override_enabled = (
-            guaranteed_endpoint_permission_override_enabled
-        )
+    name: str
+    password: str | None = None
+    client_profile: str = "default"
+    acl_profile: str = "default"
+    enabled: bool = True
+    guaranteed_endpoint_permission_override_enabled: bool = False
+    password_required: bool = True
+    listed: bool = True
 
     def permission_on(self, settings: EndpointSettings) -> int:
         """Return the permission (guaranteed/endpoint_settings.py) at an endpoint: its owner may do everything."""

@@ -22,7 +22,7 @@ from vpnrouter.explain.providers import SHARED, Providers
 if TYPE_CHECKING:
     from vpnrouter.config.problem import Path
     from vpnrouter.connectors.inward import InwardLink
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.explain.observed import Observed
@@ -60,9 +60,7 @@ class MemoryConnector(ConnectorCallbacks):
         self.held: dict[str, str] = {}
         self._obstacles: dict[str, str] = {}
         self._providers = providers
-        self.links = ConnectorLinks(
-            self, self.vpn, name, links_of(self.configured), {}, self.configured.max_ttl
-        )
+        self.links = ConnectorLinks(self, self.vpn, name, links_of(self.configured), {})
         self.why = self._switched_off() or (seen.why if seen is not None else "")
         if seen is not None:
             for link, (state, reason) in seen.links.items():
@@ -100,7 +98,7 @@ class MemoryConnector(ConnectorCallbacks):
         if self.up:
             self.links.connected(MemoryProvider(self, self._providers))
 
-    def obstacle(self, terms: LinkTerms) -> str:
+    def obstacle(self, terms: LinkSettings) -> str:
         """Return why its provider does not carry a link, "" where it does."""
         if terms.qos and self.node.spool is None:
             return "guaranteed messages are disabled here"
@@ -135,7 +133,7 @@ class MemoryProvider(Provider):
         self.providers = providers
 
     @override
-    def obstacle(self, terms: LinkTerms) -> str:
+    def obstacle(self, terms: LinkSettings) -> str:
         return self.connector.obstacle(terms)
 
     @override

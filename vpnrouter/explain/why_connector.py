@@ -13,7 +13,7 @@ from vpnrouter.topics.algebra import matches
 
 if TYPE_CHECKING:
     from vpnrouter.config.problem import Path
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.outward import OutwardLink
     from vpnrouter.explain.connector import MemoryConnector
     from vpnrouter.explain.mesh_index import MeshIndex
@@ -34,7 +34,7 @@ def link_path(connector: MemoryConnector, link: str) -> Path:
     return (*connector.path, "links", link)
 
 
-def link_rules(connector: MemoryConnector, terms: LinkTerms) -> list[Rule]:
+def link_rules(connector: MemoryConnector, terms: LinkSettings) -> list[Rule]:
     """Return what a link takes, how and as what: its source, its quality of service and its target."""
     loaded = connector.node.loaded
     path = link_path(connector, terms.name)
@@ -138,7 +138,7 @@ def _not_for_it(
     return "", []
 
 
-def _left_by_selector(index: MeshIndex, visit: Visit, terms: LinkTerms) -> str:
+def _left_by_selector(index: MeshIndex, visit: Visit, terms: LinkSettings) -> str:
     selector = terms.selector
     if selector is None or selector.matches(index.message(visit).properties()):
         return ""

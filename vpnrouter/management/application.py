@@ -15,19 +15,13 @@ from vpnrouter.beside import beside
 from vpnrouter.core.fault_barrier import fault_id
 from vpnrouter.errors import RequestError
 from vpnrouter.management import (
-    bridges,
     clients,
-    connectors,
     events,
     mqtt_sessions,
-    msg_vpns,
-    profiles,
-    queues,
     router,
     router_config,
     spool,
     subscriptions,
-    topic_endpoints,
     trace_tail,
 )
 from vpnrouter.management.access import Access
@@ -36,6 +30,7 @@ from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.config import about
 from vpnrouter.management.config import routes as config
 from vpnrouter.management.errors import failed, invalid, no_path, not_supported
+from vpnrouter.management.kind_pages import all_pages
 from vpnrouter.management.metrics import scrape
 from vpnrouter.management.middleware import AuthMiddleware
 
@@ -49,18 +44,10 @@ ROUTERS: Final = (
     # What is asked for most often comes first: each request is compared with all that come before.
     router.routes,
     scrape.routes,
-    msg_vpns.routes,
-    bridges.routes,
-    bridges.action_routes,
+    *all_pages(),
     clients.routes,
     subscriptions.ours,
     mqtt_sessions.routes,
-    connectors.routes,
-    topic_endpoints.routes,
-    profiles.routes,
-    queues.routes,
-    queues.action_routes,
-    queues.our_actions,
     spool.ours,
     router.ours,
     trace_tail.ours,

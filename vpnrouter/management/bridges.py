@@ -202,3 +202,7 @@ async def clear_event(
     context.bridges[msg_vpn, name].clear_event(event)
     audit_action(request, caller, f"cleared event {event} of bridge {name}", msg_vpn)
     return object_reply(request, {}, {})
+
+
+PAGES: Final = (routes, action_routes)
+"""What the kind serves."""

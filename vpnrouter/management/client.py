@@ -145,10 +145,7 @@ MONITOR: Final = "/SEMP/v2/monitor"
 
 ACTION: Final = "/SEMP/v2/action"
 
-ALL_CONNECTORS: Final = "/vpnrouter/v1/connectors"
-ALL_BRIDGES: Final = "/vpnrouter/v1/bridges"
 ALL_CLIENTS: Final = "/vpnrouter/v1/clients"
-ALL_QUEUES: Final = "/vpnrouter/v1/queues"
 ALL_SUBSCRIPTIONS: Final = "/vpnrouter/v1/subscriptions"
 EVENTS: Final = "/vpnrouter/v1/events"
 ROUTER: Final = "/vpnrouter/v1/router"
@@ -191,7 +188,7 @@ class ManagementClient(QueueCalls, ConfigCalls):
 
     def bridges(self, msg_vpn: str = "") -> list[Row]:
         """Return all bridges with their `remotes`, in order of message VPN and name, or those of one VPN."""
-        return self._of_vpn(ALL_BRIDGES, msg_vpn)
+        return self.objects("bridges", msg_vpn)
 
     def bridge(self, msg_vpn: str, bridge: str) -> Row:
         """Return one bridge, with its `remotes`."""
@@ -202,11 +199,11 @@ class ManagementClient(QueueCalls, ConfigCalls):
 
     def connectors(self, msg_vpn: str = "") -> list[Row]:
         """Return all connectors with their `links`, in order of message VPN and name, or those of one VPN."""
-        return self._of_vpn(ALL_CONNECTORS, msg_vpn)
+        return self.objects("connectors", msg_vpn)
 
     def queues(self, msg_vpn: str = "") -> list[Row]:
         """Return all queues, in order of message VPN and name, or those of one VPN."""
-        return self._of_vpn(ALL_QUEUES, msg_vpn)
+        return self.objects("queues", msg_vpn)
 
     def queue(self, msg_vpn: str, queue: str) -> Row:
         """Return one queue."""
@@ -300,11 +297,13 @@ class ManagementClient(QueueCalls, ConfigCalls):
         """Reset the counts of a bridge."""
         self.put(f"{ACTION}{_bridge(msg_vpn, bridge)}/clearStats", {})
 
-    def _of_vpn(self, path: str, msg_vpn: str) -> list[Row]:
+    def objects(self, collection: str, msg_vpn: str = "") -> list[Row]:
+        """Return all objects of a kind, in order of message VPN and name, or those of one VPN."""
         if msg_vpn:
             # What is asked for must exist: a misspelt name is not an empty answer.
             self.msg_vpn(msg_vpn)
-        return [row for row in self.rows(path) if msg_vpn in {"", row["msgVpnName"]}]
+        rows = self.rows(f"/vpnrouter/v1/{collection}")
+        return [row for row in rows if msg_vpn in {"", row["msgVpnName"]}]
 
 
 def _bridge(msg_vpn: str, bridge: str) -> str:

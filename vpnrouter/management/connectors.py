@@ -24,6 +24,7 @@ from vpnrouter.management.collections import (
     serve_children,
 )
 from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
+from vpnrouter.settings.shown import fill
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -34,7 +35,7 @@ routes: Final = APIRouter()
 def _status(context: ApiContext, msg_vpn: str, name: str) -> ConnectorStatus | None:
     for connector in context.edge.connectors:
         if (connector.vpn.name, connector.name) == (msg_vpn, name):
-            return connector.status()
+            return fill(ConnectorStatus, connector.look())
     return None
 
 
@@ -111,3 +112,7 @@ async def reconnect(
             connector.reconnect()
     audit_action(request, caller, f"reconnected connector {name}", msg_vpn)
     return object_reply(request, {}, {})
+
+
+PAGES: Final = (routes,)
+"""What the kind serves."""

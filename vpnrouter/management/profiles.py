@@ -76,3 +76,7 @@ COLLECTIONS: Final = (
 
 for _each in COLLECTIONS:
     serve(routes, _each, name_in_path(_each))
+
+
+PAGES: Final = (routes,)
+"""What the kind serves."""

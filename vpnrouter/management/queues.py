@@ -346,3 +346,7 @@ def _reply(request: Request, done: ActionResult, what: str) -> Response:
     if done.refusal:
         raise not_allowed(f"{done.count:,} messages {what}, the next was refused: {done.refusal}")
     return object_reply(request, {"msgCount": done.count}, {})
+
+
+PAGES: Final = (routes, action_routes, our_actions)
+"""What the kind serves."""

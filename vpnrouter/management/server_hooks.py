@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
 
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.durations import Histogram
+from vpnrouter.settings.kinds import BRIDGE, CONNECTOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.driver import BridgeDriver
-    from vpnrouter.connectors.status import ConnectorStatus
+    from vpnrouter.connectors.status import ConnectorLook
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.router import Router
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.durations import Durations
     from vpnrouter.management.metrics.families import ListenerFigures
+    from vpnrouter.settings.kinds import Kind
 
 
 def _nothing() -> None:
@@ -44,8 +46,8 @@ class RunningConnector(ABC):
     name: str
 
     @abstractmethod
-    def status(self) -> ConnectorStatus:
-        """Return the state of the connector and of its links."""
+    def look(self) -> ConnectorLook:
+        """Return what its status and its metrics, and those of its links, are read from now."""
 
     @abstractmethod
     def sample(self, now_ns: int) -> None:
@@ -56,6 +58,17 @@ class RunningConnector(ABC):
         """Connect anew, beginning with the first address."""
 
 
+class RunningKind(Protocol):
+    """The running objects of one kind."""
+
+    @property
+    def running(self) -> Sequence[Any]:
+        """The objects, in the order of the configuration; they may change while the router runs."""
+
+    def items(self) -> list[tuple[str, str, Any]]:
+        """Return the message VPN and the name of each object, and the object."""
+
+
 @dataclass(kw_only=True, slots=True)
 class ServerHooks:
     """The defaults are those of a router in memory, without sockets and bridges of its own."""
@@ -64,6 +77,8 @@ class ServerHooks:
     """The router's own bridges; they may change while it runs."""
     connectors: Sequence[RunningConnector] = ()
     """Its connectors; they may change, too."""
+    objects: Mapping[Kind, RunningKind] = field(default_factory=dict)
+    """The running objects of each kind."""
     flush: Callable[[], None] = _nothing
     """Hands what stands in outboxes to their sockets."""
     transport: Callable[[Connection], tuple[str, str]] = _peer
@@ -79,6 +94,12 @@ class ServerHooks:
     turns: Callable[[], Mapping[str, Durations]] = dict
     """How long turns of the event loop took, by kind of work."""
     stopping: bool = False
+
+    def take_objects(self, objects: Mapping[Kind, RunningKind]) -> None:
+        """Show these running objects."""
+        self.objects = objects
+        self.bridges = objects[BRIDGE].running
+        self.connectors = objects[CONNECTOR].running
 
     def unready(self, router: Router) -> str:
         """Return why the router does not serve, "" where it does.

@@ -76,3 +76,7 @@ TOPIC_ENDPOINTS: Final = Collection(
 )
 
 serve(routes, TOPIC_ENDPOINTS, name_in_path(TOPIC_ENDPOINTS))
+
+
+PAGES: Final = (routes,)
+"""What the kind serves."""

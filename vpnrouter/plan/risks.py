@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from vpnrouter.bridges.status import LOGGED_IN
+from vpnrouter.bridges.look import LOGGED_IN
 from vpnrouter.connectors.machine import State
 from vpnrouter.management.answers.rows import Row
 from vpnrouter.settings.schema import Effect

@@ -17,7 +17,6 @@ from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.config.checks.listeners import close_to_others
 from vpnrouter.config.locations import Locations
 from vpnrouter.core.client_connection import ClientConnection
-from vpnrouter.core.fault_barrier import CONNECTOR
 from vpnrouter.events.table import STARTUP
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.config.editor import ConfigEditor
@@ -34,24 +33,25 @@ from vpnrouter.server.net.listeners import ListenerSet, bind_all, served
 from vpnrouter.server.net.loop import drive, keep_time, keep_working, restarted
 from vpnrouter.server.net.reactor import Host, flush_ready
 from vpnrouter.server.net.tls import HandshakeFailures
+from vpnrouter.server.objects.running import Services, running_objects
 from vpnrouter.server.password_verifier import PasswordVerifier
 from vpnrouter.server.spool.held_counts import keep_counts
 from vpnrouter.server.spool.saved_counters import SavedCounters
 from vpnrouter.server.spool.spool_service import open_spool
 from vpnrouter.server.traces import check_traces, keep_traces
-from vpnrouter.wire.link import codes
+from vpnrouter.settings.kinds import BRIDGE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from vpnrouter.bridges.link import Link
     from vpnrouter.config.router import Loaded, RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.server.bridges.runner import BridgeRunner
-    from vpnrouter.server.connectors.runner import ConnectorRunner
     from vpnrouter.server.net.listeners import BoundListener
     from vpnrouter.server.net.reactor import Reactor
+    from vpnrouter.server.objects.running import RunningObjects
     from vpnrouter.server.spool.spool_service import SpoolService
+    from vpnrouter.settings.kinds import Kind
 
 
 async def watch_signals(
@@ -98,29 +98,19 @@ class SighupHandler:
                 raise_named("SIGHUP", "this router was not started from a file")
 
 
-def say_goodbye(
-    router: Router, host: Host, links: Iterable[Link], connectors: Iterable[ConnectorRunner] = ()
-) -> None:
-    """Disconnect everybody, `links` are the bridges' among them, and close all plain sockets."""
-    barrier = router.context.barrier
+def say_goodbye(router: Router, host: Host, objects: Iterable[RunningObjects]) -> None:
+    """Disconnect everybody, let the running `objects` log out, and close all plain sockets."""
+    why = "the router stops"
     for vpn in router.vpns.values():
         for subscriber in list(vpn.clients.values()):
             connection = subscriber.client_connection()
             if isinstance(connection, ClientConnection):
                 try:
-                    connection.put_out("the router stops", stopping=True)
+                    connection.put_out(why, stopping=True)
                 except Exception as error:  # noqa: BLE001 - given to the barrier: the others hear why
-                    barrier.end(connection, error)
-    for connector in connectors:
-        try:
-            connector.leave("the router stops")
-        except Exception as error:  # noqa: BLE001 - the same
-            barrier.caught(error, CONNECTOR, connector.name, connector.vpn.name)
-    for link in links:
-        try:
-            link.goodbye(codes.SHUTTING_DOWN, codes.REASONS[codes.SHUTTING_DOWN])
-        except Exception as error:  # noqa: BLE001 - the same
-            barrier.end(link, error)
+                    router.context.barrier.end(connection, error)
+    for each in objects:
+        each.goodbye(why)
     # What they held is given back now: there are no later turns.
     router.context.jobs.finish()
     flush_ready(router.context)
@@ -151,7 +141,7 @@ class Node:
     def __init__(
         self,
         book: LinkRegistry,
-        bridges: list[BridgeRunner],
+        objects: Mapping[Kind, RunningObjects],
         answering: ListenerSet,
         reload: Reload,
         editor: ConfigEditor | None = None,
@@ -159,7 +149,7 @@ class Node:
         self.editor = editor
         self.book = book
         self.router = book.router
-        self.bridges = bridges
+        self.bridges: Sequence[BridgeRunner] = objects[BRIDGE].running
         self.reload = reload
         self._answering = answering
 
@@ -287,14 +277,16 @@ async def _serve(
             host.set_clocks()
             if spool_service is not None:
                 spool_service.serve_with(reactor)
-            runners: list[BridgeRunner] = []
-            connectors: list[ConnectorRunner] = []
+            dialler = Dialler(host)
+            services = Services(
+                book=book, dialler=dialler, nursery=nursery, spool_service=spool_service
+            )
+            objects = running_objects(services)
             edge = ServerHooks(
-                bridges=runners,
-                connectors=connectors,
                 flush=partial(flush_ready, router.context),
                 transport=transport_of,
             )
+            edge.take_objects(objects)
             context = ApiContext(book=book, edge=edge)
             if reactor is not None:
                 edge.accepts = reactor.accepts
@@ -315,24 +307,13 @@ async def _serve(
             begin("metrics", context.figures.keep)
             begin("time", partial(keep_time, host, verifier))
             begin("long work", partial(keep_working, host, router.context))
-            dialler = Dialler(host)
-            reload = Reload(
-                config=config,
-                secret=secret,
-                book=book,
-                dialler=dialler,
-                answering=answering,
-                runners=runners,
-                nursery=nursery,
-                spool_service=spool_service,
-                connectors=connectors,
-            )
+            reload = Reload(config, secret, services, answering, objects)
             events.follow(lambda: reload.config)
             reload.tell_ports()
             reload.begin_all()
             if spool_service is not None:
                 spool, store = spool_service.spool, spool_service.store
-                sheets = SavedCounters(spool, store, book, runners, connectors)
+                sheets = SavedCounters(spool, store, book, objects)
                 sheets.restore_bridges()
                 sheets.restore_links(store)
                 spool_service.sheets = sheets
@@ -361,7 +342,7 @@ async def _serve(
             await nursery.start(watch_signals, stopping.set, hangups.note)
             known = router.context
             settle(lambda: known.memory.held + known.retained.bytes_)
-            ready(Node(book, runners, answering, reload, context.editor))
+            ready(Node(book, objects, answering, reload, context.editor))
             if config.trace is not None and config.trace.enabled:
                 begin("traces", partial(keep_traces, config.trace, router, context.traces))
             try:
@@ -369,15 +350,9 @@ async def _serve(
             finally:
                 edge.stopping = True
                 events.stopping()
-                say_goodbye(router, host, _links(book, runners), connectors)
+                say_goodbye(router, host, reversed(objects.values()))
                 nursery.cancel_scope.cancel()
         streams.cancel_scope.deadline = trio.current_time() + STOP_S
-
-
-def _links(book: LinkRegistry, runners: list[BridgeRunner]) -> list[Link]:
-    """Every link that is up or on its way."""
-    own = [half.link for runner in runners for half in runner.halves.values()]
-    return [*book.serving.values(), *own]
 
 
 def run(files: StartFiles) -> None:

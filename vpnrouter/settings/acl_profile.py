@@ -86,3 +86,16 @@ class AclProfile(Settings):
 
     subscribe_share_name: SubscribeShareName = group(SubscribeShareName, held=None)
     """Which groups of shared subscriptions clients may join."""
+
+    @staticmethod
+    def complete_built_in(written: object) -> object:
+        """Return what is written for the profile `default`, with `allow` wherever no action is written."""
+        written = {} if written is None else written
+        if not isinstance(written, dict):
+            return written
+        opened = dict(written)
+        for name in AclProfile.declared:
+            inner = opened.get(name) or {}
+            if isinstance(inner, dict):
+                opened[name] = {"default_action": "allow", **inner}
+        return opened

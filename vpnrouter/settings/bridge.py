@@ -16,7 +16,9 @@ from vpnrouter.settings.schema import (
     TopicSyntax,
     attribute,
     group,
+    numbered,
 )
+from vpnrouter.units import SECOND_NS
 
 AuthenticationScheme = Literal["basic", "client-certificate"]
 Mechanism = Literal["scram-sha-256", "plain"]
@@ -27,6 +29,9 @@ Retained = Literal["ignore", "replay"]
 Direction = Literal["in", "out", "both"]
 
 DEFAULT_CIPHERS: Final = "default"
+
+CIPHER_SUITES: Final = Text(0, limits.CIPHER_SUITES_LENGTH)
+"""Names that OpenSSL has to know: the models look."""
 
 DEFAULT_WINDOW: Final = 255
 """Of `egress_flow_window_size`, as in the field. It stands for no fixed number."""
@@ -117,13 +122,15 @@ class RemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
 class RemoteConnection(Settings):
     """How often a remote message VPN is tried, and how its loss is noticed."""
 
-    retry_count: int = attribute(0, least=0, most=255)
+    retry_count: int = attribute(0, least=0, most=255, held="retry_count")
     """Tries of one remote message VPN before the next one in connect order; 0 is one try."""
 
-    retry_delay: int = attribute(3, least=0, most=255)
+    retry_delay: int = attribute(3, least=0, most=255, held="retry_delay_ns", scale=SECOND_NS)
     """Seconds between two tries, before jitter."""
 
-    failback_delay: int = attribute(30, least=0, most=86_400, ours=True)
+    failback_delay: int = attribute(
+        30, least=0, most=86_400, held="failback_delay_ns", scale=SECOND_NS, ours=True
+    )
     """Seconds that a remote message VPN of lower connect order must have been healthy before the
     bridge goes back to it; 0 never goes back."""
 
@@ -133,6 +140,7 @@ class RemoteConnection(Settings):
         most=limits.LINK_HEARTBEAT_MAX_MS,
         check=_check_heartbeat,
         effect=Effect.RECONNECT,
+        held="heartbeat_ms",
         ours=True,
     )
     """Milliseconds of silence after which the peer is asked for a sign of life; without one after
@@ -142,19 +150,26 @@ class RemoteConnection(Settings):
 class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     """One place where a bridge finds its messages."""
 
-    name: str = attribute(None, text=names.MSG_VPN, examples=("yellow",), key=True)
+    name: str = attribute(None, text=names.MSG_VPN, examples=("yellow",), key=True, held="msg_vpn")
     """The remote message VPN."""
 
     router: str | None = attribute(
         None,
         text=names.ROUTER,
         effect=Effect.RECONNECT_IF_USED,
+        held=None,
         semp_name="remoteRouterName",
         ours=True,
     )
     """Name that the remote router must give; without it any is taken."""
 
-    location: str = attribute(None, text=LOCATION, examples=("127.0.0.1:55556",), key=True)
+    location: str = attribute(
+        None,
+        text=LOCATION,
+        examples=("127.0.0.1:55556",),
+        key=True,
+        dials=lambda remote, _: remote.address,
+    )
     """HOST[:PORT] or [IPV6][:PORT] of a link listener (port 55555, with TLS 55443), or v:ROUTER."""
 
     enabled: bool = attribute(True, off=Effect.RECONNECT_IF_USED, semp_default=False)
@@ -163,34 +178,40 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     connect_order: int = attribute(4, least=1, most=4)
     """Preference among several, 1 first."""
 
-    queue_binding: str | None = attribute(None, text=names.QUEUE)
+    queue_binding: str | None = attribute(None, text=names.QUEUE, held="queue")
     """Exclusive queue of the remote message VPN that guaranteed messages are taken from."""
 
     client_username: str | None = attribute(
-        None, text=names.CLIENT_USERNAME, effect=Effect.NEXT_LOGIN
+        None, text=names.CLIENT_USERNAME, effect=Effect.NEXT_LOGIN, held=None
     )
     """Used here instead of remote_authentication's."""
 
-    password: Secret | None = attribute(None, text=_SECRET, effect=Effect.NEXT_LOGIN)
+    password: Secret | None = attribute(None, text=_SECRET, effect=Effect.NEXT_LOGIN, held=None)
     """Used here instead of remote_authentication's; needs client_username."""
 
     authentication_scheme: AuthenticationScheme | None = attribute(
-        None, examples=("basic",), effect=Effect.NEXT_LOGIN, ours=True
+        None, examples=("basic",), effect=Effect.NEXT_LOGIN, held=None, ours=True
     )
     """Used here instead of remote_authentication's scheme; client-certificate needs tls_enabled."""
 
     client_cert: ClientCertRemoteAuthentication | None = group(
-        ClientCertRemoteAuthentication, optional=True, effect=Effect.NEXT_LOGIN, ours=True
+        ClientCertRemoteAuthentication,
+        optional=True,
+        effect=Effect.NEXT_LOGIN,
+        held=None,
+        ours=True,
     )
     """Used here instead of remote_authentication's client certificate."""
 
-    tls_enabled: bool = attribute(False, effect=Effect.RECONNECT_IF_USED)
+    tls_enabled: bool = attribute(False, effect=Effect.RECONNECT_IF_USED, held="tls")
     """Whether the connection is encrypted."""
 
-    compressed_data_enabled: bool = attribute(False, effect=Effect.RECONNECT_IF_USED)
+    compressed_data_enabled: bool = attribute(
+        False, effect=Effect.RECONNECT_IF_USED, held="compress"
+    )
     """Whether the connection is compressed."""
 
-    egress_flow_window_size: int = attribute(DEFAULT_WINDOW, least=0, most=65_535)
+    egress_flow_window_size: int = attribute(DEFAULT_WINDOW, least=0, most=65_535, held=None)
     """Guaranteed messages on the way and not yet acknowledged. 255, the default, is as many as the round
     trip needs: up to the queue's max_delivered_unacked_msgs_per_flow (10,000), and 16 MiB."""
 
@@ -202,7 +223,7 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
         return parse_location(self.location, tls_enabled=self.tls_enabled)
 
 
-class RemoteSubscription(Settings, effect=Effect.IN_PLACE):
+class RemoteSubscription(Settings, effect=Effect.IN_PLACE, held=False):
     """A topic filter that attracts Direct messages from the remote message VPN."""
 
     short: ClassVar[str] = "topic"
@@ -228,57 +249,67 @@ class Bridge(Settings, effect=Effect.IN_PLACE):
     enabled: bool = attribute(True, semp_default=False)
     """Whether it connects."""
 
-    guaranteed_retry_interval: int = attribute(1000, least=10, most=3_600_000, ours=True)
+    guaranteed_retry_interval: int = attribute(
+        1000, least=10, most=3_600_000, held="retry_ms", ours=True
+    )
     """Milliseconds until a guaranteed message that this message VPN has refused is tried again."""
 
-    lane_by: LaneBy = attribute("topic", ours=True)
+    # As LINK-40 numbers them: 0 is no lane at all.
+    lane_by: LaneBy = attribute("topic", held="lanes", codes=numbered(LaneBy, 1), ours=True)
     """What makes a lane, in which on_reject: park keeps the order: the topic of a guaranteed message,
     or its partition key (messages without one go by topic)."""
 
-    max_parked_msg_spool_usage: int = attribute(100, least=0, most=6_000_000, ours=True)
+    max_parked_msg_spool_usage: int = attribute(100, least=0, most=6_000_000, held=None, ours=True)
     """Megabytes that on_reject: park may set aside. Beyond: as with block."""
 
     max_ttl: int = attribute(limits.HOPS, least=1, most=255)
     """Bridges that a message may have crossed, this one included. Beyond: discarded."""
 
-    on_reject: OnReject = attribute("block", ours=True)
+    on_reject: OnReject = attribute("block", codes=numbered(OnReject), ours=True)
     """What happens to a guaranteed message that this message VPN refuses. block: it is tried again,
     and no later one passes it. park: it and what follows it in its lane are set aside in the spool and
     tried again, and the rest goes on. skip: it is counted, and goes to the dead message queue of the
     remote queue."""
 
-    remote_authentication: RemoteAuthentication = group(RemoteAuthentication)
+    remote_authentication: RemoteAuthentication = group(RemoteAuthentication, held=None)
     """How it logs in."""
 
     remote_connection: RemoteConnection = group(RemoteConnection)
     """How often a remote message VPN is tried, and how its loss is noticed."""
 
-    remote_deliver_to_one_priority: Priority = attribute("p1")
+    remote_deliver_to_one_priority: Priority = attribute("p1", held=None)
     """Rank for messages that go to one receiver only, p1 first; da takes no part."""
 
     # A change of the list itself is one of its order, which counts among remotes of one connect order.
-    remote_msg_vpns: tuple[RemoteMsgVpn, ...] = attribute((), items=RemoteMsgVpn, child=CHILDREN)
+    remote_msg_vpns: tuple[RemoteMsgVpn, ...] = attribute(
+        (), items=RemoteMsgVpn, held=None, child=CHILDREN
+    )
     """Where it finds its messages, several for fail-over."""
 
     remote_subscriptions: tuple[RemoteSubscription, ...] = attribute(
-        (), items=RemoteSubscription, ordered=False, child=CHILDREN
+        (), items=RemoteSubscription, ordered=False, held=None, child=CHILDREN
     )
     """Topic filters for Direct messages: FILTER or {topic: FILTER, deliver_always_enabled: …,
     selector: …}."""
 
-    retained: Retained = attribute("ignore", ours=True)
+    retained: Retained = attribute("ignore", held=None, ours=True)
     """What becomes of messages that the remote retains before this bridge subscribes: replay has them
     sent, ignore leaves them there. What is published with RETAIN later comes in any case."""
 
     tls_cipher_suite_list: str = attribute(
-        DEFAULT_CIPHERS, text=Text(0, limits.CIPHER_SUITES_LENGTH), effect=Effect.RECONNECT
+        DEFAULT_CIPHERS,
+        text=CIPHER_SUITES,
+        effect=Effect.RECONNECT,
+        held=None,
     )
     """Cipher suites of TLS 1.2 that it may agree on, with colons between them; default leaves the choice
     to OpenSSL. TLS 1.3 has its own."""
 
-    topic_mapping: tuple[TopicMapping, ...] = attribute((), items=TopicMapping, ours=True)
+    topic_mapping: tuple[TopicMapping, ...] = attribute(
+        (), items=TopicMapping, held=None, ours=True
+    )
     """Rules by which messages take other topics where they cross; each has from and to, or
     add_prefix, or strip_prefix."""
 
-    topic_syntax: TopicSyntax = attribute("smf", ours=True)
+    topic_syntax: TopicSyntax = attribute("smf", held=None, ours=True)
     """Dialect of the remote subscriptions and topic mappings: smf has * and >, mqtt has + and #."""

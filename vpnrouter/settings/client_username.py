@@ -13,7 +13,9 @@ class ClientUsername(Settings, effect=Effect.NEXT_LOGIN):
     enabled: bool = attribute(True, off=Effect.DISCONNECT, semp_default=False)
     """Whether its clients may log in."""
 
-    password: Password | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES), hashed=True)
+    password: Password | None = attribute(
+        None, text=Text(0, limits.PASSWORD_BYTES), hashed=True, held=None
+    )
     """Text, {env: NAME}, {file: PATH} or a hash from `vpnrouter hash-password`. Without it nobody
     logs in by password."""
 

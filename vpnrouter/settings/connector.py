@@ -18,7 +18,9 @@ from vpnrouter.settings.schema import (
     TopicSyntax,
     attribute,
     group,
+    numbered,
 )
+from vpnrouter.units import SECOND_NS
 
 QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
 Retained = Literal["keep", "clear"]
@@ -127,21 +129,26 @@ _URL: Final = Text(1, limits.PATH_LENGTH, _check_url)
 class ProviderConnect(Settings):
     """How often a provider is tried."""
 
-    retry_count: int = attribute(-1, least=-1, most=1_000_000)
+    retry_count: int = attribute(-1, least=-1, most=1_000_000, held="retry_count")
     """Failed attempts in a row after which the connector stops, until it is enabled again or changed; -1
     is never."""
 
-    retry_delay: int = attribute(5, least=0, most=3600)
+    retry_delay: int = attribute(5, least=0, most=3600, held="retry_delay_ns", scale=SECOND_NS)
     """Seconds between two attempts, before jitter."""
 
 
-class Provider(Settings):
+class Provider(Settings, held=False):
     """The foreign broker: where it is, and how the router logs in."""
 
-    url: str | None = attribute(None, text=_URL, examples=("mqtt://broker.example.org:1883",))
+    url: str | None = attribute(
+        None,
+        text=_URL,
+        examples=("mqtt://broker.example.org:1883",),
+        dials=lambda _, url: parse_url(url),
+    )
     """mqtt://HOST[:PORT], or mqtts:// for TLS, whose trust is that of bridging.tls_server_cert."""
 
-    failover_urls: tuple[str, ...] = attribute((), text=_URL)
+    failover_urls: tuple[str, ...] = attribute((), text=_URL, dials=lambda _, url: parse_url(url))
     """Further addresses of the same provider, tried in their order when the one before fails."""
 
     name: str | None = attribute(None, text=names.PROVIDER, examples=("plant-broker",))
@@ -150,7 +157,7 @@ class Provider(Settings):
     the first url is the name; together with the router's name where it is an address of the machine
     itself."""
 
-    username: str | None = attribute(None, text=names.CLIENT_USERNAME)
+    username: str | None = attribute(None, text=names.CLIENT_USERNAME, held="username")
     """Username to log in with."""
 
     password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES))
@@ -172,23 +179,23 @@ class Provider(Settings):
     mqtt_version: MqttVersion = attribute("auto")
     """MQTT version; auto is 5, and 3.1.1 where the provider knows no 5."""
 
-    keepalive: int = attribute(30, least=5, most=3600)
+    keepalive: int = attribute(30, least=5, most=3600, held="keep_alive_s")
     """Seconds between signs of life. A provider that gives none for one and a half of them is lost."""
 
-    answer_timeout: int = attribute(30, least=0, most=3600)
+    answer_timeout: int = attribute(30, least=0, most=3600, held="answer_timeout_s")
     """Seconds that a message may be without an answer of a provider that is alive. Then the connection is made anew, as
     if the provider had ended it for this message; 0 is never."""
 
-    receive_maximum: int = attribute(10, least=1, most=65_535)
+    receive_maximum: int = attribute(10, least=1, most=65_535, held="receive_maximum")
     """Messages of QoS 2 that may be unfinished at a provider of MQTT 3.1.1, which cannot say how many it takes.
     mosquitto takes max_inflight_messages (20) and loses the others without a word: half of that is safe. In MQTT 5 the
     provider says it."""
 
-    connect: ProviderConnect = group(ProviderConnect)
+    connect: ProviderConnect = group(ProviderConnect, held="connect")
     """How often it is tried."""
 
 
-class LinkSource(Settings):
+class LinkSource(Settings, held=False):
     """Where a link takes messages from: exactly one of these."""
 
     address: str | None = attribute(None, examples=("sensors/#",))
@@ -212,7 +219,7 @@ class LinkSource(Settings):
         return "topic" if self.queue is None else "queue"
 
 
-class LinkTarget(Settings):
+class LinkTarget(Settings, held=False):
     """Where a link gives messages to."""
 
     address: str = attribute(AS_SOURCE)
@@ -223,7 +230,7 @@ class LinkTarget(Settings):
     topic: str = attribute(AS_SOURCE)
     """In this message VPN, of a link that brings messages in: a topic, likewise."""
 
-    queue: str | None = attribute(None, text=names.QUEUE)
+    queue: str | None = attribute(None, text=names.QUEUE, held="queue_target")
     """In this message VPN, of a link that brings messages in: one queue instead of a topic."""
 
 
@@ -234,7 +241,9 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
     """Whether it carries messages. What a disabled link would take out is kept for it. What it would bring in is
     not: the provider is told that the router does not want it."""
 
-    quality_of_service: QualityOfService = attribute("duplicates-ok")
+    quality_of_service: QualityOfService = attribute(
+        "duplicates-ok", held="qos", codes=numbered(QualityOfService)
+    )
     """at-most-once: nothing is acknowledged, and a loss of the connection may lose messages.
     duplicates-ok: a message is acknowledged when the other side has it, and may come twice then.
     once-and-only-once: neither."""
@@ -247,7 +256,9 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
     """What is done with it then. dead-letter: it goes to the dead message queue of its queue; park: to the queue
     #connector/CONNECTOR/LINK/parked; skip: it is discarded; stop: it stays, and the link stops."""
 
-    retained: Retained = attribute("keep")
+    retained: Retained = attribute(
+        "keep", held="keeps_retained", codes={"keep": True, "clear": False}
+    )
     """Whether a message keeps its RETAIN flag."""
 
     source: LinkSource = group(LinkSource)
@@ -280,7 +291,7 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
 class Connector(Settings, effect=Effect.RECONNECT):
     """A connector to a provider, with its links."""
 
-    enabled: bool = attribute(True)
+    enabled: bool = attribute(True, held=None)
     """Whether it connects. What waits for it is kept."""
 
     provider: Provider = group(Provider)
@@ -290,6 +301,6 @@ class Connector(Settings, effect=Effect.RECONNECT):
     """Message VPNs and providers that a message may have visited when it enters, the provider from which it comes
     among them; in MQTT 5 it says so. Beyond: discarded."""
 
-    topic_syntax: TopicSyntax = attribute("smf")
+    topic_syntax: TopicSyntax = attribute("smf", held=None)
     """Dialect of source.topic: smf has * and >, mqtt has + and #. Addresses at the provider are in its
     own."""

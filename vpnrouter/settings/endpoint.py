@@ -302,7 +302,7 @@ class ReplayLog(Settings, effect=Effect.IN_PLACE):
     """Which messages are logged."""
 
 
-class GuaranteedMsging(Settings):
+class GuaranteedMsging(Settings, held=False):
     """Whether messages are spooled, and how many bytes of them. The spool is router.data_dir/spool."""
 
     enabled: bool = attribute(True, effect=Effect.RESTART)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from vpnrouter import limits
 from vpnrouter.settings import names
@@ -176,3 +177,28 @@ class MsgVpn(Settings, effect=Effect.IN_PLACE):
 
     queue_defaults: QueueDefaults = group(QueueDefaults, held=None, ours=True)
     """What its queues and topic endpoints respect where they say nothing of it themselves."""
+
+    @staticmethod
+    def complete(written: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Let queues and topic endpoints that say nothing of it have what is written in `queue_defaults`."""
+        defaults = written.get("queue_defaults")
+        if not defaults or not isinstance(defaults, dict):
+            return written
+        # What is wrong in them is told once, and not of each queue.
+        known = {
+            key: one
+            for key, one in defaults.items()
+            if key in QueueDefaults.declared and isinstance(one, bool)
+        }
+        completed = dict(written)
+        for key in ("queues", "topic_endpoints"):
+            named = written.get(key)
+            if isinstance(named, dict):
+                completed[key] = {name: _below(one, known) for name, one in named.items()}
+        return completed
+
+
+def _below(written: Any, defaults: Mapping[str, bool]) -> Any:  # noqa: ANN401 - what a document has
+    """Return what is written for an object, with what is written elsewhere for those that say nothing."""
+    written = {} if written is None else written
+    return {**defaults, **written} if isinstance(written, dict) else written

@@ -99,6 +99,18 @@ class Secret(Protocol):
         """The value itself: the secret, or its hash."""
 
 
+class Destination(Protocol):
+    """Where a connection is made to."""
+
+    @property
+    def host(self) -> str:
+        """A name or an IP address, without brackets."""
+
+    @property
+    def port(self) -> int:
+        """The TCP port."""
+
+
 class Password(Secret, Protocol):
     """A password, or its hash, that is compared with what a client gives."""
 
@@ -121,7 +133,8 @@ class Attribute:
     may be given as a hash. In SEMP the name is `semp_name` where it is not its own in
     camel case, and the default `semp_default` where that differs; `ours` is not in the field at all; `child` says
     why it is no attribute there; `semp_required` that a request has to have it. `like` is the attribute that it was
-    made of.
+    made of. `dials` is for the address of what the router connects to: it gives the destination of an object and its
+    text, None where the text names none.
 
     A `key` identifies an object in its list: it has no default and no change. `optional` marks a group that may be
     None. `items` is the class of the objects in a list; the order of the list counts where it is `ordered`. `check`
@@ -156,6 +169,7 @@ class Attribute:
     check: Callable[[Any], Any] | None = None
     alias: str | None = None
     like: tuple[type[Settings], str] | None = None
+    dials: Callable[[Any, str], Destination | None] | None = None
 
     def to_held(self, value: Value) -> Value:
         """What the running object has for a written value."""
@@ -188,9 +202,9 @@ def like(owner: type[Settings], name: str, **changes: Value) -> Value:
     return replace(owner.declared[name], **changed)
 
 
-def numbered(choices: Value) -> Mapping[str, int]:
-    """Codes of the words of a `Literal`: their places in it, from 0."""
-    return {word: number for number, word in enumerate(get_args(choices))}
+def numbered(choices: Value, first: int = 0) -> Mapping[str, int]:
+    """Codes of the words of a `Literal`: their places in it, counted from `first`."""
+    return {word: number for number, word in enumerate(get_args(choices), first)}
 
 
 class AttributePath(NamedTuple):
@@ -277,14 +291,22 @@ def held_defaults(of: type[Settings]) -> dict[str, Value]:
     }
 
 
-def apply_settings(running: object, configured: Settings) -> None:
-    """Let the running object have what is written, in its own units."""
-    for place in configured.places:
-        if place.held is not None:
-            value: Value = configured
-            for key in place.path:
-                value = getattr(value, key)
-            setattr(running, place.held, place.attribute.to_held(value))
+T = TypeVar("T")
+
+
+def apply_settings(running: T, *configured: Settings) -> T:
+    """Return the running object, which has now what is written, in its own units.
+
+    Several running objects may share a class of settings: each takes what it has an attribute for.
+    """
+    for each in configured:
+        for place in each.places:
+            if place.held is not None and hasattr(running, place.held):
+                value: Value = each
+                for key in place.path:
+                    value = getattr(value, key)
+                setattr(running, place.held, place.attribute.to_held(value))
+    return running
 
 
 def shown(of: type[Settings], running: object) -> dict[str, Value]:
@@ -294,9 +316,6 @@ def shown(of: type[Settings], running: object) -> dict[str, Value]:
         for place in of.places
         if place.held is not None and place.attribute.monitored
     }
-
-
-T = TypeVar("T")
 
 
 def showing(

@@ -22,7 +22,7 @@ from vpnrouter.core.profile import ClientProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.events.log import Event, EventLog
 from vpnrouter.events.table import SESSION_END
-from vpnrouter.server.apply.changes import judge_all
+from vpnrouter.server.apply.message_vpn_change import judge_all
 from vpnrouter.spool import keys
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Will

@@ -12,7 +12,7 @@ from vpnrouter.bridges.link_registry import LinkRegistry
 from vpnrouter.core.access import AclProfile, TopicRule
 from vpnrouter.core.guaranteed.endpoint_settings import NO_ACCESS, QUEUE, SUBSCRIPTION
 from vpnrouter.core.profile import ClientProfile
-from vpnrouter.server.apply.changes import judge_all
+from vpnrouter.server.apply.message_vpn_change import judge_all
 from vpnrouter.spool.rocks_store import RocksStore
 from vpnrouter.wire.amqp.performatives import (
     Accepted,

@@ -13,7 +13,7 @@ from vpnrouter.core.discard_reasons import SUBSCRIBE_TOPIC_ACL
 from vpnrouter.core.guaranteed.endpoint_settings import MODIFY_TOPIC, TOPIC_ENDPOINT
 from vpnrouter.events.log import Event, EventLog
 from vpnrouter.events.table import SESSION_END
-from vpnrouter.server.apply.changes import RightsJob
+from vpnrouter.server.apply.message_vpn_change import RightsJob
 from vpnrouter.topics.grammar import MQTT
 from vpnrouter.wire.amqp.performatives import Rejected, TransactionalState
 

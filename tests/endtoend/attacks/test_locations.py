@@ -1,6 +1,7 @@
 """A tenant's administrator makes the router connect for him: to where he is allowed, and nowhere else."""
 
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,15 +51,43 @@ class Served:
             path = f"/SEMP/v2/config/msgVpns/blue/bridges/{name},auto/remoteMsgVpns"
             return client.post(path, json=remote)
 
-    def reason(self, name: str, wait: Callable[..., Any]) -> str:
-        """What the tenant reads of why a bridge is down."""
+    def connector(self, user: str, name: str, location: str) -> httpx.Response:
+        """Have a connector made."""
+        row = {"connectorName": name, "providerUrl": f"mqtt://{location}"}
+        with self.client(user) as client:
+            return client.post("/SEMP/v2/config/msgVpns/blue/connectors", json=row)
+
+    def fail_over(self, user: str, name: str, location: str) -> httpx.Response:
+        """Have a connector made whose second address it is."""
+        row = {
+            "connectorName": name,
+            "providerUrl": "mqtt://nowhere.invalid",
+            "providerFailoverUrls": [f"mqtt://{location}"],
+            "providerConnectRetryDelay": 0,
+        }
+        with self.client(user) as client:
+            return client.post("/SEMP/v2/config/msgVpns/blue/connectors", json=row)
+
+    def reason(self, path: str, attribute: str, about: str) -> str:
+        """What the tenant reads of why there is no connection, once that is about a location."""
+        deadline = time.monotonic() + 30
         with self.client("tenant") as client:
+            while True:
+                row = client.get(f"/SEMP/v2/monitor/msgVpns/blue/{path}").json()
+                found = str(row["data"][attribute])
+                if about in found:
+                    return found
+                assert time.monotonic() < deadline, found
 
-            def told() -> str:
-                row = client.get(f"/SEMP/v2/monitor/msgVpns/blue/bridges/{name},auto").json()
-                return str(row["data"]["inboundFailureReason"])
 
-            return str(wait(told))
+WAYS = {
+    "bridge": (Served.bridge, "bridges/{},auto", "inboundFailureReason"),
+    "connector": (Served.connector, "connectors/{}", "failure"),
+    "fail-over": (Served.fail_over, "connectors/{}", "failure"),
+}
+"""What may be made that connects, its path, and the attribute that says why it does not."""
+
+each_way = pytest.mark.parametrize("way", WAYS)
 
 
 @pytest.fixture
@@ -92,22 +121,14 @@ def serve(router_process: Any, tmp_path: Path) -> Iterator[Callable[..., Served]
         door.close()
 
 
-def until(told: Callable[[], str]) -> str:
-    """The first answer that is one."""
-    import time
-
-    deadline = time.monotonic() + 30
-    while not (found := told()):
-        assert time.monotonic() < deadline
-    return found
-
-
-def test_the_routers_own_machine(serve: Callable[..., Served]) -> None:
+@each_way
+def test_the_routers_own_machine(serve: Callable[..., Served], way: str) -> None:
     """Each spelling of the router's own machine is refused when configured, alike for open and closed ports."""
     served = serve()
+    make = WAYS[way][0]
     for number, host in enumerate(NEAR):
         answers = [
-            served.bridge("tenant", f"b{number}{port}", f"{host}:{port}")
+            make(served, "tenant", f"b{number}{port}", f"{host}:{port}")
             for port in (served.open_port, served.closed_port)
         ]
         for answer in answers:
@@ -115,30 +136,35 @@ def test_the_routers_own_machine(serve: Callable[..., Served]) -> None:
             said = answer.json()["meta"]["error"]["description"]
             assert "is no allowed location" in said
     # The message VPN is the tenant's, whoever makes the change; another one is not.
-    assert served.bridge("root", "by-root", f"127.0.0.1:{served.open_port}").status_code == 400
+    assert make(served, "root", "by-root", f"127.0.0.1:{served.open_port}").status_code == 400
 
 
-def test_names_are_looked_at_when_they_are_dialled(serve: Callable[..., Served]) -> None:
+@each_way
+def test_names_are_looked_at_when_they_are_dialled(serve: Callable[..., Served], way: str) -> None:
     """A host that turns out to be this machine is not dialled, and the reason tells nothing of its ports."""
     served = serve()
+    make, path, attribute = WAYS[way]
     # The system reads 127.1 as 127.0.0.1; as a location it is a name like any other.
     reasons = []
     for name, port in (("one", served.open_port), ("two", served.closed_port)):
-        assert served.bridge("tenant", name, f"127.1:{port}").status_code == 200
-        reasons.append(served.reason(name, until).replace(str(port), "PORT"))
+        assert make(served, "tenant", name, f"127.1:{port}").status_code == 200
+        found = served.reason(path.format(name), attribute, "127.1")
+        reasons.append(found.replace(str(port), "PORT"))
     assert reasons[0] == reasons[1]
     assert "127.1:PORT is no allowed location" in reasons[0]
     with pytest.raises(TimeoutError):
         served.door.accept()
 
 
-def test_what_the_file_allows(serve: Callable[..., Served]) -> None:
+@each_way
+def test_what_the_file_allows(serve: Callable[..., Served], way: str) -> None:
     """A network in `bridging.allowed_locations` is dialled."""
-    served = serve("127.0.0.0/8")
-    assert served.bridge("tenant", "one", f"127.0.0.1:{served.open_port}").status_code == 200
+    served = serve("127.0.0.0/8", "nowhere.invalid")
+    make = WAYS[way][0]
+    assert make(served, "tenant", "one", f"127.0.0.1:{served.open_port}").status_code == 200
     served.door.settimeout(30)
     served.door.accept()[0].close()
-    assert served.bridge("tenant", "two", "192.0.2.1:55555").status_code == 400
+    assert make(served, "tenant", "two", "192.0.2.1:55555").status_code == 400
 
 
 def test_names_that_are_given_another_address(

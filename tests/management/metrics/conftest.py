@@ -7,19 +7,7 @@ import pytest
 
 from vpnrouter.durations import Histogram
 from vpnrouter.management.metrics.exposition import SECTIONS
-from vpnrouter.management.metrics.families import (
-    BridgeFigures,
-    ConnectorFigures,
-    ConnectorLinkFigures,
-    ListenerFigures,
-    LoopFigures,
-    MsgVpnFigures,
-    ProcessFigures,
-    QueueFigures,
-    RouterFigures,
-    SpoolFigures,
-    TraceFigures,
-)
+from vpnrouter.settings.shown import Row
 
 VALUES: Any = {
     "": 1,
@@ -30,12 +18,12 @@ VALUES: Any = {
 }
 
 
-def filled(kind: Any, name: str, *labels: str, **given: Any) -> Any:
+def filled(name: str, *labels: str, **given: Any) -> Any:
     """A row in which each family has a value."""
     values = {}
     for field, family in SECTIONS[name].families.items():
         values[field] = VALUES.get(family.split) or dict.fromkeys(family.info, "t")
-    return kind(*labels, **values | given)
+    return (*labels, *(values | given).values())
 
 
 class StillFigures:
@@ -46,49 +34,49 @@ class StillFigures:
         self.queue_count = queue_count
         self.given: dict[str, Any] = {}
 
-    def router(self) -> RouterFigures:
-        return filled(RouterFigures, "router")
+    def router(self) -> Row:
+        return filled("router")
 
-    def process(self) -> ProcessFigures:
-        return filled(ProcessFigures, "process")
+    def process(self) -> Row:
+        return filled("process")
 
-    def loop(self) -> Iterator[LoopFigures]:
-        yield filled(LoopFigures, "loop", "sockets")
+    def loop(self) -> Iterator[Row]:
+        yield filled("loop", "sockets")
 
-    def spool(self) -> SpoolFigures | None:
-        return filled(SpoolFigures, "spool")
+    def spool(self) -> Row | None:
+        return filled("spool")
 
-    def traces(self) -> TraceFigures | None:
-        return filled(TraceFigures, "trace")
+    def traces(self) -> Row | None:
+        return filled("trace")
 
-    def listeners(self) -> Iterator[ListenerFigures]:
-        yield filled(ListenerFigures, "listener", "mqtt", "127.0.0.1:1883")
+    def listeners(self) -> Iterator[Row]:
+        yield filled("listener", "mqtt", "127.0.0.1:1883")
 
-    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
+    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         for name in filter(sees, self.names):
-            yield filled(MsgVpnFigures, "msg_vpn", name)
+            yield filled("msg_vpn", name)
 
-    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
+    def bridges(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         for name in filter(sees, self.names):
-            yield filled(BridgeFigures, "bridge", name, "to-far", **self.given)
+            yield filled("bridge", name, "to-far", **self.given)
 
-    def connectors(self, sees: Callable[[str], bool]) -> Iterator[ConnectorFigures]:
+    def connectors(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         for name in filter(sees, self.names):
-            yield filled(ConnectorFigures, "connector", name, "to-mosquitto")
+            yield filled("connector", name, "to-mosquitto")
 
-    def connector_links(self, sees: Callable[[str], bool]) -> Iterator[ConnectorLinkFigures]:
+    def connector_links(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         for name in filter(sees, self.names):
             for number in range(self.queue_count):
                 labels = (name, "to-mosquitto", f"link-{number}", "rx")
-                yield filled(ConnectorLinkFigures, "connector_link", *labels)
+                yield filled("connector_link", *labels)
 
-    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
+    def queues(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         for name in filter(sees, self.names):
             for number in range(self.queue_count):
-                yield filled(QueueFigures, "queue", name, f"q-{number}")
+                yield filled("queue", name, f"q-{number}")
 
 
 @pytest.fixture
-def figures() -> StillFigures:
+def figures() -> Row:
     """Two message VPNs, one of them with a name that needs to be escaped."""
     return StillFigures(["blue", 'a\\"b\nc'])

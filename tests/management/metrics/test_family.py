@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from vpnrouter.management.metrics.families import (
-    Family,
     Histogram,
     escaped,
     head,
     labelled,
     samples,
 )
+from vpnrouter.settings.shown import Family
 
 
 def read(family: Family, *values: Any, labels: tuple[str, ...] = ("a", "b")) -> list[Any]:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vpnrouter.management.metrics.exposition import Sheet
-from vpnrouter.management.metrics.families import Family, labelled, samples
+from vpnrouter.management.metrics.families import labelled, samples
+from vpnrouter.settings.shown import Family
 
 FAMILIES = [
     Family("a", "gauge", "One."),

@@ -51,7 +51,7 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBLISH, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.inward import InwardLink
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.mqtt.session import ProviderSession
     from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
     from vpnrouter.connectors.provider import ConnectorCallbacks
@@ -179,7 +179,7 @@ class MqttClient(Provider):
             self._leaving and not self._session.releasing,
             settings.keep_alive_s,
             self._level,
-            settings.username,
+            settings.username or None,
             settings.password,
             None,
             properties,
@@ -256,7 +256,7 @@ class MqttClient(Provider):
         self._watch()
 
     @override
-    def obstacle(self, terms: LinkTerms) -> str:
+    def obstacle(self, terms: LinkSettings) -> str:
         if terms.qos > self._most_qos:
             return (
                 f"the provider knows no QoS {terms.qos}, which its quality of service needs;"
@@ -272,7 +272,7 @@ class MqttClient(Provider):
             return "the provider takes no filters with wildcards"
         return self._echo_of(terms) if self._level == PLAIN and terms.inbound else ""
 
-    def _echo_of(self, terms: LinkTerms) -> str:
+    def _echo_of(self, terms: LinkSettings) -> str:
         """Return why a link would only bring back what another one takes out, "" where it would not."""
         if terms.rule is not None or terms.queue_target:
             return ""
@@ -729,7 +729,7 @@ class ClientTimers(TimerTarget):
         self._client.on_timer(kind)
 
 
-def _overlap(inward: list[LinkTerms]) -> bool:
+def _overlap(inward: list[LinkSettings]) -> bool:
     """Return whether two links may take the same message."""
     for at, terms in enumerate(inward):
         for other in inward[:at]:

@@ -492,21 +492,17 @@ class MqttOutwardFlow(OutwardFlow):
     def _trace(self, message_id: int, message: Message) -> None:
         if message.traced:
             count = self.endpoint.redeliveries.get(message_id, 0)
-            event = REDELIVER if count else DELIVER
             endpoint = self.endpoint
-            link = self.link
-            partition = endpoint.partition_of(message_id, message)
-            provider = self.outgoing.publishing.place
             trace_kept(
                 endpoint.vpn,
-                event,
+                REDELIVER if count else DELIVER,
                 message,
-                endpoint=endpoint.name,
-                reason="",
-                client=self.client_name,
-                partition=partition,
-                link=link.label,
-                provider=provider,
+                endpoint.name,
+                "",
+                self.client_name,
+                endpoint.partition_of(message_id, message),
+                link=self.link.label,
+                provider=self.outgoing.publishing.place,
             )
 
     @override

@@ -14,7 +14,7 @@ from vpnrouter.wire.mqtt.properties import with_user_properties
 from vpnrouter.wire.mqtt.publish_block import publish_block_with
 
 if TYPE_CHECKING:
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.core.message import Message
     from vpnrouter.core.vpn import MessageVpn
 
@@ -45,7 +45,7 @@ class Publishing:
         """Why a message cannot be sent."""
         return f"it is larger than the {self.max_packet:,} bytes that the provider takes"
 
-    def retain(self, terms: LinkTerms, message: Message) -> bool:
+    def retain(self, terms: LinkSettings, message: Message) -> bool:
         """Return whether a message leaves with RETAIN."""
         return message.retain and terms.keeps_retained and self.retains
 

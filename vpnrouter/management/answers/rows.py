@@ -8,6 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, get_type_hints
 from urllib.parse import quote
 
+from vpnrouter.text import camel
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -21,12 +23,6 @@ _JSON_TYPES: Final[dict[object, dict[str, object]]] = {
     int: {"type": "integer", "format": "int64"},
     dict[str, int]: {"type": "object", "additionalProperties": {"type": "integer"}},
 }
-
-
-def camel(name: str) -> str:
-    """Return `lastRxAgeMs` for `last_rx_age_ms`."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
 
 
 @cache

@@ -8,9 +8,8 @@ from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import keys_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.secrets import Secret
-from vpnrouter.management.answers.rows import camel
 from vpnrouter.management.errors import invalid
-from vpnrouter.text import printable
+from vpnrouter.text import camel, printable
 
 TEXT: Final = "text"
 NUMBER: Final = "number"

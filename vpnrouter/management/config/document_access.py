@@ -6,16 +6,12 @@ written out where something in it changes.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path
 from vpnrouter.management.answers.pages import Key
 from vpnrouter.management.errors import not_allowed
-
-AUTO: Final = "auto"
-"""The one virtual router that a bridge here is on."""
-
 
 Held = Any
 """A model, what one of its fields has, or None."""

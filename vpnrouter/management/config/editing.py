@@ -22,7 +22,6 @@ from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path, show_path
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.answers.rows import camel
 from vpnrouter.management.config.document_changes import Given, passwords_in, place_of
 from vpnrouter.management.config.editor import ConfigEditor
 from vpnrouter.management.config.object_type import Keys, ObjectType
@@ -35,6 +34,7 @@ from vpnrouter.management.errors import (
     not_found,
     not_supported_here,
 )
+from vpnrouter.text import camel
 
 _POSITION: Final = re.compile(r"^.*?:\d+:\d+: ")
 _KEYS: Final = re.compile(r"[a-z]+(?:_[a-z]+)+(?:\.[a-z]+(?:_[a-z]+)*)*")

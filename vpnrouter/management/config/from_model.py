@@ -7,7 +7,6 @@ from pydantic.fields import FieldInfo
 
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import bounds_of, keys_of, kind_of
-from vpnrouter.management.answers.rows import camel
 from vpnrouter.management.config.attribute import (
     NUMBER,
     OBJECT,
@@ -19,6 +18,7 @@ from vpnrouter.management.config.attribute import (
 )
 from vpnrouter.settings.schema import CHILDREN, KEY, AttributePath, Settings
 from vpnrouter.settings.schema import Attribute as Declared
+from vpnrouter.text import camel
 
 _WHOLE: Final = "_threshold"
 """How the keys end whose mapping is one attribute in the field, an object, and not one for each key."""

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vpnrouter.config.model import Model, model_of
-from vpnrouter.config.parse import Plain
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.management.answers.pages import Key
 from vpnrouter.management.answers.rows import Row
+from vpnrouter.management.config import unsupported_attributes
 from vpnrouter.management.config.attribute import TEXT, Attribute
-from vpnrouter.management.config.document_access import DocumentAccess, Held, reached
+from vpnrouter.management.config.document_access import (
+    DocumentAccess,
+    Held,
+    MappingAccess,
+    RecordsAccess,
+    TextsAccess,
+    reached,
+)
 from vpnrouter.management.config.from_model import derived, left_out
-from vpnrouter.settings.schema import Settings
+from vpnrouter.settings.kinds import Form, KeyPart, Kind
 
 Keys = tuple[Key, ...]
 """The key of an object and, before it, those of what it stands in: one for each kind of the chain."""
@@ -103,70 +110,76 @@ def by_name(attributes: Iterable[Attribute]) -> dict[str, Attribute]:
     return {attribute.name: attribute for attribute in attributes}
 
 
-def name_of(name: str, most: int, says: str, least: int = 1) -> Attribute:
-    """Return an attribute of a key: a name of `least` to `most` characters."""
-    return Attribute(
-        name=name,
-        form=TEXT,
-        lengths=(least, most),
-        required=True,
-        identifying=True,
-        says=says,
-    )
-
-
-def always_of(name: str, value: str, says: str, *, identifying: bool, required: bool) -> Attribute:
-    """Return an attribute that has one value here and takes no other."""
-    return Attribute(
-        name=name,
-        form=TEXT,
-        default=value,
-        choices=(value,),
-        required=required,
-        identifying=identifying,
-        fixed=True,
-        says=says,
-    )
-
-
-def object_type(
-    collection: str,
-    title: str,
-    noun: str,
-    store: DocumentAccess,
-    *identity: Attribute,
-    of: type[Settings] | None = None,
-    children: tuple[str, ...] = (),
-    path: str = "",
-    more: tuple[Attribute, ...] = (),
-    model: type[Model] | None = None,
-    parent: ObjectType | None = None,
-    **rest: Plain,
-) -> ObjectType:
-    """Return a row of the table: `identity` in the order of the key, attributes made from `of`, and `more`."""
+def object_type(kind: Kind, parent: ObjectType | None, children: Sequence[Kind]) -> ObjectType:
+    """Return the object type of a kind: its key, the attributes made of its settings, and those with one value."""
+    identity = tuple(_key_attribute(part) for part in kind.identity)
     attributes: tuple[Attribute, ...] = ()
     left: dict[str, str] = {}
-    if of is not None:
-        model = model or model_of(of)
-        attributes, left = tuple(derived(of, model, children)), left_out(of, children)
+    model = None
+    if kind.settings is not None:
+        model = model_of(kind.settings)
+        named = tuple(each.key for each in children if each.form is Form.NAMED)
+        attributes = tuple(derived(kind.settings, model, named))
+        left = left_out(kind.settings, named)
+    known = {each.name for each in identity}
     own = tuple(
-        attribute
-        for attribute in attributes
-        if attribute.name not in {known.name for known in identity}
+        replace(each, ours=each.ours or kind.ours) for each in attributes if each.name not in known
     )
+    always = tuple(
+        replace(_key_attribute(part), required=False, identifying=False) for part in kind.always
+    )
+    title = kind.title or kind.singular
     return ObjectType(
-        collection=collection,
-        title=title,
-        noun=noun,
-        path=path or f"{{{identity[0].name}}}",
-        store=store,
-        attributes=by_name((*identity, *own, *more)),
+        collection=kind.collection,
+        title=title if parent is None else parent.title + title[0].upper() + title[1:],
+        noun=kind.singular,
+        path=",".join(part.place for part in kind.identity),
+        store=_access(kind),
+        parent=parent,
+        above=kind.above,
+        attributes=by_name((*identity, *own, *always)),
+        absent=unsupported_attributes.ABSENT.get(kind, {}),
+        tolerated=unsupported_attributes.DEPRECATED.get(kind, frozenset()),
+        together=kind.together,
+        changes=kind.changes,
+        deprecated=kind.deprecated,
+        built_in=kind.built_in,
         kept=tuple(tuple(path.split(".")) for path in left),
         left=left,
         model=model,
-        parent=parent,
-        **rest,
     )
+
+
+def _key_attribute(part: KeyPart) -> Attribute:
+    if part.always is not None:
+        return Attribute(
+            name=part.name,
+            form=TEXT,
+            default=part.always,
+            choices=(part.always,),
+            required=part.always != "",
+            identifying=True,
+            fixed=True,
+            says=part.doc,
+        )
+    return Attribute(
+        name=part.name,
+        form=TEXT,
+        lengths=(1, part.most) if part.most else None,
+        choices=part.choices,
+        required=True,
+        identifying=True,
+        says=part.doc,
+    )
+
+
+def _access(kind: Kind) -> DocumentAccess:
+    rest = tuple(part.always for part in kind.identity if part.always is not None)
+    if kind.form is Form.NAMED:
+        return MappingAccess(*kind.at, rest=rest, built_in=kind.built_in)
+    if kind.form is Form.RECORDS:
+        return RecordsAccess(*kind.at, fields=kind.list_keys, rest=rest)
+    return TextsAccess(*kind.at, syntax=kind.syntax)
 
 
 def object_at(config: RouterConfig, kind: ObjectType, keys: Keys) -> Held:

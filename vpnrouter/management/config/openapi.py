@@ -7,7 +7,6 @@ from typing import Any, Final
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import bounds_of, keys_of
 from vpnrouter.config.reference import field_docs
-from vpnrouter.management.answers.rows import camel
 from vpnrouter.management.config.attribute import (
     NUMBER,
     OBJECT,
@@ -19,6 +18,7 @@ from vpnrouter.management.config.attribute import (
 )
 from vpnrouter.management.config.kinds import children_of
 from vpnrouter.management.config.object_type import ObjectType
+from vpnrouter.text import camel
 
 Schema = dict[str, Any]
 

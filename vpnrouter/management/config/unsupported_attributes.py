@@ -5,14 +5,18 @@ other value is refused by name. Where the field has no default of its own but "a
 that number stands here.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
+
+from vpnrouter.settings import kinds
+from vpnrouter.settings.kinds import Kind
 
 
 def _percent(*names: str, clear: int = 60, of: int = 80) -> dict[str, Any]:
     return {f"event{name}Threshold": {"clearPercent": clear, "setPercent": of} for name in names}
 
 
-MSG_VPN: Final[dict[str, Any]] = {
+_MSG_VPN: Final[dict[str, Any]] = {
     "alias": "",
     "allowDmqEligibleEndpointOverrideEnabled": True,
     "authenticationBasicProfileName": "default",
@@ -103,7 +107,7 @@ MSG_VPN: Final[dict[str, Any]] = {
     "tlsAllowDowngradeToPlainTextEnabled": False,
 }
 
-MSG_VPN_DEPRECATED: Final = frozenset(
+_MSG_VPN_DEPRECATED: Final = frozenset(
     {
         "bridgingTlsServerCertEnforceTrustedCommonNameEnabled",
         "restTlsServerCertEnforceTrustedCommonNameEnabled",
@@ -111,9 +115,9 @@ MSG_VPN_DEPRECATED: Final = frozenset(
     }
 )
 
-CLIENT_USERNAME: Final[dict[str, Any]] = {"subscriptionManagerEnabled": False}
+_CLIENT_USERNAME: Final[dict[str, Any]] = {"subscriptionManagerEnabled": False}
 
-CLIENT_PROFILE: Final[dict[str, Any]] = {
+_CLIENT_PROFILE: Final[dict[str, Any]] = {
     "allowTransactedSessionsEnabled": False,
     "apiQueueManagementCopyFromOnCreateTemplateName": "",
     "apiTopicEndpointManagementCopyFromOnCreateTemplateName": "",
@@ -156,7 +160,7 @@ CLIENT_PROFILE: Final[dict[str, Any]] = {
     "tlsAllowDowngradeToPlainTextEnabled": True,
 }
 
-CLIENT_PROFILE_DEPRECATED: Final = frozenset(
+_CLIENT_PROFILE_DEPRECATED: Final = frozenset(
     {
         "allowCutThroughForwardingEnabled",
         "apiQueueManagementCopyFromOnCreateName",
@@ -166,12 +170,21 @@ CLIENT_PROFILE_DEPRECATED: Final = frozenset(
     }
 )
 
-QUEUE: Final[dict[str, Any]] = {"consumerAckPropagationEnabled": True}
+_ENDPOINT: Final[dict[str, Any]] = {"consumerAckPropagationEnabled": True}
 
-TOPIC_ENDPOINT: Final[dict[str, Any]] = {"consumerAckPropagationEnabled": True}
-
-BRIDGE: Final[dict[str, Any]] = {
-    "remoteAuthenticationClientCertContent": "",
+ABSENT: Final[Mapping[Kind, dict[str, Any]]] = {
+    kinds.MSG_VPN: _MSG_VPN,
+    kinds.CLIENT_USERNAME: _CLIENT_USERNAME,
+    kinds.CLIENT_PROFILE: _CLIENT_PROFILE,
+    kinds.QUEUE: _ENDPOINT,
+    kinds.TOPIC_ENDPOINT: _ENDPOINT,
+    kinds.BRIDGE: {"remoteAuthenticationClientCertContent": ""},
+    kinds.REMOTE_MSG_VPN: {"unidirectionalClientProfile": "#client-profile"},
 }
+"""Those of each kind that has any."""
 
-REMOTE_MSG_VPN: Final[dict[str, Any]] = {"unidirectionalClientProfile": "#client-profile"}
+DEPRECATED: Final[Mapping[Kind, frozenset[str]]] = {
+    kinds.MSG_VPN: _MSG_VPN_DEPRECATED,
+    kinds.CLIENT_PROFILE: _CLIENT_PROFILE_DEPRECATED,
+}
+"""Attributes that the field has given up; any value is taken."""

@@ -12,16 +12,10 @@ from vpnrouter import limits
 from vpnrouter.management.metrics.families import (
     RX,
     TX,
-    BridgeFigures,
-    ConnectorFigures,
-    ConnectorLinkFigures,
-    Family,
     LeftOutFigures,
     ListenerFigures,
     LoopFigures,
-    MsgVpnFigures,
     ProcessFigures,
-    QueueFigures,
     RouterFigures,
     SpoolFigures,
     TraceFigures,
@@ -30,7 +24,15 @@ from vpnrouter.management.metrics.families import (
     samples,
     section_of,
 )
-from vpnrouter.management.metrics.source import Figures
+from vpnrouter.management.metrics.queues import QUEUES
+from vpnrouter.management.metrics.source import (
+    BRIDGES,
+    CONNECTOR_LINKS,
+    CONNECTORS,
+    MSG_VPNS,
+    Figures,
+)
+from vpnrouter.settings.shown import Family
 
 WHOLE: Final = frozenset({"", "direction"})
 """Splits of which each object has as many samples as the others, so that a template can be kept."""
@@ -102,11 +104,11 @@ SECTIONS: Final = {
     "listener": section_of(ListenerFigures),
     "spool": section_of(SpoolFigures),
     "trace": section_of(TraceFigures),
-    "msg_vpn": section_of(MsgVpnFigures),
-    "bridge": section_of(BridgeFigures),
-    "connector": section_of(ConnectorFigures),
-    "connector_link": section_of(ConnectorLinkFigures),
-    "queue": section_of(QueueFigures),
+    "msg_vpn": MSG_VPNS,
+    "bridge": BRIDGES,
+    "connector": CONNECTORS,
+    "connector_link": CONNECTOR_LINKS,
+    "queue": QUEUES,
     "left_out": section_of(LeftOutFigures),
 }
 """Everything that a page may have, in its order."""

@@ -6,44 +6,15 @@ not apply".
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 from vpnrouter.durations import Histogram
-
-Kind = Literal["counter", "gauge", "histogram"]
-
-Split = Literal["", "reason", "direction", "state", "info", "le"]
+from vpnrouter.settings.shown import Family, Section, counter, gauge, histogram
 
 RX: Final = ',direction="rx"'
 TX: Final = ',direction="tx"'
 
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One metric. Its labels are those of its section, and `labels` beyond them.
-
-    What a value is, by `split`: "" a number; "reason" numbers by reason; "direction" a pair, received and
-    sent; "state" the one state that is true; "info" texts by label; "le" a `Histogram`. None stands for no sample.
-    """
-
-    name: str
-    kind: Kind
-    help: str
-    split: Split = ""
-    info: tuple[str, ...] = ()
-    """The labels of an "info"."""
-    sparse: bool = False
-    """Whether there is a sample only where the value is not 0: what nearly always is 0 would fill pages."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Labels beyond those of the section."""
-        if self.split == "info":
-            return self.info
-        return (self.split,) if self.split else ()
 
 
 def escaped(value: str) -> str:
@@ -71,12 +42,26 @@ def samples(family: Family, rows: Sequence[str], values: Sequence[object]) -> st
     name = family.name
     split = family.split
     lines: list[str] = []
+    if split == "reason":
+        return _by_reason(name, rows, values)
     for labels, value in zip(rows, values, strict=True):
         if not split and value is not None and (value or not family.sparse):
             lines.append(f"{name}{labels}}} {value}\n")
         elif value:
             lines += _several(name + labels, name, labels, split, value)
     return "".join(lines)
+
+
+def _by_reason(name: str, rows: Sequence[str], values: Sequence[object]) -> str:
+    # There are many, and few of them have a reason.
+    return "".join(
+        [
+            f'{name}{labels},reason="{escaped(reason)}"}} {count}\n'
+            for labels, counts in zip(rows, values, strict=True)
+            if isinstance(counts, dict)
+            for reason, count in counts.items()
+        ]
+    )
 
 
 def _several(begin: str, name: str, labels: str, split: str, value: object) -> list[str]:
@@ -88,13 +73,8 @@ def _several(begin: str, name: str, labels: str, split: str, value: object) -> l
             return [f"{begin}{way}}} {one}\n" for way, one in pairs if one is not None]
         case str():
             return [f'{begin},{split}="{escaped(value)}"}} 1\n']
-        case dict() if split == "info":
-            return [f"{begin},{labelled(tuple(value), tuple(value.values()))}}} 1\n"]
         case dict():
-            return [
-                f'{begin},{split}="{escaped(reason)}"}} {count}\n'
-                for reason, count in value.items()
-            ]
+            return [f"{begin},{labelled(tuple(value), tuple(value.values()))}}} 1\n"]
     return []
 
 
@@ -110,30 +90,12 @@ def _buckets(name: str, labels: str, value: Histogram) -> list[str]:
     return lines
 
 
-def _gauge(
-    name: str, text: str, split: Split = "", info: tuple[str, ...] = (), *, sparse: bool = False
-) -> Family:
-    return Family(name, "gauge", text, split, info, sparse)
-
-
-def _counter(name: str, text: str, split: Split = "", *, sparse: bool = False) -> Family:
-    return Family(name, "counter", text, split, sparse=sparse)
-
-
-def _histogram(name: str, text: str) -> Family:
-    return Family(name, "histogram", text, "le")
-
-
-Pair = tuple[float | None, float | None]
-"""Received, sent."""
-
-
 class RouterFigures(NamedTuple):
     """The router as a whole."""
 
     info: Annotated[
         Mapping[str, str],
-        _gauge(
+        gauge(
             "vpnrouter_build_info",
             "Version and build of the router, always 1.",
             "info",
@@ -142,44 +104,44 @@ class RouterFigures(NamedTuple):
     ]
     ready: Annotated[
         int,
-        _gauge(
+        gauge(
             "vpnrouter_ready",
             "1 while the router serves, 0 while it stops or its spool cannot be written.",
         ),
     ]
     uptime: Annotated[
-        float, _gauge("vpnrouter_uptime_seconds", "Time since the router was started.")
+        float, gauge("vpnrouter_uptime_seconds", "Time since the router was started.")
     ]
     connections: Annotated[
-        int, _gauge("vpnrouter_connections", "Clients and bridges that are connected.")
+        int, gauge("vpnrouter_connections", "Clients and bridges that are connected.")
     ]
     protocol_errors: Annotated[
         int,
-        _counter(
+        counter(
             "vpnrouter_protocol_errors_total",
             "Connections ended because the peer broke its protocol or no TLS handshake came about.",
         ),
     ]
     logins_refused: Annotated[
-        int, _counter("vpnrouter_logins_refused_total", "Clients and bridges that were not let in.")
+        int, counter("vpnrouter_logins_refused_total", "Clients and bridges that were not let in.")
     ]
     accepts_refused: Annotated[
         int,
-        _counter(
+        counter(
             "vpnrouter_accepts_refused_total",
             "Connections closed at once because their listener had as many as it may have.",
         ),
     ]
     accept_errors: Annotated[
         int,
-        _counter(
+        counter(
             "vpnrouter_accept_errors_total",
             "Connections that the system could not give to the router, for want of file descriptors.",
         ),
     ]
     faults: Annotated[
         Mapping[str, int],
-        _counter(
+        counter(
             "vpnrouter_faults_total",
             "Unexpected errors that were contained, by what they cost: connection, timer, spool, bridge, connector,"
             " request, listener, task, thread.",
@@ -188,16 +150,16 @@ class RouterFigures(NamedTuple):
     ]
     strangers: Annotated[
         int,
-        _gauge(
+        gauge(
             "vpnrouter_strangers", "Connections for clients and bridges that have not logged in."
         ),
     ]
     logins_waiting: Annotated[
-        int, _gauge("vpnrouter_logins_waiting", "Logins whose password hash waits to be verified.")
+        int, gauge("vpnrouter_logins_waiting", "Logins whose password hash waits to be verified.")
     ]
     strangers_refused: Annotated[
         Mapping[str, int],
-        _counter(
+        counter(
             "vpnrouter_strangers_refused_total",
             "Connections and logins turned away to stay within a bound.",
             "reason",
@@ -205,21 +167,21 @@ class RouterFigures(NamedTuple):
     ]
     publishers_held: Annotated[
         int,
-        _counter(
+        counter(
             "vpnrouter_publishers_held_total",
             "Times that a publisher was left unread for a moment, because much waited for a receiver of its messages.",
         ),
     ]
     publishers_held_time: Annotated[
         float,
-        _counter(
+        counter(
             "vpnrouter_publishers_held_seconds_total",
             "Time for which publishers were left unread, summed up over all of them.",
         ),
     ]
     loop_lag: Annotated[
         Histogram,
-        _histogram(
+        histogram(
             "vpnrouter_event_loop_lag_seconds",
             "How much later than wished a task of the event loop had its turn, measured twice a second.",
         ),
@@ -232,7 +194,7 @@ class LoopFigures(NamedTuple):
     work: str
     turns: Annotated[
         Histogram,
-        _histogram(
+        histogram(
             "vpnrouter_event_loop_turn_seconds",
             "How long the turns of one kind of work took; all other work waits meanwhile.",
         ),
@@ -243,28 +205,28 @@ class ProcessFigures(NamedTuple):
     """The process; names are those that all exporters use."""
 
     cpu_seconds: Annotated[
-        float, _counter("process_cpu_seconds_total", "Processor time that the process has had.")
+        float, counter("process_cpu_seconds_total", "Processor time that the process has had.")
     ]
     resident_size: Annotated[
-        int, _gauge("process_resident_memory_bytes", "Memory of the process that is in RAM.")
+        int, gauge("process_resident_memory_bytes", "Memory of the process that is in RAM.")
     ]
     virtual_size: Annotated[
-        int, _gauge("process_virtual_memory_bytes", "Address space of the process.")
+        int, gauge("process_virtual_memory_bytes", "Address space of the process.")
     ]
-    open_descriptors: Annotated[int, _gauge("process_open_fds", "File descriptors that are open.")]
+    open_descriptors: Annotated[int, gauge("process_open_fds", "File descriptors that are open.")]
     most_descriptors: Annotated[
-        int, _gauge("process_max_fds", "File descriptors that may be open at a time.")
+        int, gauge("process_max_fds", "File descriptors that may be open at a time.")
     ]
-    threads: Annotated[int, _gauge("process_threads", "Threads of the process.")]
+    threads: Annotated[int, gauge("process_threads", "Threads of the process.")]
     run_delay: Annotated[
         float,
-        _counter(
+        counter(
             "vpnrouter_run_delay_seconds_total",
             "Time for which the router's main thread was ready and waited for a processor.",
         ),
     ]
     start_time: Annotated[
-        float, _gauge("process_start_time_seconds", "When the process began, since 1970, UTC.")
+        float, gauge("process_start_time_seconds", "When the process began, since 1970, UTC.")
     ]
 
 
@@ -274,50 +236,50 @@ class ListenerFigures(NamedTuple):
     protocol: str
     bind: str
     connections: Annotated[
-        int, _gauge("vpnrouter_listener_connections", "Connections that are open on the listener.")
+        int, gauge("vpnrouter_listener_connections", "Connections that are open on the listener.")
     ]
     max_connections: Annotated[
-        int, _gauge("vpnrouter_listener_max_connections", "Connections that may be open on it.")
+        int, gauge("vpnrouter_listener_max_connections", "Connections that may be open on it.")
     ]
 
 
 class SpoolFigures(NamedTuple):
     """The message spool."""
 
-    up: Annotated[int, _gauge("vpnrouter_spool_up", "1 while the message spool can be written.")]
+    up: Annotated[int, gauge("vpnrouter_spool_up", "1 while the message spool can be written.")]
     messages_size: Annotated[
         int,
-        _gauge("vpnrouter_spool_usage_bytes", "Messages in the spool, counted for each endpoint."),
+        gauge("vpnrouter_spool_usage_bytes", "Messages in the spool, counted for each endpoint."),
     ]
     max_messages_size: Annotated[
-        int, _gauge("vpnrouter_spool_max_usage_bytes", "What these may come to; 0 for no bound.")
+        int, gauge("vpnrouter_spool_max_usage_bytes", "What these may come to; 0 for no bound.")
     ]
     unit_size: Annotated[
-        int, _gauge("vpnrouter_spool_unit_bytes", "What is collected for the next commit.")
+        int, gauge("vpnrouter_spool_unit_bytes", "What is collected for the next commit.")
     ]
     segments: Annotated[
-        int, _gauge("vpnrouter_spool_segments", "Segments in which the spool keeps messages.")
+        int, gauge("vpnrouter_spool_segments", "Segments in which the spool keeps messages.")
     ]
     commits: Annotated[
         Histogram,
-        _histogram(
+        histogram(
             "vpnrouter_spool_commit_seconds", "How long commits took, each with a sync of the disk."
         ),
     ]
     failed_commits: Annotated[
         int,
-        _counter("vpnrouter_spool_failed_commits_total", "Commits that failed and were repeated."),
+        counter("vpnrouter_spool_failed_commits_total", "Commits that failed and were repeated."),
     ]
     troubles: Annotated[
         int,
-        _counter(
+        counter(
             "vpnrouter_spool_troubles_total",
             "Times that the store could not give a message back, or not note that one has gone.",
         ),
     ]
     damaged: Annotated[
         int,
-        _counter(
+        counter(
             "vpnrouter_spool_damaged_messages_total",
             "Messages that endpoints lost, since the store had them damaged.",
         ),
@@ -328,581 +290,27 @@ class TraceFigures(NamedTuple):
     """Routing traces. `dropped` by reason; what is waiting is neither written nor dropped."""
 
     rows: Annotated[
-        int, _counter("vpnrouter_trace_rows_total", "Trace rows that the router has recorded.")
+        int, counter("vpnrouter_trace_rows_total", "Trace rows that the router has recorded.")
     ]
     dropped: Annotated[
         Mapping[str, int],
-        _counter(
+        counter(
             "vpnrouter_trace_dropped_rows_total",
             "Trace rows that were lost: tracing never delays a message.",
             "reason",
         ),
     ]
     files: Annotated[
-        int, _counter("vpnrouter_trace_files_total", "Trace files that were completed.")
+        int, counter("vpnrouter_trace_files_total", "Trace files that were completed.")
     ]
     size: Annotated[
-        int, _counter("vpnrouter_trace_file_bytes_total", "Bytes of the files that were completed.")
+        int, counter("vpnrouter_trace_file_bytes_total", "Bytes of the files that were completed.")
     ]
     removed_files: Annotated[
-        int, _counter("vpnrouter_trace_removed_files_total", "Trace files removed by retention.")
+        int, counter("vpnrouter_trace_removed_files_total", "Trace files removed by retention.")
     ]
     tails: Annotated[
-        int, _gauge("vpnrouter_trace_tails", "Filters by which traces are looked at live now.")
-    ]
-
-
-class MsgVpnFigures(NamedTuple):
-    """One message VPN."""
-
-    msg_vpn: str
-    enabled: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_enabled", "1 while the message VPN is enabled.")
-    ]
-    connections: Annotated[
-        int,
-        _gauge("vpnrouter_msg_vpn_connections", "Clients connected, bridges of others included."),
-    ]
-    max_connections: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_max_connections", "Connections that it may have.")
-    ]
-    subscriptions: Annotated[int, _gauge("vpnrouter_msg_vpn_subscriptions", "Subscriptions.")]
-    max_subscriptions: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_max_subscriptions", "Subscriptions that it may have.")
-    ]
-    messages: Annotated[
-        Pair,
-        _counter(
-            "vpnrouter_msg_vpn_messages_total",
-            "Messages from clients and bridges (rx), and to them (tx).",
-            "direction",
-        ),
-    ]
-    size: Annotated[Pair, _counter("vpnrouter_msg_vpn_bytes_total", "Bytes of these.", "direction")]
-    discarded: Annotated[
-        Mapping[str, int],
-        _counter(
-            "vpnrouter_msg_vpn_discarded_messages_total", "Messages discarded, by reason.", "reason"
-        ),
-    ]
-    tx_discarded: Annotated[
-        Mapping[str, int],
-        _counter(
-            "vpnrouter_msg_vpn_tx_discarded_messages_total",
-            "Those among them that were on their way to a client, by reason.",
-            "reason",
-        ),
-    ]
-    rejected: Annotated[
-        int,
-        _counter(
-            "vpnrouter_msg_vpn_rejected_messages_total",
-            "Guaranteed messages that were refused, which their publishers were told.",
-        ),
-    ]
-    nack_disconnects: Annotated[
-        int,
-        _counter(
-            "vpnrouter_msg_vpn_nack_disconnects_total",
-            "MQTT 3.1.1 publishers disconnected because there is no other way to refuse a message.",
-        ),
-    ]
-    retained: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_retained_messages", "Topics with a retained message.")
-    ]
-    retained_size: Annotated[
-        int,
-        _gauge("vpnrouter_msg_vpn_retained_bytes", "Memory that retained messages take."),
-    ]
-    max_retained_size: Annotated[
-        int,
-        _gauge("vpnrouter_msg_vpn_max_retained_bytes", "What these may come to, -1 for no bound."),
-    ]
-    retained_refused: Annotated[
-        int,
-        _counter(
-            "vpnrouter_msg_vpn_retained_refused_messages_total",
-            "Messages not retained for want of room.",
-        ),
-    ]
-    memory: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_msg_vpn_memory_bytes",
-            "What the router keeps in memory for clients: unfinished and unsettled messages, what waits to be sent.",
-        ),
-    ]
-    max_memory: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_max_memory_bytes", "What this may come to.")
-    ]
-    memory_refused: Annotated[
-        int,
-        _counter(
-            "vpnrouter_msg_vpn_memory_refused_total",
-            "Times that a client was refused memory, or disconnected because it held most.",
-        ),
-    ]
-    spool_size: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_msg_vpn_spool_usage_bytes",
-            "Messages of its endpoints, and what it retains, in the spool.",
-        ),
-    ]
-    max_spool_size: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_max_spool_usage_bytes", "What these may come to.")
-    ]
-    egress_flows: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_egress_flows", "Consumers bound to its endpoints.")
-    ]
-    sessions: Annotated[
-        int,
-        _gauge("vpnrouter_msg_vpn_session_endpoints", "Endpoints that belong to MQTT sessions."),
-    ]
-    session_messages: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_session_messages", "Messages in these, all together.")
-    ]
-    session_size: Annotated[int, _gauge("vpnrouter_msg_vpn_session_bytes", "Bytes of these.")]
-    amqp_subscriptions: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_msg_vpn_amqp_subscription_endpoints",
-            "Endpoints that belong to AMQP subscriptions.",
-        ),
-    ]
-    amqp_subscription_messages: Annotated[
-        int,
-        _gauge("vpnrouter_msg_vpn_amqp_subscription_messages", "Messages in these, all together."),
-    ]
-    amqp_subscription_size: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_amqp_subscription_bytes", "Bytes of these.")
-    ]
-    replay_log_messages: Annotated[
-        int, _gauge("vpnrouter_msg_vpn_replay_log_messages", "Messages in the replay log.")
-    ]
-    replay_log_size: Annotated[int, _gauge("vpnrouter_msg_vpn_replay_log_bytes", "Bytes of these.")]
-
-
-class BridgeFigures(NamedTuple):
-    """One bridge."""
-
-    msg_vpn: str
-    bridge: str
-    info: Annotated[
-        Mapping[str, str],
-        _gauge(
-            "vpnrouter_bridge_info",
-            "The other end of a bridge, always 1.",
-            "info",
-            (
-                "remote_router",
-                "remote_msg_vpn",
-                "remote_address",
-                "establisher",
-                "encrypted",
-                "queue",
-            ),
-        ),
-    ]
-    up: Annotated[
-        int, _gauge("vpnrouter_bridge_up", "1 while the bridge is logged in, stalled or not.")
-    ]
-    health: Annotated[
-        str,
-        _gauge(
-            "vpnrouter_bridge_health",
-            "How the bridge fares, 1: up, incomplete, unbound, stalled, down, msg-vpn-disabled, disabled.",
-            "state",
-        ),
-    ]
-    enabled: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_bridge_enabled",
-            "1 while the bridge is enabled, whatever its message VPN is.",
-        ),
-    ]
-    inbound_state: Annotated[
-        str, _gauge("vpnrouter_bridge_inbound_state", "The state of the inbound half, 1.", "state")
-    ]
-    outbound_state: Annotated[
-        str,
-        _gauge("vpnrouter_bridge_outbound_state", "The state of the outbound half, 1.", "state"),
-    ]
-    state_age: Annotated[
-        float, _gauge("vpnrouter_bridge_state_age_seconds", "Time in the inbound half's state.")
-    ]
-    uptime: Annotated[int, _gauge("vpnrouter_bridge_uptime_seconds", "Time that it has been up.")]
-    failures: Annotated[
-        int, _counter("vpnrouter_bridge_failures_total", "How often the inbound half has failed.")
-    ]
-    messages: Annotated[
-        Pair, _counter("vpnrouter_bridge_messages_total", "Messages that crossed.", "direction")
-    ]
-    size: Annotated[Pair, _counter("vpnrouter_bridge_bytes_total", "Bytes of these.", "direction")]
-    control_messages: Annotated[
-        Pair, _counter("vpnrouter_bridge_control_messages_total", "All other frames.", "direction")
-    ]
-    control_size: Annotated[
-        Pair, _counter("vpnrouter_bridge_control_bytes_total", "Bytes of these.", "direction")
-    ]
-    delivered: Annotated[
-        int,
-        _counter(
-            "vpnrouter_bridge_delivered_messages_total",
-            "Messages that came and were handed to the message VPN.",
-        ),
-    ]
-    offered: Annotated[
-        int,
-        _counter(
-            "vpnrouter_bridge_offered_messages_total",
-            "Messages that the message VPN had for the other end.",
-        ),
-    ]
-    discarded_rx: Annotated[
-        Mapping[str, int],
-        _counter(
-            "vpnrouter_bridge_rx_discarded_messages_total",
-            "Messages that came and were discarded, by reason.",
-            "reason",
-        ),
-    ]
-    discarded_tx: Annotated[
-        Mapping[str, int],
-        _counter(
-            "vpnrouter_bridge_tx_discarded_messages_total",
-            "Messages offered and discarded, by reason.",
-            "reason",
-        ),
-    ]
-    in_flight: Annotated[
-        Pair,
-        _gauge(
-            "vpnrouter_bridge_in_flight_messages",
-            "Depth: messages that wait here to be delivered (rx) or sent (tx).",
-            "direction",
-        ),
-    ]
-    backlog: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_bridge_backlog_messages",
-            "All messages known here to wait for the bridge: in flight, parked, in queues here.",
-        ),
-    ]
-    backlog_age: Annotated[
-        float | None,
-        _gauge(
-            "vpnrouter_bridge_backlog_oldest_message_age_seconds",
-            "How long the oldest of those in queues here has been waiting; no sample for none.",
-        ),
-    ]
-    imbalance: Annotated[
-        Pair,
-        _gauge(
-            "vpnrouter_bridge_imbalance_messages",
-            "Messages not accounted for; anything but 0 is a fault of the router.",
-            "direction",
-        ),
-    ]
-    last_message_age: Annotated[
-        Pair,
-        _gauge(
-            "vpnrouter_bridge_last_message_age_seconds",
-            "Time since a message last crossed; no sample when none has.",
-            "direction",
-        ),
-    ]
-    guaranteed: Annotated[
-        int,
-        _counter(
-            "vpnrouter_bridge_guaranteed_messages_total",
-            "Guaranteed messages that came, repeated ones among them.",
-            sparse=True,
-        ),
-    ]
-    guaranteed_taken: Annotated[
-        int,
-        _counter(
-            "vpnrouter_bridge_guaranteed_taken_messages_total",
-            "Guaranteed messages that were accepted.",
-            sparse=True,
-        ),
-    ]
-    guaranteed_refused: Annotated[
-        int,
-        _counter(
-            "vpnrouter_bridge_guaranteed_refused_messages_total",
-            "How often the message VPN refused one, each try counted.",
-            sparse=True,
-        ),
-    ]
-    guaranteed_duplicates: Annotated[
-        int,
-        _counter(
-            "vpnrouter_bridge_guaranteed_duplicate_messages_total",
-            "Guaranteed messages that had been accepted before.",
-            sparse=True,
-        ),
-    ]
-    parked: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_bridge_parked_messages",
-            "Messages set aside in the parking lot.",
-            sparse=True,
-        ),
-    ]
-    remote_queue: Annotated[
-        int | None,
-        _gauge(
-            "vpnrouter_bridge_remote_queue_messages",
-            "Messages in the remote queue that the bridge takes from, as the remote told last.",
-        ),
-    ]
-    remote_queue_window_closed: Annotated[
-        int,
-        _counter(
-            "vpnrouter_bridge_remote_queue_window_closed_total",
-            "How often a message in the remote queue has waited for the window of the bridge's flow.",
-            sparse=True,
-        ),
-    ]
-    remote_queue_standby: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_bridge_remote_queue_standby",
-            "1 while another consumer gets what is in the remote queue.",
-            sparse=True,
-        ),
-    ]
-    remotes: Annotated[int, _gauge("vpnrouter_bridge_remotes", "Remote message VPNs configured.")]
-    remotes_up: Annotated[
-        int, _gauge("vpnrouter_bridge_remotes_up", "Remote message VPNs that it is logged in to.")
-    ]
-
-
-class ConnectorFigures(NamedTuple):
-    """One connector."""
-
-    msg_vpn: str
-    connector: str
-    up: Annotated[
-        int, _gauge("vpnrouter_connector_up", "1 while the provider has let the connector in.")
-    ]
-    state: Annotated[
-        str,
-        _gauge("vpnrouter_connector_state", "What the connector is doing, 1.", "state"),
-    ]
-    failed_attempts: Annotated[
-        int,
-        _gauge("vpnrouter_connector_failed_attempts", "Attempts in a row that failed."),
-    ]
-    waiting: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_connector_waiting_messages",
-            "Guaranteed messages that wait for its links, or are on their way.",
-        ),
-    ]
-    refused: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_connector_refused_links",
-            "Links that carry nothing, or less than they should.",
-        ),
-    ]
-    memory: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_connector_memory_bytes",
-            "What the router keeps in memory for the connector: unfinished messages, what waits to be sent.",
-        ),
-    ]
-
-
-class ConnectorLinkFigures(NamedTuple):
-    """One link of a connector. Its messages are the sum of all outcomes and of what is in flight."""
-
-    msg_vpn: str
-    connector: str
-    link: str
-    direction: str
-    """`rx` of one that brings messages in, `tx` of one that takes them out."""
-    state: Annotated[
-        str,
-        _gauge(
-            "vpnrouter_connector_link_state",
-            "What the link is doing, 1: up, opening, held, refused, stopped, down, disabled.",
-            "state",
-        ),
-    ]
-    messages: Annotated[
-        int,
-        _counter(
-            "vpnrouter_connector_link_messages_total",
-            "Messages that came from the provider, or were taken out to be sent to it.",
-        ),
-    ]
-    size: Annotated[int, _counter("vpnrouter_connector_link_bytes_total", "Bytes of these.")]
-    delivered: Annotated[
-        int,
-        _counter(
-            "vpnrouter_connector_link_delivered_messages_total",
-            "Those that the other side has accepted, or was sent at most once.",
-        ),
-    ]
-    duplicates: Annotated[
-        int,
-        _counter(
-            "vpnrouter_connector_link_duplicate_messages_total",
-            "Those that came again, and were left out.",
-        ),
-    ]
-    returned: Annotated[
-        int,
-        _counter(
-            "vpnrouter_connector_link_returned_messages_total",
-            "Those that went back to where they came from, to be sent again.",
-        ),
-    ]
-    dead_letters: Annotated[
-        int,
-        _counter(
-            "vpnrouter_connector_link_dead_letter_messages_total",
-            "Those that the link has given up: dead letters, or parked.",
-        ),
-    ]
-    discarded: Annotated[
-        Mapping[str, int],
-        _counter(
-            "vpnrouter_connector_link_discarded_messages_total",
-            "Those that were discarded, by reason.",
-            "reason",
-        ),
-    ]
-    refused: Annotated[
-        int,
-        _counter(
-            "vpnrouter_connector_link_refused_messages_total",
-            "How often the other side has refused a message.",
-        ),
-    ]
-    in_flight: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_connector_link_in_flight_messages",
-            "Messages whose outcome is not known yet.",
-        ),
-    ]
-    waiting: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_connector_link_waiting_messages",
-            "Guaranteed messages that wait for the link, or are on their way.",
-        ),
-    ]
-    parked: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_connector_link_parked_messages",
-            "Messages that the provider has refused and the link has parked.",
-            sparse=True,
-        ),
-    ]
-
-
-class QueueFigures(NamedTuple):
-    """One queue, topic endpoint or parking lot."""
-
-    msg_vpn: str
-    queue: str
-    messages: Annotated[
-        int,
-        _gauge("vpnrouter_queue_messages", "Messages in the queue, unacknowledged ones included."),
-    ]
-    size: Annotated[int, _gauge("vpnrouter_queue_bytes", "Bytes of these.")]
-    max_size: Annotated[int, _gauge("vpnrouter_queue_max_bytes", "What these may come to.")]
-    unacked: Annotated[
-        int,
-        _gauge("vpnrouter_queue_unacked_messages", "Messages that consumers hold unacknowledged."),
-    ]
-    consumers: Annotated[int, _gauge("vpnrouter_queue_consumers", "Consumers that are bound.")]
-    oldest_age: Annotated[
-        float | None,
-        _gauge(
-            "vpnrouter_queue_oldest_message_age_seconds",
-            "How long the oldest message has been waiting; 0 when there is none.",
-        ),
-    ]
-    ingress_disabled: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_queue_ingress_disabled", "1 while the queue takes no messages.", sparse=True
-        ),
-    ]
-    egress_disabled: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_queue_egress_disabled", "1 while consumers get no messages.", sparse=True
-        ),
-    ]
-    spooled: Annotated[
-        int,
-        _counter("vpnrouter_queue_spooled_messages_total", "Messages that the queue has taken."),
-    ]
-    spooled_size: Annotated[int, _counter("vpnrouter_queue_spooled_bytes_total", "Bytes of these.")]
-    acked: Annotated[
-        int, _counter("vpnrouter_queue_acked_messages_total", "Messages that were consumed.")
-    ]
-    redelivered: Annotated[
-        int,
-        _counter(
-            "vpnrouter_queue_redelivered_messages_total",
-            "Deliveries of a message anew.",
-            sparse=True,
-        ),
-    ]
-    moved: Annotated[
-        int,
-        _counter(
-            "vpnrouter_queue_moved_messages_total",
-            "Messages that went to the dead message queue, or were moved by an operator.",
-            sparse=True,
-        ),
-    ]
-    deleted: Annotated[
-        int,
-        _counter(
-            "vpnrouter_queue_deleted_messages_total",
-            "Messages deleted by an operator.",
-            sparse=True,
-        ),
-    ]
-    discarded: Annotated[
-        Mapping[str, int],
-        _counter(
-            "vpnrouter_queue_discarded_messages_total",
-            "Messages that were in the queue and are lost, by reason.",
-            "reason",
-        ),
-    ]
-    refused: Annotated[
-        Mapping[str, int],
-        _counter(
-            "vpnrouter_queue_refused_messages_total",
-            "Messages that the queue did not take, by reason.",
-            "reason",
-        ),
-    ]
-    imbalance: Annotated[
-        int,
-        _gauge(
-            "vpnrouter_queue_imbalance_messages",
-            "Messages not accounted for; anything but 0 is a fault of the router.",
-            sparse=True,
-        ),
+        int, gauge("vpnrouter_trace_tails", "Filters by which traces are looked at live now.")
     ]
 
 
@@ -912,18 +320,11 @@ class LeftOutFigures(NamedTuple):
     kind: str
     left_out: Annotated[
         int,
-        _gauge(
+        gauge(
             "vpnrouter_metrics_left_out",
             "Objects without series because there are more than a scrape shows.",
         ),
     ]
-
-
-class Section(NamedTuple):
-    """Families that have the same labels, by the fields of the rows that show them."""
-
-    families: dict[str, Family]
-    labels: tuple[str, ...]
 
 
 def section_of(figures: type[Any]) -> Section:
@@ -931,8 +332,8 @@ def section_of(figures: type[Any]) -> Section:
     families: dict[str, Family] = {}
     labels: list[str] = []
     for name, hint in get_type_hints(figures, include_extras=True).items():
-        for family in getattr(hint, "__metadata__", ()):
-            families[name] = family
+        for metric in getattr(hint, "__metadata__", ()):
+            families[name] = metric.family
         if name not in families:
             labels.append(name)
     return Section(families, tuple(labels))

@@ -17,8 +17,8 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
 )
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.errors import SpoolError
-from vpnrouter.management.metrics.families import QueueFigures
-from vpnrouter.management.status.queues import PREFIXES
+from vpnrouter.management.status.queues import EndpointLook, QueueStatus
+from vpnrouter.settings.shown import Convert, Row, Split, metrics_of
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -102,6 +102,12 @@ def by_reason(counts: Mapping[str, int]) -> Mapping[str, int]:
     return found
 
 
+CONVERTS: Final[dict[Split, Convert]] = {"reason": by_reason}
+"""What becomes of a value by its split: only reasons that are known become labels."""
+
+QUEUES: Final = metrics_of(QueueStatus, CONVERTS)
+
+
 @final
 class QueueNumbers:
     """Makes the figures of endpoints of `spool`."""
@@ -110,6 +116,7 @@ class QueueNumbers:
         self.spool = spool
         self._times = IdTimes()
         self._left = READS
+        self._look: EndpointLook | None = None
         # By number of the endpoint: its oldest message, when that was from before, and since when it waits.
         self._read: dict[int, tuple[int, int]] = {}
 
@@ -118,36 +125,15 @@ class QueueNumbers:
         self._times.note(self.spool.ledger.next_id, self.spool.context.now_ns)
         self._left = READS
 
-    def of(self, msg_vpn: str, endpoint: Endpoint) -> QueueFigures:
-        """One queue, topic endpoint or parking lot."""
-        terms = endpoint.settings
-        counters = endpoint.counters
-        count = endpoint.spooled_count
-        flows = endpoint.flows
-        unacked = 0
-        for flow in flows:
-            unacked += len(flow.unacked)
-        return QueueFigures(
-            msg_vpn,
-            PREFIXES[endpoint.kind] + endpoint.name,
-            count,
-            endpoint.spooled_bytes,
-            terms.max_msg_spool_usage,
-            unacked,
-            len(flows),
-            self.oldest_s(endpoint) if count else 0.0,
-            int(not terms.ingress_enabled),
-            int(not terms.egress_enabled),
-            counters.spooled,
-            counters.spooled_bytes,
-            counters.acked,
-            counters.redelivered,
-            counters.moved,
-            counters.deleted,
-            by_reason(counters.discarded.counts),
-            by_reason(counters.refused.counts),
-            counters.imbalance(count),
-        )
+    def of(self, endpoint: Endpoint) -> Row:
+        """Return the row of one queue, topic endpoint or parking lot."""
+        # There may be many: one look goes over all of them.
+        look = self._look
+        if look is None:
+            look = self._look = EndpointLook(endpoint, endpoint.counters, self.oldest_s)
+        look.endpoint = endpoint
+        look.counts = endpoint.counters
+        return QUEUES.row(look)
 
     def oldest_s(self, endpoint: Endpoint) -> float:
         """Seconds that the oldest message of an endpoint has been there, 0 for none."""

@@ -6,44 +6,41 @@ import os
 import platform
 import resource
 import time
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
 
 from vpnrouter import __version__
-from vpnrouter.bridges.status import LOGGED_IN, age_ms, health_of
+from vpnrouter.bridges.status import BridgeStatus
 from vpnrouter.build_info import build_kind
+from vpnrouter.connectors.status import ConnectorLinkStatus, ConnectorStatus
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import REPLAY_LOG, SESSION, SUBSCRIPTION
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.durations import Durations
-from vpnrouter.management.meters import by_direction
 from vpnrouter.management.metrics.families import (
-    BridgeFigures,
-    ConnectorFigures,
-    ConnectorLinkFigures,
     LoopFigures,
-    MsgVpnFigures,
     ProcessFigures,
     RouterFigures,
     SpoolFigures,
     TraceFigures,
 )
-from vpnrouter.management.metrics.queues import SHOWN, QueueNumbers, by_reason
+from vpnrouter.management.metrics.queues import CONVERTS, SHOWN, QueueNumbers
+from vpnrouter.management.status.msg_vpns import MsgVpnLook, MsgVpnStatus
+from vpnrouter.settings.shown import Row, Section, metrics_of
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.router import Router
-    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.management.live_traces import LiveTraces
     from vpnrouter.management.meters import VpnMeters
-    from vpnrouter.management.metrics.families import ListenerFigures, QueueFigures
+    from vpnrouter.management.metrics.families import ListenerFigures
     from vpnrouter.management.server_hooks import ServerHooks
-    from vpnrouter.management.status.bridges import BridgeLook, Bridges
+    from vpnrouter.management.status.bridges import Bridges
 
 
 _OURS: Final = Path("/proc/self")
@@ -99,17 +96,13 @@ def _open_descriptors() -> int:
         return 0
 
 
+BRIDGES: Final = metrics_of(BridgeStatus, CONVERTS)
+MSG_VPNS: Final = metrics_of(MsgVpnStatus, CONVERTS)
+CONNECTORS: Final = metrics_of(ConnectorStatus, CONVERTS)
+CONNECTOR_LINKS: Final = metrics_of(ConnectorLinkStatus, CONVERTS)
+
 PERIOD_S: Final = 0.5
 """Seconds between two looks at what only shows over time."""
-
-FIRST: Final = BridgeFigures._fields.index("failures")
-BEHIND: Final = BridgeFigures._fields.index("discarded_tx") + 1
-"""The counts of a bridge. They may go back: what the peer's bridge counts on a shared connection is told apart
-as soon as that connection is lost."""
-
-
-_WAYS: Final = {"in": "rx", "out": "tx"}
-"""The directions of connectors' links, as all metrics call them."""
 
 
 class _Seen(NamedTuple):
@@ -167,21 +160,21 @@ class Figures:
             "python": platform.python_version(),
         }
         return RouterFigures(
-            info,
-            int(not self._edge.unready(router)),
-            round(time.monotonic() - self._began_s, 3),
-            sum(len(vpn.publishers) for vpn in router.vpns.values()),
-            router.protocol_errors,
-            router.logins_refused,
-            refused,
-            errors,
-            dict(router.context.barrier.counts),
-            router.pre_login_limits.strangers,
-            len(router.verifications),
-            dict(router.pre_login_limits.refused),
-            router.context.backpressure.holds,
-            router.context.backpressure.held_ns / SECOND_NS,
-            self._lag.histogram(),
+            info=info,
+            ready=int(not self._edge.unready(router)),
+            uptime=round(time.monotonic() - self._began_s, 3),
+            connections=sum(len(vpn.publishers) for vpn in router.vpns.values()),
+            protocol_errors=router.protocol_errors,
+            logins_refused=router.logins_refused,
+            accepts_refused=refused,
+            accept_errors=errors,
+            faults=dict(router.context.barrier.counts),
+            strangers=router.pre_login_limits.strangers,
+            logins_waiting=len(router.verifications),
+            strangers_refused=dict(router.pre_login_limits.refused),
+            publishers_held=router.context.backpressure.holds,
+            publishers_held_time=router.context.backpressure.held_ns / SECOND_NS,
+            loop_lag=self._lag.histogram(),
         )
 
     def process(self) -> ProcessFigures:
@@ -191,7 +184,7 @@ class Figures:
     def loop(self) -> Iterator[LoopFigures]:
         """Yield how long the turns of each kind of work took; nothing where the router does not drive itself."""
         for work, durations in sorted(self._edge.turns().items()):
-            yield LoopFigures(work, durations.histogram())
+            yield LoopFigures(work=work, turns=durations.histogram())
 
     def spool(self) -> SpoolFigures | None:
         """Return the figures of the message spool; None where guaranteed messaging is off."""
@@ -200,15 +193,15 @@ class Figures:
             return None
         commits, failed = self._edge.commits()
         return SpoolFigures(
-            int(not spool.down),
-            spool.taken,
-            spool.max_usage,
-            spool.ledger.pending_bytes,
-            len(spool.ledger),
-            commits,
-            failed,
-            spool.store_failures,
-            spool.damaged,
+            up=int(not spool.down),
+            messages_size=spool.taken,
+            max_messages_size=spool.max_usage,
+            unit_size=spool.ledger.pending_bytes,
+            segments=len(spool.ledger),
+            commits=commits,
+            failed_commits=failed,
+            troubles=spool.store_failures,
+            damaged=spool.damaged,
         )
 
     def traces(self) -> TraceFigures | None:
@@ -217,12 +210,12 @@ class Figures:
         if status is None:
             return None
         return TraceFigures(
-            status.recorded,
-            {reason: count for reason, count in status.dropped.items() if count},
-            status.files,
-            status.size_bytes,
-            status.removed,
-            self._traces.tails,
+            rows=status.recorded,
+            dropped={reason: count for reason, count in status.dropped.items() if count},
+            files=status.files,
+            size=status.size_bytes,
+            removed_files=status.removed,
+            tails=self._traces.tails,
         )
 
     def listeners(self) -> Iterator[ListenerFigures]:
@@ -231,58 +224,14 @@ class Figures:
 
     # -- what message VPNs have ------------------------------------------------------------------
 
-    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[MsgVpnFigures]:
+    def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each message VPN whose name `sees` is true for."""
         for name, vpn in list(self._router.vpns.items()):
             if sees(name):
-                yield self._msg_vpn(vpn)
+                row = MSG_VPNS.row(MsgVpnLook(vpn, self._meters))
+                yield self._steady(("msg_vpn", vpn.name), vpn, MSG_VPNS, row)
 
-    def _msg_vpn(self, vpn: MessageVpn) -> MsgVpnFigures:
-        sums = self._meters.totals(vpn)
-        # Of each kind: how many, their messages, their bytes.
-        sums_by_kind = {kind: [0, 0, 0] for kind in (SESSION, SUBSCRIPTION, REPLAY_LOG)}
-        for (kind, _), endpoint in endpoints_of(vpn).items():
-            held = sums_by_kind.get(kind)
-            if held is not None:
-                held[0] += 1
-                held[1] += endpoint.spooled_count
-                held[2] += endpoint.spooled_bytes
-        bounds = vpn.limits
-        # Messages that were counted as sent and went down with their connection are taken off again.
-        messages, size = self._rising(
-            ("msg_vpn", vpn.name),
-            vpn,
-            ((sums.rx_msg_count, sums.tx_msg_count), (sums.rx_byte_count, sums.tx_byte_count)),
-        )
-        return MsgVpnFigures(
-            vpn.name,
-            int(vpn.enabled),
-            len(vpn.publishers),
-            bounds.max_connection_count,
-            vpn.subscription_count,
-            bounds.max_subscription_count,
-            messages,  # type: ignore[arg-type]  # as it was given
-            size,  # type: ignore[arg-type]  # the same
-            by_reason(sums.discards),
-            by_reason(by_direction(sums.discards)[0]),
-            vpn.rejected,
-            vpn.nack_disconnects,
-            len(vpn.retained),
-            vpn.retained.memory,
-            bounds.max_retained_bytes,
-            vpn.retained.refused,
-            vpn.memory.held,
-            vpn.memory.most,
-            vpn.memory.refused,
-            vpn.spool_taken,
-            bounds.max_msg_spool_usage,
-            vpn.egress_flows,
-            *sums_by_kind[SESSION],
-            *sums_by_kind[SUBSCRIPTION],
-            *sums_by_kind[REPLAY_LOG][1:],
-        )
-
-    def bridges(self, sees: Callable[[str], bool]) -> Iterator[BridgeFigures]:
+    def bridges(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each bridge in those message VPNs, counted since the start of the router."""
         now = self._bridges.now()
         for key in [key for key in self._last if key[0] == "bridge" and key[1:] not in now]:
@@ -290,50 +239,22 @@ class Figures:
         for (msg_vpn, name), source in now.items():
             if sees(msg_vpn):
                 # Those of the API begin anew when an operator clears them.
-                look = source.look(whole=True)
-                shown = bridge_figures(look, time.monotonic_ns(), self._age(look.kept))
-                yield self._steady(("bridge", msg_vpn, name), source, shown)
+                look = source.look(time.monotonic_ns(), whole=True)
+                look.oldest_s = self._age
+                yield self._steady(("bridge", msg_vpn, name), source, BRIDGES, BRIDGES.row(look))
 
-    def connectors(self, sees: Callable[[str], bool]) -> Iterator[ConnectorFigures]:
+    def connectors(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each connector in those message VPNs."""
         for connector in list(self._edge.connectors):
             if sees(connector.vpn.name):
-                status = connector.status()
-                yield ConnectorFigures(
-                    status.msg_vpn_name,
-                    status.connector_name,
-                    int(status.state == "up"),
-                    status.state,
-                    status.failed_attempts,
-                    status.waiting_msg_count,
-                    sum(link.state_reason != "" for link in status.links),
-                    status.memory_bytes,
-                )
+                yield CONNECTORS.row(connector.look())
 
-    def connector_links(self, sees: Callable[[str], bool]) -> Iterator[ConnectorLinkFigures]:
+    def connector_links(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each link of the connectors in those message VPNs."""
         for connector in list(self._edge.connectors):
-            if not sees(connector.vpn.name):
-                continue
-            for link in connector.status().links:
-                yield ConnectorLinkFigures(
-                    link.msg_vpn_name,
-                    link.connector_name,
-                    link.link_name,
-                    _WAYS[link.direction],
-                    link.state,
-                    link.msg_count,
-                    link.byte_count,
-                    link.delivered_msg_count,
-                    link.duplicate_msg_count,
-                    link.returned_msg_count,
-                    link.dead_letter_msg_count,
-                    by_reason(link.discards),
-                    link.refused_msg_count,
-                    link.in_flight_msg_count,
-                    link.waiting_msg_count,
-                    link.parked_msg_count,
-                )
+            if sees(connector.vpn.name):
+                for link in connector.look().links:
+                    yield CONNECTOR_LINKS.row(link)
 
     def _age(self, endpoints: Iterable[Endpoint]) -> float | None:
         """Return the seconds that the oldest message waits, None without one; it reads no message, since there may be
@@ -345,16 +266,16 @@ class Figures:
         ages = [numbers.oldest_s(endpoint) for endpoint in endpoints if endpoint.spooled_count]
         return max(ages, default=None)
 
-    def _steady(
-        self, key: tuple[str, ...], source: object, figures: BridgeFigures
-    ) -> BridgeFigures:
-        counts = figures[FIRST:BEHIND]
-        risen = self._rising(key, source, counts)
+    def _steady(self, key: tuple[str, ...], thing: object, section: Section, row: Row) -> Row:
+        """Return the row of an object, with no count below its last one that must not fall."""
+        counts: tuple[object, ...] = itemgetter(*section.falling)(row)
+        risen = self._rising(key, thing, counts)
         if risen is counts:
-            return figures
-        return BridgeFigures(*figures[:FIRST], *risen, *figures[BEHIND:])  # type: ignore[arg-type]
+            return row
+        kept = dict(zip(section.falling, risen, strict=True))
+        return tuple([kept.get(place, value) for place, value in enumerate(row)])
 
-    def queues(self, sees: Callable[[str], bool]) -> Iterator[QueueFigures]:
+    def queues(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each queue, topic endpoint and parking lot in those message VPNs."""
         numbers = self._queues
         if numbers is None:
@@ -364,7 +285,7 @@ class Figures:
                 continue
             for (kind, _), endpoint in list(endpoints_of(vpn).items()):
                 if kind in SHOWN and not endpoint.deleted:
-                    yield numbers.of(name, endpoint)
+                    yield numbers.of(endpoint)
 
     def _rising(
         self, key: tuple[str, ...], thing: object, counts: tuple[object, ...]
@@ -388,66 +309,3 @@ def higher(before: object, now: object) -> object:
     if isinstance(before, dict) and isinstance(now, dict) and before:
         return {key: max(before.get(key, 0), now.get(key, 0)) for key in before | now}
     return now
-
-
-def bridge_figures(
-    look: BridgeLook, now_ns: int, backlog_age_s: float | None = None
-) -> BridgeFigures:
-    """Return the figures of a bridge at `now_ns` (monotonic); `backlog_age_s` of the oldest message."""
-    record, around, _ = look
-    counters = around.counters or record.counters
-    remotes, guaranteed = around.remotes, around.guaranteed
-    health = health_of(record.inbound_state, around)
-    info: Mapping[str, str] = {
-        "remote_router": record.remote_router_name,
-        "remote_msg_vpn": "" if record.remote is None else record.remote.msg_vpn,
-        "remote_address": record.address,
-        "establisher": record.establisher,
-        "encrypted": "true" if record.encrypted else "false",
-        "queue": next((remote.queue_binding for remote in remotes if remote.up), ""),
-    }
-    rx_in_flight, tx_in_flight = around.rx_in_flight, around.tx_in_flight
-    queue = around.remote_queue_msgs
-    return BridgeFigures(
-        record.facts.msg_vpn,
-        record.facts.name,
-        info,
-        int(health in LOGGED_IN),
-        health,
-        int(around.enabled),
-        record.inbound_state.value,
-        record.outbound_state.value,
-        age_ms(record.state_since_ns, now_ns) / 1_000,
-        record.uptime_s(now_ns),
-        record.failures - around.failures_cleared,
-        (counters.data_rx_msg_count, counters.data_tx_msg_count),
-        (counters.data_rx_byte_count, counters.data_tx_byte_count),
-        (counters.control_rx_msg_count, counters.control_tx_msg_count),
-        (counters.control_rx_byte_count, counters.control_tx_byte_count),
-        counters.delivered_rx_msg_count,
-        counters.offered_tx_msg_count,
-        by_reason(counters.discarded_rx.counts),
-        by_reason(counters.discarded_tx.counts),
-        (rx_in_flight, tx_in_flight),
-        around.backlog_msgs,
-        backlog_age_s,
-        (counters.rx_imbalance(rx_in_flight), counters.tx_imbalance(tx_in_flight)),
-        (
-            _seconds(age_ms(counters.last_data_rx_ns, now_ns)),
-            _seconds(age_ms(counters.last_data_tx_ns, now_ns)),
-        ),
-        guaranteed.received,
-        guaranteed.taken,
-        guaranteed.refusals,
-        guaranteed.duplicates,
-        guaranteed.parked,
-        None if queue < 0 else queue,
-        around.window_closed,
-        int(around.stands_by),
-        len(remotes),
-        sum(remote.up for remote in remotes),
-    )
-
-
-def _seconds(ms: int) -> float | None:
-    return None if ms < 0 else ms / 1_000

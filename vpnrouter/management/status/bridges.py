@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, final
 
 import trio
 
 from vpnrouter.bridges.bridge import Outbound
 from vpnrouter.bridges.counters import Counters
+from vpnrouter.bridges.look import GUARANTEED, BridgeLook
 from vpnrouter.bridges.status import (
-    NO_QUEUE,
-    NO_RATES,
     VIRTUAL_ROUTER,
     BridgeStatus,
-    GuaranteedCounts,
     LocalSubscriptionStatus,
     RateMeter,
-    RemoteQueueStatus,
-    RemoteStatus,
     RemoteSubscriptionStatus,
-    StatusContext,
-    counts_of,
-    remotes_of,
-    status_of,
 )
 from vpnrouter.config.configured_bridge import ConfiguredBridge, subscriptions
 from vpnrouter.core.discard_reasons import TTL_EXCEEDED
-from vpnrouter.core.guaranteed.endpoint import endpoints_of
-from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
-from vpnrouter.errors import SpoolError
 from vpnrouter.management.status.stats_baseline import bridge_base, bridge_counts
-from vpnrouter.units import SECOND_NS
+from vpnrouter.settings.shown import fill
 from vpnrouter.wire.link import codes
-from vpnrouter.wire.link.frames import DELIVER_ALWAYS, ZSTD
+from vpnrouter.wire.link.frames import DELIVER_ALWAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,75 +33,11 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.flow_receiver import FlowReceiver
     from vpnrouter.bridges.link import Link
     from vpnrouter.bridges.link_registry import LinkRegistry
-    from vpnrouter.bridges.own_flow import OwnFlow
-    from vpnrouter.bridges.own_half import OwnHalf
     from vpnrouter.config.bridge import Bridge as BridgeConfig
-    from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.management.server_hooks import ServerHooks
 
 
-KEEPS_NONE: Final = "this router keeps no guaranteed messages"
-
 DISCONNECTED: Final = "disconnected by the operator"
-
-
-class Backlog(NamedTuple):
-    """The queues here that a peer's bridge takes from: their names, the messages in them, and how many of those
-    the peer was sent and has not acknowledged.
-    """
-
-    endpoints: tuple[Endpoint, ...] = ()
-    messages: int = 0
-    unacked: int = 0
-
-    @property
-    def names(self) -> str:
-        """The names of the endpoints, separated by commas."""
-        return ", ".join(endpoint.name for endpoint in self.endpoints)
-
-
-NONE = Backlog()
-
-
-def backlog_of(link: Link | None) -> Backlog:
-    """The queues here that the peer's bridge, which is logged in over `link`, takes messages from."""
-    if (
-        link is None
-        or link.peer_half is None
-        or link.peer_half.flows is None
-        or link.client is None
-    ):
-        return NONE
-    name = link.client.client_name
-    endpoints = [
-        endpoints_of(link.client.vpn).get((QUEUE, queue)) for queue in link.peer_half.flows.queues()
-    ]
-    # Two flows may stand to one queue.
-    found = tuple({endpoint: None for endpoint in endpoints if endpoint is not None})
-    return Backlog(
-        found,
-        sum(endpoint.spooled_count for endpoint in found),
-        sum(
-            len(flow.unacked)
-            for endpoint in found
-            for flow in endpoint.flows
-            if flow.client_name == name
-        ),
-    )
-
-
-def oldest_age_ms(endpoints: Iterable[Endpoint]) -> int:
-    """How long the oldest message of these has been in the spool, -1 where they hold none or it cannot be read."""
-    found = -1
-    for endpoint in endpoints:
-        try:
-            rows = endpoint.browse(0, 1) if endpoint.spooled_count else []
-        except SpoolError:
-            continue
-        for row in rows:
-            age_ns = endpoint.vpn.context.steady_ns - row.spooled_time_ns
-            found = max(found, age_ns // 1_000_000)
-    return found
 
 
 @final
@@ -145,14 +70,6 @@ class BridgeBaselines:
             del self._bases[record]
 
 
-class BridgeLook(NamedTuple):
-    """A bridge at one moment: its record, what is around it, and the endpoints here whose messages wait for it."""
-
-    record: Bridge
-    around: StatusContext
-    kept: tuple[Endpoint, ...]
-
-
 @final
 class OwnBridge:
     """A bridge of the configuration. What the peer's bridge sends over the same connection counts in."""
@@ -162,62 +79,45 @@ class OwnBridge:
         self._edge = edge
         self._meter = RateMeter()
         self._cleared = cleared
-        self._guaranteed: tuple[FlowReceiver, GuaranteedCounts] | None = None
+        self._guaranteed: tuple[FlowReceiver, dict[str, int]] | None = None
         self._ttl_seen = 0
 
     def status(self, now_ns: int) -> BridgeStatus:
         """The bridge at `now_ns` (monotonic), with counts since they were cleared."""
-        look = self.look(whole=False)
-        return status_of(look.record, now_ns, look.around)
+        return fill(BridgeStatus, self.look(now_ns, whole=False))
 
-    def look(self, *, whole: bool) -> BridgeLook:
-        """The bridge now, with counts since they were cleared.
+    def look(self, now_ns: int, *, whole: bool) -> BridgeLook:
+        """The bridge at `now_ns` (monotonic), with counts since they were cleared.
 
-        With `whole`, counts since the start of the router, and no rates and ages.
+        With `whole`, counts since the start of the router, and no rates.
         """
         runner = self.runner
         record = runner.record
         half = runner.half
         link = None if half is None or half.over else half.link
-        flow = None if link is None or half is None else half.flow
-        bound = flow is not None and flow.bound_since_ns >= 0
         counters, peer = self._counters(link, whole=whole)
-        waits = backlog_of(link)
-        lot = None if runner.taker is None else runner.taker.lot
         record.outbound_state = Outbound.NOT_APPLICABLE
         record.outbound_failure_reason = ""
         if peer is not None:
             record.outbound_state = peer.outbound_state
             record.outbound_failure_reason = peer.outbound_failure_reason
+        written = _written(runner)
         return BridgeLook(
             record,
-            StatusContext(
-                counters=counters,
-                rates=NO_RATES if whole else self._meter.bridge_rates(),
-                rx_in_flight=0 if half is None else half.in_flight,
-                enabled=_written(runner).enabled,
-                has_remote=runner.machine.remotes.current is not None,
-                remote_tx_flow_id=flow.taker.flow_id if flow is not None and bound else 0,
-                last_tx_msg_id=_last_sent(link),
-                msg_vpn_enabled=runner.links.vpn.enabled,
-                reconnecting=runner.machine.reconnecting,
-                bound_to_queue=bound,
-                unbound=_unbound(half, flow) if link is not None else "",
-                refused=() if link is None or half is None else tuple(half.refused.values()),
-                local_queue_name=waits.names,
-                tx_in_flight=0 if peer is None else peer.tx_in_flight,
-                outbound_bridge_name=_peer_bridge(link),
-                compressed=link is not None and link.features & ZSTD != 0,
-                ttl_exceeded_event_raised=self.ttl_exceeded(),
-                guaranteed=self._guaranteed_counts(whole=whole),
-                tx_unacked=waits.unacked,
-                local_queue_msgs=waits.messages,
-                local_queue_oldest_age_ms=-1 if whole else oldest_age_ms(waits.endpoints),
-                parked_oldest_age_ms=-1 if whole or lot is None else oldest_age_ms([lot.endpoint]),
-                failures_cleared=self._cleared.failures(record, whole=whole),
-                remotes=runner_remotes(runner, flow, bound),
-            ),
-            waits.endpoints if lot is None else (*waits.endpoints, lot.endpoint),
+            now_ns,
+            counters=counters,
+            driver=runner,
+            link=link,
+            sender=peer,
+            enabled=written.enabled,
+            bindings={
+                (each.name, each.location): each.queue_binding or ""
+                for each in written.remote_msg_vpns
+            },
+            guaranteed_base=None if whole else self._guaranteed_base(),
+            failures_cleared=self._cleared.failures(record, whole=whole),
+            rates=None if whole else self._meter.bridge_rates().attributes(),
+            ttl_exceeded=not whole and self.ttl_exceeded(),
         )
 
     def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
@@ -265,14 +165,11 @@ class OwnBridge:
         both.add(self._cleared.shown(peer.record, whole=whole))
         return both, peer.record
 
-    def _guaranteed_counts(self, *, whole: bool) -> GuaranteedCounts:
+    def _guaranteed_base(self) -> dict[str, int] | None:
+        """What the counts of guaranteed messages stood at when they were cleared."""
         taker = self.runner.taker
-        if taker is None:
-            return GuaranteedCounts()
-        counts = counts_of(taker)
-        if whole or self._guaranteed is None or self._guaranteed[0] is not taker:
-            return counts
-        return counts.since(self._guaranteed[1])
+        base = self._guaranteed
+        return None if taker is None or base is None or base[0] is not taker else base[1]
 
     def disconnect(self) -> bool:
         """Say goodbye on the link; False when none is up or on its way."""
@@ -292,7 +189,7 @@ class OwnBridge:
         if peer is not None:
             self._cleared.clear(peer)
         if taker is not None:
-            self._guaranteed = (taker, counts_of(taker))
+            self._guaranteed = (taker, {name: getattr(taker, name) for name in GUARANTEED})
 
     def clear_event(self, event: str) -> None:
         """Mark `event` as seen; only `ttl-exceeded` is raised by a bridge."""
@@ -331,33 +228,23 @@ class PeerBridge:
 
     def status(self, now_ns: int) -> BridgeStatus:
         """The bridge at `now_ns` (monotonic), with counts since they were cleared."""
-        look = self.look(whole=False)
-        return status_of(look.record, now_ns, look.around)
+        return fill(BridgeStatus, self.look(now_ns, whole=False))
 
-    def look(self, *, whole: bool) -> BridgeLook:
-        """The bridge now, with counts since they were cleared.
+    def look(self, now_ns: int, *, whole: bool) -> BridgeLook:
+        """The bridge at `now_ns` (monotonic), with counts since they were cleared.
 
-        With `whole`, counts since the start of the router, and no rates and ages.
+        With `whole`, counts since the start of the router, and no rates.
         """
         record = self.record
         link = self._tally()
-        waits = backlog_of(link)
         return BridgeLook(
             record,
-            StatusContext(
-                counters=self._cleared.shown(record, whole=whole),
-                rates=NO_RATES if whole else self._meter.bridge_rates(),
-                tx_in_flight=record.tx_in_flight,
-                last_tx_msg_id=_last_sent(link),
-                local_queue_name=waits.names,
-                outbound_bridge_name=_peer_bridge(link),
-                compressed=link is not None and link.features & ZSTD != 0,
-                tx_unacked=waits.unacked,
-                local_queue_msgs=waits.messages,
-                local_queue_oldest_age_ms=-1 if whole else oldest_age_ms(waits.endpoints),
-                failures_cleared=self._cleared.failures(record, whole=whole),
-            ),
-            waits.endpoints,
+            now_ns,
+            counters=self._cleared.shown(record, whole=whole),
+            link=link,
+            sender=record,
+            failures_cleared=self._cleared.failures(record, whole=whole),
+            rates=None if whole else self._meter.bridge_rates().attributes(),
         )
 
     def remote_subscriptions(self) -> list[RemoteSubscriptionStatus]:
@@ -482,19 +369,6 @@ async def keep_rates(bridges: Bridges, edge: ServerHooks) -> None:
         await trio.sleep(SAMPLE_S)
 
 
-def _unbound(half: OwnHalf | None, flow: OwnFlow | None) -> str:
-    """Why the bridge's queue is not bound; "" where it is bound or being asked for, or there is none."""
-    if flow is not None:
-        return flow.reason
-    wants = half is not None and half.welcomed and half.terms.queue
-    return KEEPS_NONE if wants else ""
-
-
-def _last_sent(link: Link | None) -> int:
-    peer = None if link is None else link.peer_half
-    return 0 if peer is None or peer.flows is None else peer.flows.last_id()
-
-
 def _local(link: Link | None, msg_vpn: str, name: str) -> list[LocalSubscriptionStatus]:
     """What the peer's bridge that is logged in over `link` asks for here."""
     client = None if link is None else link.client
@@ -512,38 +386,12 @@ def _local(link: Link | None, msg_vpn: str, name: str) -> list[LocalSubscription
     ]
 
 
-def _peer_bridge(link: Link | None) -> str:
-    return "" if link is None or link.client is None else link.client.peer_bridge
-
-
 def _written(bridge: BridgeDriver) -> BridgeConfig:
     """The configuration of one of the router's own bridges."""
     configured = bridge.links.configured
     if not isinstance(configured, ConfiguredBridge):
         raise TypeError(configured)
     return configured.bridge
-
-
-def runner_remotes(
-    runner: BridgeDriver, flow: OwnFlow | None, bound: bool
-) -> tuple[RemoteStatus, ...]:
-    """The remotes of a bridge, with what its flow says of the queue of the one in use."""
-    machine = runner.machine
-    bindings = {
-        (each.name, each.location): each.queue_binding or ""
-        for each in _written(runner).remote_msg_vpns
-    }
-    queue = NO_QUEUE
-    if flow is not None:
-        queue = RemoteQueueStatus(
-            bound,
-            bound and flow.stands_by,
-            flow.queue_msgs if bound else -1,
-            flow.reason,
-            (flow.now_ns - flow.bound_since_ns) // SECOND_NS if bound else 0,
-            flow.window_closed if bound else 0,
-        )
-    return remotes_of(runner.record, machine.remotes.written(), machine.failures, bindings, queue)
 
 
 def _sample(meter: RateMeter, now_ns: int, counters: Counters) -> None:

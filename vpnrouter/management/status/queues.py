@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Final, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, final
 
 import trio
 
@@ -25,11 +24,12 @@ from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.errors import Refused
 from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.settings.endpoint import Queue, TopicEndpoint
-from vpnrouter.settings.schema import Value, showing, shown
+from vpnrouter.settings.schema import showing, shown
+from vpnrouter.settings.shown import Reader, counter, fill, gauge, label, read
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from vpnrouter.core.guaranteed.counters import EndpointCounters
     from vpnrouter.core.guaranteed.endpoint import Endpoint, EndpointMessage
@@ -37,49 +37,75 @@ if TYPE_CHECKING:
     from vpnrouter.core.router import Router
 
 
-READ: Final = "read"
-"""Where a field of a status has the function that reads it."""
+PREFIXES: Final = {
+    QUEUE: "",
+    TOPIC_ENDPOINT: "#topic-endpoint/",
+    SESSION: "",
+    PARKING: "#parking-lot/",
+    SUBSCRIPTION: "",
+    CONNECTOR_LINK: CONNECTOR_PREFIX,
+}
+"""Kinds that are shown, and what stands before their names, so that each name is there once; those of
+sessions begin with `#mqtt/` by themselves, those of AMQP's subscriptions with `#amqp`, as no queue's does."""
 
-Reader = Callable[["Endpoint", "EndpointCounters"], Value]
 
+@final
+class EndpointLook:
+    """A queue or another endpoint at one moment, with the counts to show: where its status and its metrics are read.
 
-def read(reader: Reader, default: Value = 0) -> Value:
-    """A field of a status: how it is read from an endpoint and its counts, which begin when they are cleared."""
-    if default == {}:
-        return field(default_factory=dict, metadata={READ: reader})
-    return field(default=default, metadata={READ: reader})
+    `oldest_s` says for metrics how long its oldest message has been waiting, without reading it.
+    """
+
+    __slots__ = ("counts", "endpoint", "oldest_s")
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        counts: EndpointCounters,
+        oldest_s: Callable[[Endpoint], float] | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self.counts = counts
+        self.oldest_s = oldest_s
 
 
 def _refused(reason: str) -> Reader:
-    return lambda _, counts: counts.refused.counts.get(reason, 0)
+    return lambda one: one.counts.refused.counts.get(reason, 0)
 
 
 def _discarded(reason: str) -> Reader:
-    return lambda _, counts: counts.discarded.counts.get(reason, 0)
+    return lambda one: one.counts.discarded.counts.get(reason, 0)
 
 
 def _to_dmq(reason: str) -> Reader:
-    return lambda _, counts: counts.to_dmq.get(reason, 0)
+    return lambda one: one.counts.to_dmq.get(reason, 0)
 
 
 def _to_dmq_failed(reason: str) -> Reader:
-    return lambda _, counts: counts.to_dmq_failed.get(reason, 0)
+    return lambda one: one.counts.to_dmq_failed.get(reason, 0)
 
 
-def _too_many(counts: EndpointCounters) -> int:
-    return sum(count for reason, count in counts.bind_failures.items() if "Max clients" in reason)
+def _too_many(one: EndpointLook) -> int:
+    failures = one.counts.bind_failures
+    return sum(count for reason, count in failures.items() if "Max clients" in reason)
 
 
-def _oldest_age_ms(one: Endpoint, _: EndpointCounters) -> int:
-    oldest = one.browse(0, 1)
-    return (one.vpn.context.steady_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1
+def _oldest_age_ms(one: EndpointLook) -> int:
+    oldest = one.endpoint.browse(0, 1)
+    now_ns = one.endpoint.vpn.context.steady_ns
+    return (now_ns - oldest[0].spooled_time_ns) // 1_000_000 if oldest else -1
+
+
+def _unacked(one: EndpointLook) -> int:
+    flows = one.endpoint.flows
+    return sum([len(flow.unacked) for flow in flows]) if flows else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @showing(Queue, shared_with=TopicEndpoint)
 class EndpointStatus:
-    """What monitoring shows of queues and of topic endpoints, with the attributes that are configured. Counts go on
-    over restarts, or are since they were cleared.
+    """What monitoring shows of queues and of topic endpoints, read from an EndpointLook, with the attributes that are
+    configured. Counts go on over restarts, or are since they were cleared.
 
     Names are those of the field in snake_case. The field's `spooled_…` are everything that ever went in; what is
     in the endpoint now is `msg_count` (ours; in the field the number of its msgs objects) and `msg_spool_usage`.
@@ -87,44 +113,143 @@ class EndpointStatus:
     `oldest_msg_age_ms`, `discarded`, `refused`, `imbalance`.
     """
 
-    msg_vpn_name: str
-    durable: bool = read(lambda one, _: one.durable, True)
+    msg_vpn_name: str = read(lambda one: one.endpoint.vpn.name, "", label("msg_vpn"))
+    durable: bool = read(lambda one: one.endpoint.durable, True)
 
-    msg_count: int = read(lambda one, _: one.spooled_count)
+    msg_count: int = read(
+        lambda one: one.endpoint.spooled_count,
+        metric=gauge(
+            "vpnrouter_queue_messages", "Messages in the queue, unacknowledged ones included."
+        ),
+    )
     """Messages in the queue now: waiting, delayed, and delivered but not acknowledged."""
-    msg_spool_usage: int = read(lambda one, _: one.spooled_bytes)
+    msg_spool_usage: int = read(
+        lambda one: one.endpoint.spooled_bytes,
+        metric=gauge("vpnrouter_queue_bytes", "Bytes of these."),
+    )
     """Bytes of these."""
-    msg_spool_peak_usage: int = read(lambda _, counts: counts.peak_bytes)
-    tx_unacked_msg_count: int = read(lambda one, _: sum(len(flow.unacked) for flow in one.flows))
-    oldest_msg_age_ms: int = read(_oldest_age_ms, -1)
+    max_size: ClassVar = gauge(
+        "vpnrouter_queue_max_bytes",
+        "What these may come to.",
+        reader=lambda one: one.endpoint.settings.max_msg_spool_usage,
+    )
+    msg_spool_peak_usage: int = read(lambda one: one.counts.peak_bytes)
+    tx_unacked_msg_count: int = read(
+        _unacked,
+        metric=gauge(
+            "vpnrouter_queue_unacked_messages", "Messages that consumers hold unacknowledged."
+        ),
+    )
+    oldest_msg_age_ms: int = read(
+        _oldest_age_ms,
+        -1,
+        metric=gauge(
+            "vpnrouter_queue_oldest_message_age_seconds",
+            "How long the oldest message has been waiting; 0 when there is none.",
+            reader=lambda one: one.oldest_s(one.endpoint) if one.endpoint.spooled_count else 0.0,
+            after="vpnrouter_queue_consumers",
+        ),
+    )
     """How long the oldest message has been waiting, -1 for none."""
-    lowest_msg_id: int = read(lambda one, _: one.first_held())
-    highest_msg_id: int = read(lambda one, _: one.last_held())
+    lowest_msg_id: int = read(lambda one: one.endpoint.first_held())
+    highest_msg_id: int = read(lambda one: one.endpoint.last_held())
     """Spool ids of the oldest and newest message in the queue, 0 for none."""
-    last_spooled_msg_id: int = read(lambda one, _: one.newest)
+    last_spooled_msg_id: int = read(lambda one: one.endpoint.newest)
     """Spool id of the last message that came in, be it there or not; after a restart of the newest that was
     still there, 0 for none."""
-    bind_count: int = read(lambda one, _: len(one.flows))
+    bind_count: int = read(
+        lambda one: len(one.endpoint.flows),
+        metric=gauge("vpnrouter_queue_consumers", "Consumers that are bound."),
+    )
     """Consumers that are bound now."""
+    ingress_disabled: ClassVar = gauge(
+        "vpnrouter_queue_ingress_disabled",
+        "1 while the queue takes no messages.",
+        sparse=True,
+        reader=lambda one: 0 if one.endpoint.settings.ingress_enabled else 1,
+    )
+    egress_disabled: ClassVar = gauge(
+        "vpnrouter_queue_egress_disabled",
+        "1 while consumers get no messages.",
+        sparse=True,
+        reader=lambda one: 0 if one.endpoint.settings.egress_enabled else 1,
+    )
 
-    spooled_msg_count: int = read(lambda _, counts: counts.spooled)
-    spooled_byte_count: int = read(lambda _, counts: counts.spooled_bytes)
-    recovered_msg_count: int = read(lambda _, counts: counts.recovered)
+    spooled_msg_count: int = read(
+        lambda one: one.counts.spooled,
+        metric=counter(
+            "vpnrouter_queue_spooled_messages_total", "Messages that the queue has taken."
+        ),
+    )
+    spooled_byte_count: int = read(
+        lambda one: one.counts.spooled_bytes,
+        metric=counter("vpnrouter_queue_spooled_bytes_total", "Bytes of these."),
+    )
+    recovered_msg_count: int = read(lambda one: one.counts.recovered)
     """Messages that were there when the router started."""
-    acked_msg_count: int = read(lambda _, counts: counts.acked)
-    deleted_msg_count: int = read(lambda _, counts: counts.deleted)
+    acked_msg_count: int = read(
+        lambda one: one.counts.acked,
+        metric=counter("vpnrouter_queue_acked_messages_total", "Messages that were consumed."),
+    )
+    deleted_msg_count: int = read(
+        lambda one: one.counts.deleted,
+        metric=counter(
+            "vpnrouter_queue_deleted_messages_total",
+            "Messages deleted by an operator.",
+            sparse=True,
+            after="vpnrouter_queue_moved_messages_total",
+        ),
+    )
     """Messages deleted by an operator."""
-    moved_msg_count: int = read(lambda _, counts: counts.moved)
+    moved_msg_count: int = read(
+        lambda one: one.counts.moved,
+        metric=counter(
+            "vpnrouter_queue_moved_messages_total",
+            "Messages that went to the dead message queue, or were moved by an operator.",
+            sparse=True,
+        ),
+    )
     """Messages that went to the dead message queue, or were moved by an operator."""
-    redelivered_msg_count: int = read(lambda _, counts: counts.redelivered)
+    redelivered_msg_count: int = read(
+        lambda one: one.counts.redelivered,
+        metric=counter(
+            "vpnrouter_queue_redelivered_messages_total",
+            "Deliveries of a message anew.",
+            sparse=True,
+            after="vpnrouter_queue_acked_messages_total",
+        ),
+    )
 
-    bind_request_count: int = read(lambda _, counts: counts.bind_request_count)
-    bind_success_count: int = read(lambda _, counts: counts.bind_success_count)
-    discarded: dict[str, int] = read(lambda _, counts: dict(counts.discarded.counts), {})  # noqa: RUF009 - a field
+    bind_request_count: int = read(lambda one: one.counts.bind_request_count)
+    bind_success_count: int = read(lambda one: one.counts.bind_success_count)
+    discarded: dict[str, int] = read(
+        lambda one: dict(one.counts.discarded.counts),
+        {},
+        metric=counter(
+            "vpnrouter_queue_discarded_messages_total",
+            "Messages that were in the queue and are lost, by reason.",
+            "reason",
+        ),
+    )
     """Messages that were in the queue and are lost, by reason."""
-    refused: dict[str, int] = read(lambda _, counts: dict(counts.refused.counts), {})  # noqa: RUF009 - a field
+    refused: dict[str, int] = read(
+        lambda one: dict(one.counts.refused.counts),
+        {},
+        metric=counter(
+            "vpnrouter_queue_refused_messages_total",
+            "Messages that the queue did not take, by reason.",
+            "reason",
+        ),
+    )
     """Messages that the queue did not take, by reason."""
-    imbalance: int = read(lambda one, counts: counts.imbalance(one.spooled_count))
+    imbalance: int = read(
+        lambda one: one.counts.imbalance(one.endpoint.spooled_count),
+        metric=gauge(
+            "vpnrouter_queue_imbalance_messages",
+            "Messages not accounted for; anything but 0 is a fault of the router.",
+            sparse=True,
+        ),
+    )
     """Messages recovered and spooled that are neither acknowledged, discarded, deleted, moved, nor in the
     queue. Anything but 0 is a fault of the router."""
 
@@ -134,13 +259,15 @@ class EndpointStatus:
 class QueueStatus(EndpointStatus):
     """One queue as monitoring shows it; `endpoint_type` is ours."""
 
-    queue_name: str
-    endpoint_type: str = read(lambda one, _: KIND_NAMES[one.kind], "queue")
+    queue_name: str = read(
+        lambda one: PREFIXES[one.endpoint.kind] + one.endpoint.name, "", label("queue")
+    )
+    endpoint_type: str = read(lambda one: KIND_NAMES[one.endpoint.kind], "queue")
     """`queue`, `topic-endpoint`, `session` (of an MQTT session), `subscription` (of an AMQP client) or `parking-lot`
     (of a bridge). `owner` of the third and fourth is the client username that made it."""
-    max_bind_count_exceeded_bind_failure_count: int = read(lambda _, counts: _too_many(counts))
+    max_bind_count_exceeded_bind_failure_count: int = read(_too_many)
     other_bind_failure_count: int = read(
-        lambda _, counts: sum(counts.bind_failures.values()) - _too_many(counts)
+        lambda one: sum(one.counts.bind_failures.values()) - _too_many(one)
     )
 
     disabled_discarded_msg_count: int = read(_refused("destination-group-error"))
@@ -160,11 +287,11 @@ class QueueStatus(EndpointStatus):
     max_ttl_expired_to_dmq_msg_count: int = read(_to_dmq(dead_letters.EXPIRED))
     max_ttl_expired_to_dmq_failed_msg_count: int = read(_to_dmq_failed(dead_letters.EXPIRED))
 
-    replay_state: str = read(lambda _, counts: counts.replay_state or "complete", "complete")
-    replay_start_count: int = read(lambda _, counts: counts.replay_start_count)
-    replay_success_count: int = read(lambda _, counts: counts.replay_success_count)
-    replay_failure_count: int = read(lambda _, counts: counts.replay_failure_count)
-    last_replay_failure_reason: str = read(lambda _, counts: counts.last_replay_failure_reason, "")
+    replay_state: str = read(lambda one: one.counts.replay_state or "complete", "complete")
+    replay_start_count: int = read(lambda one: one.counts.replay_start_count)
+    replay_success_count: int = read(lambda one: one.counts.replay_success_count)
+    replay_failure_count: int = read(lambda one: one.counts.replay_failure_count)
+    last_replay_failure_reason: str = read(lambda one: one.counts.last_replay_failure_reason, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,17 +345,6 @@ class ActionResult:
 
 PORTION: Final = 1_000
 """Messages that an operation takes on before the router's other work has its turn."""
-
-PREFIXES: Final = {
-    QUEUE: "",
-    TOPIC_ENDPOINT: "#topic-endpoint/",
-    SESSION: "",
-    PARKING: "#parking-lot/",
-    SUBSCRIPTION: "",
-    CONNECTOR_LINK: CONNECTOR_PREFIX,
-}
-"""Kinds that are shown, and what stands before their names, so that each name is there once; those of
-sessions begin with `#mqtt/` by themselves, those of AMQP's subscriptions with `#amqp`, as no queue's does."""
 
 
 @final
@@ -291,7 +407,7 @@ class Queues:
         endpoint = self._find(msg_vpn, queue)
         if endpoint is None:
             return None
-        return _status(msg_vpn, queue, endpoint, self._cleared.counters(endpoint))
+        return _status(endpoint, self._cleared.counters(endpoint))
 
     def tx_flows(self, msg_vpn: str, queue: str) -> Sequence[FlowStatus]:
         """The consumers that are bound to a queue; none where it does not exist."""
@@ -448,15 +564,12 @@ class Queues:
         await receipt.done.wait()
 
 
-def _status(msg_vpn: str, name: str, endpoint: Endpoint, counters: EndpointCounters) -> QueueStatus:
+def _status(endpoint: Endpoint, counters: EndpointCounters) -> QueueStatus:
     values = shown(Queue, endpoint.settings)
     if endpoint.kind == TOPIC_ENDPOINT:
         own = shown(TopicEndpoint, endpoint.settings)
         values |= {key: value for key, value in own.items() if key in values}
-    for one in fields(QueueStatus):
-        if READ in one.metadata:
-            values[one.name] = one.metadata[READ](endpoint, counters)
-    return QueueStatus(msg_vpn_name=msg_vpn, queue_name=name, **values)
+    return fill(QueueStatus, EndpointLook(endpoint, counters), **values)
 
 
 def _message(row: EndpointMessage) -> MsgStatus:

@@ -70,7 +70,7 @@ def credentials_of(name: str, configured: msg_vpn.MsgVpn, secret: bytes) -> Cred
     rules = configured.authentication.client_cert
     return Credentials(
         basic.enabled,
-        [_username(key, value) for key, value in configured.client_usernames.items()],
+        [username_of(key, value) for key, value in configured.client_usernames.items()],
         # Of its own: what is drawn for unknown names of one message VPN does not show which of another are known.
         hmac.digest(secret, b"message VPN\0" + name.encode(), "sha256"),
         ClientCertRules(
@@ -106,19 +106,16 @@ def take_authorities(router: Router, found: dict[str, frozenset[bytes]]) -> None
             rules.authorities = authorities
 
 
-def _username(name: str, configured: client_username.ClientUsername) -> ClientUsername:
+def username_of(name: str, configured: client_username.ClientUsername) -> ClientUsername:
+    """A client username, its password included."""
     password = configured.password
-    return ClientUsername(
+    computed = ClientUsername(
         name,
-        None if password is None else password.reveal(),
-        configured.client_profile,
-        configured.acl_profile,
-        configured.enabled,
-        configured.guaranteed_endpoint_permission_override_enabled,
-        configured.password_required,
+        password=None if password is None else password.reveal(),
         # The built-in one is not written, or says nothing.
-        name != "default" or is_said(configured),
+        listed=name != "default" or is_said(configured),
     )
+    return apply_settings(computed, configured)
 
 
 def profile_of(name: str, configured: client_profile.ClientProfile) -> ClientProfile:

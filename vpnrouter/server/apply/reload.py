@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-import trio
-
 from vpnrouter.config.diff import changes
 from vpnrouter.config.effects import NEEDS_RESTART, describe
-from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.model import changed
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.management.config.editor import PreparedChange
 from vpnrouter.server.apply.assemble import read_authorities, take_authorities, vpn_of
-from vpnrouter.server.apply.changes import (
-    ListenerChange,
-    change_bridges,
-    change_connectors,
-    change_message_vpn,
-    connector_login,
-    remove_message_vpn,
-    rename_outward,
-)
-from vpnrouter.server.bridges.flows import BridgeFlows
-from vpnrouter.server.bridges.runner import BridgeRunner
-from vpnrouter.server.connectors.runner import ConnectorRunner
+from vpnrouter.server.apply.listener_change import ListenerChange
+from vpnrouter.server.apply.message_vpn_change import change_message_vpn, remove_message_vpn
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
-    from vpnrouter.bridges.link_registry import LinkRegistry
+    from collections.abc import Mapping
+
     from vpnrouter.config.locations import Locations
-    from vpnrouter.connectors.mqtt.session import ProviderSession
-    from vpnrouter.server.net.dial import Dialler
     from vpnrouter.server.net.listeners import ListenerSet
-    from vpnrouter.server.spool.spool_service import SpoolService
+    from vpnrouter.server.objects.running import RunningObjects, Services
     from vpnrouter.settings.endpoint import GuaranteedMsging
+    from vpnrouter.settings.kinds import Kind
 
 
 FIXED: Final = ("router", "trace")
@@ -47,40 +33,26 @@ FIXED: Final = ("router", "trace")
 class Reload:
     """Changes a running router. `config` is what is in force; `secret` is that of its passwords.
 
-    `runners` and `connectors` are changed in place. Called in the router's thread only; nothing here waits, so that
-    nobody sees half of a change. Either call it, or `prepare`, and then commit or abandon that change before the next.
+    `objects` are changed in place. Called in the router's thread only; nothing here waits, so that nobody sees half of
+    a change. Either call it, or `prepare`, and then commit or abandon that change before the next.
     """
 
     def __init__(
         self,
         config: RouterConfig,
         secret: bytes,
-        book: LinkRegistry,
-        dialler: Dialler,
+        services: Services,
         answering: ListenerSet,
-        runners: list[BridgeRunner],
-        nursery: trio.Nursery,
-        spool_service: SpoolService | None = None,
-        connectors: list[ConnectorRunner] | None = None,
+        objects: Mapping[Kind, RunningObjects],
     ) -> None:
-        self._connectors: list[ConnectorRunner] = [] if connectors is None else connectors
-        # Connectors that were removed, until they have logged out for good.
-        self._leaving: list[ConnectorRunner] = []
-        self._spool_service = spool_service
-        self._flows: BridgeFlows | None = None
-        self._provider_sessions: dict[tuple[str, str], ProviderSession] = {}
-        if spool_service is not None:
-            self._provider_sessions = spool_service.provider_sessions
-            self._flows = BridgeFlows(
-                spool_service.spool, spool_service.store, spool_service.endpoints
-            )
         self.config = config
         self._secret = secret
-        self._book = book
-        self._dialler = dialler
+        self._services = services
+        self._book = services.book
+        self._dialler = services.dialler
+        self._spool_service = services.spool_service
         self._answering = answering
-        self._runners = runners
-        self._nursery = nursery
+        self._objects = objects
 
     def __call__(self, config: RouterConfig) -> list[str]:
         """Put a checked configuration into force; returns one line for each difference.
@@ -138,18 +110,8 @@ class Reload:
         take_authorities(router, authorities)
         if self._spool_service is not None:
             self._spool_service.change(router, after, before)
-        change_bridges(
-            self._runners, before, after, found, lambda vpn, name: self._begin(after, vpn, name)
-        )
-        for runner in self._runners:
-            runner.identity = server_certificate(after.listeners)
-        change_connectors(
-            self._connectors,
-            after,
-            found,
-            lambda vpn, name: self._connect(after, vpn, name),
-            self._leaving,
-        )
+        for objects in self._objects.values():
+            objects.change(before, after, found)
         for name in before.msg_vpns:
             if name not in after.msg_vpns:
                 vpn = router.vpns[name]
@@ -159,67 +121,21 @@ class Reload:
         listeners.apply()
         self._answering.admit(after.management)
         self.tell_ports()
-        rename_outward(self._book)
+        for objects in self._objects.values():
+            objects.settle()
         self.config = after
         flush_ready(router.context)
         return [describe(change) for change in found] + told
 
     def begin_all(self) -> None:
-        """Start the bridges and connectors of the configuration that is in force."""
-        for vpn_name, vpn in self.config.msg_vpns.items():
-            for name in vpn.bridges:
-                self._runners.append(self._begin(self.config, vpn_name, name))
-            for name in vpn.connectors:
-                self._connectors.append(self._connect(self.config, vpn_name, name))
-        if self._flows is not None:
-            self._flows.look_for_gone()
-        for session in self._provider_sessions.values():
-            # Its connector is not configured any more.
-            session.erase()
-        self._provider_sessions.clear()
+        """Start the objects of the configuration that is in force."""
+        for objects in self._objects.values():
+            objects.begin(self.config)
 
     def tell_ports(self) -> None:
         """Let peers learn the ports of the link listeners again."""
         self._book.link_port = self._answering.port_of("link")
         self._book.links_port = self._answering.port_of("links")
-
-    def _begin(self, config: RouterConfig, vpn_name: str, name: str) -> BridgeRunner:
-        vpn = config.msg_vpns[vpn_name]
-        runner = BridgeRunner(
-            self._book,
-            self._dialler,
-            vpn_name,
-            name,
-            vpn.bridges[name],
-            vpn.bridging.tls_server_cert,
-            flows=self._flows,
-        )
-        runner.identity = server_certificate(config.listeners)
-        self._nursery.start_soon(runner.run, name="bridges")
-        return runner
-
-    def _connect(self, config: RouterConfig, vpn_name: str, name: str) -> ConnectorRunner:
-        vpn = config.msg_vpns[vpn_name]
-        client_name = CONNECTOR_PREFIX + name
-        session = self._provider_sessions.pop((vpn_name, client_name), None)
-        login = connector_login(config, (vpn_name, name))
-        before = next((one for one in reversed(self._leaving) if one.login == login), None)
-        bequest = None if before is None else before.bequest()
-        if bequest is not None:
-            session = bequest
-            session.move(vpn_name, client_name)
-        runner = ConnectorRunner(
-            self._book.router,
-            self._dialler,
-            vpn_name,
-            name,
-            vpn.connectors[name],
-            vpn.bridging.tls_server_cert,
-            session,
-            before,
-        )
-        self._nursery.start_soon(runner.run, name="connectors")
-        return runner
 
 
 def _with_spool_as_before(before: RouterConfig, after: RouterConfig) -> GuaranteedMsging:

@@ -19,13 +19,12 @@ from vpnrouter.config.configured_connector import (
     provider_settings_of,
 )
 from vpnrouter.connectors.connector_links import ConnectorLinks
-from vpnrouter.connectors.inward import InwardLink
 from vpnrouter.connectors.link_state import LinkCounters, LinkState
 from vpnrouter.connectors.machine import Machine, State
 from vpnrouter.connectors.mqtt.client import LEVELS, MqttClient
 from vpnrouter.connectors.mqtt.session import ProviderSession
 from vpnrouter.connectors.provider import ConnectorCallbacks
-from vpnrouter.connectors.status import ConnectorLinkStatus, ConnectorStatus
+from vpnrouter.connectors.status import ConnectorLinkLook, ConnectorLook
 from vpnrouter.core.fault_barrier import CONNECTOR
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.memory_account import MemoryAccount
@@ -43,13 +42,13 @@ from vpnrouter.management.server_hooks import RunningConnector
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.dial import TlsSettings
 from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.settings.connector import parse_url
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from vpnrouter.config.connector import Connector, ConnectorLink
-    from vpnrouter.connectors.outward import OutwardLink
     from vpnrouter.connectors.provider import Loss, Provider
     from vpnrouter.core.router import Router
     from vpnrouter.events.table import EventType
@@ -123,7 +122,7 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             del self._counters[name]
             self._meters.pop(name, None)
         self._states.clear()
-        return ConnectorLinks(self, self.vpn, self.name, terms, self._counters, connector.max_ttl)
+        return ConnectorLinks(self, self.vpn, self.name, terms, self._counters)
 
     # -- changes ---------------------------------------------------------------------------------
 
@@ -257,21 +256,27 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         configured = self.configured.provider
         settings = provider_settings_of(self.router.name, self.vpn.name, self.name, self.configured)
         tls = TlsSettings(self._server_cert, configured.client_cert) if url.tls else None
-        transport = await self._dialler.open(url.host, url.port, tls, lambda: None)
+        written = next(
+            text
+            for text in (configured.url, *configured.failover_urls)
+            if text and parse_url(text) == url
+        )
+        asked = (self.vpn.name, written)
+        transport = await self._dialler.open(url.host, url.port, tls, lambda: None, asked)
         try:
             self._dialler.set_clocks()
             if not leaving:
                 machine.reached(self._clock())
             client = MqttClient(
-                self,
-                self.vpn,
-                str(url),
-                self.session,
-                self._memory,
-                self.links.inward,
-                self.links.outward,
-                settings,
-                level,
+                owner=self,
+                vpn=self.vpn,
+                peer=str(url),
+                session=self.session,
+                home=self._memory,
+                inward=self.links.inward,
+                outward=self.links.outward,
+                settings=settings,
+                level=level,
                 leaving=leaving,
             )
             self._client = client
@@ -383,72 +388,36 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         )
 
     @override
-    def status(self) -> ConnectorStatus:
-        machine = self.machine
-        up = machine.state is State.UP
+    def look(self) -> ConnectorLook:
         client = self._client
-        urls = machine.attempts.urls
-        links = [self._link(name, link) for name, link in self.configured.links.items()]
-        unclaimed = 0 if client is None else sum(client.unclaimed.values())
-        return ConnectorStatus(
-            self.vpn.name,
-            self.name,
-            self.configured.enabled,
-            machine.state.value,
-            str(machine.url) if urls else "",
-            client.protocol if up and client is not None else "",
-            (self._clock() - machine.since_ns) // SECOND_NS if up else 0,
-            machine.failure,
-            machine.failures,
-            *self._carried(),
-            sum(link.discarded_msg_count for link in links) + unclaimed,
-            sum(link.waiting_msg_count for link in links),
-            self._memory.held,
-            **self._meter.bridge_rates().attributes(),
-            links=links,
+        return ConnectorLook(
+            msg_vpn=self.vpn.name,
+            name=self.name,
+            written=self.configured,
+            machine=self.machine,
+            provider=client,
+            links=[self._link(name, link) for name, link in self.configured.links.items()],
+            carried=self._carried(),
+            unclaimed=0 if client is None else sum(client.unclaimed.values()),
+            memory_bytes=self._memory.held,
+            rates=self._meter.bridge_rates().attributes(),
+            now_ns=self._clock(),
         )
 
-    def _link(self, name: str, link: ConnectorLink) -> ConnectorLinkStatus:
-        running = self.links.all[name]
-        counters, status = running.counters, running.status
-        source, target = link.source, link.target
-        parked = None if isinstance(running, InwardLink) else running.parking
+    def _link(self, name: str, link: ConnectorLink) -> ConnectorLinkLook:
         meter = self._meters.get(name)
         msgs, size = (() if meter is None else meter.rates()) or (Rate(), Rate())
-        return ConnectorLinkStatus(
-            self.vpn.name,
-            self.name,
-            name,
-            "in" if link.inbound else "out",
-            source.address or source.queue or source.topic or "",
-            (target.queue or target.topic) if link.inbound else target.address,
-            link.quality_of_service,
-            link.enabled,
-            status.state.value,
-            status.reason,
-            max(0, self._clock() - status.since_ns) // SECOND_NS,
-            _waiting(running),
-            0 if parked is None else parked.spooled_count,
-            counters.messages,
-            counters.bytes_,
-            counters.delivered,
-            counters.duplicates,
-            counters.returned,
-            counters.dead_letters,
-            counters.discarded.total(),
-            running.in_flight,
-            counters.refused,
-            size.average,
-            msgs.average,
-            size.current,
-            msgs.current,
-            dict(counters.discarded.counts),
-            source.kind,
+        return ConnectorLinkLook(
+            msg_vpn=self.vpn.name,
+            connector=self.name,
+            name=name,
+            written=link,
+            running=self.links.all[name],
+            rates={
+                "average_byte_rate": size.average,
+                "average_msg_rate": msgs.average,
+                "byte_rate": size.current,
+                "msg_rate": msgs.current,
+            },
+            now_ns=self._clock(),
         )
-
-
-def _waiting(link: InwardLink | OutwardLink) -> int:
-    """Return how many guaranteed messages wait for a link, or are on their way."""
-    if isinstance(link, InwardLink):
-        return link.in_flight
-    return 0 if link.endpoint is None else link.endpoint.spooled_count

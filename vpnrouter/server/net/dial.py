@@ -102,7 +102,7 @@ class Dialler:
     ) -> Transport:
         """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between.
 
-        `asked` are the message VPN and the location of the bridge. A location that is not allowed is not dialled,
+        `asked` are the message VPN and the location as it is written. A location that is not allowed is not dialled,
         and the error does not tell what is there.
 
         Raises OperationError that says in one line what failed.

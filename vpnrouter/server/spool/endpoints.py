@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.config.msg_vpn import MsgVpn
-    from vpnrouter.connectors.links import LinkTerms
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.settings.endpoint import Queue
@@ -78,12 +78,12 @@ class Endpoints:
                 self.let_go(endpoint)
         vpn.forget_all_routes()
 
-    def _have_links(self, vpn: MessageVpn, configured: MsgVpn) -> dict[str, LinkTerms]:
+    def _have_links(self, vpn: MessageVpn, configured: MsgVpn) -> dict[str, LinkSettings]:
         """Let `vpn` have the queues of its connectors' links, also while these are disabled.
 
         Returns the links by queue.
         """
-        found: dict[str, LinkTerms] = {}
+        found: dict[str, LinkSettings] = {}
         for connector, each in configured.connectors.items():
             for link in links_of(each):
                 if not link.inbound and link.then == PARK:
@@ -104,7 +104,7 @@ class Endpoints:
         endpoint.local_name = CONNECTOR_PREFIX + connector
         return endpoint
 
-    def _attract(self, endpoint: Endpoint, link: LinkTerms) -> None:
+    def _attract(self, endpoint: Endpoint, link: LinkSettings) -> None:
         """Let the queue of a link have what the topics of the link bring; nothing where it brings messages in."""
         vpn = endpoint.vpn
         wanted = ""

@@ -17,10 +17,11 @@ from vpnrouter.bridges.counters import COUNTS, Counters
 from vpnrouter.connectors.link_state import COUNTS as LINK_COUNTS
 from vpnrouter.core.discard_reasons import UNACCOUNTED
 from vpnrouter.core.guaranteed.endpoint import endpoint_of, endpoints_of
+from vpnrouter.settings.kinds import BRIDGE, CONNECTOR
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vpnrouter.bridges.bridge import Bridge
     from vpnrouter.bridges.link_registry import LinkRegistry
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.counters import EndpointCounters
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
+    from vpnrouter.management.server_hooks import RunningKind
     from vpnrouter.server.bridges.runner import BridgeRunner
     from vpnrouter.server.connectors.runner import ConnectorRunner
+    from vpnrouter.settings.kinds import Kind
     from vpnrouter.spool.store import Store
 
 
@@ -134,13 +137,12 @@ class SavedCounters:
         spool: Spool,
         store: Store,
         book: LinkRegistry,
-        runners: list[BridgeRunner],
-        connectors: list[ConnectorRunner],
+        objects: Mapping[Kind, RunningKind],
     ) -> None:
         self._spool = spool
         self._book = book
-        self._runners = runners
-        self._connectors = connectors
+        self._runners: Sequence[BridgeRunner] = objects[BRIDGE].running
+        self._connectors: Sequence[ConnectorRunner] = objects[CONNECTOR].running
         self._written: dict[bytes, int] = {}
         self._own: dict[str, Counters] = {}
         for key, value in store.scan(keys.SHEET_BRIDGE):
