@@ -36,10 +36,11 @@ A message that goes
 An `AmqpFlow` is a flow of core/guaranteed: its window is the link's credit and the session's window. Each delivery has
 an id in the session and a tag (delivery_tags.py): the spool's id with a proof, so that the client can name the delivery
 over another connection and nobody can make one up. `AmqpSession.unsettled` has the deliveries that are out, in the
-order of their ids (serials.py), since ids go round at 2^32 and dispositions name ranges.
+order of their ids (serials.py), since ids go round at 2^32 and dispositions name ranges. sections.py writes the header,
+and the span of a delivery into what is traced.
 
-Outcomes are settled at the flow, within the bound of a turn; the rest is a job. Where the client settles second, our
-settlement is a callback of the unit, since it has to be true after a crash.
+Outcomes (outcomes.py) are settled at the flow, within the bound of a turn; the rest is a job. Where the client settles
+second, our settlement is a callback of the unit, since it has to be true after a crash.
 
 `drain` is answered when all that is there was sent. A browser (distribution-mode copy) reads the endpoint and settles
 nothing.

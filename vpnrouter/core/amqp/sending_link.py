@@ -12,6 +12,8 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.delivery_tags import DeliveryTags
 from vpnrouter.core.amqp.errors import condition_of
 from vpnrouter.core.amqp.link import Link
+from vpnrouter.core.amqp.outcomes import is_outcome, outcome_of
+from vpnrouter.core.amqp.sections import header_of, traced_content
 from vpnrouter.core.amqp.serials import SERIAL
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
@@ -20,31 +22,16 @@ from vpnrouter.core.discard_reasons import (
     SUBSCRIBE_TOPIC_ACL,
 )
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, READ_ONLY
-from vpnrouter.core.guaranteed.flow import (
-    ACCEPTED,
-    FAILED,
-    REJECTED,
-    RELEASED,
-    SELECTED,
-    Flow,
-)
+from vpnrouter.core.guaranteed.flow import ACCEPTED, REJECTED, SELECTED, Flow
 from vpnrouter.core.guaranteed.priority_browse import PriorityBrowse
 from vpnrouter.core.selection import counted_match
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber
 from vpnrouter.core.timers import Job
-from vpnrouter.core.tracing import leaving, trace_kept_lost
-from vpnrouter.trace.events import DELIVER, DISCARD, EVENT_NAMES, REDELIVER
-from vpnrouter.units import MILLISECOND_NS
+from vpnrouter.core.tracing import trace_kept_lost
+from vpnrouter.trace.events import DELIVER, DISCARD, REDELIVER
 from vpnrouter.wire.amqp import performatives
 from vpnrouter.wire.amqp.conditions import STOLEN
 from vpnrouter.wire.amqp.frames import encode
-from vpnrouter.wire.amqp.heads import header
-from vpnrouter.wire.amqp.performatives import (
-    Accepted,
-    Modified,
-    Rejected,
-    Released,
-)
 from vpnrouter.wire.amqp.transfers import (
     UNSETTLED_HEAD_BYTES,
     OutgoingTransfer,
@@ -78,25 +65,6 @@ DRAIN: Final = 1
 
 ANNOUNCE: Final = 2
 """Token: the client is to be told that its durable subscription is there."""
-
-OUTCOMES: Final[dict[str, int]] = {
-    "Accepted": ACCEPTED,
-    "Rejected": REJECTED,
-    "Released": RELEASED,
-}
-"""Outcome of AMQP → what becomes of the message. Of `modified` its fields decide."""
-
-LEAST_PRIORITY: Final = 4
-"""The priority that a header need not say."""
-
-
-def outcome_of(state: object) -> int:
-    """Return what becomes of a message for an outcome of AMQP (3.4): one that fails counts, one elsewhere is dead."""
-    if isinstance(state, Modified):
-        if state.undeliverable_here:
-            return REJECTED
-        return FAILED if state.delivery_failed else RELEASED
-    return OUTCOMES.get(type(state).__name__, RELEASED)
 
 
 @final
@@ -241,7 +209,7 @@ class SendingLink(Link):
 
         `message_id` is the spool's id of a message that the client has to settle.
         """
-        header = self._header(message, count)
+        header = header_of(message, count, self.client.vpn)
         content = self._content(message, count)
         session = self.session
         most = session.connection.max_frame
@@ -260,44 +228,22 @@ class SendingLink(Link):
         """Return whether a message is no larger than the client takes (2.7.3)."""
         if not self.most:
             return True
-        return len(self._header(message, count)) + len(self._content(message, count)) <= self.most
-
-    def _header(self, message: Message, count: int) -> bytes:
-        ttl = -1
-        if message.expires_ns:
-            left_ns = message.expires_ns - self.client.vpn.context.now_ns
-            ttl = max(0, -(-left_ns // MILLISECOND_NS))
-            if ttl > performatives.UINT_MAX:
-                # It cannot be said, and a receiver may throw away what has lived as long as it says.
-                ttl = -1
-        durable = message.persistent and not message.volatile
-        return header(durable, message.priority, ttl, max(0, count), count == 0)
+        header = header_of(message, count, self.client.vpn)
+        return len(header) + len(self._content(message, count)) <= self.most
 
     def _content(self, message: Message, count: int) -> bytes:
         if not message.traced:
             return message.amqp()
-        vpn = self.client.vpn
-        event = EVENT_NAMES[REDELIVER if count else DELIVER]
+        client = self.client
         flow = self.consumer
         where = "" if flow is None else flow.endpoint.name
-        block = message.block
-        name = self.client.client_name
-        block = leaving(vpn.context, message, block, vpn.name, event, name, where)
-        if block is message.block:
-            return message.amqp()
-        other = message.copy()
-        other.block = block
-        return other.amqp()
+        return traced_content(message, count, client.vpn, client.client_name, where)
 
     def spend(self) -> None:
         """Count a message that is being sent."""
         self.count = (self.count + 1) & SERIAL
         self.credit -= 1
         self.session.connection.outbox.messages += 1
-
-    def is_outcome(self, state: object) -> bool:
-        """Return whether a state ends a delivery (3.4); others say how far it has come."""
-        return isinstance(state, (Accepted, Rejected, Released, Modified))
 
     def settle(self, message_id: int, state: object) -> None:
         """The client has settled a delivery, with this outcome or its default one."""
@@ -328,7 +274,7 @@ class SendingLink(Link):
         if number < 0:
             return b""
         state, _ = performatives.read(data, walk.value, walk.end)
-        if not self.is_outcome(state) or not flow.take_up(number, outcome_of(state)):
+        if not is_outcome(state) or not flow.take_up(number, outcome_of(state)):
             return b""
         self._taken_up.append((tag, state))
         return data[walk.value : walk.end]
@@ -370,11 +316,9 @@ class SendingLink(Link):
             self.subscriber.judge()
             vpn.forget_routes(self.subscriber)
         flow = self.consumer
-        if flow is None:
-            return
-        if flow.browsing:
+        if flow is not None and flow.browsing:
             flow.browse()
-        else:
+        elif flow is not None:
             flow.endpoint.unbind_forbidden()
 
     def renamed(self, client_name: str) -> None:
@@ -508,10 +452,7 @@ class AmqpFlow(Flow):
         if session.backlog or not session.window:
             return 0
         outbox = connection.outbox
-        if outbox.size * 2 > outbox.limit:
-            connection.drain_later()
-            return 0
-        if not self.has_budget(connection, outbox):
+        if outbox.size * 2 > outbox.limit or not self.has_budget(connection, outbox):
             connection.drain_later()
             return 0
         return min(link.credit, self.window - len(self.unacked), session.window)
@@ -770,11 +711,7 @@ class TopicSubscriber(Subscriber):
         if count <= 0:
             return 0
         frames = burst.frames(
-            buf,
-            count,
-            link.head,
-            session.deliveries & SERIAL,
-            session.connection.max_frame,
+            buf, count, link.head, session.deliveries & SERIAL, session.connection.max_frame
         )
         outbox = self.outbox
         if not frames or outbox.size + len(frames) > outbox.limit:

@@ -10,6 +10,7 @@ from vpnrouter import limits
 from vpnrouter.core.amqp.attach import attach
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.amqp.link import LINK_COST, REFUSED_COST
+from vpnrouter.core.amqp.outcomes import is_outcome
 from vpnrouter.core.amqp.receiving_link import ReceivingLink
 from vpnrouter.core.amqp.sending_link import SendingLink
 from vpnrouter.core.amqp.serials import HALF, SERIAL, SerialOrder
@@ -355,7 +356,7 @@ class AmqpSession:
             return
         for number in numbers:
             held = unsettled.get(number)
-            if held is not None and (packet.settled or held[0].is_outcome(state)):
+            if held is not None and (packet.settled or is_outcome(state)):
                 del unsettled[number]
                 held[0].settle(held[1], state)
 
