@@ -13,6 +13,7 @@ from vpnrouter.events.log import EventLog
 from vpnrouter.management.application import ROUTERS
 from vpnrouter.management.audit import Audit
 from vpnrouter.management.collections import _operator
+from vpnrouter.management.metrics.source import CONNECTOR_LINKS
 from vpnrouter.server.connectors.runner import ConnectorRunner
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.reason import ADMINISTRATIVE_ACTION
@@ -134,15 +135,15 @@ async def test_rates_of_connectors(
 
 
 COUNTED: Final = {
-    "messages": "messages",
-    "bytes_": "size",
-    "delivered": "delivered",
-    "duplicates": "duplicates",
-    "returned": "returned",
-    "refused": "refused",
-    "dead_letters": "dead_letters",
+    "messages": "msg_count",
+    "bytes_": "byte_count",
+    "delivered": "delivered_msg_count",
+    "duplicates": "duplicate_msg_count",
+    "returned": "returned_msg_count",
+    "refused": "refused_msg_count",
+    "dead_letters": "dead_letter_msg_count",
 }
-"""Counts of a link, and the figures of metrics that show them."""
+"""Counts of a link, and the attributes that show them."""
 
 
 @pytest.mark.parametrize("name", COUNTED)
@@ -153,11 +154,12 @@ def test_metrics_of_links(here: Any, connector: Any, name: str) -> None:
         setattr(counters, each, 100 + number)
     counters.discarded.add("loop-detected", 7)
     inward, outward = here.context.figures.connector_links(lambda vpn: vpn == "blue")
+    found = [dict(zip(CONNECTOR_LINKS.names, row, strict=True)) for row in (inward, outward)]
     assert inward[:5] == ("blue", "there", "in", "rx", "down")
     assert outward[:5] == ("blue", "there", "out", "tx", "down")
-    assert getattr(outward, COUNTED[name]) == getattr(counters, name) > 0
-    assert getattr(inward, COUNTED[name]) == 0
-    assert (inward.discarded, outward.discarded) == ({}, {"loop-detected": 7})
+    assert found[1][COUNTED[name]] == getattr(counters, name) > 0
+    assert found[0][COUNTED[name]] == 0
+    assert [row["discards"] for row in found] == [{}, {"loop-detected": 7}]
     assert list(here.context.figures.connector_links(lambda vpn: vpn != "blue")) == []
 
 

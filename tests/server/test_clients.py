@@ -18,18 +18,21 @@ from vpnrouter.errors import TopicError
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.management.status.clients import (
     NOTHING,
+    ClientLook,
     Clients,
+    ClientStatus,
+    MqttSessionStatus,
+    SessionLook,
     counted_by,
     holder_of,
     publisher_of,
-    session_status,
-    status_of,
     subscription_status,
 )
 from vpnrouter.management.status.profiles import Profiles
 from vpnrouter.management.status.stats_baseline import EndpointBaselines
 from vpnrouter.selectors import parse_selector
 from vpnrouter.server.apply.assemble import build_router
+from vpnrouter.settings.shown import fill
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.packets import (
     Connack,
@@ -311,7 +314,7 @@ def test_keepalive(kit: ModuleType, asked: int, most: int, shown: int) -> None:
     world.add_vpn("blue", profile=ClientProfile("default", max_keepalive_timeout=most))
     client: Any = world.connect("c", keep_alive_s=asked)
     session = world.vpn().clients["c"]
-    row = status_of("blue", session, client.connection, NOTHING, world.now_ns)
+    row = fill(ClientStatus, ClientLook("blue", session, client.connection, NOTHING, world.now_ns))
     assert row.keepalive == shown
     told = client.connack.properties.server_keep_alive
     assert shown == (asked if told is None else told)
@@ -355,14 +358,14 @@ def test_a_session(kit: ModuleType) -> None:
     )
     client.subscribe("a")
     session = world.vpn().clients["c"]
-    row = session_status("blue", session, EndpointBaselines())
+    row = fill(MqttSessionStatus, SessionLook(session, EndpointBaselines()))
     assert (row.mqtt_session_client_id, row.client_name, row.owner) == ("c", "c", "#anonymous")
     assert (row.connected, row.clean, row.durable) == (True, False, False)
     assert (row.session_expiry_interval, row.subscription_count) == (60, 1)
     assert (row.will, row.will_topic) == (True, "gone/c")
     assert (row.queue_name, row.msg_count, row.spooled_msg_count) == ("", 0, 0)
     client.disconnect()
-    row = session_status("blue", session, EndpointBaselines())
+    row = fill(MqttSessionStatus, SessionLook(session, EndpointBaselines()))
     assert (row.connected, row.will, row.will_topic, row.owner) == (False, False, "", "#anonymous")
 
 

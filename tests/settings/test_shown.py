@@ -9,6 +9,7 @@ import pytest
 from vpnrouter.settings.shown import (
     Family,
     counter,
+    docs_of,
     fill,
     gauge,
     known,
@@ -18,6 +19,7 @@ from vpnrouter.settings.shown import (
     seconds,
 )
 
+AGES = gauge("ages", "Both, and the second one first.", "direction", after="lost_total")
 PAIR = counter("crossed_total", "Both.", "direction", falls=True, after="age_seconds")
 
 
@@ -26,6 +28,8 @@ class KindStatus:
     """A kind of object."""
 
     ready: ClassVar = gauge("ready", "Whether it is.", reader=lambda one: 7)
+    tx_age: int = read(lambda one: one.tx_age, metric=AGES.tx)
+    rx_age: int = read(lambda one: one.rx_age, metric=AGES.rx)
     name: str = read(lambda one: one.name, "", label("kind"))
     way: str = read(lambda one: one.way, "", label("direction", lambda one: one.way.upper()))
     rx_count: int = read(lambda one: one.rx, metric=PAIR.rx)
@@ -36,6 +40,8 @@ class KindStatus:
         -1,
         metric=gauge("age_seconds", "Age.", convert=seconds, after="ready"),
     )
+    """How old it is,
+    -1 for unborn."""
     costly: int = read(
         lambda one: one.costly(),
         metric=gauge("cheap", "The same.", sparse=True, reader=lambda one: one.cheap),
@@ -48,7 +54,16 @@ class KindStatus:
 
 def source(**more: Any) -> Any:
     """An object of the kind."""
-    values = {"name": "n", "way": "in", "rx": 1, "tx": 2, "enabled": False, "age_ms": 1_500}
+    values = {
+        "name": "n",
+        "way": "in",
+        "rx": 1,
+        "tx": 2,
+        "enabled": False,
+        "age_ms": 1_500,
+        "rx_age": 8,
+        "tx_age": 9,
+    }
     more = {"lost": {"a": 3}, "cheap": 4, "costly": lambda: 5} | more
     return SimpleNamespace(**values | more)
 
@@ -69,7 +84,7 @@ def test_metrics_of_the_same_declaration() -> None:
     section = metrics_of(KindStatus)
     assert section.labels == ("kind", "direction")
     assert [one.name for one in section.families.values()] == [
-        *("ready", "age_seconds", "crossed_total", "enabled", "cheap", "lost_total")
+        *("ready", "age_seconds", "crossed_total", "enabled", "cheap", "lost_total", "ages")
     ]
     assert section.names[4:6] == ("rx_count", "enabled")
     assert section.families["age_ms"] == Family("age_seconds", "gauge", "Age.")
@@ -80,7 +95,7 @@ def test_a_row_reads_what_is_a_metric() -> None:
     """Truth values are numbers, units are converted, and what costs much is not read."""
     section = metrics_of(KindStatus)
     row = section.row(source(costly=None))
-    assert row == ("n", "IN", 7, 1.5, (1, 2), 0, 4, {"a": 3})
+    assert row == ("n", "IN", 7, 1.5, (1, 2), 0, 4, {"a": 3}, (8, 9))
     assert type(row[5]) is int
     unknown = section.row(source(age_ms=-1))
     assert unknown[3] is None
@@ -89,7 +104,18 @@ def test_a_row_reads_what_is_a_metric() -> None:
 def test_values_of_a_split_are_converted() -> None:
     """All values by reason pass the same function, whatever class declares them."""
     section = metrics_of(KindStatus, {"reason": lambda counts: dict.fromkeys(counts, 0)})
-    assert section.row(source())[-1] == {"a": 0}
+    assert section.row(source())[-2] == {"a": 0}
+
+
+def test_half_a_pair() -> None:
+    """A pair of which one half is declared is a mistake of the programmer."""
+
+    @dataclass
+    class Half:
+        value: int = read(lambda one: one, metric=counter("a_total", "A.", "direction").rx)
+
+    with pytest.raises(LookupError, match="tx"):
+        metrics_of(Half)
 
 
 def test_a_family_behind_none() -> None:
@@ -101,6 +127,11 @@ def test_a_family_behind_none() -> None:
 
     with pytest.raises(LookupError, match="value"):
         metrics_of(Wrong)
+
+
+def test_the_string_under_an_attribute_documents_it() -> None:
+    """In one line, for each that has one."""
+    assert docs_of(KindStatus) == {"age_ms": "How old it is, -1 for unborn."}
 
 
 def test_numbers_that_are_not_known() -> None:

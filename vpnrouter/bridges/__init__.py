@@ -11,6 +11,7 @@ The parts
       OwnHalf    own_half.py       our bridge: logs in at the peer, subscribes, receives
       PeerHalf   peer_half.py      the peer's bridge: is a client here (link_client.py), and is sent what it attracts
     LinkRegistry link_registry.py  all links of a router, and the records of the peers' bridges
+    BridgeLook   look.py           a bridge at one moment, which its status and its metrics (status.py) are read from
 
 A half begins with a HELLO, in either direction, and ends with its link, by DETACH, or because another connection takes
 its place. A link lives as long as one of its halves. Each side may begin its half over a connection that the other side

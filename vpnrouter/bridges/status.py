@@ -1,8 +1,8 @@
-"""One bridge as monitoring shows it: the field's attributes by their names, and rates.
+"""One bridge as monitoring shows it: the field's attributes by their names, its metrics, and rates.
 
-Attribute names are those of the field's monitoring in snake_case; the management API writes them in
-camelCase. What is ours: health, the reason of the outbound half, how long ago messages were forwarded,
-discards by reason, and the balance.
+Each attribute says how it is read from a look at the bridge (look.py), and which metric it is. Attribute names are
+those of the field's monitoring in snake_case; the management API writes them in camelCase. What is ours: health, the
+reason of the outbound half, how long ago messages were forwarded, discards by reason, and the balance.
 """
 
 from __future__ import annotations

@@ -21,9 +21,13 @@ A metric that is no attribute is a class variable:
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from vpnrouter.settings.schema import Value
@@ -174,6 +178,22 @@ def readers_of(of: type[DataclassInstance]) -> tuple[tuple[str, Reader], ...]:
     )
 
 
+def docs_of(of: type[DataclassInstance]) -> dict[str, str]:
+    """Return the string under each attribute that has one, as one line, by name; those under metrics too."""
+    docs: dict[str, str] = {}
+    for base in reversed(of.__mro__):
+        if is_dataclass(base):
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+            for statement, below in pairwise(tree.body if isinstance(tree, ast.ClassDef) else []):
+                match statement, below:
+                    case (
+                        ast.AnnAssign(target=ast.Name(id=name)),
+                        ast.Expr(value=ast.Constant(value=str(text))),
+                    ):
+                        docs[name] = " ".join(text.split())
+    return docs
+
+
 Row = tuple[Value, ...]
 """Of one object the labels, and a value of each family."""
 
@@ -201,10 +221,13 @@ class Section(NamedTuple):
 def metrics_of(
     of: type[DataclassInstance], converts: Mapping[Split, Convert] | None = None
 ) -> Section:
-    """Return what the page has of a class of status objects. `converts` has what becomes of values by their split."""
+    """Return what the page has of a class of status objects. `converts` has what becomes of values by their split.
+
+    Raises LookupError for half a pair, and for a family that is to stand behind one that is not there.
+    """
     labels: dict[str, _Calls] = {}
     metrics: dict[str, Metric] = {}
-    calls: dict[str, list[_Calls]] = {}
+    calls: dict[str, dict[str, _Calls]] = {}
     for name, metric, reader, convert in _declared(of):
         if isinstance(metric, Label):
             labels[metric.name] = (metric.reader or reader,)
@@ -214,12 +237,17 @@ def metrics_of(
         # The second half of a pair belongs to the first one.
         first = next((other for other, each in metrics.items() if each.family == family), name)
         metrics.setdefault(first, metric)
-        calls.setdefault(first, []).append(found)
+        calls.setdefault(first, {})[metric.way] = found
     order = _order(metrics)
+    values = [[each] for each in labels.values()]
+    for name in order:
+        # Received comes first, whichever is declared first.
+        ways = WAYS if metrics[name].way else ("",)
+        values.append([calls[name][way] for way in ways])
     return Section(
         {name: metrics[name].family for name in order},
         tuple(labels),
-        _row([*([each] for each in labels.values()), *(calls[name] for name in order)]),
+        _row(values),
         tuple(place for place, name in enumerate(order, len(labels)) if metrics[name].falls),
     )
 
@@ -253,15 +281,15 @@ def _declared(
     of: type[DataclassInstance],
 ) -> list[tuple[str, Metric | Label, Reader, Convert | None]]:
     """Return of each metric and label its name, what is declared, and how the attribute is read and converted."""
-    known = {each.name: each for each in fields(of)}
+    shown = {each.name: each for each in fields(of)}
     found: list[tuple[str, Metric | Label, Reader, Convert | None]] = []
     names = [
         name for base in reversed(of.__mro__) for name in vars(base).get("__annotations__", ())
     ]
     for name in dict.fromkeys(names):
         value = getattr(of, name, None)
-        if name in known:
-            one = known[name]
+        if name in shown:
+            one = shown[name]
             metric = one.metadata.get(METRIC)
             convert = int if isinstance(one.default, bool) else None
             if metric is not None:
@@ -282,9 +310,7 @@ def _calls(
 
 
 def _order(metrics: Mapping[str, Metric]) -> list[str]:
-    """Return the names of attributes in the order of their families on the page. Raises LookupError for an `after`
-    that is no family of the class.
-    """
+    """Return the names of attributes in the order of their families on the page."""
     order = [name for name, metric in metrics.items() if not metric.after]
     waiting = [name for name, metric in metrics.items() if metric.after]
     while waiting:

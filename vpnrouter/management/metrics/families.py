@@ -1,4 +1,7 @@
-"""Declares what /metrics shows: each family (Prometheus text format 0.0.4, OpenMetrics) beside its figure.
+"""Declares what /metrics shows of the router as a whole: each family beside its figure; and writes samples of all.
+
+The formats are Prometheus' text format 0.0.4 and OpenMetrics. The families of message VPNs, bridges, connectors and
+queues are declared with the attributes that monitoring shows (`settings/shown.py`).
 
 A `…Figures` class is a row of numbers of one object. Fields without a family are its labels. Counters never go down as
 long as what they count is there. Ages are seconds. A pair is what was received and what was sent. None stands for "does

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 import trio
@@ -20,6 +20,7 @@ from vpnrouter.core.discard_reasons import (
     REFUSED,
     TRANSMIT_CONGESTION,
 )
+from vpnrouter.core.guaranteed.counters import EndpointCounters
 from vpnrouter.core.guaranteed.endpoint import endpoint_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
     KIND_NAMES,
@@ -33,6 +34,7 @@ from vpnrouter.core.route import build, point_to_point
 from vpnrouter.core.subscriber import Subscription
 from vpnrouter.management.status.queues import SyncedCallback
 from vpnrouter.management.status.stats_baseline import reasons_since
+from vpnrouter.settings.shown import fill, read
 from vpnrouter.topics.grammar import MQTT, QUEUE_PREFIX, parse_topic
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link import codes
@@ -48,86 +50,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.management.server_hooks import ServerHooks
     from vpnrouter.management.status.stats_baseline import EndpointBaselines
-
-
-@dataclass(frozen=True, slots=True)
-class MqttSessionStatus:
-    """One MQTT session; names of the field's sessions in snake_case. Counts are those of the queue behind its
-    subscriptions of QoS 1 and 2, 0 while it has none, since the router started or they were cleared.
-    """
-
-    msg_vpn_name: str
-    mqtt_session_client_id: str
-    mqtt_session_virtual_router: str = "auto"
-    """The field's sessions belong to one router of a redundant pair; ours to the router they are on."""
-    enabled: bool = True
-    client_name: str = ""
-    connected: bool = True
-    clean: bool = True
-    """It ends with its connection."""
-    durable: bool = False
-    """It outlives the router."""
-    session_expiry_interval: int = 0
-    """Seconds that it waits for its client; 4294967295 for ever."""
-    owner: str = ""
-    """The client username that it belongs to, "" where that is not known any more."""
-    queue_name: str = ""
-    """The queue of its subscriptions of QoS 1 and 2, "" while it has none."""
-    will: bool = False
-    will_topic: str = ""
-    subscription_count: int = 0
-    msg_count: int = 0
-    """Messages that are kept for the client now."""
-    tx_unacked_msg_count: int = 0
-    """Those among them that were sent and not acknowledged."""
-    spooled_msg_count: int = 0
-    acked_msg_count: int = 0
-    redelivered_msg_count: int = 0
-    discarded_msg_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ClientStatus:
-    """One client as monitoring shows it; names of the field's clients in snake_case. Counts are since it
-    connected, or since they were cleared; `discarded` is by reason of core/discard_reasons.py, `refused` among them
-    standing for reasons that only the message VPN tells apart. A link is a client too, of a bridge of another
-    router or of an own one (`client_name` begins with `#bridge`).
-    """
-
-    msg_vpn_name: str
-    client_name: str
-    client_username: str = ""
-    client_id: str = ""
-    """The client id of MQTT, or the container id of AMQP."""
-    client_address: str = ""
-    """`HOST:PORT`, "" for a session whose client is away."""
-    client_profile_name: str = ""
-    acl_profile_name: str = ""
-    platform: str = ""
-    """`MQTT 3.1.1`, `MQTT 5`, `AMQP 1.0` or `vpnrouter link`."""
-    connected: bool = True
-    clean_session: bool = True
-    keepalive: int = 0
-    """Seconds, 0 for none."""
-    tls_version: str = ""
-    uptime: int = 0
-    """Seconds since it connected."""
-    subscription_count: int = 0
-    rx_msg_count: int = 0
-    rx_byte_count: int = 0
-    tx_msg_count: int = 0
-    tx_byte_count: int = 0
-    rx_discarded_msg_count: int = 0
-    tx_discarded_msg_count: int = 0
-    discarded: dict[str, int] = field(default_factory=dict)
-    slow_subscriber: bool = False
-    """Its outbox is full, or had no room for a message since the counts began."""
-    outbox_bytes: int = 0
-    """Bytes that wait to be sent to it."""
-    memory_bytes: int = 0
-    """Bytes that the router keeps in memory for it, of all kinds, as they count (core/memory_account.py)."""
-    bind_count: int = 0
-    """Flows that it has bound to queues and topic endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,39 +103,6 @@ def matching(vpn: MessageVpn, topic: str) -> list[Subscription]:
         if chosen and (not isinstance(subscriber, LinkClient) or subscriber.wants(raw)):
             found.append(subscription)
     return found
-
-
-def session_status(
-    msg_vpn: str, session: MqttSession, cleared: EndpointBaselines
-) -> MqttSessionStatus:
-    """A session, and the queue behind its subscriptions."""
-    endpoint = endpoint_of(session)
-    counters = None if endpoint is None else cleared.counters(endpoint)
-    will = session.will
-    return MqttSessionStatus(
-        msg_vpn_name=msg_vpn,
-        mqtt_session_client_id=session.client_name,
-        client_name=session.client_name,
-        connected=session.connected,
-        clean=session.expiry_s == 0,
-        durable=session.durable,
-        session_expiry_interval=session.expiry_s,
-        owner=session.owner,
-        queue_name="" if endpoint is None else endpoint.name,
-        will=will is not None,
-        will_topic="" if will is None else will.message.topic.decode(),
-        subscription_count=len(session.subscriptions),
-        msg_count=0 if endpoint is None else endpoint.spooled_count,
-        tx_unacked_msg_count=0
-        if endpoint is None
-        else sum(len(flow.unacked) for flow in endpoint.flows),
-        spooled_msg_count=0 if counters is None else counters.spooled,
-        acked_msg_count=0 if counters is None else counters.acked,
-        redelivered_msg_count=0 if counters is None else counters.redelivered,
-        discarded_msg_count=0
-        if counters is None
-        else counters.discarded.total() + counters.refused.total(),
-    )
 
 
 CLIENT: Final = "client"
@@ -278,92 +167,211 @@ def publisher_of(connection: Connection) -> Publisher | None:
     return connection.sink if isinstance(connection, Link) else None
 
 
-def status_of(
-    msg_vpn: str,
-    client: Subscriber,
-    connection: Connection | None,
-    base: Counted,
-    now_ns: int,
-    transport: tuple[str, str] = ("", ""),
-) -> ClientStatus:
-    """A client and the connection that it has, if it has one; `base` is what is not shown of the counts.
+@final
+class ClientLook:
+    """A client and the connection that it has, if it has one, at `now_ns`; `base` is what is not shown of the counts.
 
     `transport` is the address of the peer, and the TLS version.
     """
-    counted = NOTHING if connection is None else counted_by(connection).since(base)
-    admission = connection.admission if isinstance(connection, (ClientConnection, Link)) else None
-    session = client if isinstance(client, MqttSession) else None
-    address, tls = transport
-    username = "" if session is None else session.owner
-    discarded = dict(counted.rx_discards)
-    for why, count in counted.tx_discards.items():
-        discarded[why] = discarded.get(why, 0) + count
-    size = 0 if connection is None else connection.outbox.size
-    since_ns = now_ns if connection is None else connection.since_ns
-    return ClientStatus(
-        msg_vpn_name=msg_vpn,
-        client_name=client.client_name,
-        client_username=username if admission is None else admission.username.name,
-        client_id=_client_id(client),
-        client_address=address,
-        client_profile_name="" if admission is None else admission.profile.name,
-        acl_profile_name="" if admission is None else admission.acl.name,
-        platform=_platform(connection, session),
-        connected=connection is not None,
-        clean_session=session is None or session.expiry_s == 0,
-        keepalive=connection.keepalive_s if isinstance(connection, ClientConnection) else 0,
-        tls_version=tls,
-        uptime=max(0, now_ns - since_ns) // SECOND_NS,
-        subscription_count=client.subscriber_count
-        if isinstance(client, AmqpClient)
-        else len(client.subscriptions),
-        rx_msg_count=counted.rx_messages,
-        rx_byte_count=counted.rx_bytes,
-        tx_msg_count=counted.tx_messages,
-        tx_byte_count=counted.tx_bytes,
-        rx_discarded_msg_count=sum(counted.rx_discards.values()),
-        tx_discarded_msg_count=sum(counted.tx_discards.values()),
-        discarded=discarded,
-        slow_subscriber=connection is not None
-        and (
-            size >= connection.outbox.limit or counted.tx_discards.get(TRANSMIT_CONGESTION, 0) > 0
-        ),
-        outbox_bytes=size,
-        memory_bytes=_memory(client, connection),
-        bind_count=_binds(client, connection),
-    )
+
+    def __init__(
+        self,
+        msg_vpn: str,
+        client: Subscriber,
+        connection: Connection | None,
+        base: Counted,
+        now_ns: int,
+        transport: tuple[str, str] = ("", ""),
+    ) -> None:
+        self.msg_vpn = msg_vpn
+        self.client = client
+        self.connection = connection
+        self.transport = transport
+        self.counted = NOTHING if connection is None else counted_by(connection).since(base)
+        self.admission = (
+            connection.admission if isinstance(connection, (ClientConnection, Link)) else None
+        )
+        self.session = client if isinstance(client, MqttSession) else None
+        self.outbox_bytes = 0 if connection is None else connection.outbox.size
+        since_ns = now_ns if connection is None else connection.since_ns
+        self.uptime_s = max(0, now_ns - since_ns) // SECOND_NS
+
+    @property
+    def username(self) -> str:
+        """The client username that it logged in with, or that its session belongs to."""
+        if self.admission is not None:
+            name: str = self.admission.username.name
+            return name
+        return "" if self.session is None else self.session.owner
+
+    @property
+    def keepalive_s(self) -> int:
+        """Seconds, 0 for none."""
+        connection = self.connection
+        return connection.keepalive_s if isinstance(connection, ClientConnection) else 0
+
+    @property
+    def discarded(self) -> dict[str, int]:
+        """Messages by reason, of both directions."""
+        found = dict(self.counted.rx_discards)
+        for why, count in self.counted.tx_discards.items():
+            found[why] = found.get(why, 0) + count
+        return found
+
+    @property
+    def slow(self) -> bool:
+        """Whether its outbox is full, or had no room for a message since the counts began."""
+        connection = self.connection
+        if connection is None:
+            return False
+        lost = self.counted.tx_discards.get(TRANSMIT_CONGESTION, 0)
+        return self.outbox_bytes >= connection.outbox.limit or lost > 0
 
 
-def _memory(client: Subscriber, connection: Connection | None) -> int:
-    if isinstance(client, MqttSession):
-        return client.memory_held
-    account = None if connection is None else connection.account
+def _memory(one: ClientLook) -> int:
+    if one.session is not None:
+        return one.session.memory_held
+    account = None if one.connection is None else one.connection.account
     return 0 if account is None else account.held
 
 
-def _platform(connection: Connection | None, session: MqttSession | None) -> str:
-    if isinstance(connection, ClientConnection):
-        return connection.platform
-    if session is None:
+def _platform(one: ClientLook) -> str:
+    if isinstance(one.connection, ClientConnection):
+        return one.connection.platform
+    if one.session is None:
         return "vpnrouter link"
-    return "MQTT 5" if session.level == 5 else "MQTT 3.1.1"
+    return "MQTT 5" if one.session.level == 5 else "MQTT 3.1.1"
 
 
-def _client_id(client: Subscriber) -> str:
-    if isinstance(client, AmqpClient):
-        return client.container
-    return client.client_name if isinstance(client, MqttSession) else ""
+def _client_id(one: ClientLook) -> str:
+    if isinstance(one.client, AmqpClient):
+        return one.client.container
+    return "" if one.session is None else one.session.client_name
 
 
-def _binds(client: Subscriber, connection: Connection | None) -> int:
+def _subscription_count(one: ClientLook) -> int:
+    client = one.client
+    return client.subscriber_count if isinstance(client, AmqpClient) else len(client.subscriptions)
+
+
+def _binds(one: ClientLook) -> int:
+    connection = one.connection
     if isinstance(connection, ClientConnection):
         return connection.bind_count
-    if isinstance(client, MqttSession):
-        return 0 if client.outbound is None else len(client.outbound.flows)
+    if one.session is not None:
+        return 0 if one.session.outbound is None else len(one.session.outbound.flows)
     if isinstance(connection, Link) and connection.peer_half is not None:
         flows = connection.peer_half.flows
         return 0 if flows is None else len(flows.queues())
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientStatus:
+    """One client as monitoring shows it, read from a ClientLook; names of the field's clients in snake_case. Counts
+    are since it connected, or since they were cleared; `discarded` is by reason of core/discard_reasons.py, `refused`
+    among them standing for reasons that only the message VPN tells apart. A link is a client too, of a bridge of
+    another router or of an own one (`client_name` begins with `#bridge`).
+    """
+
+    msg_vpn_name: str = read(lambda one: one.msg_vpn, "")
+    client_name: str = read(lambda one: one.client.client_name, "")
+    client_username: str = read(lambda one: one.username, "")
+    client_id: str = read(_client_id, "")
+    """The client id of MQTT, or the container id of AMQP."""
+    client_address: str = read(lambda one: one.transport[0], "")
+    """`HOST:PORT`, "" for a session whose client is away."""
+    client_profile_name: str = read(
+        lambda one: "" if one.admission is None else one.admission.profile.name, ""
+    )
+    acl_profile_name: str = read(
+        lambda one: "" if one.admission is None else one.admission.acl.name, ""
+    )
+    platform: str = read(_platform, "")
+    """`MQTT 3.1.1`, `MQTT 5`, `AMQP 1.0` or `vpnrouter link`."""
+    connected: bool = read(lambda one: one.connection is not None, True)
+    clean_session: bool = read(lambda one: one.session is None or one.session.expiry_s == 0, True)
+    keepalive: int = read(lambda one: one.keepalive_s)
+    """Seconds, 0 for none."""
+    tls_version: str = read(lambda one: one.transport[1], "")
+    uptime: int = read(lambda one: one.uptime_s)
+    """Seconds since it connected."""
+    subscription_count: int = read(_subscription_count)
+    rx_msg_count: int = read(lambda one: one.counted.rx_messages)
+    rx_byte_count: int = read(lambda one: one.counted.rx_bytes)
+    tx_msg_count: int = read(lambda one: one.counted.tx_messages)
+    tx_byte_count: int = read(lambda one: one.counted.tx_bytes)
+    rx_discarded_msg_count: int = read(lambda one: sum(one.counted.rx_discards.values()))
+    tx_discarded_msg_count: int = read(lambda one: sum(one.counted.tx_discards.values()))
+    discarded: dict[str, int] = read(lambda one: one.discarded, {})
+    slow_subscriber: bool = read(lambda one: one.slow, False)
+    """Its outbox is full, or had no room for a message since the counts began."""
+    outbox_bytes: int = read(lambda one: one.outbox_bytes)
+    """Bytes that wait to be sent to it."""
+    memory_bytes: int = read(_memory)
+    """Bytes that the router keeps in memory for it, of all kinds, as they count (core/memory_account.py)."""
+    bind_count: int = read(_binds)
+    """Flows that it has bound to queues and topic endpoints."""
+
+
+@final
+class SessionLook:
+    """A session, and the queue behind its subscriptions with the counts to show, at one moment."""
+
+    def __init__(self, session: MqttSession, cleared: EndpointBaselines) -> None:
+        self.session = session
+        self.endpoint = endpoint = endpoint_of(session)
+        self.counts = EndpointCounters() if endpoint is None else cleared.counters(endpoint)
+
+    @property
+    def will_topic(self) -> str:
+        """The topic of its will, "" without one."""
+        will = self.session.will
+        return "" if will is None else will.message.topic.decode()
+
+    @property
+    def unacked(self) -> int:
+        """Messages that were sent and not acknowledged."""
+        flows = () if self.endpoint is None else self.endpoint.flows
+        return sum(len(flow.unacked) for flow in flows)
+
+
+@dataclass(frozen=True, slots=True)
+class MqttSessionStatus:
+    """One MQTT session, read from a SessionLook; names of the field's sessions in snake_case. Counts are those of the
+    queue behind its subscriptions of QoS 1 and 2, 0 while it has none, since the router started or they were cleared.
+    """
+
+    msg_vpn_name: str = read(lambda one: one.session.vpn.name, "")
+    mqtt_session_client_id: str = read(lambda one: one.session.client_name, "")
+    mqtt_session_virtual_router: str = "auto"
+    """The field's sessions belong to one router of a redundant pair; ours to the router they are on."""
+    enabled: bool = True
+    client_name: str = read(lambda one: one.session.client_name, "")
+    connected: bool = read(lambda one: one.session.connected, True)
+    clean: bool = read(lambda one: one.session.expiry_s == 0, True)
+    """It ends with its connection."""
+    durable: bool = read(lambda one: one.session.durable, False)
+    """It outlives the router."""
+    session_expiry_interval: int = read(lambda one: one.session.expiry_s)
+    """Seconds that it waits for its client; 4294967295 for ever."""
+    owner: str = read(lambda one: one.session.owner, "")
+    """The client username that it belongs to, "" where that is not known any more."""
+    queue_name: str = read(lambda one: "" if one.endpoint is None else one.endpoint.name, "")
+    """The queue of its subscriptions of QoS 1 and 2, "" while it has none."""
+    will: bool = read(lambda one: one.session.will is not None, False)
+    will_topic: str = read(lambda one: one.will_topic, "")
+    subscription_count: int = read(lambda one: len(one.session.subscriptions))
+    msg_count: int = read(lambda one: 0 if one.endpoint is None else one.endpoint.spooled_count)
+    """Messages that are kept for the client now."""
+    tx_unacked_msg_count: int = read(lambda one: one.unacked)
+    """Those among them that were sent and not acknowledged."""
+    spooled_msg_count: int = read(lambda one: one.counts.spooled)
+    acked_msg_count: int = read(lambda one: one.counts.acked)
+    redelivered_msg_count: int = read(lambda one: one.counts.redelivered)
+    discarded_msg_count: int = read(
+        lambda one: one.counts.discarded.total() + one.counts.refused.total()
+    )
 
 
 # -- subscriptions -------------------------------------------------------------------------------
@@ -474,7 +482,8 @@ class Clients:
         connection = self._connection(found)
         base = NOTHING if connection is None else self._base(msg_vpn, client, connection)
         transport = ("", "") if connection is None else self._edge.transport(connection)
-        return status_of(msg_vpn, found, connection, base, self._clock_ns(), transport)
+        look = ClientLook(msg_vpn, found, connection, base, self._clock_ns(), transport)
+        return fill(ClientStatus, look)
 
     def _base(self, msg_vpn: str, client: str, connection: Connection) -> Counted:
         known = self._bases.get((msg_vpn, client))
@@ -615,7 +624,9 @@ class Clients:
     def session(self, msg_vpn: str, client_id: str) -> MqttSessionStatus | None:
         """One MQTT session; None where there is none."""
         session = self._session(msg_vpn, client_id)
-        return None if session is None else session_status(msg_vpn, session, self._cleared)
+        if session is None:
+            return None
+        return fill(MqttSessionStatus, SessionLook(session, self._cleared))
 
     def clear_session_stats(self, msg_vpn: str, client_id: str) -> bool:
         """Begin the counts of a session, its client and its queue anew; False where there is none."""
