@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from vpnrouter.config.listeners import Listener
+from vpnrouter.config.settings_models import Listener
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn

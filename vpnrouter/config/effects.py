@@ -20,8 +20,13 @@ from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.connector import Connector, ConnectorLink
 from vpnrouter.settings.endpoint import GuaranteedMsging, Queue, ReplayLog, TopicEndpoint
+from vpnrouter.settings.listener import Listener
+from vpnrouter.settings.logging import Logging
+from vpnrouter.settings.management import User
 from vpnrouter.settings.message_vpn import MsgVpn
+from vpnrouter.settings.router import Router, RouterBridging
 from vpnrouter.settings.schema import Effect, Settings, keys_of
+from vpnrouter.settings.trace import Trace
 from vpnrouter.text import printable
 
 SECRET: Final = "***"  # noqa: S105 - what is shown in place of one
@@ -114,13 +119,6 @@ class Row(NamedTuple):
     off: Effect | None = None
 
 
-def _rows(prefix: str, effect: Effect, keys: str, off: Effect | None = None) -> dict[Pattern, Row]:
-    """Return a row for each of `keys` below `prefix`; both are dotted."""
-    return {
-        _pattern(f"{prefix}.{key}" if prefix else key): Row(effect, off) for key in keys.split()
-    }
-
-
 def _declared(prefix: str, of: type[Settings]) -> dict[Pattern, Row]:
     """Return the rows of all attributes that a class declares. Raises TypeError for one without an effect."""
     rows = {}
@@ -136,7 +134,6 @@ def _pattern(dotted: str) -> Pattern:
     return tuple(dotted.split("."))
 
 
-_LISTENER: Final = "listeners.*"
 _VPN: Final = "msg_vpns.*"
 _PROFILE: Final = "msg_vpns.*.client_profiles.*"
 _ACL: Final = "msg_vpns.*.acl_profiles.*"
@@ -146,39 +143,15 @@ _TOPIC_ENDPOINT: Final = "msg_vpns.*.topic_endpoints.*"
 _BRIDGE: Final = "msg_vpns.*.bridges.*"
 
 TABLE: Final[dict[Pattern, Row]] = {
-    # What the router is, and what writes files, is set up once.
-    **_rows("router", Effect.RESTART, "name data_dir umask"),
+    **_declared("router", Router),
     **_declared("guaranteed_msging", GuaranteedMsging),
-    # It is checked when a bridge is dialled.
-    **_rows("bridging", Effect.IN_PLACE, "allowed_locations"),
-    **_rows(
-        "",
-        Effect.RESTART,
-        "trace trace.enabled trace.directory trace.sample trace.rotation.max_bytes"
-        " trace.rotation.max_rows trace.rotation.max_seconds trace.retention.max_days"
-        " trace.always trace.filters trace.traceparent trace.emit_traceparent"
-        " trace.otlp.enabled trace.otlp.endpoint trace.otlp.headers trace.otlp.timeout_s"
-        " trace.otlp.max_queue"
-        " trace.retention.max_bytes",
-    ),
-    # Asked at each request.
-    **_rows("management.users.*", Effect.IN_PLACE, "password role msg_vpns"),
-    # The next line is written under what holds then.
-    **_rows("logging", Effect.IN_PLACE, "format level rate_limit"),
-    **_rows(
-        "logging.levels",
-        Effect.IN_PLACE,
-        "system vpn client bridge queue management config trace",
-    ),
-    **_rows(_LISTENER, Effect.NEXT_LOGIN, "msg_vpn"),
-    **_rows(_LISTENER, Effect.REBIND, "enabled tls"),
-    **_rows(_LISTENER, Effect.IN_PLACE, "max_connection_count allowed_origins hosts failover_servers"),
-    # A handshake that is over is not looked at again.
-    **_rows(
-        _LISTENER,
-        Effect.IN_PLACE,
-        "tls.certificate tls.key tls.key_password tls.min_version tls.client_ca tls.client_crl",
-    ),
+    **_declared("bridging", RouterBridging),
+    # The block as a whole may come and go.
+    ("trace",): Row(Effect.RESTART),
+    **_declared("trace", Trace),
+    **_declared("management.users.*", User),
+    **_declared("logging", Logging),
+    **_declared("listeners.*", Listener),
     **_declared(_VPN, MsgVpn),
     **_declared(f"{_VPN}.replay_logs.*", ReplayLog),
     **_declared(_PROFILE, ClientProfile),
@@ -194,7 +167,7 @@ TABLE: Final[dict[Pattern, Row]] = {
 }  # fmt: skip
 
 IDENTITIES: Final[dict[Pattern, tuple[str, ...]]] = {
-    ("listeners",): ("protocol", "bind"),
+    ("listeners",): keys_of(Listener),
     _pattern(f"{_BRIDGE}.remote_msg_vpns"): keys_of(RemoteMsgVpn),
     _pattern(f"{_BRIDGE}.remote_subscriptions"): keys_of(RemoteSubscription),
 }

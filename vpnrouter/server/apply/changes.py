@@ -10,7 +10,6 @@ from vpnrouter.bridges.link import Link
 from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
 from vpnrouter.config.configured_connector import login_of, provider_clients_of
 from vpnrouter.config.effects import Item
-from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.config.model import changed
 from vpnrouter.core.amqp.subscriptions import judge
 from vpnrouter.core.client_connection import ClientConnection
@@ -34,6 +33,7 @@ from vpnrouter.server.net.listeners import (
 from vpnrouter.server.net.reactor import shown_address
 from vpnrouter.server.net.tls import ServerTls
 from vpnrouter.server.spool.endpoints import judge_endpoint
+from vpnrouter.settings.listener import MANAGEMENT_PROTOCOLS
 from vpnrouter.settings.schema import Effect
 from vpnrouter.wire.link import codes
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from vpnrouter.bridges.link_registry import LinkRegistry
     from vpnrouter.config.effects import Change
-    from vpnrouter.config.listeners import Listener
     from vpnrouter.config.msg_vpn import MsgVpn
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from vpnrouter.settings.acl_profile import AclProfile
     from vpnrouter.settings.client_profile import ClientProfile
     from vpnrouter.settings.client_username import ClientUsername
+    from vpnrouter.settings.listener import Listener
     from vpnrouter.topics.mapping import TopicMapping
 
 

@@ -8,7 +8,6 @@ import trio
 
 from vpnrouter.config.diff import changes
 from vpnrouter.config.effects import NEEDS_RESTART, describe
-from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.model import changed
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
@@ -27,6 +26,7 @@ from vpnrouter.server.bridges.flows import BridgeFlows
 from vpnrouter.server.bridges.runner import BridgeRunner
 from vpnrouter.server.connectors.runner import ConnectorRunner
 from vpnrouter.server.net.reactor import flush_ready
+from vpnrouter.settings.listener import server_certificate
 from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
