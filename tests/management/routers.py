@@ -18,7 +18,8 @@ import trio
 
 from vpnrouter.config.load import load
 from vpnrouter.config.locations import Locations
-from vpnrouter.config.router import Management, RouterConfig
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.settings_models import Management
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.events.log import EventLog

@@ -7,8 +7,8 @@ import trio
 import trio.testing
 
 from vpnrouter import limits
-from vpnrouter.config.router import Management
 from vpnrouter.config.secrets import Password, hash_password
+from vpnrouter.config.settings_models import Management
 from vpnrouter.errors import RequestError
 from vpnrouter.management.access import Access
 

@@ -12,8 +12,11 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 
-from vpnrouter.config.listeners import ListenerTls
-from vpnrouter.config.settings_models import ClientCertRemoteAuthentication, TlsServerCert
+from vpnrouter.config.settings_models import (
+    ClientCertRemoteAuthentication,
+    ListenerTls,
+    TlsServerCert,
+)
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.dial import shake_hands
 from vpnrouter.server.net.tls import ServerTls, client_context

@@ -15,7 +15,8 @@ import trio
 from vpnrouter import limits
 from vpnrouter.bridges.bridge import Bridge, BridgeFacts
 from vpnrouter.config.load import load
-from vpnrouter.config.router import Logging, RouterConfig
+from vpnrouter.config.router import RouterConfig
+from vpnrouter.config.settings_models import Logging
 from vpnrouter.events import table
 from vpnrouter.events.log import Event
 from vpnrouter.events.table import EventType

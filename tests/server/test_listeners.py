@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from vpnrouter.bridges.look import oldest_age_ms
-from vpnrouter.config.listeners import Listener
+from vpnrouter.config.settings_models import Listener
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.router import Router
 from vpnrouter.core.vpn import MessageVpn

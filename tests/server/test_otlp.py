@@ -17,7 +17,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from vpnrouter import __version__
 from vpnrouter.bridges.bridge import Inbound
-from vpnrouter.config.trace import Otlp
+from vpnrouter.config.settings_models import Otlp
 from vpnrouter.errors import OperationError
 from vpnrouter.server.otlp import SDK_LOGGER, OtlpThread, SpanFactory, open_exporter
 from vpnrouter.trace import events

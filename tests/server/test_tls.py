@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from vpnrouter import limits
-from vpnrouter.config.listeners import ListenerTls
+from vpnrouter.config.settings_models import ListenerTls
 from vpnrouter.core.router import Router
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.listeners import (

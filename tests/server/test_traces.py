@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from vpnrouter import limits
-from vpnrouter.config.trace import Trace
+from vpnrouter.config.settings_models import Trace
 from vpnrouter.errors import OperationError
 from vpnrouter.management.live_traces import LEASE_NS, LiveTraces, TraceFilter, fitting
 from vpnrouter.server import traces

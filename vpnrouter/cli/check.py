@@ -68,8 +68,8 @@ def _problems_of(reading: "Reading", together: Sequence["Problem"]) -> list["Pro
 
 def _missing_here(reading: "Reading") -> list["Problem"]:
     """Warn of what the router needs and this machine, which may be another one, does not have."""
+    from vpnrouter.config.otel_sdk import NO_SDK, has_sdk
     from vpnrouter.config.problem import Problem
-    from vpnrouter.config.trace import NO_SDK, has_sdk
 
     loaded = reading.loaded
     trace = None if loaded is None else loaded.config.trace

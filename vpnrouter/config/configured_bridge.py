@@ -23,9 +23,9 @@ from vpnrouter.wire.link.frames import BASIC, CLIENT_CERTIFICATE, SCRAM
 
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge
-    from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.core.credentials import PeerCertificate
     from vpnrouter.settings.bridge import ClientCertRemoteAuthentication, RemoteMsgVpn
+    from vpnrouter.settings.listener import ListenerTls
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 

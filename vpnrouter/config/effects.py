@@ -16,7 +16,10 @@ from vpnrouter.config.model import Model
 from vpnrouter.config.secrets import Secret
 from vpnrouter.settings.endpoint import GuaranteedMsging
 from vpnrouter.settings.kinds import KINDS, Form
+from vpnrouter.settings.logging import Logging
+from vpnrouter.settings.router import Router, RouterBridging
 from vpnrouter.settings.schema import Effect, Settings
+from vpnrouter.settings.trace import Trace
 from vpnrouter.text import printable
 
 SECRET: Final = "***"  # noqa: S105 - what is shown in place of one
@@ -106,13 +109,6 @@ class Row(NamedTuple):
     off: Effect | None = None
 
 
-def _rows(prefix: str, effect: Effect, keys: str, off: Effect | None = None) -> dict[Pattern, Row]:
-    """Return a row for each of `keys` below `prefix`; both are dotted."""
-    return {
-        _pattern(f"{prefix}.{key}" if prefix else key): Row(effect, off) for key in keys.split()
-    }
-
-
 def _declared(prefix: str, of: type[Settings]) -> dict[Pattern, Row]:
     """Return the rows of all attributes that a class declares. Raises TypeError for one without an effect."""
     rows = {}
@@ -128,53 +124,24 @@ def _pattern(dotted: str) -> Pattern:
     return tuple(dotted.split("."))
 
 
-_LISTENER: Final = "listeners.*"
-
 TABLE: Final[dict[Pattern, Row]] = {
-    # What the router is, and what writes files, is set up once.
-    **_rows("router", Effect.RESTART, "name data_dir umask"),
+    **_declared("router", Router),
     **_declared("guaranteed_msging", GuaranteedMsging),
-    # It is checked when a bridge is dialled.
-    **_rows("bridging", Effect.IN_PLACE, "allowed_locations"),
-    **_rows(
-        "",
-        Effect.RESTART,
-        "trace trace.enabled trace.directory trace.sample trace.rotation.max_bytes"
-        " trace.rotation.max_rows trace.rotation.max_seconds trace.retention.max_days"
-        " trace.always trace.filters trace.traceparent trace.emit_traceparent"
-        " trace.otlp.enabled trace.otlp.endpoint trace.otlp.headers trace.otlp.timeout_s"
-        " trace.otlp.max_queue"
-        " trace.retention.max_bytes",
-    ),
-    # Asked at each request.
-    **_rows("management.users.*", Effect.IN_PLACE, "password role msg_vpns"),
-    # The next line is written under what holds then.
-    **_rows("logging", Effect.IN_PLACE, "format level rate_limit"),
-    **_rows(
-        "logging.levels",
-        Effect.IN_PLACE,
-        "system vpn client bridge queue management config trace",
-    ),
-    **_rows(_LISTENER, Effect.NEXT_LOGIN, "msg_vpn"),
-    **_rows(_LISTENER, Effect.REBIND, "enabled tls"),
-    **_rows(_LISTENER, Effect.IN_PLACE, "max_connection_count allowed_origins hosts failover_servers"),
-    # A handshake that is over is not looked at again.
-    **_rows(
-        _LISTENER,
-        Effect.IN_PLACE,
-        "tls.certificate tls.key tls.key_password tls.min_version tls.client_ca tls.client_crl",
-    ),
+    **_declared("bridging", RouterBridging),
+    # The block as a whole may come and go.
+    ("trace",): Row(Effect.RESTART),
+    **_declared("trace", Trace),
+    **_declared("logging", Logging),
     **{
         pattern: row
         for kind in KINDS
         if kind.settings is not None
         for pattern, row in _declared(".".join(kind.pattern), kind.settings).items()
     },
-}  # fmt: skip
+}
 
 IDENTITIES: Final[dict[Pattern, tuple[str, ...]]] = {
-    ("listeners",): ("protocol", "bind"),
-    **{kind.pattern[:-1]: kind.list_keys for kind in KINDS if kind.form is Form.RECORDS},
+    kind.pattern[:-1]: kind.list_keys for kind in KINDS if kind.form is Form.RECORDS
 }
 """Lists whose items are objects of their own, and the keys that say which: another value there is
 another object, removed and added. Any other list is one value."""

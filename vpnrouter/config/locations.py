@@ -7,15 +7,11 @@ connect to hosts that the user cannot reach: services of the router's machine, o
 from __future__ import annotations
 
 import ipaddress
-import re
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, final
 
-from pydantic import AfterValidator, Field
-
-from vpnrouter import limits
-from vpnrouter.config.model import Many, Model
 from vpnrouter.config.objects import objects_in, texts_at
 from vpnrouter.config.problem import Path, Problem, show_path
+from vpnrouter.settings.allowed_location import AllowedLocation, parse_allowed_location
 from vpnrouter.settings.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -28,75 +24,9 @@ if TYPE_CHECKING:
     from vpnrouter.settings.schema import AttributePath
 
     IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-    Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-_PATTERN: Final = re.compile(r"(?:\[(?P<six>[^\]]+)\]|(?P<host>[^:\[\]]+))(?::(?P<ports>[0-9-]+))?")
-_NAME: Final = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?")
-_PORTS: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
-_LAST_PORT: Final = 65_535
 
 _OBJECT: Final = 4
 """Steps of a path that lead to an object of a message VPN."""
-
-
-class _Pattern(NamedTuple):
-    """A network, or a name in lower case (with `*.`: all names below it), and the ports that it allows."""
-
-    network: Network | None
-    name: str
-    ports: range
-
-    def names(self, host: str) -> bool:
-        """Return whether the pattern matches this host name."""
-        if self.name.startswith("*."):
-            return host.endswith(self.name[1:])
-        return bool(self.name) and host == self.name
-
-
-def _parsed(text: str) -> _Pattern:
-    match = _PATTERN.fullmatch(text)
-    if match is None:
-        raise ValueError(
-            "an allowed location is NETWORK, HOST or *.DOMAIN, with :PORT or :PORT-PORT behind"
-        )
-    ports = range(1, _LAST_PORT + 1)
-    if match["ports"]:
-        bounds = _PORTS.fullmatch(match["ports"])
-        first = int(bounds[1]) if bounds else 0
-        last = int(bounds[2] or bounds[1]) if bounds else 0
-        if not 0 < first <= last <= _LAST_PORT:
-            raise ValueError("a port is a number from 1 to 65535, or two with - in between")
-        ports = range(first, last + 1)
-    host = match["six"] or match["host"]
-    try:
-        return _Pattern(ipaddress.ip_network(host), "", ports)
-    except ValueError:
-        if match["six"] or not _NAME.fullmatch(host) or re.fullmatch(r"[0-9./]+", host):
-            raise ValueError(
-                f"{host} is neither a network such as 10.0.0.0/8 nor a host name"
-            ) from None
-    return _Pattern(None, host.lower(), ports)
-
-
-def _checked(text: str) -> str:
-    _parsed(text)
-    return text
-
-
-AllowedLocation = Annotated[str, AfterValidator(_checked)]
-
-
-class RouterBridging(Model):
-    """Bridges of the router as a whole."""
-
-    allowed_locations: Annotated[
-        Many[AllowedLocation],
-        Field(max_length=limits.ALLOWED_LOCATIONS, examples=["10.0.0.0/8:55555"]),
-    ] = ()
-    """Where bridges and connectors may connect to that came by the management API into a message VPN of which a user
-    limited by msg_vpns is admin: networks, hosts, or *.DOMAIN, with :PORT or :PORT-PORT. Without any: all but
-    loopback, link-local, unspecified and multicast addresses, which only a network here allows. What stands
-    in this file is always allowed."""
 
 
 @final
@@ -104,12 +34,12 @@ class Locations:
     """The locations that a configuration allows; without a configuration, all."""
 
     def __init__(self, loaded: Loaded | None = None) -> None:
-        self._patterns: tuple[_Pattern, ...] = ()
+        self._patterns: tuple[AllowedLocation, ...] = ()
         self._limited: frozenset[str] = frozenset()
         self._own: frozenset[tuple[str, str]] = frozenset()
         if loaded is not None and loaded.overlay is not None:
             config = loaded.config
-            self._patterns = tuple(map(_parsed, config.bridging.allowed_locations))
+            self._patterns = tuple(map(parse_allowed_location, config.bridging.allowed_locations))
             self._limited = _limited(config)
             self._own = frozenset(_written(loaded.base))
 

@@ -7,9 +7,11 @@ deferring that moves its 70 ms to the first load and saves nothing (measured).
 
 from __future__ import annotations
 
+import copyreg
 import ssl
+from functools import partial
 from types import NoneType
-from typing import Annotated, Final, TypeVar, Union, cast, get_args
+from typing import Annotated, Final, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -30,9 +32,6 @@ from vpnrouter.settings.schema import Attribute, Settings, Value, is_optional, t
 RouterName = Annotated[str, AfterValidator(names.ROUTER.check)]
 MsgVpnName = Annotated[str, AfterValidator(names.MSG_VPN.check)]
 ClientUsernameName = Annotated[str, AfterValidator(names.CLIENT_USERNAME.check)]
-TraceFilterName = Annotated[str, AfterValidator(names.TRACE_FILTER.check)]
-UserName = Annotated[str, AfterValidator(names.USER.check)]
-FilePath = Annotated[str, AfterValidator(names.PATH.check)]
 
 
 K = TypeVar("K")
@@ -120,8 +119,21 @@ def model_of(declared: type[Settings]) -> type[Model]:
             __validators__=checks,
             **fields,
         )
+        copyreg.pickle(model, partial(_reduced, declared))
         _MADE[declared] = cast("type[Model]", model)
     return _MADE[declared]
+
+
+def _reduced(declared: type[Settings], configured: Model) -> Value:
+    """Return what a process that gets it makes a model of again: by its name there is only what it is made of."""
+    return _restored, (declared, configured.__getstate__())
+
+
+def _restored(declared: type[Settings], state: Value) -> Model:
+    made = model_of(declared)
+    configured = made.__new__(made)
+    configured.__setstate__(state)
+    return configured
 
 
 def is_made(model: type) -> bool:
@@ -189,10 +201,35 @@ def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
         if declared.optional:
             return inner | None, Field(default=None)
         return inner, Field(default_factory=inner)
+    kind = hint
+    if is_optional(hint):
+        kind = Union[tuple(argument for argument in get_args(hint) if argument is not NoneType)]  # noqa: UP007
+    container: Value = get_origin(kind)
+    if container in (tuple, dict):
+        kind = get_args(kind)[container is dict]
+    rules = _rules(declared)
     if declared.items is not None:
-        return Many[model_of(declared.items)], Field(default=())  # type: ignore[misc]
-    text = declared.text
+        kind = model_of(declared.items)
+    elif kind in _SECRETS:
+        kind, rules = _SECRETS[kind], []
+    elif kind is float:
+        rules.append(Field(allow_inf_nan=False))
+    for rule in rules:
+        kind = Annotated[kind, rule]
+    if container is tuple:
+        kind = Annotated[Many[kind], Field(max_length=declared.longest)]  # type: ignore[valid-type]
+    elif declared.named is not None:
+        kind = Named[Annotated[str, AfterValidator(declared.named.check)], kind]  # type: ignore[valid-type]
+    if is_optional(hint):
+        kind = kind | None
+    more: Value = {} if declared.key or declared.required else {"default": declared.default}
+    return kind, Field(alias=declared.alias, examples=list(declared.examples) or None, **more)
+
+
+def _rules(declared: Attribute) -> list[Value]:
+    """Return what a value has to fulfil, or each of a list."""
     rules: list[Value] = []
+    text = declared.text
     if declared.least is not None:
         rules.append(Field(ge=declared.least, le=declared.most))
     if text is not None:
@@ -205,17 +242,4 @@ def _field(hint: Value, declared: Attribute) -> tuple[Value, Value]:
             rules.append(AfterValidator(_BY_SYSTEM[text]))
     if declared.check is not None:
         rules.append(AfterValidator(declared.check))
-    many = isinstance(declared.default, tuple)
-    kind = str if many else hint
-    if is_optional(hint):
-        kind = Union[tuple(argument for argument in get_args(hint) if argument is not NoneType)]  # noqa: UP007
-    if kind in _SECRETS:
-        kind, rules = _SECRETS[kind], []
-    for rule in rules:
-        kind = Annotated[kind, rule]
-    if many:
-        kind = Many[kind]  # type: ignore[valid-type]
-    elif is_optional(hint):
-        kind = kind | None
-    more: Value = {} if declared.key else {"default": declared.default}
-    return kind, Field(alias=declared.alias, examples=list(declared.examples) or None, **more)
+    return rules

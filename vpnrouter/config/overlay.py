@@ -21,7 +21,7 @@ from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import kinds_of
 from vpnrouter.config.parse import Document, Node, Plain
 from vpnrouter.config.problem import Path, Position, Problem
-from vpnrouter.config.router import Router
+from vpnrouter.settings.router import Router
 
 NAME: Final = "overlay.yaml"
 """The overlay's name in `router.data_dir`."""
@@ -56,7 +56,7 @@ def overlay_of(document: Document) -> str | None:
     """
     directory = document.value_of(DATA_DIR)
     if directory is None:
-        directory = Router.model_fields["data_dir"].default
+        directory = Router.declared["data_dir"].default
     if not isinstance(directory, str) or not directory or "\0" in directory:
         return None
     return str(FilePath(directory) / NAME)

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.topics.cache import RememberedTopics
-from vpnrouter.topics.grammar import QUEUE_PREFIX, match_levels, queue_topic
+from vpnrouter.topics.grammar import QUEUE_PREFIX, Filter, match_levels, queue_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from vpnrouter.selectors import Selector
-    from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import MappingRule
 
 DEAD_LETTER: Final = "dead-letter"
@@ -39,6 +38,7 @@ class LinkSettings:
 
     name: str
     source: str
+    # Imported while the program runs: a compiled dataclass looks its class up.
     filter: Filter
     inbound: bool
     enabled: bool = True

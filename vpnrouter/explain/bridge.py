@@ -12,9 +12,9 @@ from vpnrouter.bridges.half_events import HalfEvent
 from vpnrouter.bridges.machine import Machine
 from vpnrouter.bridges.remote_links import RemoteLinks
 from vpnrouter.config.configured_bridge import ConfiguredBridge
-from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.mesh.remotes import ConfiguredRemote
 from vpnrouter.errors import OperationError
+from vpnrouter.settings.listener import server_certificate
 
 if TYPE_CHECKING:
     from vpnrouter.bridges.flow_receiver import FlowReceiver

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
 from vpnrouter.bridges.link_registry import LinkRegistry
+from vpnrouter.config.model import model_of
 from vpnrouter.config.secrets import verify_password
-from vpnrouter.config.trace import Trace
 from vpnrouter.core.guaranteed.endpoint_definition import read_definitions
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.turn import CommitPort
 from vpnrouter.server.apply.assemble import build_router
 from vpnrouter.server.bridges.flows import BridgeFlows, have_lots
 from vpnrouter.server.spool.endpoints import Endpoints
+from vpnrouter.settings.trace import Trace
 from vpnrouter.spool.ledger import Ledger
 from vpnrouter.spool.store import STORE_ID_BYTES, MemoryStore
 from vpnrouter.units import MEGABYTE
@@ -64,7 +65,9 @@ class MemoryRouter:
         self.name = config.router.name
         trace = None
         if traced:
-            trace = Trace.model_construct(directory="", sample=1.0, traceparent="ignore")
+            trace = model_of(Trace).model_validate(
+                {"directory": ".", "sample": 1.0, "traceparent": "ignore"}
+            )
         self.router = build_router(
             config.model_copy(update={"trace": trace}), number + 1, bytes(16)
         )

@@ -14,13 +14,13 @@ from typing import Final, final
 import trio
 
 from vpnrouter import limits
-from vpnrouter.config.router import Management, User
-from vpnrouter.config.secrets import Password
 from vpnrouter.core.login_throttle import Attempts
 from vpnrouter.core.origin import address_of, origin_of
 from vpnrouter.errors import RequestError
 from vpnrouter.limits import NAME_SHOWN_CHARS
 from vpnrouter.management.errors import busy, forbidden, too_many, unauthorized
+from vpnrouter.settings.management import Management, User
+from vpnrouter.settings.schema import Password
 from vpnrouter.text import printable
 from vpnrouter.units import SECOND_NS
 

@@ -29,7 +29,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from vpnrouter import __version__, limits
-from vpnrouter.config.trace import NO_SDK
+from vpnrouter.config.otel_sdk import NO_SDK
 from vpnrouter.errors import OperationError
 from vpnrouter.text import printable
 from vpnrouter.trace import span as names
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from opentelemetry.sdk.trace.export import SpanExporter
 
-    from vpnrouter.config.trace import Otlp
+    from vpnrouter.settings.trace import Otlp
     from vpnrouter.trace.span import Span
 
 

@@ -23,9 +23,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
-from vpnrouter.config.trace import Trace
 from vpnrouter.errors import OperationError
 from vpnrouter.management.live_traces import TraceFilter, fitting
+from vpnrouter.settings.trace import Trace
 from vpnrouter.trace.recorder import Block, Context, Recorder
 from vpnrouter.trace.retention import Retention
 from vpnrouter.trace.schema import BUFFER_FULL, PROCESS_ENDED

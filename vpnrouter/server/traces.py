@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from vpnrouter.config.trace import NO_SDK
+from vpnrouter.config.otel_sdk import NO_SDK
 from vpnrouter.core.fault_barrier import THREAD
 from vpnrouter.core.tracing import TraceFilter, TraceSettings
 from vpnrouter.errors import OperationError
@@ -24,11 +24,11 @@ from vpnrouter.trace.writer import WriterThread
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.config import trace
-    from vpnrouter.config.trace import Trace
     from vpnrouter.core.fault_barrier import FaultBarrier
     from vpnrouter.core.router import Router
     from vpnrouter.management.live_traces import LiveTraces
+    from vpnrouter.settings import trace
+    from vpnrouter.settings.trace import Trace
 
 
 def terms_of(configured: trace.Trace | None, seed: int) -> TraceSettings | None:

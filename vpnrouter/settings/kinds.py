@@ -22,6 +22,8 @@ from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.connector import Connector, ConnectorLink
 from vpnrouter.settings.endpoint import Queue, ReplayLog, TopicEndpoint
+from vpnrouter.settings.listener import Listener
+from vpnrouter.settings.management import User
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import Settings, keys_of
 from vpnrouter.text import camel
@@ -101,6 +103,7 @@ class Kind:
     shown_as: str = ""
     """The word for it in `show`; "" is `key` with hyphens."""
 
+    configured_by_api: bool = True
     # What the API calls it: all but `identity` follow from `key` where they are not said.
     identity: tuple[KeyPart, ...] = ()
     noun: str = ""
@@ -191,6 +194,23 @@ class Kind:
 def _name(name: str, kind: Text, doc: str) -> tuple[KeyPart, ...]:
     return (KeyPart(name, doc, kind.most),)
 
+
+LISTENER: Final = Kind(
+    one="listener",
+    key="listeners",
+    settings=Listener,
+    form=Form.RECORDS,
+    configured_by_api=False,
+)
+
+USER: Final = Kind(
+    one="user",
+    key="users",
+    settings=User,
+    home=("management", "users"),
+    named=names.USER,
+    configured_by_api=False,
+)
 
 MSG_VPN: Final = Kind(
     one="message VPN",
@@ -481,6 +501,8 @@ CONNECTOR_LINK: Final = Kind(
 )
 
 KINDS: Final = [
+    LISTENER,
+    USER,
     MSG_VPN,
     CLIENT_PROFILE,
     ACL_PROFILE,
@@ -519,6 +541,8 @@ def named_in(settings: type[Settings]) -> list[Kind]:
 def api_kinds(below: Kind | None = None) -> Iterator[Kind]:
     """Yield all kinds in the order of the API's paths, each behind the one that it stands in."""
     for kind in sorted(children_of(below), key=lambda each: each.api_order):
+        if not kind.configured_by_api:
+            continue
         yield kind
         yield from api_kinds(kind)
 

@@ -136,16 +136,17 @@ class Attribute:
     made of. `dials` is for the address of what the router connects to: it gives the destination of an object and its
     text, None where the text names none.
 
-    A `key` identifies an object in its list: it has no default and no change. `optional` marks a group that may be
-    None. `items` is the class of the objects in a list; the order of the list counts where it is `ordered`. `check`
-    raises ValueError for a value in the range that will not do. `alias` is the name in a document, where that is a word
-    of Python.
+    A `key` identifies an object in its list: it has no default and no change. What is `required` has no default either.
+    `optional` marks a group that may be None. `items` is the class of the objects in a list, or of those by name. Where
+    values have names these are of the kind `named`. The order of a list counts where it is `ordered`, and it has at
+    most `longest` items. `check` raises ValueError for a value, or an item, that will not do. `alias` is the name in a
+    document, where that is a word of Python.
     """
 
     default: Value = None
     group: type[Settings] | None = None
-    least: int | None = None
-    most: int | None = None
+    least: float | None = None
+    most: float | None = None
     text: Text | None = None
     examples: tuple[Any, ...] = ()
     effect: Effect | None = None
@@ -163,8 +164,11 @@ class Attribute:
     child: str = ""
     semp_required: bool = False
     key: bool = False
+    required: bool = False
     optional: bool = False
     items: type[Settings] | None = None
+    named: Text | None = None
+    longest: int | None = None
     ordered: bool = True
     check: Callable[[Any], Any] | None = None
     alias: str | None = None

@@ -12,7 +12,6 @@ from vpnrouter.config.checks.message_vpns import (
     check_filters,
     clause_of,
 )
-from vpnrouter.config.listeners import server_certificate
 from vpnrouter.config.problem import Path
 from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
@@ -24,6 +23,7 @@ from vpnrouter.settings.bridge import (
     RemoteSubscription,
     TopicMapping,
 )
+from vpnrouter.settings.listener import server_certificate
 from vpnrouter.settings.message_vpn import TlsServerCert
 from vpnrouter.topics.grammar import Filter
 

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Final
 
-from vpnrouter.config.listeners import (
-    AMQP_PROTOCOLS,
-    CLIENT_PROTOCOLS,
-    TLS_PROTOCOLS,
-    Listener,
-)
 from vpnrouter.config.overlay import DATA_DIR, NAME
 from vpnrouter.config.problem import Path
 from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.settings.address import Address
+from vpnrouter.settings.listener import (
+    AMQP_PROTOCOLS,
+    CLIENT_PROTOCOLS,
+    TLS_PROTOCOLS,
+    Listener,
+)
 
 SPOOL_FOLDER = "spool"
 """The directory of the spool in `router.data_dir`."""

@@ -10,12 +10,12 @@ from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.problem import Path
 from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
-from vpnrouter.config.trace import TraceFilter
 from vpnrouter.errors import TopicError
 from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
+from vpnrouter.settings.trace import TraceFilter
 from vpnrouter.topics.algebra import covers, intersects, matches
 from vpnrouter.topics.grammar import LITERAL, MQTT, SMF, Filter, parse_filter
 

@@ -11,12 +11,12 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from vpnrouter.config.bridge import Bridge
-from vpnrouter.config.listeners import Listener
 from vpnrouter.config.problem import Path
 from vpnrouter.config.problem_list import MeshProblems
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.settings.address import Address, router_of
 from vpnrouter.settings.bridge import RemoteMsgVpn
+from vpnrouter.settings.listener import Listener
 
 LINK_PROTOCOLS: Final = frozenset({"link", "links"})
 _ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - read, not bound

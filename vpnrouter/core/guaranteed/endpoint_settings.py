@@ -138,5 +138,4 @@ def endpoint_settings_of(configured: Settings) -> EndpointSettings:
     settings = (
         default_session_settings() if isinstance(configured, SessionQueue) else EndpointSettings()
     )
-    apply_settings(settings, configured)
-    return settings
+    return apply_settings(settings, configured)

@@ -59,9 +59,7 @@ def vpn_of(router: Router, name: str, configured: msg_vpn.MsgVpn, secret: bytes)
 
 def bounds_of(configured: msg_vpn.MsgVpn) -> VpnLimits:
     """The bounds of a message VPN."""
-    bounds = VpnLimits()
-    apply_settings(bounds, configured)
-    return bounds
+    return apply_settings(VpnLimits(), configured)
 
 
 def credentials_of(name: str, configured: msg_vpn.MsgVpn, secret: bytes) -> Credentials:
@@ -120,9 +118,7 @@ def username_of(name: str, configured: client_username.ClientUsername) -> Client
 
 def profile_of(name: str, configured: client_profile.ClientProfile) -> ClientProfile:
     """What the clients of a client profile may do."""
-    profile = ClientProfile(name)
-    apply_settings(profile, configured)
-    return profile
+    return apply_settings(ClientProfile(name), configured)
 
 
 def acl_of(name: str, configured: acl_profile.AclProfile) -> AclProfile:

@@ -6,7 +6,6 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, final
 
-from vpnrouter.config.listeners import MANAGEMENT_PROTOCOLS
 from vpnrouter.errors import OperationError
 from vpnrouter.server.net.listeners import (
     BACKLOG,
@@ -18,13 +17,14 @@ from vpnrouter.server.net.listeners import (
 )
 from vpnrouter.server.net.reactor import shown_address
 from vpnrouter.server.net.tls import ServerTls
+from vpnrouter.settings.listener import MANAGEMENT_PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vpnrouter.config.effects import Item
-    from vpnrouter.config.listeners import Listener
     from vpnrouter.server.net.listeners import ListenerSet
+    from vpnrouter.settings.listener import Listener
 
 
 @final

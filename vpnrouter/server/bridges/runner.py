@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from vpnrouter.bridges.machine import Dial
     from vpnrouter.bridges.remote_order import Remote
     from vpnrouter.config.bridge import Bridge as BridgeConfig
-    from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.events.table import EventType
     from vpnrouter.server.bridges.flows import BridgeFlows
     from vpnrouter.server.net.dial import Dialler
+    from vpnrouter.settings.listener import ListenerTls
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 

@@ -30,10 +30,11 @@ from vpnrouter.server.events.sampler import LOOK_S, EventSampler
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from vpnrouter.config.router import Logging, RouterConfig
+    from vpnrouter.config.router import RouterConfig
     from vpnrouter.core.router import Router
     from vpnrouter.management.meters import VpnMeters
     from vpnrouter.management.status.bridges import OwnBridge, PeerBridge
+    from vpnrouter.settings.logging import Logging
 
 
 AT_ONCE: Final = 2_000

@@ -10,13 +10,6 @@ import trio
 
 from vpnrouter.bridges.link import LinkFactory
 from vpnrouter.config.effects import Item
-from vpnrouter.config.listeners import (
-    AMQP_PROTOCOLS,
-    CLIENT_PROTOCOLS,
-    MANAGEMENT_PROTOCOLS,
-    WEBSOCKET_PROTOCOLS,
-    parse_stand_by,
-)
 from vpnrouter.core.amqp.connection import AmqpConnection
 from vpnrouter.core.mqtt.connection import MqttConnection
 from vpnrouter.errors import OperationError
@@ -33,6 +26,13 @@ from vpnrouter.server.net.layers import (
 from vpnrouter.server.net.reactor import Acceptor, shown_address
 from vpnrouter.server.net.streams import serve_streams
 from vpnrouter.server.net.tls import HandshakeFailures, ServerTls
+from vpnrouter.settings.listener import (
+    AMQP_PROTOCOLS,
+    CLIENT_PROTOCOLS,
+    MANAGEMENT_PROTOCOLS,
+    WEBSOCKET_PROTOCOLS,
+    parse_stand_by,
+)
 from vpnrouter.wire.amqp.types import INT, Symbol, Typed
 from vpnrouter.wire.link.compressed import load as load_compression
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from vpnrouter.bridges.link_registry import LinkRegistry
-    from vpnrouter.config.listeners import Listener
-    from vpnrouter.config.router import Management
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.router import Router
     from vpnrouter.management.access import Access
     from vpnrouter.management.api_context import ApiContext
     from vpnrouter.server.net.layers import Layer
     from vpnrouter.server.net.reactor import Reactor
+    from vpnrouter.settings.listener import Listener
+    from vpnrouter.settings.management import Management
 
 
 SERVED: Final = CLIENT_PROTOCOLS | frozenset({"link", "links"}) | MANAGEMENT_PROTOCOLS

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from cryptography import x509
 
-    from vpnrouter.config.listeners import ListenerTls
     from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
+    from vpnrouter.settings.listener import ListenerTls
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 

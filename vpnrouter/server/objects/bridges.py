@@ -8,11 +8,11 @@ from typing_extensions import override
 
 from vpnrouter.bridges.peer_subscriptions import PeerSubscriptions
 from vpnrouter.config.effects import Item
-from vpnrouter.config.listeners import server_certificate
 from vpnrouter.errors import Refused
 from vpnrouter.server.bridges.flows import BridgeFlows
 from vpnrouter.server.bridges.runner import BridgeRunner
 from vpnrouter.server.objects.running import RunningObjects
+from vpnrouter.settings.listener import server_certificate
 from vpnrouter.settings.schema import Effect
 from vpnrouter.wire.link import codes
 

@@ -4,47 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Final, Literal, NamedTuple
-
-from pydantic import AfterValidator, Field
+from typing import Final, Literal, NamedTuple
 
 from vpnrouter import limits
-from vpnrouter.config.model import FilePath, Many, Model, MsgVpnName
-from vpnrouter.config.secrets import Secret
+from vpnrouter.settings import names
 from vpnrouter.settings.address import Address, check_bind, parse_bind
+from vpnrouter.settings.schema import Effect, Secret, Settings, Text, attribute, group
 
-
-class ListenerTls(Model):
-    """Certificate and key of a TLS listener (`mqtts`, `wss`, `amqps`, `amqpwss`, `links`, `https`)."""
-
-    certificate: Annotated[FilePath, Field(examples=["./certs/edge.pem"])]
-    """PEM file with the listener's certificate and, after it, the chain."""
-
-    key: Annotated[FilePath, Field(examples=["./certs/edge.key"])]
-    """PEM file with the private key."""
-
-    key_password: Secret | None = None
-    """What decrypts the private key."""
-
-    min_version: Literal["1.2", "1.3"] = "1.2"
-    """Oldest TLS version that a client may speak."""
-
-    client_ca: FilePath | None = None
-    """PEM file with the authorities whose client certificates are taken; without it none is asked
-    for."""
-
-    client_crl: FilePath | None = None
-    """PEM file with a revocation list of each authority that issues client certificates; needs
-    client_ca."""
-
-
-Bind = Annotated[str, AfterValidator(check_bind)]
-
+Protocol = Literal[
+    "mqtt",
+    "mqtts",
+    "ws",
+    "wss",
+    "amqp",
+    "amqps",
+    "amqpws",
+    "amqpwss",
+    "link",
+    "links",
+    "http",
+    "https",
+]
 
 TLS_PROTOCOLS: Final = frozenset({"mqtts", "wss", "amqps", "amqpwss", "links", "https"})
 """Protocols that need `tls`; the others must not have it."""
-
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]{1,260}|null", re.IGNORECASE)
 
 AMQP_PROTOCOLS: Final = frozenset({"amqp", "amqps", "amqpws", "amqpwss"})
 """Protocols of AMQP clients."""
@@ -58,31 +41,25 @@ CLIENT_PROTOCOLS: Final = frozenset({"mqtt", "mqtts", "ws", "wss"}) | AMQP_PROTO
 MANAGEMENT_PROTOCOLS: Final = frozenset({"http", "https"})
 """Protocols of the management API."""
 
-
-def _origin(text: str) -> str:
-    if text not in {"*", "same-host"} and not _ORIGIN.fullmatch(text):
-        raise ValueError(f"{text[:80]} is no origin: SCHEME://HOST[:PORT], same-host or *")
-    return text
-
-
-Origin = Annotated[str, AfterValidator(_origin)]
-
-
-def _host_name(text: str) -> str:
-    if not _HOST_NAME.fullmatch(text):
-        raise ValueError(f"{text[:80]} is no host name; write it without scheme and port")
-    return text
-
-
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]{1,260}|null", re.IGNORECASE)
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_])?")
-HostName = Annotated[str, AfterValidator(_host_name)]
-
-
 _STAND_BY: Final = re.compile(
     r"(amqps?|amqpwss?)://([^/:@\s]{1,255}|\[[0-9a-fA-F:.]+\])(?::([0-9]{1,5}))?"
 )
 
 _PORTS: Final = {"amqp": 5672, "amqps": 5671, "amqpws": 80, "amqpwss": 443}
+
+
+def _check_origin(text: str) -> str:
+    if text not in {"*", "same-host"} and not _ORIGIN.fullmatch(text):
+        raise ValueError(f"{text[:80]} is no origin: SCHEME://HOST[:PORT], same-host or *")
+    return text
+
+
+def _check_host_name(text: str) -> str:
+    if not _HOST_NAME.fullmatch(text):
+        raise ValueError(f"{text[:80]} is no host name; write it without scheme and port")
+    return text
 
 
 class StandByServer(NamedTuple):
@@ -107,76 +84,91 @@ def parse_stand_by(text: str) -> StandByServer:
     return StandByServer(scheme, host.strip("[]"), number)
 
 
-def _stand_by(text: str) -> str:
+def _check_stand_by(text: str) -> str:
     parse_stand_by(text)
     return text
 
 
-StandBy = Annotated[str, AfterValidator(_stand_by)]
+# A handshake that is over is not looked at again.
+class ListenerTls(Settings, effect=Effect.IN_PLACE, held=False):
+    """Certificate and key of a TLS listener (`mqtts`, `wss`, `amqps`, `amqpwss`, `links`, `https`)."""
+
+    certificate: str = attribute(
+        None, text=names.PATH, file=True, examples=("./certs/edge.pem",), required=True
+    )
+    """PEM file with the listener's certificate and, after it, the chain."""
+
+    key: str = attribute(
+        None, text=names.PATH, file=True, examples=("./certs/edge.key",), required=True
+    )
+    """PEM file with the private key."""
+
+    key_password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES))
+    """What decrypts the private key."""
+
+    min_version: Literal["1.2", "1.3"] = attribute("1.2")
+    """Oldest TLS version that a client may speak."""
+
+    client_ca: str | None = attribute(None, text=names.PATH, file=True)
+    """PEM file with the authorities whose client certificates are taken; without it none is asked
+    for."""
+
+    client_crl: str | None = attribute(None, text=names.PATH, file=True)
+    """PEM file with a revocation list of each authority that issues client certificates; needs
+    client_ca."""
 
 
-class Listener(Model):
+class Listener(Settings, effect=Effect.IN_PLACE, held=False):
     """One address and the protocol spoken there."""
 
-    protocol: Annotated[
-        Literal[
-            "mqtt",
-            "mqtts",
-            "ws",
-            "wss",
-            "amqp",
-            "amqps",
-            "amqpws",
-            "amqpwss",
-            "link",
-            "links",
-            "http",
-            "https",
-        ],
-        Field(examples=["mqtt"]),
-    ]
+    protocol: Protocol = attribute(None, examples=("mqtt",), key=True)
     """mqtt(s): MQTT 3.1.1 and 5; ws(s): MQTT over WebSocket; amqp(s): AMQP 1.0; amqpws(s): AMQP 1.0
     over WebSocket; link(s): bridges; http(s): management. The forms with an s speak TLS."""
 
-    bind: Annotated[Bind, Field(examples=["127.0.0.1:1883"])]
+    bind: str = attribute(None, check=check_bind, examples=("127.0.0.1:1883",), key=True)
     """HOST:PORT or [IPV6]:PORT. Port 0 lets the system choose; the ready line tells which it
     chose."""
 
-    msg_vpn: Annotated[MsgVpnName | None, Field(examples=["blue"])] = None
+    msg_vpn: str | None = attribute(
+        None, text=names.MSG_VPN, examples=("blue",), effect=Effect.NEXT_LOGIN
+    )
     """Message VPN of the clients that connect here; without it they log in as user@vpn, AMQP
     clients also with its name as hostname. Client protocols only."""
 
-    enabled: bool = True
+    enabled: bool = attribute(True, effect=Effect.REBIND)
     """Whether the address is bound."""
 
-    max_connection_count: Annotated[int, Field(ge=1, le=limits.VPN_CONNECTIONS)] = (
-        limits.VPN_CONNECTIONS
+    max_connection_count: int = attribute(
+        limits.VPN_CONNECTIONS, least=1, most=limits.VPN_CONNECTIONS
     )
     """Connections open at a time on this address; for management, requests at a time. Beyond: closed at once."""
 
-    allowed_origins: Annotated[
-        Many[Origin],
-        Field(max_length=limits.ALLOWED_ORIGINS),
-    ] = ("same-host",)
+    allowed_origins: tuple[str, ...] = attribute(
+        ("same-host",), check=_check_origin, longest=limits.ALLOWED_ORIGINS
+    )
     """Whose web pages may connect over WebSocket: origins as browsers send them
     (https://app.example.org), same-host (pages of this host, whatever their port), or * for all.
     A client that sends no Origin is no browser, and is not held up."""
 
-    hosts: Annotated[
-        Many[HostName],
-        Field(max_length=limits.ALLOWED_ORIGINS, examples=[["broker.example.org"]]),
-    ] = ()
+    hosts: tuple[str, ...] = attribute(
+        (),
+        check=_check_host_name,
+        longest=limits.ALLOWED_ORIGINS,
+        examples=(["broker.example.org"],),
+    )
     """Names of this host that same-host allows on listeners without TLS, besides addresses, localhost, a
     name in bind and the machine's own name: any other name may belong to somebody who makes it lead here."""
 
-    failover_servers: Annotated[
-        Many[StandBy],
-        Field(max_length=limits.FAILOVER_SERVERS, examples=[["amqps://standby.example.org:5671"]]),
-    ] = ()
+    failover_servers: tuple[str, ...] = attribute(
+        (),
+        check=_check_stand_by,
+        longest=limits.FAILOVER_SERVERS,
+        examples=(["amqps://standby.example.org:5671"],),
+    )
     """Where AMQP clients are told to go when this router is away: SCHEME://HOST[:PORT], in this
     order. Protocols of AMQP only."""
 
-    tls: ListenerTls | None = None
+    tls: ListenerTls | None = group(ListenerTls, optional=True, effect=Effect.REBIND)
     """Certificate and key; needed by the protocols with an s, refused by the others."""
 
     @property

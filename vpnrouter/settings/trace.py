@@ -1,56 +1,57 @@
-"""The models of routing traces: where they are written, which messages are traced, where spans go."""
+"""Routing traces: where they are written, which messages are traced, where spans go."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal, Self
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
-
 from vpnrouter import limits
-from vpnrouter.config.model import (
-    ClientUsernameName,
-    FilePath,
-    Many,
-    Model,
-    MsgVpnName,
-    Named,
-    TraceFilterName,
+from vpnrouter.settings import names
+from vpnrouter.settings.schema import (
+    Effect,
+    Secret,
+    Settings,
+    Text,
+    TopicSyntax,
+    attribute,
+    group,
 )
-from vpnrouter.config.secrets import Secret
-from vpnrouter.settings.schema import TopicSyntax
 
 
-class TraceFilter(Model):
+class TraceFilter(Settings, held=False):
     """Which published messages it looks at, and how many of them are traced. What is left out, or empty,
     fits everything.
     """
 
-    trace_filter_name: Annotated[TraceFilterName, Field(examples=["alarms"])]
+    trace_filter_name: str = attribute(
+        None, text=names.TRACE_FILTER, examples=("alarms",), required=True
+    )
     """Name of the filter, for people."""
 
-    enabled: bool = True
+    enabled: bool = attribute(True)
     """Whether the filter is looked at."""
 
-    subscriptions: Many[str] = Field(default=(), examples=["alarm/>"])
+    subscriptions: tuple[str, ...] = attribute((), examples=("alarm/>",))
     """Topic filters; a message's topic has to match one of them."""
 
-    topic_syntax: TopicSyntax = "smf"
+    topic_syntax: TopicSyntax = attribute("smf")
     """Dialect of the subscriptions: smf has * and >, mqtt has + and #."""
 
-    msg_vpns: Many[MsgVpnName] = Field(default=(), examples=["blue"])
+    msg_vpns: tuple[str, ...] = attribute((), text=names.MSG_VPN, examples=("blue",))
     """Message VPNs in which the message is published."""
 
-    client_usernames: Many[ClientUsernameName] = Field(default=(), examples=["sensors"])
+    client_usernames: tuple[str, ...] = attribute(
+        (), text=names.CLIENT_USERNAME, examples=("sensors",)
+    )
     """Client usernames of its publisher."""
 
-    client_names: Many[
-        Annotated[str, Field(min_length=1, max_length=limits.TRACE_CLIENT_NAME_LENGTH)]
-    ] = Field(default=(), examples=["sensor-*"])
+    client_names: tuple[str, ...] = attribute(
+        (), text=Text(1, limits.TRACE_CLIENT_NAME_LENGTH), examples=("sensor-*",)
+    )
     """Client names of its publisher; one that ends in * fits all that begin alike."""
 
-    sample: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] = 1.0
+    sample: float = attribute(1.0, least=0.0, most=1.0)
     """Share of these messages that are traced."""
 
 
@@ -88,109 +89,94 @@ def _check_header(text: str) -> str:
     return text
 
 
-NO_SDK: Final = (
-    "trace.otlp needs the OpenTelemetry SDK: pip install '.[otel]' in vpnrouter's source, or set"
-    " trace.otlp.enabled: false"
-)
-
-
-def has_sdk() -> bool:
-    """Whether what sends spans is installed here. Nothing of it is loaded but packages that hold others."""
-    # Imported late: few routers send spans.
-    from importlib.util import find_spec
-
-    try:
-        return None not in map(
-            find_spec, ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
-        )
-    except (ImportError, ValueError):
-        return False
-
-
-class Otlp(Model):
+class Otlp(Settings):
     """Spans of traced messages, sent by OTLP over HTTP. Needs the extra `otel`: pip install '.[otel]'."""
 
-    enabled: bool = False
+    enabled: bool = attribute(False)
     """Whether spans are sent."""
 
-    endpoint: Annotated[str, AfterValidator(_check_endpoint)] = "http://127.0.0.1:4318/v1/traces"
+    endpoint: str = attribute("http://127.0.0.1:4318/v1/traces", check=_check_endpoint)
     """URL of the collector, with the path."""
 
-    headers: Named[Annotated[str, AfterValidator(_check_header)], Secret] = Field(
-        default_factory=dict, examples=["authorization"]
+    headers: dict[str, Secret] = attribute(
+        {}, named=Text(1, 128, _check_header), examples=("authorization",)
     )
     """Headers of each request by name; a value is text, {env: NAME} or {file: PATH}."""
 
-    timeout_s: Annotated[int, Field(ge=1, le=300)] = 10
+    timeout_s: int = attribute(10, least=1, most=300)
     """Seconds in which a request must have succeeded, repetitions included; else its spans are lost."""
 
-    max_queue: Annotated[int, Field(ge=1_000, le=10_000_000)] = limits.OTLP_QUEUE_ROWS
+    max_queue: int = attribute(limits.OTLP_QUEUE_ROWS, least=1_000, most=10_000_000)
     """Trace events that may wait for a slow collector; further ones make no spans, and are counted."""
 
-    @model_validator(mode="after")
-    def _values(self) -> Self:
+    def check(self) -> None:
+        """Raise ValueError for a header that would not be one."""
         for name, secret in self.headers.items():
             if not _VALUE.fullmatch(secret.reveal()):
                 # Never the value itself.
                 raise ValueError(
                     f"the value of header {name} has characters that a header must not"
                 )
-        return self
 
 
-class Rotation(Model):
+class Rotation(Settings):
     """When a trace file is completed and the next one begun: at whichever comes first."""
 
-    max_bytes: Annotated[int, Field(ge=1_048_576, le=1 << 40)] = limits.TRACE_FILE_BYTES
+    max_bytes: int = attribute(limits.TRACE_FILE_BYTES, least=1_048_576, most=1 << 40)
     """Bytes of one file."""
 
-    max_rows: Annotated[int, Field(ge=1, le=100_000_000)] = 4_000_000
+    max_rows: int = attribute(4_000_000, least=1, most=100_000_000)
     """Rows of one file."""
 
-    max_seconds: Annotated[int, Field(ge=1, le=86_400)] = 60
+    max_seconds: int = attribute(60, least=1, most=86_400)
     """Seconds that a file stays open, so the time until readers see its rows."""
 
 
-class Retention(Model):
+class Retention(Settings):
     """When completed trace files are removed; 0 keeps them for ever."""
 
-    max_days: Annotated[int, Field(ge=0, le=36_500)] = 0
+    max_days: int = attribute(0, least=0, most=36_500)
     """Days that a file is kept."""
 
-    max_bytes: Annotated[int, Field(ge=0, le=1 << 60)] = 0
+    max_bytes: int = attribute(0, least=0, most=1 << 60)
     """Bytes of all this router's files together; the oldest go first."""
 
 
-class Trace(Model):
+# What writes files is set up once.
+class Trace(Settings, effect=Effect.RESTART, held=False):
     """Routing traces as Parquet files: DIRECTORY/date=YYYY-MM-DD/router=NAME/part-*.parquet."""
 
-    enabled: bool = True
+    enabled: bool = attribute(True)
     """Whether messages are traced."""
 
-    directory: Annotated[FilePath, Field(examples=["./traces"])]
+    directory: str = attribute(
+        None, text=names.PATH, file=True, examples=("./traces",), required=True
+    )
     """Directory of the trace files; several routers may share one."""
 
-    sample: Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)] = 0.01
+    sample: float = attribute(0.01, least=0.0, most=1.0)
     """Share of messages that are traced, decided where a message first enters a router."""
 
-    always: Many[Literal["discard", "reject"]] = ("discard", "reject")
+    always: tuple[Literal["discard", "reject"], ...] = attribute(("discard", "reject"))
     """What is told of messages that are not traced too, added up each second: discard, reject."""
 
-    filters: Annotated[Many[TraceFilter], Field(max_length=limits.TRACE_FILTERS)] = ()
+    filters: tuple[TraceFilter, ...] = attribute(
+        (), items=TraceFilter, longest=limits.TRACE_FILTERS
+    )
     """Other shares for some topics or clients; the first filter that fits decides, else `sample`."""
 
-    traceparent: Literal["honour", "ignore"] = "honour"
+    traceparent: Literal["honour", "ignore"] = attribute("honour")
     """What an MQTT 5 message that comes with a W3C trace context does: with honour it is traced under its
     trace id if its sampled flag is set."""
 
-    emit_traceparent: bool = False
+    emit_traceparent: bool = attribute(False)
     """Whether traced messages that came without one leave with a `traceparent`, to MQTT 5 clients."""
 
-    rotation: Rotation = Field(default_factory=Rotation)
+    rotation: Rotation = group(Rotation)
     """When the next file is begun."""
 
-    retention: Retention = Field(default_factory=Retention)
+    retention: Retention = group(Retention)
     """When files are removed."""
 
-    otlp: Otlp = Field(default_factory=Otlp)
+    otlp: Otlp = group(Otlp)
     """Spans of traced messages for an OpenTelemetry collector."""
