@@ -33,6 +33,8 @@ from vpnrouter.management.config.editor import ConfigEditor, PreparedChange
 from vpnrouter.management.live_traces import fitting
 from vpnrouter.management.server_hooks import ServerHooks
 from vpnrouter.server.net.http import serve_http
+from vpnrouter.server.objects.running import RunningObjects
+from vpnrouter.settings.kinds import CONNECTOR
 from vpnrouter.testing.memory import Client
 from vpnrouter.trace.writer import Writer
 from vpnrouter.wire.mqtt.packets import Connack, Connect, Suback, SubscriptionRequest
@@ -61,6 +63,28 @@ class LiveClient(Client):
         assert first.reason_codes == [1], first
 
 
+class Given(RunningObjects):
+    """Running objects that a test has made; they have a `look`."""
+
+    def __init__(self, *objects: Any) -> None:
+        nothing: Any = None
+        super().__init__(nothing, nothing)
+        self._objects = list(objects)
+
+    @property
+    def running(self) -> list[Any]:
+        return self._objects
+
+    def look(self, one: Any) -> Any:
+        return one.look()
+
+    def begin(self, config: Any) -> None:
+        pass
+
+    def change(self, before: Any, after: Any, found: Any) -> None:
+        pass
+
+
 class LiveRouter:
     """One of the routers: `context` is what its API sees, `clients` are those that `connect` made, by name."""
 
@@ -79,6 +103,12 @@ class LiveRouter:
             store=node.store,
             clock_ns=lambda: mesh.now_ns,
         )
+
+    def have_connectors(self, *connectors: Any) -> Given:
+        """Let its API show these connectors."""
+        given = Given(*connectors)
+        self.context.edge.objects = {**self.context.edge.objects, CONNECTOR: given}
+        return given
 
     def wall_ns(self) -> int:
         """UTC since 1970, nanoseconds."""

@@ -13,8 +13,9 @@ from vpnrouter.events.log import EventLog
 from vpnrouter.management.application import ROUTERS
 from vpnrouter.management.audit import Audit
 from vpnrouter.management.collections import _operator
-from vpnrouter.management.metrics.source import CONNECTOR_LINKS
+from vpnrouter.management.metrics.source import OBJECTS
 from vpnrouter.server.connectors.runner import ConnectorRunner
+from vpnrouter.settings.kinds import CONNECTOR_LINK
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.reason import ADMINISTRATIVE_ACTION
 
@@ -81,7 +82,7 @@ def connector(here: Any) -> ConnectorRunner:
     configured = Connector.model_validate({"provider": {"url": "mqtt://h"}, "links": links})
     certificates = here.config.msg_vpns["blue"].bridging.tls_server_cert
     made = ConnectorRunner(here.router, nobody, "blue", "there", configured, certificates)
-    here.context.edge.connectors = [made]
+    here.have_connectors(made)
     return made
 
 
@@ -153,14 +154,14 @@ def test_metrics_of_links(here: Any, connector: Any, name: str) -> None:
     for number, each in enumerate(COUNTED):
         setattr(counters, each, 100 + number)
     counters.discarded.add("loop-detected", 7)
-    inward, outward = here.context.figures.connector_links(lambda vpn: vpn == "blue")
-    found = [dict(zip(CONNECTOR_LINKS.names, row, strict=True)) for row in (inward, outward)]
+    inward, outward = here.context.figures.rows(CONNECTOR_LINK, lambda vpn: vpn == "blue")
+    found = [dict(zip(OBJECTS[CONNECTOR_LINK].names, row, strict=True)) for row in (inward, outward)]
     assert inward[:5] == ("blue", "there", "in", "rx", "down")
     assert outward[:5] == ("blue", "there", "out", "tx", "down")
     assert found[1][COUNTED[name]] == getattr(counters, name) > 0
     assert found[0][COUNTED[name]] == 0
     assert [row["discards"] for row in found] == [{}, {"loop-detected": 7}]
-    assert list(here.context.figures.connector_links(lambda vpn: vpn != "blue")) == []
+    assert list(here.context.figures.rows(CONNECTOR_LINK, lambda vpn: vpn != "blue")) == []
 
 
 each_action = pytest.mark.parametrize("path", ACTIONS)

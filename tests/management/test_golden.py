@@ -20,6 +20,7 @@ from management_routers import LiveRouter, routers
 from vpnrouter.core.discard_reasons import DUPLICATE, TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import CONNECTOR_LINK, PARKING, QUEUE
 from vpnrouter.server.connectors.runner import ConnectorRunner
+from vpnrouter.settings.kinds import CONNECTOR
 from vpnrouter.trace.recorder import Recorder
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -149,7 +150,7 @@ def mesh(tmp_path: Path, clock: list[int]) -> Iterator[list[LiveRouter]]:
     _work(near, far)
     _clear(near)
     _set_aside(near)
-    near.context.edge.connectors = _connectors(near)
+    near.have_connectors(*_connectors(near))
     near.mesh.wait(3_000)
     clock[0] = near.mesh.now_ns
     with near.traced(tmp_path) as hand_over:
@@ -348,7 +349,8 @@ def _names(part: str, known: dict[str, str], context: Any) -> list[tuple[str, st
     elif part == "{sessionKey}":
         names = list(context.clients.session_names(vpn_name))
     elif part == "{connectorName}":
-        names = [one.name for one in context.edge.connectors if one.vpn.name == vpn_name]
+        found = context.edge.objects[CONNECTOR].items() if context.edge.objects else ()
+        names = [name for msg_vpn, name, _ in found if msg_vpn == vpn_name]
     elif part == "{topicEndpointName}":
         names = ["s", "t"] if vpn_name == "blue" else []
     elif part == "{clientUsername}":

@@ -94,9 +94,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Any:
     for number in range(0, QUEUES, 60):
         name = f"plant-{number % PLANTS}/line-{number % 17:02}/sensor-{number:04}"
         edge.publish(name, f"hall-{number:03}/x", *[b"x"] * 20)
-    edge.context.edge.connectors = [
-        unreachable(edge, name) for name in ("weather-service", "supplier")
-    ]
+    edge.have_connectors(*(unreachable(edge, name) for name in ("weather-service", "supplier")))
     edge.mesh.wait(5_000)
     sample(edge, core)
     return edge

@@ -28,7 +28,7 @@ class What(StrEnum):
     # Kinds that are shown in no way of their own.
     _ignore_ = ["each"]  # noqa: RUF012 - Enum wants a list
     for each in KINDS:
-        if each.has_pages:
+        if each.has_pages and not each.tables:
             locals()[each.key.upper()] = each.word
 
     @property

@@ -1,35 +1,42 @@
 """Makes the pages of the API for kinds of objects that have none of their own: lists, and one object.
 
-What is shown of a kind is its status class, or what is configured where it names none. Actions, and objects below
-others, are for pages of its own.
+What is shown of a kind is its status class, or what is configured where it names none. Of the objects below one, the
+status has a list under their key.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import make_dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
 
+from vpnrouter.management.answers.replies import object_reply
+from vpnrouter.management.answers.rows import Row, row_of
+from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
+    OF_MSG_VPN,
+    OURS,
+    Children,
     Collection,
     Found,
+    OperatorDep,
     name_in_path,
     serve,
     serve_all,
+    serve_children,
 )
 from vpnrouter.management.config.attribute import NUMBER, TEXT, TRUTH, Attribute
 from vpnrouter.management.config.document_access import reached
 from vpnrouter.management.config.kinds import TYPES
-from vpnrouter.settings.kinds import KINDS, Kind, loaded
+from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
+from vpnrouter.settings.kinds import KINDS, Action, Form, Kind, children_of, loaded
 from vpnrouter.settings.shown import fill, read
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-    from vpnrouter.management.api_context import ApiContext
 
 _SHOWN: Final[dict[str, type]] = {TEXT: str, NUMBER: int, TRUTH: bool}
 """The types of attributes that monitoring shows, by their forms."""
@@ -49,7 +56,7 @@ def all_pages() -> list[APIRouter]:
 
 
 @cache
-def status_of(kind: Kind) -> type[DataclassInstance]:
+def status_of(kind: Kind) -> "type[DataclassInstance]":
     """Return the class that declares what is shown of one object of a kind."""
     if kind.status:
         found: type[DataclassInstance] = loaded(kind.status)
@@ -80,16 +87,26 @@ def _snake(name: str) -> str:
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
-def _found(kind: Kind, context: ApiContext, msg_vpn: str) -> Found:
+def _running(kind: Kind, context: ApiContext, msg_vpn: str) -> dict[str, Any]:
+    """Return the running objects of a message VPN by name."""
     objects = context.edge.objects.get(kind)
-    here = {name: one for vpn, name, one in (objects.items() if objects else ()) if vpn == msg_vpn}
-    of = status_of(kind)
-    return Found(lambda: here, lambda name: fill(of, here[name]) if name in here else None)
+    found = () if objects is None else objects.items()
+    return {name: one for vpn, name, one in found if vpn == msg_vpn}
+
+
+def _found(kind: Kind, context: ApiContext, msg_vpn: str) -> Found:
+    here = _running(kind, context, msg_vpn)
+
+    def status(name: str) -> "DataclassInstance | None":
+        one = here.get(name)
+        return None if one is None else fill(status_of(kind), context.edge.objects[kind].look(one))
+
+    return Found(lambda: here, status)
 
 
 def _made(kind: Kind) -> APIRouter:
     routes = APIRouter()
-    vowel = kind.one[0] in "aeiouAEIOU"
+    below = [each for each in children_of(kind) if each.form is Form.NAMED and each.status]
     collection = Collection(
         path=kind.collection,
         tag=kind.singular,
@@ -97,10 +114,73 @@ def _made(kind: Kind) -> APIRouter:
         kind=status_of(kind),
         one=kind.one,
         many=f"{kind.one}s",
-        article="an" if vowel else "a",
-        description=f"The {kind.one}s of a message VPN.",
+        article="an" if kind.one[0] in "aeiouAEIOU" else "a",
+        description=kind.about or f"The {kind.one}s of a message VPN.",
         open=partial(_found, kind),
+        children=tuple(each.collection for each in below),
     )
-    serve(routes, collection, name_in_path(collection))
-    serve_all(routes, collection, f"The {kind.one}s of all message VPNs that the user sees.")
+    named = name_in_path(collection)
+    serve(routes, collection, named)
+    for each in below:
+        serve_children(routes, collection, named, _children(kind, each))
+
+    def row(status: "DataclassInstance") -> Row:
+        return row_of(status) | {
+            each.collection: [row_of(one) for one in getattr(status, each.key)] for each in below
+        }
+
+    with_those = "".join(f", each with its `{each.collection}`" for each in below)
+    described = f"The {kind.one}s of all message VPNs that the user sees{with_those}."
+    serve_all(routes, collection, described, row)
+    for action in kind.actions:
+        _serve_action(routes, kind, collection, named, action)
     return routes
+
+
+def _children(kind: Kind, below: Kind) -> Children:
+    def found(context: ApiContext, msg_vpn: str, name: str) -> "Sequence[DataclassInstance]":
+        status = _found(kind, context, msg_vpn).status(name)
+        return () if status is None else list(getattr(status, below.key))
+
+    attribute = _snake(below.identity[0].name)
+    words = below.key.replace("_", " ")
+    return Children(
+        path=below.collection,
+        kind=status_of(below),
+        many=f"the {words} of a {kind.one}",
+        name=f"{kind.section}_{below.key}",
+        description=below.about or f"The {words} of a {kind.one}.",
+        found=found,
+        key=lambda one: (getattr(one, attribute),),
+    )
+
+
+def _serve_action(
+    routes: APIRouter,
+    kind: Kind,
+    collection: Collection,
+    named: Callable[..., Awaitable[str]],
+    action: Action,
+) -> None:
+    async def act(
+        request: Request,
+        caller: OperatorDep,
+        context: ContextDep,
+        msg_vpn: MsgVpnDep,
+        name: Annotated[str, Depends(named)],
+    ) -> Response:
+        await body_of(request, {})
+        getattr(_running(kind, context, msg_vpn)[name], action.name)()
+        audit_action(request, caller, f"{action.past} {kind.one} {name}", msg_vpn)
+        return object_reply(request, {}, {})
+
+    routes.add_api_route(
+        f"{OURS}{OF_MSG_VPN}/{kind.collection}/{{{collection.key}}}/{action.name}",
+        act,
+        methods=["PUT"],
+        name=action.name,
+        summary=f"{action.name.capitalize()} {collection.article} {kind.one}",
+        description=action.doc,
+        tags=["vpnrouter"],
+        response_model=None,
+    )

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.durations import Histogram
-from vpnrouter.settings.kinds import BRIDGE, CONNECTOR
+from vpnrouter.settings.kinds import BRIDGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from vpnrouter.bridges.driver import BridgeDriver
-    from vpnrouter.connectors.status import ConnectorLook
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.router import Router
-    from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.durations import Durations
     from vpnrouter.management.metrics.families import ListenerFigures
     from vpnrouter.settings.kinds import Kind
@@ -39,25 +36,6 @@ def _no_commits() -> tuple[Histogram, int]:
     return Histogram((), (0,), 0.0), 0
 
 
-class RunningConnector(ABC):
-    """A connector as management uses it."""
-
-    vpn: MessageVpn
-    name: str
-
-    @abstractmethod
-    def look(self) -> ConnectorLook:
-        """Return what its status and its metrics, and those of its links, are read from now."""
-
-    @abstractmethod
-    def sample(self, now_ns: int) -> None:
-        """Note the counts that rates are made from, at `now_ns` (monotonic)."""
-
-    @abstractmethod
-    def reconnect(self) -> None:
-        """Connect anew, beginning with the first address."""
-
-
 class RunningKind(Protocol):
     """The running objects of one kind."""
 
@@ -68,6 +46,12 @@ class RunningKind(Protocol):
     def items(self) -> list[tuple[str, str, Any]]:
         """Return the message VPN and the name of each object, and the object."""
 
+    def look(self, one: Any) -> Any:  # noqa: ANN401 - what the status class of the kind reads
+        """Return an object as its status class reads it."""
+
+    def sample(self, now_ns: int) -> None:
+        """Note the counts that rates are made from, at `now_ns` (monotonic)."""
+
 
 @dataclass(kw_only=True, slots=True)
 class ServerHooks:
@@ -75,8 +59,6 @@ class ServerHooks:
 
     bridges: Sequence[BridgeDriver] = ()
     """The router's own bridges; they may change while it runs."""
-    connectors: Sequence[RunningConnector] = ()
-    """Its connectors; they may change, too."""
     objects: Mapping[Kind, RunningKind] = field(default_factory=dict)
     """The running objects of each kind."""
     flush: Callable[[], None] = _nothing
@@ -99,7 +81,6 @@ class ServerHooks:
         """Show these running objects."""
         self.objects = objects
         self.bridges = objects[BRIDGE].running
-        self.connectors = objects[CONNECTOR].running
 
     def unready(self, router: Router) -> str:
         """Return why the router does not serve, "" where it does.

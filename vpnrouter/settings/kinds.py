@@ -67,6 +67,17 @@ class KeyPart(NamedTuple):
         return f"{{{self.name}:blank}}" if self.always == "" else f"{{{self.name}}}"
 
 
+class Action(NamedTuple):
+    """What an operator may do to an object: `name` is the path's last word and the method of the running object.
+
+    `past` is what the audit says was done, `doc` what the API says of it.
+    """
+
+    name: str
+    past: str
+    doc: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Kind:
     """One kind of object. Texts are for people: `one` is the noun for one of them.
@@ -88,6 +99,9 @@ class Kind:
     built_in: str = ""
     example: str = ""
     doc: str = ""
+    about: str = ""
+    """What the API says of their list; "" is that they are those of what holds them."""
+    actions: tuple[Action, ...] = ()
     running: str = ""
     """The class of its running objects, as MODULE:NAME; "" where an object is only its configuration."""
     status: str = ""
@@ -478,9 +492,16 @@ CONNECTOR: Final = Kind(
     named=names.CONNECTOR,
     example="to-mosquitto",
     doc="Connectors to foreign brokers by name.",
+    about="The connectors of a message VPN to foreign brokers.",
+    actions=(
+        Action(
+            "reconnect",
+            "reconnected",
+            "Connect anew, beginning with the first address; also a connector that has stopped.",
+        ),
+    ),
     running="vpnrouter.server.objects.connectors:ConnectorObjects",
     status="vpnrouter.connectors.status:ConnectorStatus",
-    pages="vpnrouter.management.connectors:PAGES",
     tables="vpnrouter.cli._tables:ConnectorTables",
     identity=_name("connectorName", names.CONNECTOR, "Name of the connector."),
     ours=True,
@@ -495,6 +516,7 @@ CONNECTOR_LINK: Final = Kind(
     named=names.CONNECTOR_LINK,
     example="sensors-in",
     doc="Links by name.",
+    about="The links of a connector, in the order of the configuration.",
     status="vpnrouter.connectors.status:ConnectorLinkStatus",
     identity=_name("linkName", names.CONNECTOR_LINK, "Name of the link."),
     ours=True,

@@ -66,7 +66,7 @@ def connectors(mesh: Any) -> dict[str, ConnectorRunner]:
         out.delivered = 48 * second
         out.dead_letters = 2 * second
         well.sample(now_ns + second * SECOND_NS)
-    mesh.edge.context.edge.connectors = [well, down]
+    mesh.edge.have_connectors(well, down)
     return {"well": well, "down": down}
 
 
@@ -122,7 +122,7 @@ def test_gone(looking: Any, mesh: Any, connectors: Any) -> None:
 
     async def test(seen: Any) -> None:
         await seen.press("0", "enter")
-        mesh.edge.context.edge.connectors.clear()
+        mesh.edge.have_connectors()
         assert "this connector is not there" in await seen.look()
         assert "no connectors" in await seen.press("0")
 

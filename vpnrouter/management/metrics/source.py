@@ -8,7 +8,7 @@ import resource
 import time
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import trio
 
@@ -28,8 +28,6 @@ from vpnrouter.management.metrics.queues import CONVERTS, SHOWN, QueueNumbers
 from vpnrouter.management.status.msg_vpns import MsgVpnLook
 from vpnrouter.settings.kinds import (
     BRIDGE,
-    CONNECTOR,
-    CONNECTOR_LINK,
     KINDS,
     MSG_VPN,
     Kind,
@@ -114,8 +112,6 @@ OBJECTS: Final[dict[Kind, Section]] = {
 
 MSG_VPNS: Final = OBJECTS[MSG_VPN]
 BRIDGES: Final = OBJECTS[BRIDGE]
-CONNECTORS: Final = OBJECTS[CONNECTOR]
-CONNECTOR_LINKS: Final = OBJECTS[CONNECTOR_LINK]
 
 PERIOD_S: Final = 0.5
 """Seconds between two looks at what only shows over time."""
@@ -247,10 +243,19 @@ class Figures:
         if own is not None:
             yield from own(sees)
             return
-        objects, section = self._edge.objects.get(kind), OBJECTS[kind]
+        for one in self._looks(kind, sees):
+            yield OBJECTS[kind].row(one)
+
+    def _looks(self, kind: Kind, sees: Callable[[str], bool]) -> Iterator[Any]:
+        """Yield what the status class of a kind reads of each object; one that has others below has their looks."""
+        if kind.parent is not None and not kind.is_of_vpn:
+            for above in self._looks(kind.parent, sees):
+                yield from getattr(above, kind.key)
+            return
+        objects = self._edge.objects.get(kind)
         for msg_vpn, _, one in objects.items() if objects is not None else ():
-            if sees(msg_vpn):
-                yield section.row(one)
+            if objects is not None and sees(msg_vpn):
+                yield objects.look(one)
 
     def msg_vpns(self, sees: Callable[[str], bool]) -> Iterator[Row]:
         """Yield the figures of each message VPN whose name `sees` is true for."""
@@ -270,19 +275,6 @@ class Figures:
                 look = source.look(time.monotonic_ns(), whole=True)
                 look.oldest_s = self._age
                 yield self._steady(("bridge", msg_vpn, name), source, BRIDGES, BRIDGES.row(look))
-
-    def connectors(self, sees: Callable[[str], bool]) -> Iterator[Row]:
-        """Yield the figures of each connector in those message VPNs."""
-        for connector in list(self._edge.connectors):
-            if sees(connector.vpn.name):
-                yield CONNECTORS.row(connector.look())
-
-    def connector_links(self, sees: Callable[[str], bool]) -> Iterator[Row]:
-        """Yield the figures of each link of the connectors in those message VPNs."""
-        for connector in list(self._edge.connectors):
-            if sees(connector.vpn.name):
-                for link in connector.look().links:
-                    yield CONNECTOR_LINKS.row(link)
 
     def _age(self, endpoints: Iterable[Endpoint]) -> float | None:
         """Return the seconds that the oldest message waits, None without one; it reads no message, since there may be

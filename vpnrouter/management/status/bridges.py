@@ -359,13 +359,13 @@ SAMPLE_S: Final = 1.0
 
 
 async def keep_rates(bridges: Bridges, edge: ServerHooks) -> None:
-    """Sample the counts of all bridges and connectors about once a second, for ever."""
+    """Sample the counts of all bridges and of other running objects about once a second, for ever."""
     while True:
         now_ns = time.monotonic_ns()
         for source in bridges.now().values():
             source.sample(now_ns)
-        for connector in edge.connectors:
-            connector.sample(now_ns)
+        for objects in edge.objects.values():
+            objects.sample(now_ns)
         await trio.sleep(SAMPLE_S)
 
 

@@ -38,7 +38,6 @@ from vpnrouter.events.table import (
     CONNECTOR_MESSAGE_REFUSED,
     CONNECTOR_UP,
 )
-from vpnrouter.management.server_hooks import RunningConnector
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.dial import TlsSettings
 from vpnrouter.server.net.reactor import flush_ready
@@ -62,7 +61,7 @@ message, and what is behind that is not to wait."""
 
 
 @final
-class ConnectorRunner(ConnectorCallbacks, RunningConnector):
+class ConnectorRunner(ConnectorCallbacks):
     """One connector of the configuration. `session` is what the store has of it, None for nothing; `after` is one that
     was removed and had the same login: it ends the session at the provider first. `draw` gives random numbers in
     [0, 1), `clock` nanoseconds of monotonic time.
@@ -137,8 +136,8 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
         self.machine.configure(attempts_of(connector, vpn_enabled=self.vpn.enabled), self._clock())
         self._wake.set()
 
-    @override
     def reconnect(self) -> None:
+        """Connect anew, beginning with the first address."""
         self.change(self.configured, self._server_cert)
 
     @property
@@ -368,8 +367,8 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
 
     # -- for monitoring --------------------------------------------------------------------------
 
-    @override
     def sample(self, now_ns: int) -> None:
+        """Note the counts that rates are made from, at `now_ns` (monotonic)."""
         for name, link in self.links.all.items():
             counters = link.counters
             meter = self._meters.setdefault(name, RateMeter())
@@ -387,8 +386,8 @@ class ConnectorRunner(ConnectorCallbacks, RunningConnector):
             sum(each.bytes_ for each in outward),
         )
 
-    @override
     def look(self) -> ConnectorLook:
+        """Return what monitoring shows of the connector and of its links."""
         client = self._client
         return ConnectorLook(
             msg_vpn=self.vpn.name,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.effects import Change
     from vpnrouter.config.router import RouterConfig
     from vpnrouter.connectors.mqtt.session import ProviderSession
+    from vpnrouter.connectors.status import ConnectorLook
     from vpnrouter.server.objects.running import Services
     from vpnrouter.settings.kinds import Kind
 
@@ -44,6 +45,15 @@ class ConnectorObjects(RunningObjects):
     @override
     def running(self) -> list[ConnectorRunner]:
         return self._running
+
+    @override
+    def look(self, one: ConnectorRunner) -> ConnectorLook:
+        return one.look()
+
+    @override
+    def sample(self, now_ns: int) -> None:
+        for runner in self._running:
+            runner.sample(now_ns)
 
     @override
     def begin(self, config: RouterConfig) -> None:

@@ -62,6 +62,13 @@ class RunningObjects(ABC):
         """Return the message VPN and the name of each object, and the object."""
         return [(one.vpn.name, one.name, one) for one in self.running]
 
+    def look(self, one: Any) -> Any:  # noqa: ANN401 - what the status class of the kind reads
+        """Return an object as its status class reads it."""
+        return one
+
+    def sample(self, now_ns: int) -> None:  # noqa: B027 - few have to
+        """Note the counts that rates are made from, at `now_ns` (monotonic)."""
+
     @abstractmethod
     def begin(self, config: RouterConfig) -> None:
         """Start all objects of a configuration, the first one of the router."""
