@@ -155,7 +155,9 @@ def test_metrics_of_links(here: Any, connector: Any, name: str) -> None:
         setattr(counters, each, 100 + number)
     counters.discarded.add("loop-detected", 7)
     inward, outward = here.context.figures.rows(CONNECTOR_LINK, lambda vpn: vpn == "blue")
-    found = [dict(zip(OBJECTS[CONNECTOR_LINK].names, row, strict=True)) for row in (inward, outward)]
+    found = [
+        dict(zip(OBJECTS[CONNECTOR_LINK].names, row, strict=True)) for row in (inward, outward)
+    ]
     assert inward[:5] == ("blue", "there", "in", "rx", "down")
     assert outward[:5] == ("blue", "there", "out", "tx", "down")
     assert found[1][COUNTED[name]] == getattr(counters, name) > 0

@@ -20,7 +20,14 @@ from vpnrouter.cli._format import (
 )
 from vpnrouter.cli._grid import Column, Grid
 from vpnrouter.cli._grid import Row as Line
-from vpnrouter.management.display import RATE_TITLES, Display, Form, shown, words
+from vpnrouter.management.display import (
+    RATE_TITLES,
+    Display,
+    Form,
+    displays_of,
+    shown,
+    words,
+)
 
 _GAP: Final = 2
 """Columns between a name and its value, and at the end."""
@@ -47,27 +54,12 @@ def spec_of(one: str, key: str, row: Row) -> Spec:
     """Return how objects are listed of which nothing is known but their rows, like `row`: the name first, then the
     message VPN, then as many of the others as there is room for. `one` is the noun, `key` the attribute of the name.
     """
-    names = [key, "msgVpnName", *(name for name in row if name not in {key, "msgVpnName"})]
-    columns = tuple(_display(name, row[name]) for name in names)
+    columns = displays_of(key, row)
     return Spec(
         title=lambda each: f"{one} {each[key]} in message VPN {each['msgVpnName']}",
         columns=columns,
         leaving=columns[:0:-1],
     )
-
-
-def _display(name: str, value: object) -> Display:
-    """Return how an attribute is displayed, by its name and a value of it alone."""
-    title = words(name).removesuffix(" name").capitalize()
-    match value:
-        case bool():
-            return Display(title, Form.FLAG, (name,))
-        case int():
-            return Display(title, Form.NUMBER, (name,))
-        case Mapping():
-            return Display(title, Form.COUNTS, (name,))
-        case _:
-            return Display(title, Form.NAME, (name,))
 
 
 class Balanced(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from vpnrouter.errors import OperationError
 from vpnrouter.management.answers.conditions import matches
 from vpnrouter.management.client import ManagementClient
-from vpnrouter.settings.kinds import KINDS, Kind
+from vpnrouter.settings.kinds import KINDS, Kind, plain_kinds
 
 
 class What(StrEnum):
@@ -27,9 +27,8 @@ class What(StrEnum):
     EVENTS = "events"
     # Kinds that are shown in no way of their own.
     _ignore_ = ["each"]  # noqa: RUF012 - Enum wants a list
-    for each in KINDS:
-        if each.has_pages and not each.tables:
-            locals()[each.key.upper()] = each.word
+    for each in plain_kinds():
+        locals()[each.key.upper()] = each.word
 
     @property
     def kind(self) -> Kind | None:

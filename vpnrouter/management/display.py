@@ -313,6 +313,29 @@ def chosen(displays: Mapping[str, Display], *names: str) -> tuple[Display, ...]:
     return tuple(displays[name] for name in names)
 
 
+def displays_of(key: str, row: Mapping[str, Any]) -> tuple[Display, ...]:
+    """Return how objects are displayed of which nothing is known but their rows, like `row`: the attribute `key` with
+    the name first, then the message VPN, then all others that are no lists.
+    """
+    first = (key, "msgVpnName")
+    others = (name for name, value in row.items() if not isinstance(value, list))
+    return tuple(_display(name, row[name]) for name in dict.fromkeys((*first, *others)))
+
+
+def _display(name: str, value: object) -> Display:
+    """Return how an attribute is displayed, by its name and a value of it alone."""
+    title = words(name).removesuffix(" name").capitalize()
+    match value:
+        case bool():
+            return Display(title, Form.FLAG, (name,))
+        case int():
+            return Display(title, Form.NUMBER, (name,))
+        case Mapping():
+            return Display(title, Form.COUNTS, (name,))
+        case _:
+            return Display(title, Form.NAME, (name,))
+
+
 def words(name: str) -> str:
     """Return `inbound failure reason` for `inboundFailureReason`."""
     return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)

@@ -551,6 +551,11 @@ def children_of(kind: Kind | None) -> list[Kind]:
     return [each for each in KINDS if each.parent is kind]
 
 
+def plain_kinds() -> list[Kind]:
+    """Return the kinds that `show` and the screens print by their attributes alone."""
+    return [each for each in KINDS if each.has_pages and not each.tables]
+
+
 def named_in(settings: type[Settings]) -> list[Kind]:
     """Return the kinds whose objects stand by name in the objects that a class of settings declares."""
     return [

@@ -366,6 +366,10 @@ class Router:
         rows = await self.api.rows(ALL_CONNECTORS, TUI_ROWS)
         self.store.note_connectors(self.clock(), rows)
 
+    async def fetch_objects(self, collection: str) -> None:
+        """Fetch the objects of a kind, by the part of the path that lists them."""
+        self.store.objects[collection] = await self.api.rows(f"{OURS}/{collection}", TUI_ROWS)
+
     async def fetch_queues(self) -> None:
         """Fetch the queues with messages, less often than the rest."""
         now = self.clock()

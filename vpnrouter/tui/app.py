@@ -2,11 +2,13 @@
 
 from typing import ClassVar, Final
 
+from vpnrouter.settings.kinds import plain_kinds
 from vpnrouter.tui.screens.bridges import Bridges
 from vpnrouter.tui.screens.clients import Clients
 from vpnrouter.tui.screens.connectors import Connectors
 from vpnrouter.tui.screens.explain import Explain
 from vpnrouter.tui.screens.live import Events, Traces
+from vpnrouter.tui.screens.objects import Objects
 from vpnrouter.tui.screens.overview import Overview
 from vpnrouter.tui.screens.queues import Queues
 from vpnrouter.tui.screens.subscriptions import Subscriptions
@@ -24,6 +26,7 @@ SCREENS: Final[dict[str, type[View]]] = {
     "subscriptions": Subscriptions,
     "explain": Explain,
     "connectors": Connectors,
+    **({"objects": Objects} if plain_kinds() else {}),
 }
 """The main screens by the names that keys open them by."""
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from textual.binding import Binding, BindingType
 
+from vpnrouter.settings.kinds import plain_kinds
 from vpnrouter.tui.format import Line, Piece
 
 
@@ -44,6 +45,8 @@ EVERYWHERE: Final = (
     Key("8", "open('subscriptions')", "", "subscriptions: who gets this topic?"),
     Key("9", "open('explain')", "", "explain where a message goes"),
     Key("0", "open('connectors')", "", "connectors to foreign brokers"),
+    # Only a router that has such kinds has the key.
+    *([Key("o", "open('objects')", "", "objects of other kinds")] if plain_kinds() else []),
     Key("left_square_bracket", "router(-1)", "", "the router before, where several are given"),
     Key("right_square_bracket", "router(1)", "", "the next router"),
     Key("r", "look_now", "", "look now, and try a lost router again"),

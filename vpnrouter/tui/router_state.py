@@ -186,6 +186,8 @@ class RouterState:
         self.msg_vpns: list[Row] = []
         self.bridges: list[Row] = []
         self.connectors: list[Row] = []
+        self.objects: dict[str, list[Row]] = {}
+        """Objects of kinds that have no screen of their own, by the part of the path that lists them."""
         self.queues: list[Row] = []
         """Queues with messages in them."""
 

@@ -1,7 +1,9 @@
 """A kind of objects that a module declares is in all that goes over kinds, without a line elsewhere."""
 
+import importlib.util
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -231,3 +233,22 @@ def test_show_json(shop: Shop) -> None:
     missing = command("show", "toys", "boat", "--url", shop.url)
     assert missing.returncode == 1
     assert "there is no toy boat; there are: car" in missing.stderr
+
+
+def test_screen(shop: Shop, tmp_path: Path) -> None:
+    """The screens have a key for them, and show them."""
+    program = shutil.which("tmux")
+    if program is None:
+        pytest.skip("tmux is not installed: apt-get install tmux")
+    place = HERE.parents[1] / "tui" / "terminal.py"
+    spec = importlib.util.spec_from_file_location("kinds_terminal", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with module.Terminal(program, tmp_path, environment()) as terminal:
+        terminal.run(sys.executable, "-c", COMMAND, "tui", "--url", shop.url)
+        terminal.shows("shop")
+        terminal.press("o")
+        terminal.shows("1 toy", "2 games", "Changed count", "car", "chess", "win")
+        terminal.press("q")

@@ -46,7 +46,7 @@ def samples(family: Family, rows: Sequence[str], values: Sequence[object]) -> st
     split = family.split
     lines: list[str] = []
     if split == "reason":
-        return _by_reason(name, rows, values)
+        return _by_reason(name, rows, values) if any(values) else ""
     for labels, value in zip(rows, values, strict=True):
         if not split and value is not None and (value or not family.sparse):
             lines.append(f"{name}{labels}}} {value}\n")
