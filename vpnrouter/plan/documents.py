@@ -13,21 +13,15 @@ from copy import deepcopy
 from typing import Final, NamedTuple
 
 from vpnrouter.config.parse import Plain
+from vpnrouter.settings.kinds import KINDS
 
 MSG_VPNS: Final = "msg_vpns"
-LINKS: Final = ("bridges", "connectors")
+LINKS: Final = tuple(kind.key for kind in KINDS if kind.is_of_vpn and kind.leads_out)
 """What of a message VPN leads out of it."""
 
 LISTENERS: Final = "listeners"
 
-OBJECTS: Final = (
-    "client_profiles",
-    "acl_profiles",
-    "client_usernames",
-    "queues",
-    "topic_endpoints",
-    "replay_logs",
-)
+OBJECTS: Final = tuple(kind.key for kind in KINDS if kind.is_of_vpn and not kind.leads_out)
 """What of a message VPN are objects by name, what leads out of it left out."""
 
 

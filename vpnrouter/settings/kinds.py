@@ -99,6 +99,10 @@ class Kind:
     built_in: str = ""
     example: str = ""
     doc: str = ""
+    check: str = ""
+    """What checks its objects beyond what one of them says, as MODULE:NAME: a function of the problems, the
+    configuration and, for what message VPNs hold, the name of one.
+    """
     about: str = ""
     """What the API says of their list; "" is that they are those of what holds them."""
     actions: tuple[Action, ...] = ()
@@ -159,6 +163,19 @@ class Kind:
         return self.shown_as or self.key.replace("_", "-")
 
     @property
+    def is_checked_in_vpn(self) -> bool:
+        """Whether the objects are checked in each message VPN, and not in the configuration as a whole."""
+        return MSG_VPN in self.chain
+
+    @property
+    def leads_out(self) -> bool:
+        """Whether an object makes connections to others."""
+        own = () if self.settings is None else self.settings.places
+        if any(place.attribute.dials is not None for place in own):
+            return True
+        return any(each.leads_out for each in KINDS if each.parent is self)
+
+    @property
     def has_pages(self) -> bool:
         """Whether the API monitors the objects by pages that are made of the kind alone."""
         return self.monitored and not self.pages and self.is_of_vpn
@@ -214,6 +231,7 @@ LISTENER: Final = Kind(
     key="listeners",
     settings=Listener,
     form=Form.RECORDS,
+    check="vpnrouter.config.checks.listeners:check_listeners",
     configured_by_api=False,
 )
 
@@ -222,6 +240,7 @@ USER: Final = Kind(
     key="users",
     settings=User,
     home=("management", "users"),
+    check="vpnrouter.config.checks.router:check_users",
     named=names.USER,
     configured_by_api=False,
 )
@@ -233,6 +252,7 @@ MSG_VPN: Final = Kind(
     named=names.MSG_VPN,
     example="blue",
     doc="Message VPNs by name.",
+    check="vpnrouter.config.checks.message_vpns:check_msg_vpn",
     status="vpnrouter.management.status.msg_vpns:MsgVpnStatus",
     metrics_most=limits.METRICS_MSG_VPNS,
     pages="vpnrouter.management.msg_vpns:PAGES",
@@ -419,6 +439,7 @@ BRIDGE: Final = Kind(
     named=names.BRIDGE,
     example="from-yellow",
     doc="Bridges by name.",
+    check="vpnrouter.config.checks.bridges:check_bridges",
     running="vpnrouter.server.objects.bridges:BridgeObjects",
     status="vpnrouter.bridges.status:BridgeStatus",
     pages="vpnrouter.management.bridges:PAGES",
@@ -492,6 +513,7 @@ CONNECTOR: Final = Kind(
     named=names.CONNECTOR,
     example="to-mosquitto",
     doc="Connectors to foreign brokers by name.",
+    check="vpnrouter.config.checks.connectors:check_connectors",
     about="The connectors of a message VPN to foreign brokers.",
     actions=(
         Action(

@@ -148,6 +148,16 @@ def test_check_of_what_is_right(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
 
 
+def test_check_between_objects(tmp_path: Path) -> None:
+    """A check of the kind itself is made, and its problem has a place."""
+    path = document(tmp_path / "shop.yaml")
+    text = path.read_text(encoding="utf-8").replace("toys:\n", "toys:\n      ball: {colour: red}\n")
+    path.write_text(text, encoding="utf-8")
+    found = command("check", str(path))
+    assert found.returncode == 2
+    assert "msg_vpns.blue.toys.car.colour: toy ball is red as well" in found.stderr
+
+
 def test_monitoring(shop: Shop) -> None:
     """The API lists them, and gives one of them; of what does not run it shows what is configured."""
     rows = shop("GET", "/SEMP/v2/monitor/msgVpns/blue/toys")["data"]
@@ -181,17 +191,19 @@ def test_metrics(shop: Shop) -> None:
 def test_configuring(shop: Shop) -> None:
     """The API makes them, changes them and deletes them; secrets are never shown."""
     toys = "/SEMP/v2/config/msgVpns/blue/toys"
-    made = shop("POST", toys, {"toyName": "ball", "enginePower": 5, "password": "secret"})
+    made = shop(
+        "POST", toys, {"toyName": "ball", "enginePower": 5, "colour": "blue", "password": "secret"}
+    )
     assert made["data"] == {
         "msgVpnName": "blue",
         "toyName": "ball",
-        "colour": "red",
+        "colour": "blue",
         "enginePower": 5,
     }
-    changed = shop("PATCH", f"{toys}/ball", {"colour": "blue"})
-    assert changed["data"]["colour"] == "blue"
+    changed = shop("PATCH", f"{toys}/ball", {"enginePower": 6})
+    assert changed["data"]["enginePower"] == 6
     (ball,) = shop("GET", "/SEMP/v2/monitor/msgVpns/blue/toys?where=toyName==ball")["data"]
-    assert (ball["colour"], ball["power"], ball["changedCount"]) == ("blue", 5, 1)
+    assert (ball["colour"], ball["power"], ball["changedCount"]) == ("blue", 6, 1)
     wrong = shop("PATCH", f"{toys}/ball", {"enginePower": 10})
     assert wrong["meta"]["responseCode"] == 400
     assert "enginePower" in wrong["meta"]["error"]["description"]

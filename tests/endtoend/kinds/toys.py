@@ -100,6 +100,16 @@ class ToyStatus:
     """How often it was changed."""
 
 
+def check_toys(problems: Any, config: Any, msg_vpn: str) -> None:
+    """A toy has a colour that no other one has."""
+    seen: dict[str, str] = {}
+    for name, toy in TOY.of(config.msg_vpns[msg_vpn]).items():
+        if toy.colour in seen:
+            path = ("msg_vpns", msg_vpn, "toys", name, "colour")
+            problems.error(path, f"toy {seen[toy.colour]} is {toy.colour} as well")
+        seen[toy.colour] = name
+
+
 TOY = Kind(
     one="toy",
     key="toys",
@@ -108,6 +118,7 @@ TOY = Kind(
     named=NAME,
     example="car",
     doc="Toys by name.",
+    check="toys:check_toys",
     identity=(KeyPart("toyName", "Name of the toy.", 20),),
     ours=True,
     running="toys:ToyObjects",

@@ -339,8 +339,10 @@ def _check_replay_log(problems: ProblemList, path: Path, log: ReplayLog, vpn: Ms
 BUILT_IN = "default"
 
 
-def check_msg_vpn(problems: ProblemList, path: Path, vpn: MsgVpn) -> None:
-    """Check one message VPN, its bridges left out."""
+def check_msg_vpn(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
+    """Check one message VPN, what leads out of it left out."""
+    path: Path = ("msg_vpns", msg_vpn)
+    vpn = config.msg_vpns[msg_vpn]
     problems.readable(
         (*path, "bridging", "tls_server_cert", "crl"), vpn.bridging.tls_server_cert.crl
     )

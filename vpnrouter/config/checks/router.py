@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from vpnrouter.config.checks.bridges import check_bridges
-from vpnrouter.config.checks.connectors import check_connectors
-from vpnrouter.config.checks.listeners import check_listeners
-from vpnrouter.config.checks.message_vpns import check_msg_vpn, check_trace
+from vpnrouter.config.checks.message_vpns import check_trace
 from vpnrouter.config.document_values import variables
 from vpnrouter.config.parse import Document
 from vpnrouter.config.problem import Problem
 from vpnrouter.config.problem_list import ProblemList
 from vpnrouter.config.router import RouterConfig
+from vpnrouter.settings.kinds import KINDS, loaded
 
 
 def check_config(
@@ -22,12 +20,10 @@ def check_config(
     differ because unsound parts were dropped.
     """
     problems = ProblemList(document, file_document or document)
-    check_listeners(problems, config)
-    for name, user in config.management.users.items():
-        for index, msg_vpn in enumerate(user.msg_vpns or ()):
-            if not problems.is_configured(("msg_vpns", msg_vpn)):
-                path = ("management", "users", name, "msg_vpns", index)
-                problems.error(path, f"there is no message VPN {msg_vpn}")
+    checks = [kind for kind in KINDS if kind.check]
+    for kind in checks:
+        if not kind.is_checked_in_vpn:
+            loaded(kind.check)(problems, config)
     for written in variables(document.data):
         problems.warning(
             written,
@@ -35,11 +31,20 @@ def check_config(
         )
     _check_guaranteed_msging(problems, config)
     check_trace(problems, config)
-    for name, vpn in config.msg_vpns.items():
-        check_msg_vpn(problems, ("msg_vpns", name), vpn)
-        check_bridges(problems, config, name)
-        check_connectors(problems, config, name)
+    for name in config.msg_vpns:
+        for kind in checks:
+            if kind.is_checked_in_vpn:
+                loaded(kind.check)(problems, config, name)
     return problems.problems
+
+
+def check_users(problems: ProblemList, config: RouterConfig) -> None:
+    """Check that the message VPNs exist that users are limited to."""
+    for name, user in config.management.users.items():
+        for index, msg_vpn in enumerate(user.msg_vpns or ()):
+            if not problems.is_configured(("msg_vpns", msg_vpn)):
+                path = ("management", "users", name, "msg_vpns", index)
+                problems.error(path, f"there is no message VPN {msg_vpn}")
 
 
 def _check_guaranteed_msging(problems: ProblemList, config: RouterConfig) -> None:
