@@ -15,13 +15,16 @@ from vpnrouter.management.collections import MONITOR
 from vpnrouter.management.dependencies import CallerDep, ContextDep, MsgVpnDep, answers
 from vpnrouter.management.errors import not_found
 from vpnrouter.management.status.msg_vpns import MsgVpnLook, MsgVpnStatus
+from vpnrouter.settings.kinds import KINDS
 from vpnrouter.settings.shown import fill
 
-COLLECTIONS: Final = (
-    *("aclProfiles", "bridges", "clientProfiles", "clientUsernames", "clients"),
-    *("mqttSessions", "queues", "topicEndpoints"),
+COLLECTIONS: Final = sorted(
+    [
+        *(kind.collection for kind in KINDS if kind.is_of_vpn and kind.monitored and not kind.ours),
+        *("clients", "mqttSessions"),
+    ]
 )
-"""What a message VPN has, by the last part of the path."""
+"""What a message VPN has in the field, by the last part of the path."""
 
 routes: Final = APIRouter(prefix=f"{MONITOR}/msgVpns", tags=["msgVpn"])
 

@@ -118,6 +118,8 @@ class Kind:
     """Whether monitoring shows the objects by themselves, and not only what holds them."""
     tables: str = ""
     """The `Spec` or the class of tables by which `show` prints it; "" has a column for each attribute."""
+    screen: str = ""
+    """The screen of the terminal interface that lists them; "" is the one for all kinds without their own."""
     shown_as: str = ""
     """The word for it in `show`; "" is `key` with hyphens."""
 
@@ -378,6 +380,7 @@ QUEUE: Final = Kind(
     metrics_most=limits.METRICS_QUEUES,
     pages="vpnrouter.management.queues:PAGES",
     tables="vpnrouter.cli._tables:QueueTables",
+    screen="vpnrouter.tui.screens.queues:Queues",
     identity=_name("queueName", names.QUEUE, "Name of the queue."),
 )
 
@@ -444,6 +447,7 @@ BRIDGE: Final = Kind(
     status="vpnrouter.bridges.status:BridgeStatus",
     pages="vpnrouter.management.bridges:PAGES",
     tables="vpnrouter.cli._tables:BridgeTables",
+    screen="vpnrouter.tui.screens.bridges:Bridges",
     identity=(
         *_name("bridgeName", names.BRIDGE, "Name of the bridge."),
         KeyPart(
@@ -525,6 +529,7 @@ CONNECTOR: Final = Kind(
     running="vpnrouter.server.objects.connectors:ConnectorObjects",
     status="vpnrouter.connectors.status:ConnectorStatus",
     tables="vpnrouter.cli._tables:ConnectorTables",
+    screen="vpnrouter.tui.screens.connectors:Connectors",
     identity=_name("connectorName", names.CONNECTOR, "Name of the connector."),
     ours=True,
     api_order=2,
