@@ -134,8 +134,7 @@ class LinkClock(TimerTarget):
             else:
                 self._timer = link.context.timers.arm(now_ns + PART_NS, self, PARTED_TIMER)
             return
-        # A link that is not read on purpose says nothing of its peer.
-        if silent_ns >= MISSED * self._interval_ns and not link.paused:
+        if link.silent_at(MISSED * self._interval_ns, now_ns) <= now_ns:
             _close(link, codes.HEARTBEAT_TIMEOUT)
             return
         # A peer with more to send than the way takes asks behind all that: it has to hear of us before.

@@ -267,6 +267,12 @@ class Connection(TimerTarget):
         if channel is None or not channel.cut(why):
             self.context.barrier.lose(self, why)
 
+    def silent_at(self, interval_ns: int, now_ns: int) -> int:
+        """Return when the peer will have been silent for an interval, in monotonic nanoseconds. A connection that the
+        router does not read on purpose says nothing of its peer.
+        """
+        return (now_ns if self.paused else self.heard_ns) + interval_ns
+
     def crowded_out(self) -> None:
         """Close with a reason: the connection holds too much, and most of it."""
         raise AssertionError(self)

@@ -32,8 +32,7 @@ from vpnrouter.core.amqp.receiving_link import ReceivingLink, forward
 from vpnrouter.core.amqp.session import AmqpSession, WakeLinks
 from vpnrouter.core.amqp.transactions import Transactions
 from vpnrouter.core.fault_barrier import ReleaseStep
-from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
-from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
+from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.events import table
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
@@ -643,20 +642,12 @@ class AmqpConnection(SaslConnection):
 
     @override
     def crowded_out(self) -> None:
-        text = REASON_TEXTS[NO_MEMORY]
-        if self.client is not None:
-            text = OUTGROWN
-            self.report_protocol_error(text)
-        else:
-            self.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)
+        text = self.evicted(logged_in=self.client is not None)
         self.fail(conditions.RESOURCE_LIMIT_EXCEEDED, text)
 
     @override
-    def lost(self, reason: str) -> None:
-        self._end(reason)
-        lost = self.outbox.close()
-        if lost and self.admission is not None:
-            self.admission.vpn.count_lost(lost, self.outbox)
+    def ends(self, why: str) -> None:
+        self._end(why)
 
     def _end(self, why: str) -> None:
         if self.state == ENDED:
@@ -667,7 +658,7 @@ class AmqpConnection(SaslConnection):
             [
                 ReleaseStep("timer", self._cancel_timer),
                 ReleaseStep("sessions", self._leave_sessions, again=True),
-                ReleaseStep("event", lambda: self._report_disconnected(why)),
+                ReleaseStep("event", lambda: self._report_gone(why)),
                 ReleaseStep("client", self._end_client, again=True),
                 ReleaseStep("links", self._begin_letting_go),
             ]
@@ -680,14 +671,9 @@ class AmqpConnection(SaslConnection):
             del self.sessions[channel]
             self.give_back(SESSION_COST)
 
-    def _report_disconnected(self, why: str) -> None:
-        publisher = self.publisher
-        if publisher is not None:
-            text = (
-                f" disconnected: {why}; received {publisher.messages:,}"
-                f" sent {self.outbox.messages:,} messages"
-            )
-            self._report(table.DISCONNECT, text)
+    def _report_gone(self, why: str) -> None:
+        if self.publisher is not None:
+            self.report_gone(self.publisher, self.outbox.messages, why)
 
     def _end_client(self) -> None:
         if self.client is not None:
@@ -744,12 +730,9 @@ class AmqpConnection(SaslConnection):
             self._end("no login in time")
         else:
             self._timer = None
-            quiet_until = self.heard_ns + limits.AMQP_IDLE_S * SECOND_NS
-            if self.paused:
-                # It is we who do not listen.
-                quiet_until = now_ns + limits.AMQP_IDLE_S * SECOND_NS
-            if quiet_until > now_ns:
-                self._timer = self.context.timers.arm(quiet_until, self, IDLE)
+            silent_ns = self.silent_at(limits.AMQP_IDLE_S * SECOND_NS, now_ns)
+            if silent_ns > now_ns:
+                self._timer = self.context.timers.arm(silent_ns, self, IDLE)
             else:
                 self.fail(
                     conditions.RESOURCE_LIMIT_EXCEEDED,
@@ -761,34 +744,21 @@ class AmqpConnection(SaslConnection):
     def report_refused(self, why: str) -> None:
         """Count and report a login that was refused for `why`; the client learns less."""
         self.router.logins_refused += 1
-        events = self.context.events
-        if events is None:
-            return
         admission = self.admission
         vpn: MessageVpn | None = None if admission is None else admission.vpn
-        # Not what a stranger calls one.
-        place = "" if vpn is None or vpn.name not in self.router.vpns else vpn.name
         name = "" if self.open_packet is None else self.open_packet.container_id
         username = "" if admission is None else admission.username.name
-        text = (
-            f"VPN {place or '?'} client {name} username {username}"
-            f" from {self.peer}: connect failed: {why}"
-        )
-        events.raise_event(table.CONNECT_FAIL, place, name, text)
+        self.report_failed(vpn, name, username, why)
 
+    @override
     def report_protocol_error(self, why: str) -> None:
-        """Report a violation of AMQP; a peer that is not logged in counts as no client."""
-        if self.client is not None:
-            self._report(table.PARSE_ERROR, f": {why}")
+        # A peer that is not logged in counts as no client.
+        self._report(table.PARSE_ERROR, f": {why}")
 
     def _report(self, kind: EventType, text: str) -> None:
-        events = self.context.events
-        client, admission = self.client, self.admission
-        if events is not None and client is not None and admission is not None:
-            vpn = client.vpn.name
-            name = client.client_name
-            who = f"VPN {vpn} client {name} username {admission.username.name} from {self.peer}"
-            events.raise_event(kind, vpn, name, who + text)
+        client = self.client
+        if client is not None and self.admission is not None:
+            self.report(kind, client.vpn.name, client.client_name, text)
 
 
 def _is_sole(holder: object) -> bool:

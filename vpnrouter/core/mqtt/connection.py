@@ -18,12 +18,11 @@ from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY
 from vpnrouter.core.fault_barrier import ReleaseStep
 from vpnrouter.core.forward import PUBLISH_QOS0, scan, trace
-from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
+from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.connect import ConnectHandler
 from vpnrouter.core.mqtt.session import MqttSession
 from vpnrouter.core.mqtt.subscribe import SubscribeJob, UnsubscribeJob
-from vpnrouter.core.pre_login_limits import NO_MEMORY, REASON_TEXTS
 from vpnrouter.core.route import Route
 from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import read
@@ -600,13 +599,7 @@ class MqttConnection(ClientConnection):
 
     def crowded_out(self) -> None:
         """Close the connection: its client holds too much."""
-        if self.state == READY:
-            text = OUTGROWN
-            self.report_protocol_error(text)
-        else:
-            text = REASON_TEXTS[NO_MEMORY]
-            self.router.pre_login_limits.turned_away(NO_MEMORY, self.peer)
-        self.fail(reason.QUOTA_EXCEEDED, text)
+        self.fail(reason.QUOTA_EXCEEDED, self.evicted(logged_in=self.state == READY))
         self.release_resources()
 
     def login_refused(self, code: int, text: str) -> None:
@@ -659,12 +652,9 @@ class MqttConnection(ClientConnection):
             if session is not None:
                 session.leave()
 
-    def lost(self, reason_text: str) -> None:
-        """End the session's connection with its will, and drop what waits to be sent."""
-        self._end(True, reason_text)
-        lost = self.outbox.close()
-        if lost and self.admission is not None:
-            self.admission.vpn.count_lost(lost, self.outbox)
+    @override
+    def ends(self, why: str) -> None:
+        self._end(True, why)
 
     def _end(self, publish_will: bool, why: str) -> None:
         if self.state == ENDED:
@@ -677,7 +667,7 @@ class MqttConnection(ClientConnection):
                 ReleaseStep("timer", self._cancel_timer),
                 ReleaseStep("ingress", self._end_ingress, again=True),
                 ReleaseStep("publisher", self._retire, again=True),
-                ReleaseStep("event", lambda: self._report_disconnected(publisher, why)),
+                ReleaseStep("event", lambda: self._report_gone(publisher, why)),
                 ReleaseStep("session", lambda: self._leave_session(publish_will), again=True),
                 ReleaseStep("resources", self._release_rest),
             ]
@@ -738,12 +728,9 @@ class MqttConnection(ClientConnection):
         if kind == CONNECT_TIMEOUT:
             self._end(False, "no CONNECT in time")
             return
-        quiet_until = self.heard_ns + self._keep_alive_ns
-        if self.paused:
-            # It is we who do not listen.
-            quiet_until = now_ns + self._keep_alive_ns
-        if quiet_until > now_ns:
-            self._timer = self.context.timers.arm(quiet_until, self, KEEP_ALIVE)
+        silent_ns = self.silent_at(self._keep_alive_ns, now_ns)
+        if silent_ns > now_ns:
+            self._timer = self.context.timers.arm(silent_ns, self, KEEP_ALIVE)
         else:
             self.fail(
                 reason.KEEP_ALIVE_TIMEOUT, "nothing heard for one and a half keep-alive intervals"
@@ -755,48 +742,29 @@ class MqttConnection(ClientConnection):
         """Raise the event of a client that is logged in."""
         self._report(table.CONNECT, publisher, f" connected: {self.platform}")
 
-    def _report_disconnected(self, publisher: Publisher | None, why: str) -> None:
-        if publisher is None:
-            return
-        received = publisher.messages
-        sent = publisher.subscriber.outbox.messages
-        text = f" disconnected: {why}; received {received:,} sent {sent:,} messages"
-        self._report(table.DISCONNECT, publisher, text)
+    def _report_gone(self, publisher: Publisher | None, why: str) -> None:
+        if publisher is not None:
+            self.report_gone(publisher, publisher.subscriber.outbox.messages, why)
 
     def report_refused(self, vpn: MessageVpn | None, why: str) -> None:
         """Count and report a login to `vpn` (None: unknown) that was refused for `why`; the client learns less."""
         self.router.logins_refused += 1
-        self._report_failed(vpn, why)
+        packet = self.connect_packet
+        if packet is not None:
+            self.report_failed(vpn, packet.client_id, packet.username or "", why)
 
+    @override
     def report_protocol_error(self, why: str) -> None:
-        """Report a violation of MQTT; a peer without a CONNECT counts as no client."""
-        publisher = self.publisher
+        # A peer without a CONNECT counts as no client.
+        publisher, packet = self.publisher, self.connect_packet
         if publisher is not None:
             self._report(table.PARSE_ERROR, publisher, f": {why}")
-        elif self.connect_packet is not None:
-            self._report_failed(None if self.admission is None else self.admission.vpn, why)
+        elif packet is not None:
+            vpn = None if self.admission is None else self.admission.vpn
+            self.report_failed(vpn, packet.client_id, packet.username or "", why)
 
     def _report(self, kind: EventType, publisher: Publisher, text: str) -> None:
-        events = self.context.events
-        if events is not None:
-            vpn = publisher.vpn.name
-            name = publisher.subscriber.client_name
-            username = "" if self.admission is None else self.admission.username.name
-            who = f"VPN {vpn} client {name} username {username} from {self.peer}"
-            events.raise_event(kind, vpn, name, who + text)
-
-    def _report_failed(self, vpn: MessageVpn | None, why: str) -> None:
-        events = self.context.events
-        packet = self.connect_packet
-        if events is None or packet is None:
-            return
-        # Not what a stranger calls one.
-        place = "" if vpn is None or vpn.name not in self.router.vpns else vpn.name
-        text = (
-            f"VPN {place or '?'} client {packet.client_id} username {packet.username or ''}"
-            f" from {self.peer}: connect failed: {why}"
-        )
-        events.raise_event(table.CONNECT_FAIL, place, packet.client_id, text)
+        self.report(kind, publisher.vpn.name, publisher.subscriber.client_name, text)
 
 
 def deliver(
