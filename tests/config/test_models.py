@@ -172,6 +172,8 @@ def test_lengths(kind: Any, longest: int) -> None:
         (names.ROUTER, "edge-1.eu_west", "/ =é"),
         (names.MSG_VPN, "blue VPN/ü@x", "*?"),
         (names.BRIDGE, '#a-b:"~`!\\@$%|^()_+={},.;[]', "/*?<> é"),
+        (names.CONNECTOR, "to-there.1_", "/ =é"),
+        (names.CONNECTOR_LINK, "in..", "/ =é"),
         (names.QUEUE, "#P2P/QUE/orders ü", "*?'<>&;"),
         (names.CLIENT_USERNAME, "ann@example.com", "*?"),
         (names.CLIENT_PROFILE, "#client-profile", ". /@é"),
@@ -186,6 +188,14 @@ def test_characters(kind: Any, good: str, bad: str) -> None:
     for character in bad + "\n\0\x85":
         with pytest.raises(ValidationError, match=r"must not contain|may only contain"):
             adapter.validate_python(f"a{character}b")
+
+
+@pytest.mark.parametrize("kind", [names.CONNECTOR, names.CONNECTOR_LINK])
+@pytest.mark.parametrize("name", [".", ".."])
+def test_steps_of_a_path_are_no_names(kind: Any, name: str) -> None:
+    """A client would take them out of the path of the API."""
+    with pytest.raises(ValueError, match=r"not be \. or \.\."):
+        kind.check(name)
 
 
 def test_hash_leads_a_client_profile_name_only() -> None:

@@ -84,11 +84,11 @@ class BasicRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
     client_username: str | None = attribute(None, text=names.CLIENT_USERNAME, examples=("bridge",))
     """Client username to log in with; its client profile must allow bridge connections."""
 
-    mechanism: Mechanism = attribute("scram-sha-256", ours=True)
+    mechanism: Mechanism = attribute("scram-sha-256", ours=True, guards=True)
     """How the password is used. scram-sha-256: both sides prove that they know it, and nobody sees it.
     plain: it is shown, which needs tls_enabled and a verified name of every remote router."""
 
-    password: Secret | None = attribute(None, text=_SECRET)
+    password: Secret | None = attribute(None, text=_SECRET, sent=True)
     """Its password: text, {env: NAME} or {file: PATH}."""
 
 
@@ -108,7 +108,7 @@ class ClientCertRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
 class RemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
     """How a bridge logs in to its remote message VPNs."""
 
-    scheme: AuthenticationScheme = attribute("basic")
+    scheme: AuthenticationScheme = attribute("basic", guards=True)
     """basic: client username and password; client-certificate: needs TLS to every remote message
     VPN."""
 
@@ -186,11 +186,13 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     )
     """Used here instead of remote_authentication's."""
 
-    password: Secret | None = attribute(None, text=_SECRET, effect=Effect.NEXT_LOGIN, held=None)
+    password: Secret | None = attribute(
+        None, text=_SECRET, effect=Effect.NEXT_LOGIN, held=None, sent=True
+    )
     """Used here instead of remote_authentication's; needs client_username."""
 
     authentication_scheme: AuthenticationScheme | None = attribute(
-        None, examples=("basic",), effect=Effect.NEXT_LOGIN, held=None, ours=True
+        None, examples=("basic",), effect=Effect.NEXT_LOGIN, held=None, ours=True, guards=True
     )
     """Used here instead of remote_authentication's scheme; client-certificate needs tls_enabled."""
 
@@ -203,7 +205,7 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     )
     """Used here instead of remote_authentication's client certificate."""
 
-    tls_enabled: bool = attribute(False, effect=Effect.RECONNECT_IF_USED, held="tls")
+    tls_enabled: bool = attribute(False, effect=Effect.RECONNECT_IF_USED, held="tls", guards=True)
     """Whether the connection is encrypted."""
 
     compressed_data_enabled: bool = attribute(

@@ -160,7 +160,7 @@ class Provider(Settings, held=False):
     username: str | None = attribute(None, text=names.CLIENT_USERNAME, held="username")
     """Username to log in with."""
 
-    password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES))
+    password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES), sent=True)
     """Its password: text, {env: NAME} or {file: PATH}."""
 
     client_cert: ClientCertRemoteAuthentication | None = group(

@@ -52,16 +52,22 @@ BRIDGE: Final = _name(
     says='letters, digits and " ~ ` ! \\ @ $ % | ^ ( ) _ + = { } : , . # - ; [ ]',
 )
 
+_IN_PATHS: Final = r"(?!\.{1,2}$)[A-Za-z0-9._-]+"
+"""In a path of the API, `.` and `..` are steps, which clients take before they send it (RFC 3986, 5.2.4)."""
+
 CONNECTOR: Final = _name(
     "a connector name",
     limits.BRIDGE_NAME_LENGTH,
-    pattern=r"[A-Za-z0-9._-]+",
-    says="A-Z a-z 0-9 . _ -",
+    pattern=_IN_PATHS,
+    says="A-Z a-z 0-9 . _ - and not be . or ..",
 )
 """Also a part of client names and of default client ids, hence the few characters."""
 
 CONNECTOR_LINK: Final = _name(
-    "a link name", limits.BRIDGE_NAME_LENGTH, pattern=r"[A-Za-z0-9._-]+", says="A-Z a-z 0-9 . _ -"
+    "a link name",
+    limits.BRIDGE_NAME_LENGTH,
+    pattern=_IN_PATHS,
+    says="A-Z a-z 0-9 . _ - and not be . or ..",
 )
 
 PROVIDER: Final = _name(

@@ -134,7 +134,8 @@ class Attribute:
     camel case, and the default `semp_default` where that differs; `ours` is not in the field at all; `child` says
     why it is no attribute there; `semp_required` that a request has to have it. `like` is the attribute that it was
     made of. `dials` is for the address of what the router connects to: it gives the destination of an object and its
-    text, None where the text names none.
+    text, None where the text names none. What is `sent` is a secret that whoever is dialled gets to see, and what
+    `guards` it says how: both are the operator's together with the destination (config/locations.py).
 
     A `key` identifies an object in its list: it has no default and no change. What is `required` has no default either.
     `optional` marks a group that may be None. `items` is the class of the objects in a list, or of those by name. Where
@@ -174,6 +175,8 @@ class Attribute:
     alias: str | None = None
     like: tuple[type[Settings], str] | None = None
     dials: Callable[[Any, str], Destination | None] | None = None
+    sent: bool = False
+    guards: bool = False
 
     def to_held(self, value: Value) -> Value:
         """What the running object has for a written value."""

@@ -1,5 +1,6 @@
 """A tenant's administrator makes the router connect for him: to where he is allowed, and nowhere else."""
 
+import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +16,12 @@ USERS = {
     "tenant": {"password": "pw", "role": "admin", "msg_vpns": ["blue"]},
 }
 
-NEAR = ("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "169.254.169.254", "[::ffff:127.0.0.1]")
+NEAR = (
+    *("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "255.255.255.255", "169.254.169.254"),
+    *("[::ffff:127.0.0.1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]", "[2002:7f00:1::1]"),
+    *("[64:ff9b::7f00:1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::1]", "[2001:0:7f00:1::1]"),
+    *("[fec0::1]", "[fd00:ec2::254]", "100.100.100.200", "168.63.129.16"),
+)
 
 
 class Served:
@@ -203,3 +209,150 @@ def test_names_that_are_given_another_address(
     assert transport.sock.getpeername()[1] == port
     transport.sock.close()
     door.close()
+
+
+def test_addresses_of_the_machine_in_its_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address that the machine has itself is not dialled, whichever it is; others are."""
+    import trio
+
+    from vpnrouter.config.locations import Locations
+    from vpnrouter.errors import OperationError
+    from vpnrouter.server.net import dial as connect
+
+    rules = Locations()
+    monkeypatch.setattr(rules, "asks", lambda *_: True)
+    own = {"198.51.100.7"}
+    monkeypatch.setattr(connect, "_is_own", lambda found: connect._ip(found) in own)
+    dialled: list[str] = []
+
+    async def connected(found: Any) -> Any:
+        dialled.extend(map(connect._ip, found))
+        raise TimeoutError
+
+    monkeypatch.setattr(connect, "_connect", connected)
+
+    async def dial(host: str) -> None:
+        dialler = connect.Dialler(None)  # type: ignore[arg-type]
+        dialler.locations = rules
+        await dialler.open(host, 1883, None, lambda: None, ("blue", host))
+
+    with pytest.raises(OperationError, match="is no allowed location"):
+        trio.run(dial, "198.51.100.7")
+    with pytest.raises(OperationError, match="cannot connect"):
+        trio.run(dial, "198.51.100.8")
+    assert dialled == ["198.51.100.8"]
+    monkeypatch.undo()
+    found = [("127.0.0.1", True), ("192.0.2.1", False)]
+    for address, is_own in found:
+        (first, *_) = socket.getaddrinfo(address, 1, type=socket.SOCK_STREAM)
+        assert connect._is_own(first) == is_own
+
+
+SECRETS = {
+    "of a file": {"file": "SECRET"},
+    "of the environment": {"env": "SECRET"},
+    "as text": "the-operators",
+}
+
+BLUE = {
+    "connectors": {
+        "theirs": {
+            "enabled": False,
+            "provider": {"url": "mqtts://partner.example", "username": "u", "password": "SECRET"},
+        }
+    },
+    "bridges": {
+        "theirs": {
+            "enabled": False,
+            "remote_authentication": {"basic": {"client_username": "u", "password": "SECRET"}},
+            "remote_msg_vpns": [
+                {"name": "v", "location": "partner.example:55443", "tls_enabled": True}
+            ],
+        }
+    },
+}
+"""What the operator has written in message VPN blue."""
+
+CONNECTOR = "connectors/theirs"
+BRIDGE = "bridges/theirs,auto"
+REMOTES = f"{BRIDGE}/remoteMsgVpns"
+MINE = {"remoteMsgVpnName": "v", "remoteMsgVpnLocation": "mine.example:55443", "tlsEnabled": True}
+THERE = f"{REMOTES}/v,partner.example%3A55443,"
+
+WHERE = "is not where the router's file has its password sent"
+
+MOVES: list[tuple[str, str, dict[str, Any], str]] = [
+    ("PATCH", CONNECTOR, {"providerUrl": "mqtts://mine.example"}, WHERE),
+    ("PATCH", CONNECTOR, {"providerUrl": "mqtt://partner.example"}, WHERE),
+    ("PATCH", CONNECTOR, {"providerUrl": "mqtts://partner.example:1"}, WHERE),
+    ("PATCH", CONNECTOR, {"providerFailoverUrls": ["mqtts://mine.example"]}, WHERE),
+    ("PATCH", CONNECTOR, {"maxTtl": 3, "providerKeepalive": 9}, ""),
+    ("PATCH", CONNECTOR, {"providerUrl": "mqtts://mine.example", "providerPassword": "p"}, ""),
+    # A secret stays where the others get their defaults.
+    ("PUT", CONNECTOR, {"providerUrl": "mqtts://mine.example", "providerUsername": "u"}, WHERE),
+    ("POST", REMOTES, MINE, WHERE),
+    ("POST", REMOTES, {**MINE, "clientUsername": "me", "password": "mine"}, ""),
+    ("PATCH", THERE, {"tlsEnabled": False}, WHERE),
+    ("PATCH", THERE, {"connectOrder": 2}, ""),
+    ("PATCH", BRIDGE, {"remoteAuthenticationBasicMechanism": "plain"}, WHERE),
+    ("PATCH", BRIDGE, {"maxTtl": 3}, ""),
+]
+"""What a tenant's administrator may ask for, and why it is refused; "" where it is not."""
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_secrets_of_the_file(router_process: Any, tmp_path: Path, kind: str) -> None:
+    """A password of the router's own file goes where that says, and nowhere else that a tenant names."""
+    secret = tmp_path / "secret"
+    secret.write_text("the-operators", encoding="utf-8")
+    value = json.dumps(SECRETS[kind]).replace('"file": "SECRET"', f'"file": "{secret}"')
+    written = json.loads(json.dumps(BLUE).replace('"SECRET"', value))
+    for number, (method, place, body, why) in enumerate(MOVES):
+        document = {
+            "router": {"name": "edge", "data_dir": str(tmp_path / f"data-{number}")},
+            "listeners": [{"protocol": "http", "bind": "127.0.0.1:0"}],
+            "management": {"users": USERS},
+            "msg_vpns": {"blue": written},
+        }
+        path = tmp_path / "edge.yaml"
+        path.write_text(yaml.safe_dump(document), encoding="utf-8")
+        process = router_process(path, more={"SECRET": "the-operators"})
+        url = f"http://127.0.0.1:{process.port('http')}/SEMP/v2/config/msgVpns/blue/{place}"
+        answer = httpx.request(method, url, json=body, auth=("tenant", "pw"), trust_env=False)
+        process.kill()
+        assert answer.status_code == (400 if why else 200), (method, place, body, answer.text)
+        assert why in answer.text
+        assert "the-operators" not in answer.text
+
+
+def test_secrets_that_an_overlay_of_before_misdirects(tmp_path: Path) -> None:
+    """What an overlay has had sent elsewhere is told, and is not dialled."""
+    import trio
+
+    from vpnrouter.config.load import load
+    from vpnrouter.config.locations import Locations
+    from vpnrouter.errors import OperationError
+    from vpnrouter.server.net import dial as connect
+
+    document = {
+        "router": {"name": "edge", "data_dir": str(tmp_path)},
+        "management": {"users": USERS},
+        "msg_vpns": {"blue": BLUE},
+    }
+    path = tmp_path / "edge.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    moved = {"provider": {"url": "mqtts://mine.example"}}
+    overlay = {"msg_vpns": {"blue": {"connectors": {"theirs": moved}}}}
+    (tmp_path / "overlay.yaml").write_text(yaml.safe_dump(overlay), encoding="utf-8")
+    loaded = load(path)
+    (problem,) = [str(one) for one in loaded.warnings if WHERE in str(one)]
+    assert "msg_vpns.blue.connectors.theirs.provider.url" in problem
+
+    async def dial() -> None:
+        dialler = connect.Dialler(None)  # type: ignore[arg-type]
+        dialler.locations = Locations(loaded)
+        asked = ("blue", "mqtts://mine.example")
+        await dialler.open("mine.example", 8883, None, lambda: None, asked)
+
+    with pytest.raises(OperationError, match="is no allowed location"):
+        trio.run(dial)

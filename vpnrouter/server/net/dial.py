@@ -108,11 +108,15 @@ class Dialler:
         Raises OperationError that says in one line what failed.
         """
         shown = shown_address((host, port))
+        if self.locations.forbids(*asked):
+            raise OperationError(refusal(asked[1]))
         found = await self._look_up(host, port)
         resolved()
         if self.locations.asks(*asked):
             # The addresses that were checked are dialled: no second look-up can bring others.
-            found = [one for one in found if self.locations.allow(host, _ip(one), port)]
+            found = [
+                one for one in found if self.locations.allow(host, _ip(one), port, own=_is_own(one))
+            ]
             if not found:
                 raise OperationError(refusal(asked[1]))
         try:
@@ -233,6 +237,16 @@ async def _ready(
 def _ip(found: tuple[int, int, int, str, object]) -> str:
     address = found[4]
     return str(address[0]) if isinstance(address, tuple) else ""
+
+
+def _is_own(found: tuple[int, int, int, str, object]) -> bool:
+    """Return whether an address is one of this machine: only such a one can be bound."""
+    try:
+        with socket.socket(found[0], socket.SOCK_DGRAM) as sock:
+            sock.bind((_ip(found), 0))
+    except OSError:
+        return False
+    return True
 
 
 def _names(host: str, port: int) -> Addresses:
