@@ -236,6 +236,29 @@ async def test_pages_conditions_and_selections(configuring: Any, editor: Any) ->
         assert fault(await client.get(f"{QUEUES}?where=nothing==1"))[1] == 11
 
 
+async def test_lists_are_sorted(configuring: Any, editor: Any) -> None:
+    """A list is sorted by attributes, over its pages; what is no attribute, or has no order, is refused."""
+    async with configuring(editor) as client:
+        for number, ttl in enumerate((3, 9, 3)):
+            body = {"queueName": f"q{number}", "maxTtl": ttl}
+            assert (await client.post(QUEUES, json=body)).status_code == 200
+        names: list[str] = []
+        where: str | None = f"{QUEUES}?where=queueName==q*&sort=-maxTtl,-queueName&count=2"
+        while where:
+            answer = (await client.get(where)).json()
+            names += [row["queueName"] for row in answer["data"]]
+            assert answer["meta"]["count"] == 3
+            where = answer["meta"].get("paging", {}).get("nextPageUri")
+        assert names == ["q1", "q2", "q0"]
+        for sort, said in (
+            ("nothing", "sort: there is no attribute nothing"),
+            ("maxTtl,-maxTtl", "sort: an attribute is there twice"),
+            ("eventBindCountThreshold", "sort: eventBindCountThreshold has no order"),
+        ):
+            status, code, _, text = fault(await client.get(f"{QUEUES}?sort={sort}"))
+            assert (status, code, text) == (400, 11, said)
+
+
 async def test_two_changes_at_once_both_apply(configuring: Any, editor: Any) -> None:
     """Two changes at once both apply."""
     async with configuring(editor) as client, trio.open_nursery() as nursery:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -66,7 +66,17 @@ class ListQuery:
         kind: type[DataclassInstance],
     ) -> Response:
         """Return one page of the objects of these keys; `row` gives None for one that is gone."""
-        known = names_of(kind)
+        return await self.page(request, keys, row, links, names_of(kind))
+
+    async def page(
+        self,
+        request: Request,
+        keys: Sequence[Key],
+        row: Callable[[Key], Row | None],
+        links: Callable[[Key], Links],
+        known: Collection[str],
+    ) -> Response:
+        """Return one page, as `reply` does, of objects whose attributes have the names in `known`."""
         selected = parse_select(self.select, known)
         conditions = parse_where(self.where, known)
         order = parse_sort(self.sort, known)

@@ -10,12 +10,10 @@ from starlette.responses import Response
 
 from vpnrouter.config.parse import Plain
 from vpnrouter.management.access import Caller
-from vpnrouter.management.answers.conditions import parse_where
-from vpnrouter.management.answers.pages import Key, page_of
 from vpnrouter.management.answers.query import ListQuery, ListQueryDep, ObjectQueryDep
-from vpnrouter.management.answers.replies import done_reply, list_reply, object_reply, root_of
-from vpnrouter.management.answers.rows import Links, Row, segment
-from vpnrouter.management.answers.selection import parse_select
+from vpnrouter.management.answers.replies import done_reply, object_reply, root_of
+from vpnrouter.management.answers.rows import Links, segment
+from vpnrouter.management.answers.selection import cut, parse_select
 from vpnrouter.management.config import document_changes, openapi
 from vpnrouter.management.config.document_changes import (
     Given,
@@ -91,13 +89,7 @@ def _object(
     if row is None:
         raise not_found(kind.description(keys))
     selected = parse_select(select, kind.readable)
-    return object_reply(request, _cut(row, selected), _links(request, kind, keys))
-
-
-def _cut(row: Row, selected: frozenset[str] | None) -> Row:
-    if selected is None:
-        return row
-    return {name: value for name, value in row.items() if name in selected}
+    return object_reply(request, cut(row, selected), _links(request, kind, keys))
 
 
 def _lister(kind: ObjectType) -> Handler:
@@ -124,19 +116,12 @@ async def _page(
     if all_keys is None and kind.parent is not None:
         raise not_found(kind.parent.description(above))
     keys = [key for key in all_keys or () if kind is not MSG_VPN or caller.sees(key[0])]
-    selected = parse_select(query.select, kind.readable)
-    conditions = parse_where(query.where, kind.readable)
-
-    def row(key: Key) -> Row | None:
-        return row_at(config, kind, (*above, key))
-
-    page = await page_of(keys, row, query.count, query.cursor, conditions)
-    return list_reply(
+    return await query.page(
         request,
-        [_cut(each, selected) for _, each in page.rows],
-        [_links(request, kind, (*above, key)) for key, _ in page.rows],
-        page.total,
-        page.cursor,
+        keys,
+        lambda key: row_at(config, kind, (*above, key)),
+        lambda key: _links(request, kind, (*above, key)),
+        kind.readable,
     )
 
 
