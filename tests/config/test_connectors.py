@@ -62,6 +62,24 @@ def test_mistakes(
 
 
 @pytest.mark.parametrize(
+    ("provider", "told"),
+    [
+        ('{url: "http://h"}', "provider.url: http://h does not begin with"),
+        ("{url: [a]}", "provider.url: must be text"),
+        ("{url: 5}", "provider.url: must be text"),
+        ('{url: "mqtts://h", username: 5, password: x}', "provider.username: must be text"),
+        ('{url: "mqtts://h", username: "a\\x07", password: x}', "provider.username: a client"),
+    ],
+)
+def test_one_mistake_is_one_problem(
+    problems_of: Callable[[str], list[str]], provider: str, told: str
+) -> None:
+    """What is wrong is not said to be missing as well."""
+    (found,) = [one for one in problems_of(text(provider)) if "connectors" in one]
+    assert told in found
+
+
+@pytest.mark.parametrize(
     "link",
     [
         LINK,

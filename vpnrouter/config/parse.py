@@ -94,6 +94,11 @@ class Document:
         """Return whether the document has a value at `path`."""
         return self._find(path) is not None
 
+    def has_room(self, path: Path) -> bool:
+        """Return whether a mapping, or nothing, stands where `path` ends or breaks off."""
+        value = self._walk(path)[0].value
+        return value is None or isinstance(value, dict)
+
     def value_of(self, path: Path) -> Plain:
         """Return the value at `path`; None if there is none."""
         node = self._find(path)
@@ -105,6 +110,12 @@ class Document:
         """
         node = self._find(path)
         return node is not None and not node.lost
+
+    def is_unwritten(self, path: Path) -> bool:
+        """Return whether what is absent at `path` was never written: `without` dropped nothing directly from the
+        deepest part of `path` that exists.
+        """
+        return not self._walk(path)[0].lost
 
     def show(self, path: Path) -> str:
         """Return `path` for people, with the list indexes of the file."""

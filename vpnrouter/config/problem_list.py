@@ -53,14 +53,22 @@ class ProblemList:
         )
 
     def is_configured(self, path: Path) -> bool:
-        """Return whether the file holds something at `path`."""
-        return self.file_document.has(path)
+        """Return whether the file holds something at `path`, or something that is no mapping where that would be:
+        this is told already.
+        """
+        return self.file_document.has(path) or not self.file_document.has_room(path)
 
     def is_whole(self, path: Path) -> bool:
         """Return whether nothing directly in the value at `path` was dropped, so that what is absent was
         never written.
         """
         return self.document.is_whole(path)
+
+    def is_unwritten(self, path: Path) -> bool:
+        """Return whether what is absent at `path` was never written, and is not absent because it, or what would
+        hold it, was dropped.
+        """
+        return self.document.is_unwritten(path)
 
     def readable(self, path: Path, file: str | None) -> None:
         """Add an error about `path` if the file that it names cannot be read."""

@@ -199,7 +199,7 @@ def _check_remotes(problems: ProblemList, path: Path, bridge: Bridge) -> None:
             problems.error((*place, index), f"the same remote message VPN stands at {at}")
         seen.setdefault(key, (*place, index))
         if remote.password is not None and remote.client_username is None:
-            problems.error((*place, index, "password"), "needs client_username beside it")
+            _report_nameless(problems, (*place, index))
     if bridge.enabled and not any(remote.enabled for remote in bridge.remote_msg_vpns):
         problems.warning(place, "none is enabled, so the bridge stays down")
 
@@ -295,8 +295,11 @@ def _check_basic(problems: ProblemList, path: Path, bridge: Bridge) -> None:
     basic = bridge.remote_authentication.basic
     # Only where it would be dialled: until then the name may be on its way.
     nameless = bridge.enabled and any(
-        remote.enabled and remote.client_username is None and _scheme(bridge, remote) == _BASIC
-        for remote in bridge.remote_msg_vpns
+        remote.enabled
+        and remote.client_username is None
+        and _scheme(bridge, remote) == _BASIC
+        and problems.is_unwritten((*path, "remote_msg_vpns", index, "client_username"))
+        for index, remote in enumerate(bridge.remote_msg_vpns)
     )
     parts = [path, place, (*place, "basic")]
     configured = [part for part in parts if problems.document.has(part)]
@@ -307,7 +310,13 @@ def _check_basic(problems: ProblemList, path: Path, bridge: Bridge) -> None:
                 "Basic Authentication Scheme used but Basic Client Username not configured",
             )
     elif basic.client_username is None and basic.password is not None:
-        problems.error((*place, "basic", "password"), "needs client_username beside it")
+        _report_nameless(problems, (*place, "basic"))
+
+
+def _report_nameless(problems: ProblemList, place: Path) -> None:
+    """Add an error about the password of the login at `place`, unless its username was told as wrong."""
+    if problems.is_unwritten((*place, "client_username")):
+        problems.error((*place, "password"), "needs client_username beside it")
 
 
 def _check_certificate(

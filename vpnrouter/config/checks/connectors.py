@@ -86,9 +86,10 @@ def _check_logins(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> 
 def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> None:
     provider = connector.provider
     place = (*path, "provider")
-    if not provider.url and problems.is_whole(path):
+    if not provider.url and problems.is_unwritten((*place, "url")):
         problems.key_error(path, "has no provider.url")
-    if provider.password is not None and provider.username is None:
+    nameless = provider.username is None and problems.is_unwritten((*place, "username"))
+    if provider.password is not None and nameless:
         problems.error((*place, "password"), "needs a username beside it")
     if provider.client_cert is not None:
         if any(not url.tls for url in urls_of(connector)):
