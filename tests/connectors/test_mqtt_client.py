@@ -436,6 +436,36 @@ def test_what_is_innocent_is_not_given_up(connected: Any) -> None:
     assert there.take() == []
 
 
+@pytest.mark.parametrize("quality", ["duplicates-ok", "once-and-only-once"])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("away", ["", "unreachable", "ends the login"])
+def test_a_provider_that_goes_refuses_nothing(
+    connected: Any, quality: str, level: int, away: str
+) -> None:
+    """A connection that ends is a refusal only where the next attempt reaches the provider."""
+    links = {
+        "out": {"source": {"topic": "out/>"}, "quality_of_service": quality, "reject_attempts": 1}
+    }
+    there = connected(links, level=level)
+    there.world.queue("#DEAD_MSG_QUEUE")
+    there.join()
+    publish(there, "out/a", b"1", 1)
+    sent = there.published()
+    for _ in range(3 if away else 1):
+        assert [each.payload for each in sent] == [b"1"]
+        there.cut()
+        if away == "unreachable":
+            there.links.attempt_failed()
+        elif away:
+            there.dial()
+            there.cut()
+        sent = [each for each in there.join(present=True) if isinstance(each, Publish)]
+    assert [each.payload for each in sent] == ([b"1"] if away else [])
+    assert there.counters["out"].refused == (0 if away else 1)
+    assert [payload for payload, _ in dead_letters(there)] == ([] if away else [b"1"])
+    assert len(there.told) == (0 if away else 1)
+
+
 def test_subscriptions_of_a_session_that_is_there(connected: Any) -> None:
     """Only what is new is asked for, and what has gone is given up; a lost session asks for all again."""
     there = connected({"a": {"source": {"address": "a/#"}}, "b": {"source": {"address": "b/#"}}})

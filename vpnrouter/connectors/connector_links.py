@@ -36,6 +36,9 @@ class ConnectorLinks:
     """All links of the connector `name`. `counters` has those of each link by name, and outlives the links.
 
     A connector counts as one connection of its message VPN while it is up: `publisher` is its own.
+
+    A connection that ended while a message waited for its answer counts against the message when the next attempt
+    reaches the provider: `_accusing` is that loss until then. Where an attempt fails, it was the provider that went.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class ConnectorLinks:
         client_name = CONNECTOR_PREFIX + name
         self.client_name = client_name
         self.publisher = self._new_publisher()
+        self._accusing: Loss | None = None
         self.inward: list[InwardLink] = []
         self.outward: list[OutwardLink] = []
         for each in terms:
@@ -94,6 +98,7 @@ class ConnectorLinks:
     def connected(self, provider: Provider) -> None:
         """The provider has let the connector in: each link that can be carried carries messages."""
         self.find_queues()
+        self._convict()
         self.publisher.subscriber.outbox = provider.connection.outbox
         self.vpn.publishers[self.client_name] = self.publisher
         for outward in self.outward:
@@ -109,6 +114,14 @@ class ConnectorLinks:
         inward = None if loss is None else self.all.get(loss.asked)
         if loss is not None and isinstance(inward, InwardLink):
             inward.ended_connection(loss.blame)
+        self._accusing = loss
+
+    def attempt_failed(self) -> None:
+        """The provider could not be reached."""
+        self._accusing = None
+
+    def _convict(self) -> None:
+        loss, self._accusing = self._accusing, None
         outward = None if loss is None or not loss.message_id else self.all.get(loss.link)
         if loss is not None and isinstance(outward, OutwardLink):
             outward.ended_connection(loss.message_id, loss.blame, proved=loss.suspected)

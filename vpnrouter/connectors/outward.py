@@ -223,7 +223,8 @@ class OutwardLink:
             self.counters.returned += 1
 
     def ended_connection(self, message_id: int, why: str, *, proved: bool) -> None:
-        """The provider has ended the connection instead of answering a message, which is in its queue again.
+        """The provider has ended the connection instead of answering a message, which is in its queue again, and is
+        there.
 
         Without proof that it was this message, it is only suspected.
         """

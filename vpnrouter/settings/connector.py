@@ -250,7 +250,8 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
 
     reject_attempts: int = attribute(3, least=0, most=1_000_000)
     """How often the provider may refuse a message that the link takes out, by a code or by ending the connection,
-    before `then` is done with it; 0 is without end."""
+    before `then` is done with it; 0 is without end. A connection that ends counts where the next attempt to connect
+    succeeds: else the provider had gone."""
 
     then: Then = attribute("dead-letter")
     """What is done with it then. dead-letter: it goes to the dead message queue of its queue; park: to the queue

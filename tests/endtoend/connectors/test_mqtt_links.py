@@ -1,8 +1,19 @@
 """Connectors over MQTT, with real routers as both ends: what crosses, under which topic, and what waits."""
 
+import socket
+import struct
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from vpnrouter.server.connectors.runner import QUICK_RETRIES
+from vpnrouter.wire.mqtt.decode import decode
+from vpnrouter.wire.mqtt.encode import encode
+from vpnrouter.wire.mqtt.fields import frame_at
+from vpnrouter.wire.mqtt.packets import Ack, Connack, Connect, Packet, Pingreq, Pingresp, Publish
+from vpnrouter.wire.mqtt.properties import Properties
+from vpnrouter.wire.mqtt.reason import PUBCOMP, PUBREC, PUBREL
 
 QUALITIES = ("at-most-once", "duplicates-ok", "once-and-only-once")
 
@@ -244,3 +255,67 @@ def test_fail_over(sites: Any, free_port: Any) -> None:
     row = sites.state("up")
     assert row["provider"] == f"mqtt://127.0.0.1:{sites.port}"
     here.says("connector there up")
+
+
+def _packets(connection: socket.socket) -> Iterator[Packet]:
+    """Packets of MQTT 5 that a connection brings; logins and PINGREQs are answered."""
+    data = b""
+    pings = 0
+    while more := connection.recv(4096):
+        data += more
+        while size := frame_at(data, 0, len(data), 1 << 20):
+            packet = decode(data, 0, size, 5)
+            data = data[size:]
+            if isinstance(packet, Connect):
+                connection.sendall(encode(Connack(True, 0, Properties()), 5))
+            elif isinstance(packet, Pingreq):
+                pings += 1
+                # One comes with the login, the others after seconds of silence.
+                assert pings < 5, "nothing comes"
+                connection.sendall(encode(Pingresp(), 5))
+            else:
+                yield packet
+
+
+def test_a_provider_that_is_started_anew(sites: Any, paho: Any, patiently: Any) -> None:
+    """A message that was out when the provider went, however often, crosses when the provider is there again."""
+    address = ("127.0.0.1", sites.port)
+    link = {
+        "source": {"topic": "out/>"},
+        "quality_of_service": "once-and-only-once",
+        "reject_attempts": 1,
+    }
+    server = socket.create_server(address)
+    here = sites.connect(
+        {"out": link},
+        wait=False,
+        queues={"#DEAD_MSG_QUEUE": {}},
+        mqtt_version="5",
+        connect={"retry_delay": 1},
+    )
+    ours = paho(here.port("mqtt"), "ours")
+    ours.client.publish("out/a", b"1", qos=1).wait_for_publish(20)
+    for restarts in range(1, QUICK_RETRIES + 2):
+        # The port is closed before the connection is reset, as with the end of a process.
+        with server:
+            connection, _ = server.accept()
+            assert isinstance(next(_packets(connection)), Publish)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+        patiently(lambda many=restarts: len(here.told("connector there down")) == many, "down")
+        server = socket.create_server(address)
+    crossed = []
+    with server:
+        connection, _ = server.accept()
+    with connection:
+        for packet in _packets(connection):
+            if isinstance(packet, Publish):
+                crossed.append((packet.payload, packet.dup))
+                connection.sendall(encode(Ack(PUBREC, packet.packet_id), 5))
+            elif isinstance(packet, Ack) and packet.packet_type == PUBREL:
+                connection.sendall(encode(Ack(PUBCOMP, packet.packet_id), 5))
+                break
+        sites.until_link("out", deliveredMsgCount=1)
+    assert crossed == [(b"1", True)]
+    here.holds("blue", "#DEAD_MSG_QUEUE", 0)
+    assert here.told("a message was") == []

@@ -243,10 +243,15 @@ class ConnectorRunner(ConnectorCallbacks):
             try:
                 fault = await self._guarded(self._open)
             except OperationError as error:
-                self._failed(str(error))
+                self._attempt_failed(str(error))
                 return
             if fault and machine.state not in (State.WAITING, State.STOPPED, State.DISABLED):
-                self._failed(f"fault {fault} of the router")
+                self._attempt_failed(f"fault {fault} of the router")
+
+    def _attempt_failed(self, why: str) -> None:
+        self.links.attempt_failed()
+        self._quick = 0
+        self._failed(why)
 
     async def _open(self, *, leaving: bool = False) -> None:
         machine = self.machine
