@@ -358,6 +358,29 @@ def test_a_refusal_by_code(connected: Any, quality: str, code: int, attempts: in
     assert there.balanced()
 
 
+@pytest.mark.parametrize("queue", ["none", "full", "there"])
+def test_where_no_dead_message_queue_takes_it(connected: Any, queue: str) -> None:
+    """What is refused is told and counted as discarded, unless a dead message queue has it."""
+    there = connected({"out": {"source": {"topic": "out/>"}, "reject_attempts": 1}})
+    if queue != "none":
+        there.world.queue("#DEAD_MSG_QUEUE", max_msg_spool_usage=1 if queue == "full" else 1 << 20)
+    there.join()
+    publish(there, "out/a", b"bad", 1)
+    (packet,) = there.published()
+    there.send(Ack(PUBACK, packet.packet_id, 0x87, Properties()))
+    there.got()
+    counters = there.counters["out"]
+    (told,) = there.told
+    if queue == "there":
+        assert [payload for payload, _ in dead_letters(there)] == [b"bad"]
+        assert (counters.dead_letters, counters.discarded.total()) == (1, 0)
+        assert "a message was rejected as a dead letter: out/a" in told
+    else:
+        assert (counters.dead_letters, counters.discarded.counts) == (0, {"refused": 1})
+        assert "a message was discarded, since no dead message queue took it: out/a" in told
+    assert there.balanced()
+
+
 @pytest.mark.parametrize(
     ("how", "level"), [("DISCONNECT", 5), *[("closes", level) for level in LEVELS]]
 )

@@ -24,7 +24,7 @@ from vpnrouter.core.discard_reasons import (
 )
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, DELETE
-from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, RELEASED, Flow
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.timers import Job, TimerTarget
@@ -54,6 +54,8 @@ _DONE: Final[dict[str, str]] = {
     SKIP: "a message was skipped",
     STOP: "the link has stopped",
 }
+
+_NO_DEAD_LETTER: Final = "a message was discarded, since no dead message queue took it"
 
 
 @final
@@ -284,24 +286,28 @@ class OutwardLink:
         then = self.terms.then
         if then == PARK and not self._park(message):
             then = DEAD_LETTER
-        topic = message.topic.decode(errors="replace")
-        self._owner.gave_up(self.terms.name, f"{_DONE[then]}: {topic}, id {message_id}: {why}")
-        if then == SKIP:
-            endpoint.settle(flow, message_id, ACCEPTED)
-            counters.discarded.add(REFUSED)
-        elif then == STOP:
+        done = _DONE[then]
+        if then == STOP:
             endpoint.settle(flow, message_id, RELEASED)
             counters.returned += 1
-            self.status.happened(LinkEvent.STOP, self._now_ns, f"{topic}, id {message_id}: {why}")
+        elif then == DEAD_LETTER and not endpoint.reject(flow, message_id, why):
+            done = _NO_DEAD_LETTER
+            counters.discarded.add(REFUSED)
+        elif then == DEAD_LETTER:
+            counters.dead_letters += 1
+        else:
+            endpoint.settle(flow, message_id, ACCEPTED)
+            if then == PARK:
+                counters.dead_letters += 1
+            else:
+                counters.discarded.add(REFUSED)
+        text = f"{message.topic.decode(errors='replace')}, id {message_id}: {why}"
+        self._owner.gave_up(self.terms.name, f"{done}: {text}")
+        if then == STOP:
+            self.status.happened(LinkEvent.STOP, self._now_ns, text)
             # Not here: the endpoint may be going through its flows.
             flow.closed = True
             self.vpn.context.jobs.add(Stop(self))
-        elif then == PARK:
-            endpoint.settle(flow, message_id, ACCEPTED)
-            counters.dead_letters += 1
-        else:
-            endpoint.settle(flow, message_id, REJECTED, why)
-            counters.dead_letters += 1
 
     def _park(self, message: Message) -> bool:
         parking = self.parking

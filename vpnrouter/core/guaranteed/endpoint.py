@@ -629,11 +629,8 @@ class Endpoint(EndpointSubscriber):
 
     # -- what goes ------------------------------------------------------------------------------------
 
-    def settle(self, flow: Flow, message_id: int, outcome: int, why: str = "") -> bool:
-        """A consumer's word on a message that it holds; False when it holds no such message.
-
-        `why` is what a dead letter says of its reason, "" for CONSUMER.
-        """
+    def settle(self, flow: Flow, message_id: int, outcome: int) -> bool:
+        """A consumer's word on a message that it holds; False when it holds no such message."""
         message = flow.unacked.get(message_id)
         if message is None:
             return False
@@ -650,7 +647,7 @@ class Endpoint(EndpointSubscriber):
             elif outcome == FAILED:
                 self._failed(message_id, message)
             else:
-                self._dead_letter(message_id, message, CONSUMER, why)
+                self._dead_letter(message_id, message, CONSUMER)
         except Exception:
             self.mend(message_id, message)
             raise
@@ -658,6 +655,24 @@ class Endpoint(EndpointSubscriber):
             flow.acked += 1
         self.wake()
         return True
+
+    def reject(self, flow: Flow, message_id: int, why: str) -> bool:
+        """Settle a message that a consumer holds as REJECTED; as a dead letter it says `why`.
+
+        True when the dead message queue has it; else it was discarded, or the consumer holds no such message.
+        """
+        message = flow.unacked.get(message_id)
+        if message is None:
+            return False
+        try:
+            flow.settles(message_id)
+            self._trace_settled(flow.client_name, message_id, message, REJECTED)
+            moved = self._dead_letter(message_id, message, CONSUMER, why)
+        except Exception:
+            self.mend(message_id, message)
+            raise
+        self.wake()
+        return moved
 
     def mend(self, message_id: int, message: Message) -> None:
         """Repair the endpoint after work on a message raised: unless it has left or is held, it waits again."""
