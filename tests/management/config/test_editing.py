@@ -199,3 +199,21 @@ async def test_what_cannot_be_applied_is_not_allowed(
         error = error_of(await client.patch(f"{BLUE}/queues/orders", json={"maxTtl": 1}))
     assert (error["code"], error["status"]) == (89, "NOT_ALLOWED")
     assert "the address is taken" in error["description"]
+
+
+async def test_nothing_stays_of_what_is_deleted(configuring: Any, editor: Any) -> None:
+    """With the last object its mapping leaves the overlay, unless the file has it."""
+    async with configuring(editor) as client:
+        for name in ("a", "b"):
+            body = {"connectorName": name, "providerUrl": f"mqtt://{name}"}
+            answer = await client.post("/msgVpns/blue/connectors", json=body)
+            assert answer.status_code == 200, answer.text
+        for name in ("a", "b"):
+            assert list(editor.overlay()["msg_vpns"]["blue"]) == ["connectors"]
+            answer = await client.delete(f"/msgVpns/blue/connectors/{name}")
+            assert answer.status_code == 200, answer.text
+        assert editor.overlay() == {}
+        (name,) = editor.document()["msg_vpns"]["blue"]["bridges"]
+        answer = await client.delete(f"/msgVpns/blue/bridges/{name},auto")
+        assert answer.status_code == 200, answer.text
+        assert editor.document()["msg_vpns"]["blue"]["bridges"] == {}

@@ -199,6 +199,15 @@ def delete(document: Plain, kind: ObjectType, keys: Keys) -> None:
     kind.store.drop(holder, keys[-1])
 
 
+def drop_empty(document: Plain, path: Path) -> None:
+    """Take the mapping at `path` out of the document if it is one, and empty."""
+    holder = document
+    for key in path[:-1]:
+        holder = holder[key]
+    if holder[path[-1]] == {}:
+        del holder[path[-1]]
+
+
 def holder_of(document: Plain, kind: ObjectType, keys: Keys) -> Plain:
     """Return the mapping that holds the objects of a kind. Raises RequestError if one above them is not there."""
     holders = [document]

@@ -22,7 +22,12 @@ from vpnrouter.config.parse import Plain
 from vpnrouter.config.problem import Path, show_path
 from vpnrouter.errors import ConfigError, OperationError, RequestError
 from vpnrouter.management.access import Caller
-from vpnrouter.management.config.document_changes import Given, passwords_in, place_of
+from vpnrouter.management.config.document_changes import (
+    Given,
+    drop_empty,
+    passwords_in,
+    place_of,
+)
 from vpnrouter.management.config.editor import ConfigEditor
 from vpnrouter.management.config.object_type import Keys, ObjectType
 from vpnrouter.management.dependencies import CallerDep, context_of, json_object_of
@@ -225,6 +230,8 @@ async def edit(
         change(document)
         if not deletes:
             place = place_of(document, kind, keys)
+        elif editor.is_overlaid(place[:-1]):
+            drop_empty(document, place[:-1])
 
     try:
         await editor.edit(changing, caller.name or _NOBODY)

@@ -128,6 +128,10 @@ class ConfigEditor:
         """Return where the part at `path` is written, be it in the file or in the overlay."""
         return self._loaded.positions.value_at(path)
 
+    def is_overlaid(self, path: Path) -> bool:
+        """Return whether what stands at `path` is in the overlay alone."""
+        return self.position(path).file == self._file
+
     def positions(self) -> Iterator[tuple[Path, Position]]:
         """Return every part of the document with the place where it is written."""
         return self._loaded.positions.places()
