@@ -315,7 +315,7 @@ def test_a_provider_that_is_started_anew(sites: Any, paho: Any, patiently: Any) 
             elif isinstance(packet, Ack) and packet.packet_type == PUBREL:
                 connection.sendall(encode(Ack(PUBCOMP, packet.packet_id), 5))
                 break
+        assert crossed == [(b"1", True)]
         sites.until_link("out", deliveredMsgCount=1)
-    assert crossed == [(b"1", True)]
     here.holds("blue", "#DEAD_MSG_QUEUE", 0)
     assert here.told("a message was") == []
