@@ -5,6 +5,7 @@ YAML file its keys. Code that shows such a text to a person passes it through `p
 """
 
 import json
+import re
 from typing import Final
 
 from vpnrouter import limits
@@ -65,3 +66,8 @@ def camel(name: str) -> str:
     """Return `lastRxAgeMs` for `last_rx_age_ms`."""
     first, *rest = name.split("_")
     return first + "".join(part.capitalize() for part in rest)
+
+
+def snake(name: str) -> str:
+    """Return `last_rx_age_ms` for `lastRxAgeMs`."""
+    return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)

@@ -9,7 +9,6 @@ import pytest
 from vpnrouter.settings.shown import (
     Family,
     counter,
-    docs_of,
     fill,
     gauge,
     known,
@@ -127,11 +126,6 @@ def test_a_family_behind_none() -> None:
 
     with pytest.raises(LookupError, match="value"):
         metrics_of(Wrong)
-
-
-def test_the_string_under_an_attribute_documents_it() -> None:
-    """In one line, for each that has one."""
-    assert docs_of(KindStatus) == {"age_ms": "How old it is, -1 for unborn."}
 
 
 def test_numbers_that_are_not_known() -> None:

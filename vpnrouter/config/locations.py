@@ -190,6 +190,7 @@ def _sent(kind: Kind, written: Plain) -> set[str]:
 
 
 def _ways_out(kind: Kind, written: Plain) -> Iterator[_WayOut]:
+    """Yield the destinations in what is written of an object."""
     for level in _levels(kind):
         dialled = [place for place in _places(level) if place.attribute.dials is not None]
         for path, each in _below(kind, level, written) if dialled else ():

@@ -1,15 +1,16 @@
 """How attributes of monitoring are displayed: the title of each, and what kind of value it is.
 
-`show` and the screens choose attributes from here by name. This module imports nothing of the router, so that
+`show` and the screens choose attributes from here by name. This module imports nothing that takes long, so that
 commands start quickly.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple
+
+from vpnrouter.text import snake
 
 NONE: Final = "-"
 """Stands for a value that is absent."""
@@ -338,7 +339,7 @@ def _display(name: str, value: object) -> Display:
 
 def words(name: str) -> str:
     """Return `inbound failure reason` for `inboundFailureReason`."""
-    return re.sub(r"[A-Z]", lambda letter: f" {letter[0].lower()}", name)
+    return snake(name).replace("_", " ")
 
 
 def shown(value: object) -> str:

@@ -4,7 +4,6 @@ What is shown of a kind is its status class, or what is configured where it name
 status has a list under their key.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import make_dataclass
 from functools import cache, partial
@@ -34,6 +33,7 @@ from vpnrouter.management.config.kinds import TYPES
 from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
 from vpnrouter.settings.kinds import KINDS, Action, Form, Kind, children_of, loaded
 from vpnrouter.settings.shown import fill, read
+from vpnrouter.text import snake
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -63,7 +63,7 @@ def status_of(kind: Kind) -> "type[DataclassInstance]":
         return found
     fields: list[tuple[str, type, Any]] = [
         ("msg_vpn_name", str, read(lambda one: str(one.path[1]), "")),
-        (_snake(kind.identity[0].name), str, read(lambda one: str(one.path[-1]), "")),
+        (snake(kind.identity[0].name), str, read(lambda one: str(one.path[-1]), "")),
     ]
     fields += [
         (
@@ -81,10 +81,6 @@ def status_of(kind: Kind) -> "type[DataclassInstance]":
 
 def _configured(attribute: Attribute, one: Any) -> Any:  # noqa: ANN401 - a value of whichever attribute
     return attribute.shown(reached(one.settings, attribute.keys))
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
 
 
 def _running(kind: Kind, context: ApiContext, msg_vpn: str) -> dict[str, Any]:
@@ -142,7 +138,7 @@ def _children(kind: Kind, below: Kind) -> Children:
         status = _found(kind, context, msg_vpn).status(name)
         return () if status is None else list(getattr(status, below.key))
 
-    attribute = _snake(below.identity[0].name)
+    attribute = snake(below.identity[0].name)
     words = below.key.replace("_", " ")
     return Children(
         path=below.collection,

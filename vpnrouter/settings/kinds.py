@@ -7,7 +7,6 @@ the API (`management/config/kinds.py`) and all other layers go over `KINDS`; non
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -26,7 +25,7 @@ from vpnrouter.settings.listener import Listener
 from vpnrouter.settings.management import User
 from vpnrouter.settings.message_vpn import MsgVpn
 from vpnrouter.settings.schema import Settings, keys_of
-from vpnrouter.text import camel
+from vpnrouter.text import camel, snake
 
 if TYPE_CHECKING:
     from vpnrouter.settings.schema import Text, Value
@@ -106,6 +105,7 @@ class Kind:
     about: str = ""
     """What the API says of their list; "" is that they are those of what holds them."""
     actions: tuple[Action, ...] = ()
+    """What operators may do to one of them, where the pages are made of the kind alone."""
     running: str = ""
     """The class of its running objects, as MODULE:NAME; "" where an object is only its configuration."""
     status: str = ""
@@ -124,6 +124,7 @@ class Kind:
     """The word for it in `show`; "" is `key` with hyphens."""
 
     configured_by_api: bool = True
+    """Whether the API has paths that configure single objects, and not only the document as a whole."""
     # What the API calls it: all but `identity` follow from `key` where they are not said.
     identity: tuple[KeyPart, ...] = ()
     noun: str = ""
@@ -155,7 +156,7 @@ class Kind:
     @property
     def section(self) -> str:
         """The word for one of them in metrics and in other names of code: `msg_vpn`."""
-        name = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", self.singular)
+        name = snake(self.singular)
         above = self.parent
         return name if above is None or above is MSG_VPN else f"{above.section}_{name}"
 

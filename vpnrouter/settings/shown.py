@@ -21,13 +21,9 @@ A metric that is no attribute is a class variable:
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
 
 from vpnrouter.settings.schema import Value
@@ -176,22 +172,6 @@ def readers_of(of: type[DataclassInstance]) -> tuple[tuple[str, Reader], ...]:
     return tuple(
         (each.name, each.metadata[READER]) for each in fields(of) if READER in each.metadata
     )
-
-
-def docs_of(of: type[DataclassInstance]) -> dict[str, str]:
-    """Return the string under each attribute that has one, as one line, by name; those under metrics too."""
-    docs: dict[str, str] = {}
-    for base in reversed(of.__mro__):
-        if is_dataclass(base):
-            tree = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
-            for statement, below in pairwise(tree.body if isinstance(tree, ast.ClassDef) else []):
-                match statement, below:
-                    case (
-                        ast.AnnAssign(target=ast.Name(id=name)),
-                        ast.Expr(value=ast.Constant(value=str(text))),
-                    ):
-                        docs[name] = " ".join(text.split())
-    return docs
 
 
 Row = tuple[Value, ...]

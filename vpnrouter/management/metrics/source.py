@@ -26,13 +26,7 @@ from vpnrouter.management.metrics.families import (
 )
 from vpnrouter.management.metrics.queues import CONVERTS, SHOWN, QueueNumbers
 from vpnrouter.management.status.msg_vpns import MsgVpnLook
-from vpnrouter.settings.kinds import (
-    BRIDGE,
-    KINDS,
-    MSG_VPN,
-    Kind,
-    loaded,
-)
+from vpnrouter.settings.kinds import BRIDGE, KINDS, MSG_VPN, QUEUE, Kind, loaded
 from vpnrouter.settings.shown import Row, Section, metrics_of
 from vpnrouter.units import SECOND_NS
 
@@ -147,6 +141,12 @@ class Figures:
         self._edge = edge
         spool = spool_of(router.context)
         self._queues = None if spool is None else QueueNumbers(spool)
+        # Those that are not, or not only, what runs of the configuration: clients make queues, peers have bridges.
+        self._own: dict[Kind, Callable[[Callable[[str], bool]], Iterator[Row]]] = {
+            MSG_VPN: self.msg_vpns,
+            BRIDGE: self.bridges,
+            QUEUE: self.queues,
+        }
         self._lag = Durations()
         self._began_s = time.monotonic()
         self._last: dict[tuple[str, ...], _Seen] = {}
@@ -237,14 +237,11 @@ class Figures:
     # -- what message VPNs have ------------------------------------------------------------------
 
     def rows(self, kind: Kind, sees: Callable[[str], bool]) -> Iterator[Row]:
-        """Yield the figures of each object of a kind in the message VPNs whose names `sees` is true for."""
-        own: Callable[[Callable[[str], bool]], Iterator[Row]] | None
-        own = getattr(self, f"{kind.section}s", None)
+        """Return the figures of each object of a kind in the message VPNs whose names `sees` is true for."""
+        own = self._own.get(kind)
         if own is not None:
-            yield from own(sees)
-            return
-        for one in self._looks(kind, sees):
-            yield OBJECTS[kind].row(one)
+            return own(sees)
+        return (OBJECTS[kind].row(one) for one in self._looks(kind, sees))
 
     def _looks(self, kind: Kind, sees: Callable[[str], bool]) -> Iterator[Any]:
         """Yield what the status class of a kind reads of each object; one that has others below has their looks."""

@@ -240,13 +240,14 @@ def _ip(found: tuple[int, int, int, str, object]) -> str:
 
 
 def _is_own(found: tuple[int, int, int, str, object]) -> bool:
-    """Return whether an address is one of this machine: only such a one can be bound."""
+    """Return whether an address is one of this machine: what is sent there comes from the same one. Nothing is sent."""
+    address: Any = found[4]
     try:
         with socket.socket(found[0], socket.SOCK_DGRAM) as sock:
-            sock.bind((_ip(found), 0))
+            sock.connect(address)
+            return bool(sock.getsockname()[0] == address[0])
     except OSError:
         return False
-    return True
 
 
 def _names(host: str, port: int) -> Addresses:
