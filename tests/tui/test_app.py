@@ -8,14 +8,18 @@ from vpnrouter.errors import OperationError
 from vpnrouter.limits import TUI_ROUTERS
 from vpnrouter.tui.api import RouterApi
 from vpnrouter.tui.app import SCREENS, TerminalInterface
+from vpnrouter.tui.keys import EVERYWHERE
 
 
 def test_each_number_opens_a_screen(looking: Any, mesh: Any) -> None:
     """From any screen; the overview stays below."""
 
     async def test(seen: Any) -> None:
-        for number, name in enumerate(SCREENS, 2):
-            screen = await seen.press(str(number % 10))
+        opened = {key.key: key.action[6:-2] for key in EVERYWHERE if key.action.startswith("open(")}
+        assert opened.pop("1") == "overview"
+        assert set(opened.values()) == set(SCREENS)
+        for number, name in opened.items():
+            screen = await seen.press(number)
             assert screen.startswith(f"overview › {name}"), number
             assert len(seen.app.screen_stack) == 3
         assert (await seen.press("1")).startswith("overview  ")
