@@ -101,15 +101,17 @@ async def _description(request: Request) -> Response:
     state = request.app.state
     if state.description is None:
         # It takes as long as many requests, and needs nothing of the router.
-        state.description = await beside(partial(_described, request.app), _DESCRIBING)
+        await beside(partial(_describe, request.app), _DESCRIBING)
     return Response(state.description, media_type="application/json")
 
 
-def _described(app: FastAPI) -> bytes:
-    config.describe_paths()
-    # Piece by piece: in one go, the encoder would let no other thread of Python run meanwhile.
-    pieces = JSONEncoder(separators=(",", ":")).iterencode(app.openapi())
-    return "".join(pieces).encode()
+def _describe(app: FastAPI) -> None:
+    """Make the description, unless a request that waited before has had it made."""
+    if app.state.description is None:
+        config.describe_paths()
+        # Piece by piece: in one go, the encoder would let no other thread of Python run meanwhile.
+        pieces = JSONEncoder(separators=(",", ":")).iterencode(app.openapi())
+        app.state.description = "".join(pieces).encode()
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -1,5 +1,6 @@
 """One router for all attacks: two message VPNs, users of every kind, listeners of every kind."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,9 +90,14 @@ class Attacked:
         found["overlay"] = overlay.read_bytes() if overlay.exists() else b""
         return found
 
-    def descriptors(self) -> int:
-        """How many files and sockets the router has open."""
-        return sum(1 for _ in Path(f"/proc/{self.pid}/fd").iterdir())
+    def descriptors(self) -> list[str]:
+        """The files and sockets that the router has open."""
+        found = []
+        for each in Path(f"/proc/{self.pid}/fd").iterdir():
+            # One that was closed since is not open.
+            with contextlib.suppress(FileNotFoundError):
+                found.append(str(each.readlink()))
+        return found
 
 
 @pytest.fixture(scope="package")
