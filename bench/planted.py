@@ -10,8 +10,9 @@ import tempfile
 from pathlib import Path
 
 from vpnrouter.report.build import ReportRequest, run_jobs
-from vpnrouter.report.inventory import take_inventory
-from vpnrouter.report.spark import NoProgress, spark_session
+from vpnrouter.report.engine.progress import NoProgress
+from vpnrouter.report.engine.session import spark_session
+from vpnrouter.report.traces.inventory import take_inventory
 from vpnrouter.simulation.score import LEAST_PRECISION, Score, compare
 from vpnrouter.simulation.simulate import Options, all_faults, simulate
 
@@ -44,7 +45,7 @@ def main() -> None:
                 ),
                 place,
             )
-            asked = ReportRequest(traces=[place / "traces"], output=place / "report")
+            asked = ReportRequest(traces=[str(place / "traces")], output=str(place / "report"))
             analysis, _ = run_jobs(spark, take_inventory(asked.traces), asked, NoProgress())
             score = compare(truth["faults"], truth["consequences"], analysis.tables["findings"])
             planted += score.total.planted

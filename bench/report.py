@@ -20,7 +20,7 @@ from vpnrouter.simulation.simulate import Options, simulate
 
 _PLAIN: Final = """
 import sys, time
-from vpnrouter.report.spark import spark_session
+from vpnrouter.report.engine.session import spark_session
 with spark_session() as spark:
     frame = spark.read.parquet(sys.argv[1])
     for _ in range(2):

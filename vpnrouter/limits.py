@@ -1062,6 +1062,12 @@ REPORT_PAGE_ROWS: Final = 200
 """Rows of one table on the report page; more makes the page slow to open. Beyond: the page shows the first
 ones and names the file that has all."""
 
+REPORT_FOOTERS_AT_A_TIME: Final = 32
+"""Footers of trace files that are read from an object store at the same time. Beyond: they wait for each other."""
+
+REPORT_FOOTER_BYTES: Final = 16_000_000
+"""Bytes of the footer of a trace file; a file with a larger one is set aside."""
+
 REPORT_DAMAGED_FILES: Final = 16
 """Damaged files that a report sets aside after Spark stumbled over them, each time starting afresh. Beyond:
 the report ends with an error that names the last one."""

@@ -242,9 +242,11 @@ def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         [str(tmp_path / "gone"), "--output", out],
         [str(tmp_path)],
         [str(tmp_path), "--output", str(tmp_path / "file")],
-        ["s3a://bucket/day", "--output", out],
-        [str(tmp_path), "--output", "hdfs://name:8020/report"],
         [f"file://{tmp_path}/gone", "--output", out],
+        [str(tmp_path), "--output", "file://another.host/report"],
+        [str(tmp_path), "--output", out, "--connect", "sc://127.0.0.1", "--master", "local"],
+        [str(tmp_path), "--output", out, "--connect", "sc://127.0.0.1", "--follow"],
+        [str(tmp_path), "--output", out, "--conf", "spark.driver.memory"],
     ):
         assert run(["report", *arguments]) == 2
         captured = capfd.readouterr()

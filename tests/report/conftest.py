@@ -13,8 +13,9 @@ from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.report.digests.digest import Digests, digested
 from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.engine.progress import NoProgress
+from vpnrouter.report.engine.session import spark_session
 from vpnrouter.report.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
-from vpnrouter.report.spark import NoProgress, spark_session
 
 Row = Mapping[str, Any]
 

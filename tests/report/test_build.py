@@ -21,10 +21,12 @@ from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.build import ReportRequest, build_report, run_jobs
 from vpnrouter.report.change.configured import Configured, ConfiguredBridge, ConfiguredVpn
 from vpnrouter.report.digests.digest import Digests
-from vpnrouter.report.inventory import Inventory, Span, take_inventory
+from vpnrouter.report.engine.progress import NoProgress
+from vpnrouter.report.engine.session import SparkSettings
 from vpnrouter.report.output import SCHEMAS
 from vpnrouter.report.schema import rows_of, worst_first
-from vpnrouter.report.spark import NoProgress
+from vpnrouter.report.traces.inventory import Inventory, take_inventory
+from vpnrouter.report.traces.span import Span
 
 SECOND: Final = 1_000_000_000
 BLUE: Final = ("edge", "blue")
@@ -148,6 +150,7 @@ def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
         yield spark
 
     monkeypatch.setattr(build, "spark_session", session)
+    monkeypatch.setattr(build, "surrounding_session", lambda: None)
     return asked
 
 
@@ -160,7 +163,11 @@ def test_a_whole_report(
     empty.write_bytes(b"")
     bad = spoiled(tracefiles, tmp_path / "traces", "odd name")
     heard = Stages()
-    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "out", master="local[7]")
+    asked = ReportRequest(
+        traces=[str(tmp_path / "traces")],
+        output=str(tmp_path / "out"),
+        spark=SparkSettings(master="local[7]"),
+    )
     summary = build_report(asked, heard)
     assert [(one["master"], one["short"]) for one in shared] == [("local[7]", True)]
     assert heard.names[:2] == ["trace files", "Spark starts"]
@@ -194,8 +201,8 @@ def test_one_time_against_another(tracefiles: ModuleType, tmp_path: Path) -> Non
     tracefiles.write(root, "core", [tracefiles.row("link_up", 0, "yellow", **up)], part=2)
     bad = spoiled(tracefiles, root, "north", at_ns=0)
     asked = ReportRequest(
-        traces=[root],
-        output=tmp_path / "out",
+        traces=[str(root)],
+        output=str(tmp_path / "out"),
         span=Span(since_ns=START + MINUTE),
         against=Span(until_ns=START + MINUTE),
         formats=frozenset({"json"}),
@@ -218,7 +225,9 @@ def test_a_time_in_which_nothing_was(tracefiles: ModuleType, tmp_path: Path) -> 
     rows = [tracefiles.row("ingress", at, "blue", topic="t") for at in (0, 10 * MINUTE)]
     tracefiles.write(tmp_path / "traces", "edge", rows)
     span = Span(since_ns=START + MINUTE, until_ns=START + 2 * MINUTE)
-    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "out", span=span)
+    asked = ReportRequest(
+        traces=[str(tmp_path / "traces")], output=str(tmp_path / "out"), span=span
+    )
     summary = build_report(asked)
     assert (summary.vpns, summary.ingress, summary.errors) == (0, 0, 0)
     assert Path(summary.page).read_text().startswith("<!doctype html>")
@@ -231,8 +240,8 @@ def test_damaged_files_end_the_report_when_they_are_all(
     assert build.REPORT_DAMAGED_FILES == limits.REPORT_DAMAGED_FILES
     for part in (1, 2):
         spoiled(tracefiles, tmp_path / "traces", "edge", at_ns=part, part=part)
-    inventory = take_inventory([tmp_path / "traces"])
-    asked = ReportRequest(traces=[], output=tmp_path / "out")
+    inventory = take_inventory([str(tmp_path / "traces")])
+    asked = ReportRequest(traces=[], output=str(tmp_path / "out"))
     with pytest.raises(OperationError, match="nothing to report on") as refused:
         run_jobs(spark, inventory, asked, NoProgress())
     assert len(str(refused.value).splitlines()) == 3
@@ -243,7 +252,7 @@ def test_damaged_files_end_the_report_when_they_are_all(
 
 def test_nothing_to_report_on_is_said_before_spark_starts(tmp_path: Path) -> None:
     """An empty directory, and one with damaged files only, are refused with every file named."""
-    asked = ReportRequest(traces=[tmp_path], output=tmp_path / "out")
+    asked = ReportRequest(traces=[str(tmp_path)], output=str(tmp_path / "out"))
     with pytest.raises(OperationError, match="nothing to report on"):
         build_report(asked)
     for number in range(12):
@@ -263,14 +272,16 @@ def test_a_time_without_files_is_said_before_spark_starts(
     """The time asked for, and the one to compare with."""
     traces(tracefiles, tmp_path / "traces")
     later = ReportRequest(
-        traces=[tmp_path / "traces"],
-        output=tmp_path / "out",
+        traces=[str(tmp_path / "traces")],
+        output=str(tmp_path / "out"),
         span=Span(since_ns=START + MINUTE),
     )
     with pytest.raises(OperationError, match="2 files lie before the time asked for"):
         build_report(later)
     compared = ReportRequest(
-        traces=[tmp_path / "traces"], output=tmp_path / "out", against=Span(until_ns=START)
+        traces=[str(tmp_path / "traces")],
+        output=str(tmp_path / "out"),
+        against=Span(until_ns=START),
     )
     with pytest.raises(OperationError, match="nothing to compare with"):
         build_report(compared)
@@ -290,8 +301,9 @@ def test_a_failure_of_spark_keeps_the_log(
         yield
 
     monkeypatch.setattr(build, "spark_session", session)
+    monkeypatch.setattr(build, "surrounding_session", lambda: None)
     traces(tracefiles, tmp_path / "traces")
-    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "out")
+    asked = ReportRequest(traces=[str(tmp_path / "traces")], output=str(tmp_path / "out"))
     for kept in (False, True):
         with pytest.raises(OperationError) as failed:
             build_report(asked)
@@ -305,15 +317,15 @@ def test_an_output_that_cannot_be(tracefiles: ModuleType, tmp_path: Path) -> Non
     """A file stands where the report should go: said before Spark starts."""
     traces(tracefiles, tmp_path / "traces")
     (tmp_path / "file").write_text("")
-    asked = ReportRequest(traces=[tmp_path / "traces"], output=tmp_path / "file" / "out")
-    with pytest.raises(OperationError, match="cannot write a report to"):
+    asked = ReportRequest(traces=[str(tmp_path / "traces")], output=str(tmp_path / "file" / "out"))
+    with pytest.raises(OperationError, match="cannot write to"):
         build_report(asked)
 
 
 def test_groupings_grow_with_the_traces(tracefiles: ModuleType, tmp_path: Path) -> None:
     """A partition per million rows, between the two bounds."""
     traces(tracefiles, tmp_path, range(1, 3))
-    (file, *_) = take_inventory([tmp_path]).files
+    (file, *_) = take_inventory([str(tmp_path)]).files
 
     def partitions(rows: int) -> int:
         grown = type(file)(**{**vars(file), "rows": rows})

@@ -16,8 +16,8 @@ from vpnrouter.report.digests.columns import Corrections, middle_ns
 from vpnrouter.report.digests.counts import paths
 from vpnrouter.report.digests.digest import Digests, combined, digested
 from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.schema import Rows
-from vpnrouter.report.spark import NoProgress
 
 
 def test_a_bucket_holds_durations_within_three_percent(spark: SparkSession) -> None:

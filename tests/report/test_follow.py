@@ -38,7 +38,8 @@ from vpnrouter.report.follow import (
     router_of,
     stream_of,
 )
-from vpnrouter.report.inventory import Inventory, Span
+from vpnrouter.report.traces.inventory import Inventory
+from vpnrouter.report.traces.span import Span
 from vpnrouter.trace.parquet import partition_value
 
 MS = 1_000_000
@@ -50,14 +51,15 @@ class Made:
 
     def __init__(self, spark: SparkSession, folder: Path, span: Span) -> None:
         self.heard: list[Inventory] = []
-        self.store = DigestStore(folder)
+        self.store = DigestStore(str(folder))
         self.digesting = DigestWriter(spark, self.store, span, SECOND, self.heard.append)
         self._spark = spark
 
     def rows(self, number: int, *paths: Path) -> None:
         """A batch of the first stream."""
-        uris = [(path.as_uri(),) for path in paths]
-        self.digesting.rows(self._spark.createDataFrame(uris, "path string"), number)
+        files = [(path.as_uri(), path.stat().st_size) for path in paths]
+        listed = self._spark.createDataFrame(files, "path string, length long")
+        self.digesting.rows(listed, number)
 
     def counts(self, name: str, event: str) -> int:
         """How many trace rows of an event a digest stands for."""
@@ -98,7 +100,7 @@ def test_each_batch_counts_once(
     made.rows(0, *first)
     made.rows(0, *first)
     assert (made.store.taken(ROWS), made.store.taken(MESSAGES)) == (0, -1)
-    assert [[file.path for file in one.files] for one in made.heard] == [sorted(first)]
+    assert [[Path(file.path) for file in one.files] for one in made.heard] == [sorted(first)]
     again = make()
     again.rows(0, *first)
     assert again.heard == []
@@ -152,9 +154,9 @@ def test_what_cannot_be_read_is_named(
     made = make()
     made.rows(0, cut, foreign, worse, *sound)
     (heard,) = made.heard
-    assert [one.path for one in heard.set_aside] == [cut, foreign, worse]
+    assert [Path(one.path) for one in heard.set_aside] == [cut, foreign, worse]
     assert "column ts_ns is text, expected a whole number" in heard.set_aside[1].reason
-    assert [one.path for one in heard.files] == sorted(sound)
+    assert [Path(one.path) for one in heard.files] == sorted(sound)
     assert made.counts("places", "ingress") == 3
     made.rows(1, cut)
     assert (made.store.taken(ROWS), made.counts("places", "ingress")) == (1, 3)
@@ -391,7 +393,7 @@ def test_a_single_file_cannot_be_followed(spark: SparkSession, tmp_path: Path) -
     file = tmp_path / "part-1.parquet"
     file.touch()
     with pytest.raises(OperationError, match="only a directory"):
-        stream_of(spark, [file], Span())
+        stream_of(spark, [str(file)], Span())
 
 
 def test_rows_that_came_too_late_are_told() -> None:
@@ -427,9 +429,9 @@ def _held(store: DigestStore) -> list[int]:
 
 def test_what_a_crash_left_is_no_part_of_it(tmp_path: Path) -> None:
     """A file that was written and never named in the manifest goes, and its batch is taken when it comes again."""
-    DigestStore(tmp_path).add("rows", 0, {"paths": _table(1)})
+    DigestStore(str(tmp_path)).add("rows", 0, {"paths": _table(1)})
     pq.write_table(_table(9), tmp_path / FOLDER / "paths-rows-1.parquet")
-    store = DigestStore(tmp_path)
+    store = DigestStore(str(tmp_path))
     assert sorted(path.name for path in (tmp_path / FOLDER).glob("*.parquet")) == [
         "paths-rows-0.parquet"
     ]
@@ -439,7 +441,7 @@ def test_what_a_crash_left_is_no_part_of_it(tmp_path: Path) -> None:
 
 def test_many_files_become_one(tmp_path: Path) -> None:
     """What was added while the sum was made stays beside it."""
-    store = DigestStore(tmp_path)
+    store = DigestStore(str(tmp_path))
     store.add("rows", 0, {"paths": _table(1)})
     store.add("rows", 1, {"paths": _table(2)})
     old = store.files("paths")
@@ -447,40 +449,40 @@ def test_many_files_become_one(tmp_path: Path) -> None:
     store.replace("paths", old, _table(3))
     assert _held(store) == [3, 4]
     store.replace("paths", store.files("paths"), _table(7))
-    assert _held(DigestStore(tmp_path)) == [7]
+    assert _held(DigestStore(str(tmp_path))) == [7]
     assert len(list((tmp_path / FOLDER).glob("*.parquet"))) == 1
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1, "files": {}, "batches"'])
 def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
     """The error says where it is and what to do."""
-    DigestStore(tmp_path)
+    DigestStore(str(tmp_path))
     (tmp_path / FOLDER / MANIFEST).write_text(text)
     with pytest.raises(OperationError, match=r"manifest\.json is damaged"):
-        DigestStore(tmp_path)
+        DigestStore(str(tmp_path))
 
 
 @pytest.mark.parametrize(("form", "told"), [(99, "a newer"), (1, "an older")])
 def test_a_store_of_another_format_is_refused(tmp_path: Path, form: int, told: str) -> None:
     """Guessing at it would be wrong without saying so."""
-    DigestStore(tmp_path)
+    DigestStore(str(tmp_path))
     other = {"format": form, "batches": {}, "files": {}}
     (tmp_path / FOLDER / MANIFEST).write_text(json.dumps(other))
     with pytest.raises(OperationError, match=f"{told} vpnrouter than this one: remove"):
-        DigestStore(tmp_path)
+        DigestStore(str(tmp_path))
 
 
 def test_a_lost_file_is_named(tmp_path: Path) -> None:
     """Rows that were counted and are gone cannot be had again."""
-    store = DigestStore(tmp_path)
+    store = DigestStore(str(tmp_path))
     store.add("rows", 0, {"paths": _table(1)})
-    store.files("paths")[0].unlink()
+    Path(store.files("paths")[0]).unlink()
     with pytest.raises(OperationError, match=r"lacks paths-rows-0\.parquet"):
-        DigestStore(tmp_path)
+        DigestStore(str(tmp_path))
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     """One line says which."""
     (tmp_path / FOLDER).write_text("a file stands here")
-    with pytest.raises(OperationError, match="cannot keep digests"):
-        DigestStore(tmp_path)
+    with pytest.raises(OperationError, match="cannot write to"):
+        DigestStore(str(tmp_path))

@@ -10,17 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.report.inventory import (
-    SetAside,
-    Span,
-    local_path,
-    parse_range,
-    parse_span,
-    parse_time,
-    read_footers,
-    take_inventory,
-)
+from vpnrouter.report.traces.footers import SetAside
+from vpnrouter.report.traces.inventory import read_footers, take_inventory
+from vpnrouter.report.traces.span import Span, parse_range, parse_span, parse_time
+from vpnrouter.report.traces.storage import StoredFile, is_uri, place_of
 from vpnrouter.trace.schema import ALWAYS_KEY, COLUMNS, VERSION
+
+
+def stored(*paths: Path) -> list[StoredFile]:
+    """Files by their paths, as a storage lists them."""
+    return [StoredFile(str(path), path.stat().st_size if path.exists() else 1) for path in paths]
 
 
 def one(files: ModuleType, root: Path, router: str = "edge", **more: object) -> Path:
@@ -47,8 +46,8 @@ def test_whole_files_are_counted(tracefiles: ModuleType, tmp_path: Path) -> None
     """Rows and bytes of all complete files under all roots, and single files, are found."""
     first = one(tracefiles, tmp_path / "a")
     second = one(tracefiles, tmp_path / "b", "core", sample=0.25)
-    found = take_inventory([tmp_path / "a", second])
-    assert [(f.path, f.router, f.router_from, f.sample) for f in found.files] == [
+    found = take_inventory([str(tmp_path / "a"), str(second)])
+    assert [(Path(f.path), f.router, f.router_from, f.sample) for f in found.files] == [
         (first, "edge", "directory", None),
         (second, "core", "directory", 0.25),
     ]
@@ -64,8 +63,8 @@ def test_half_written_files_are_passed_over(tracefiles: ModuleType, tmp_path: Pa
         (whole.parent / name).parent.mkdir(exist_ok=True)
         (whole.parent / name).write_bytes(b"half")
     (whole.parent / "notes.txt").write_text("no trace")
-    found = take_inventory([tmp_path])
-    assert [file.path for file in found.files] == [whole]
+    found = take_inventory([str(tmp_path)])
+    assert [Path(file.path) for file in found.files] == [whole]
     assert found.set_aside == ()
 
 
@@ -80,9 +79,9 @@ def test_what_cannot_be_read_is_named_with_its_reason(
     (folder / "nothing.parquet").write_bytes(b"")
     tracefiles.write(tmp_path, "edge", [], part=7)
     pq.write_table(pa.table({"ts_ns": [1], "event": ["x"]}), folder / "other.parquet")
-    found = take_inventory([tmp_path])
-    assert [file.path for file in found.files] == [whole]
-    reasons = {aside.path.name: aside.reason for aside in found.set_aside}
+    found = take_inventory([str(tmp_path)])
+    assert [Path(file.path) for file in found.files] == [whole]
+    reasons = {Path(aside.path).name: aside.reason for aside in found.set_aside}
     assert set(reasons) == {
         "cut.parquet", "noise.parquet", "nothing.parquet", "part-00007.parquet", "other.parquet",
     }  # fmt: skip
@@ -130,13 +129,13 @@ def test_a_column_of_another_type(tracefiles: ModuleType, tmp_path: Path, kind: 
         path = whole.with_name(f"part-{column.name}.parquet")
         at = table.schema.get_field_index(column.name)
         pq.write_table(table.set_column(at, column.name, found), path)
-        inventory = read_footers([path, whole])
+        inventory = read_footers(stored(path, whole))
         if column.type in fits:
-            assert [file.path for file in inventory.files] == [path, whole], column
+            assert [Path(file.path) for file in inventory.files] == [path, whole], column
         else:
-            assert [file.path for file in inventory.files] == [whole], column
+            assert [Path(file.path) for file in inventory.files] == [whole], column
             (aside,) = inventory.set_aside
-            assert aside.path == path
+            assert Path(aside.path) == path
             assert f"column {column.name} is " in aside.reason
             assert f"expected {'text' if column.type == 'string' else 'a whole number'}" in (
                 aside.reason
@@ -150,7 +149,7 @@ def test_a_column_twice(tracefiles: ModuleType, tmp_path: Path, name: str) -> No
     whole = tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue")])
     table = pq.read_table(whole)
     pq.write_table(table.append_column(name, pa.array(["a"])), whole)
-    (aside,) = read_footers([whole]).set_aside
+    (aside,) = read_footers(stored(whole)).set_aside
     assert "column topic is there more than once or in other letters" in aside.reason
 
 
@@ -159,7 +158,7 @@ def test_a_newer_format_is_refused(tracefiles: ModuleType, tmp_path: Path) -> No
     one(tracefiles, tmp_path)
     newer = [one(tracefiles, tmp_path, part=n, version=VERSION + 1) for n in (1, 2)]
     with pytest.raises(OperationError, match="newer vpnrouter") as refused:
-        take_inventory([tmp_path])
+        take_inventory([str(tmp_path)])
     assert all(str(path) in str(refused.value) for path in newer)
 
 
@@ -168,7 +167,7 @@ def test_the_router_is_found_in_three_places(tracefiles: ModuleType, tmp_path: P
     one(tracefiles, tmp_path / "1", "a/b %")
     one(tracefiles, tmp_path / "2", "loose", partitioned=False)
     one(tracefiles, tmp_path / "3", "inside", router_inside=True)
-    found = take_inventory([tmp_path])
+    found = take_inventory([str(tmp_path)])
     assert [(file.router, file.router_from) for file in found.files] == [
         ("a/b %", "directory"),
         ("loose", "metadata"),
@@ -180,7 +179,7 @@ def test_a_file_of_no_router_is_set_aside(tracefiles: ModuleType, tmp_path: Path
     """Without column, directory and metadata the rows belong to nobody."""
     path = one(tracefiles, tmp_path, partitioned=False)
     pq.write_table(pq.read_table(path).replace_schema_metadata({}), path)
-    (aside,) = take_inventory([tmp_path]).set_aside
+    (aside,) = take_inventory([str(tmp_path)]).set_aside
     assert aside.reason.startswith("names no router")
 
 
@@ -189,7 +188,10 @@ def test_a_file_is_read_once(tracefiles: ModuleType, tmp_path: Path) -> None:
     path = one(tracefiles, tmp_path)
     (tmp_path / "link").symlink_to(path.parent)
     (path.parent / "again.parquet").symlink_to(path)
-    assert take_inventory([tmp_path, path.parent, path, tmp_path / "link"]).rows == 1
+    assert (
+        take_inventory([str(tmp_path), str(path.parent), str(path), str(tmp_path / "link")]).rows
+        == 1
+    )
 
 
 def test_the_same_contents_count_once(tracefiles: ModuleType, tmp_path: Path) -> None:
@@ -206,28 +208,28 @@ def test_the_same_contents_count_once(tracefiles: ModuleType, tmp_path: Path) ->
     copies = [first.with_name("part-copy.parquet"), elsewhere / first.name]
     for copy in copies:
         copy.write_bytes(first.read_bytes())
-    found = take_inventory([tmp_path])
-    assert [file.path for file in found.files] == [first, other]
+    found = take_inventory([str(tmp_path)])
+    assert [Path(file.path) for file in found.files] == [first, other]
     reason = f"has the contents of {first}, which count once"
-    assert found.set_aside == tuple(SetAside(path=copy, reason=reason) for copy in copies)
-    batch = read_footers([copies[0], first], known=found.files)
-    assert batch.set_aside == (SetAside(path=copies[0], reason=reason),)
-    assert [file.path for file in batch.files] == [first]
+    assert found.set_aside == tuple(SetAside(path=str(copy), reason=reason) for copy in copies)
+    batch = read_footers(stored(copies[0], first), known=found.files)
+    assert batch.set_aside == (SetAside(path=str(copies[0]), reason=reason),)
+    assert [Path(file.path) for file in batch.files] == [first]
     first.unlink()
-    assert len(read_footers(copies, known=found.files).files) == 1
+    assert len(read_footers(stored(*copies), known=found.files).files) == 1
 
 
 def test_the_output_is_no_input(tracefiles: ModuleType, tmp_path: Path) -> None:
     """A report written among the traces is left out of the next one."""
     one(tracefiles, tmp_path)
     one(tracefiles, tmp_path / "report" / "tables")
-    assert take_inventory([tmp_path], leave_out=tmp_path / "report").rows == 1
+    assert take_inventory([str(tmp_path)], leave_out=str(tmp_path / "report")).rows == 1
 
 
 def test_a_missing_root_is_an_error(tmp_path: Path) -> None:
     """A path that does not exist is named."""
     with pytest.raises(OperationError, match="nowhere"):
-        take_inventory([tmp_path / "nowhere"])
+        take_inventory([str(tmp_path / "nowhere")])
 
 
 def test_a_rate_holds_where_all_files_agree(tracefiles: ModuleType, tmp_path: Path) -> None:
@@ -240,7 +242,7 @@ def test_a_rate_holds_where_all_files_agree(tracefiles: ModuleType, tmp_path: Pa
     one(tracefiles, tmp_path, "partly", part=1)
     one(tracefiles, tmp_path, "off", sample=0.0)
     one(tracefiles, tmp_path, "absurd", sample=7.0)
-    assert take_inventory([tmp_path]).sampling() == {"steady": 0.5}
+    assert take_inventory([str(tmp_path)]).sampling() == {"steady": 0.5}
 
 
 DAY_NS = 86_400_000_000_000
@@ -274,7 +276,7 @@ def test_rates_hold_for_a_time(tracefiles: ModuleType, tmp_path: Path, case: str
         (at if abs(at) == EVER else at + start, to if abs(to) == EVER else to + start, rate)
         for at, to, rate in wanted
     ]
-    found = take_inventory([tmp_path]).rates()
+    found = take_inventory([str(tmp_path)]).rates()
     assert [
         (one.since_ns, one.until_ns, one.rate) for one in found if one.router == "edge"
     ] == shifted
@@ -293,8 +295,8 @@ def test_times_that_cannot_be_right(
     path = tracefiles.write(
         tmp_path, "edge", [tracefiles.row("ingress", at, "v") for at in (0, at_ns)]
     )
-    found = take_inventory([tmp_path])
-    assert [file.path for file in found.doubtful()] == [path] * doubtful
+    found = take_inventory([str(tmp_path)])
+    assert [Path(file.path) for file in found.doubtful()] == [path] * doubtful
     assert found.times() == ((None, None) if doubtful else (tracefiles.START, tracefiles.START))
 
 
@@ -305,46 +307,55 @@ PLACES = {
     "file:/a": "/a",
     "FILE://localhost/a": "/a",
     "odd:name": "odd:name",
-    "./a:/b": "a:/b",
+    "./a:/b": "./a:/b",
 }
-ELSEWHERE = (
-    "s3a://bucket/day",
-    "hdfs://name:8020/a",
-    "file://other/a",
-    "abfs://c@a.net/x",
-    "dbfs:/a",
-    "https://a/b",
-)
+ELSEWHERE = {
+    "s3a://bucket/day": "s3a://bucket/day",
+    "s3a://bucket/day/": "s3a://bucket/day",
+    "hdfs://name:8020/a": "hdfs://name:8020/a",
+    "abfs://c@a.net/x%20y": "abfs://c@a.net/x%20y",
+    "dbfs:/a": "dbfs:/a",
+}
 
 
 @pytest.mark.parametrize("text", PLACES)
 def test_paths_of_this_machine(text: str) -> None:
     """A path, and its URI."""
-    assert local_path(text) == Path(PLACES[text])
+    assert place_of(text) == PLACES[text]
+    assert not is_uri(place_of(text))
 
 
 @pytest.mark.parametrize("text", ELSEWHERE)
-def test_places_elsewhere_are_refused(text: str) -> None:
-    """One line that says what can be read."""
-    with pytest.raises(OperationError, match="is not on this machine: only paths and file:/// can"):
-        local_path(text)
+def test_places_elsewhere(text: str) -> None:
+    """They stay as they are, and nothing on this machine stands for them."""
+    assert place_of(text) == ELSEWHERE[text]
+    assert is_uri(place_of(text))
+    with pytest.raises(OperationError, match="is not on this machine"):
+        take_inventory([place_of(text)])
+
+
+def test_a_file_of_another_machine() -> None:
+    """A file: URI with a host is refused in one line."""
+    with pytest.raises(OperationError, match=r"file://other/a is on other: a file: URI is of this"):
+        place_of("file://other/a")
 
 
 def test_a_path_that_looks_like_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is there is meant."""
     monkeypatch.chdir(tmp_path)
     Path("s3a:/bucket").mkdir(parents=True)
-    assert local_path("s3a:/bucket") == Path("s3a:/bucket")
+    assert place_of("s3a:/bucket") == "s3a:/bucket"
+    assert not is_uri("s3a:/bucket")
 
 
 def test_a_file_can_be_set_aside_later(tracefiles: ModuleType, tmp_path: Path) -> None:
     """What turns out to be damaged moves from the files to those set aside."""
     path = one(tracefiles, tmp_path)
     one(tracefiles, tmp_path, "core")
-    less = take_inventory([tmp_path]).without(path, "damaged")
+    less = take_inventory([str(tmp_path)]).without(str(path), "damaged")
     assert [file.router for file in less.files] == ["core"]
-    assert [aside.path for aside in less.set_aside] == [path]
-    more = less.without_any([SetAside(path=path, reason="again"), *less.set_aside])
+    assert [Path(aside.path) for aside in less.set_aside] == [path]
+    more = less.without_any([SetAside(path=str(path), reason="again"), *less.set_aside])
     assert more == less
     none = less.without_any([SetAside(path=less.files[0].path, reason="too")])
     assert (none.files, [aside.reason for aside in none.set_aside]) == ((), ["damaged", "too"])
@@ -357,14 +368,14 @@ def test_files_outside_the_time_are_not_read(tracefiles: ModuleType, tmp_path: P
         for part, (first, last) in enumerate([(0, 9), (5, 10), (12, 15), (19, 30), (20, 40)])
     )
     start = tracefiles.START
-    found = take_inventory([tmp_path], span=Span(since_ns=start + 10, until_ns=start + 20))
-    assert [file.path for file in found.files] == [into, inside, out_of]
-    assert [file.path for file in found.earlier] == [before]
+    found = take_inventory([str(tmp_path)], span=Span(since_ns=start + 10, until_ns=start + 20))
+    assert [Path(file.path) for file in found.files] == [into, inside, out_of]
+    assert [Path(file.path) for file in found.earlier] == [before]
     assert (found.rows, found.times()) == (6, (start + 5, start + 30))
-    later = take_inventory([tmp_path], span=Span(since_ns=start + 41))
+    later = take_inventory([str(tmp_path)], span=Span(since_ns=start + 41))
     assert (later.files, len(later.earlier)) == ((), 5)
-    less = later.without(before, "damaged")
-    assert [file.path for file in less.earlier] == [into, inside, out_of, after]
+    less = later.without(str(before), "damaged")
+    assert [Path(file.path) for file in less.earlier] == [into, inside, out_of, after]
 
 
 def test_a_file_that_does_not_tell_its_times_is_read(
@@ -376,17 +387,19 @@ def test_a_file_that_does_not_tell_its_times_is_read(
     rewritten(silent, statistics=False)
     start = tracefiles.START
     for span in (Span(since_ns=start + 100), Span(until_ns=start - 100)):
-        assert [file.path for file in take_inventory([tmp_path], span=span).files] == [silent]
-    assert take_inventory([tmp_path]).times() == (None, None)
+        assert [Path(file.path) for file in take_inventory([str(tmp_path)], span=span).files] == [
+            silent
+        ]
+    assert take_inventory([str(tmp_path)]).times() == (None, None)
 
 
 def test_always_is_what_all_files_say(tracefiles: ModuleType, tmp_path: Path) -> None:
     """An event that one writer records of picked messages only is not always recorded."""
     for part, events in ((1, "discard,reject"), (2, "discard,expire")):
         rewritten(one(tracefiles, tmp_path, part=part), **{ALWAYS_KEY: events})
-    assert take_inventory([tmp_path]).always() == {"discard"}
+    assert take_inventory([str(tmp_path)]).always() == {"discard"}
     one(tracefiles, tmp_path, part=3)
-    assert take_inventory([tmp_path]).always() == frozenset()
+    assert take_inventory([str(tmp_path)]).always() == frozenset()
 
 
 def test_files_can_be_named_one_by_one(tracefiles: ModuleType, tmp_path: Path) -> None:
@@ -394,8 +407,8 @@ def test_files_can_be_named_one_by_one(tracefiles: ModuleType, tmp_path: Path) -
     path = one(tracefiles, tmp_path)
     bad = tmp_path / "part-1.parquet"
     bad.write_bytes(b"")
-    found = read_footers([path, bad, tmp_path / "part-2.parquet"])
-    assert [file.path for file in found.files] == [path]
+    found = read_footers(stored(path, bad, tmp_path / "part-2.parquet"))
+    assert [Path(file.path) for file in found.files] == [path]
     assert [aside.reason for aside in found.set_aside] == [
         "empty: no bytes",
         "cannot be read: No such file or directory",

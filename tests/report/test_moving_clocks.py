@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from vpnrouter.report import follow
 from vpnrouter.report.analysis import analyse
-from vpnrouter.report.build import ReportRequest
+from vpnrouter.report.build import Engine, ReportRequest
 from vpnrouter.report.digests.digest import digested
+from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.follow import Follower, FollowTimes
-from vpnrouter.report.output import Summary
-from vpnrouter.report.spark import NoProgress
+from vpnrouter.report.output import Output, Summary
+from vpnrouter.report.traces.storage import Storages
 
 MS = 1_000_000
 SECOND = 1_000_000_000
@@ -238,8 +239,8 @@ def followed(
     """The tables and the notes of a report on routers of these cases, whose files came one after the other."""
 
     @contextmanager
-    def shared(*_: Any, **__: Any) -> Iterator[SparkSession]:
-        yield spark
+    def shared(asked: ReportRequest, *_: Any, **__: Any) -> Iterator[Engine]:
+        yield Engine(spark=spark, traces=Storages(), output=Output(asked.output))
 
     root = tmp_path_factory.mktemp("followed")
     begin_ns = time.time_ns() - 300 * SECOND
@@ -268,8 +269,12 @@ def followed(
 
     fed = Fed(write, PARTS, is_done)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(follow, "spark_for", shared)
-        fed.run(ReportRequest(traces=[root / "traces"], output=output, formats=frozenset({"json"})))
+        patch.setattr(follow, "engine_for", shared)
+        fed.run(
+            ReportRequest(
+                traces=[str(root / "traces")], output=str(output), formats=frozenset({"json"})
+            )
+        )
     return tables(), fed.summaries[-1].notes
 
 

@@ -16,8 +16,15 @@ from pyspark.sql.types import LongType, StringType, StructType
 from vpnrouter.errors import OperationError
 from vpnrouter.report import output, schema
 from vpnrouter.report.analysis import Analysis
-from vpnrouter.report.inventory import Inventory, SetAside, TraceFile
-from vpnrouter.report.output import FORMATS, SCHEMAS, Summary, contents_of, summary_of, write_report
+from vpnrouter.report.output import (
+    FORMATS,
+    SCHEMAS,
+    Output,
+    Summary,
+    contents_of,
+    summary_of,
+    write_report,
+)
 from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.schema import (
     ERROR,
@@ -30,6 +37,8 @@ from vpnrouter.report.schema import (
     struct,
     worst_first,
 )
+from vpnrouter.report.traces.footers import SetAside, TraceFile
+from vpnrouter.report.traces.inventory import Inventory
 
 
 def test_a_finding_is_a_row_of_the_table() -> None:
@@ -91,8 +100,8 @@ def written(output: Path, analysis: Analysis, *formats: str) -> Summary:
     """Write the report; its summary."""
     paged = "html" in formats
     inventory = Inventory(files=(), set_aside=())
-    summary = summary_of(inventory, analysis, output, 1.5, paged=paged)
-    write_report(output, summary, analysis, frozenset(formats))
+    summary = summary_of(inventory, analysis, str(output), 1.5, paged=paged)
+    write_report(Output(str(output)), summary, analysis, frozenset(formats))
     return summary
 
 
@@ -196,9 +205,9 @@ def test_the_figures(nodes: Rows, edge: Make, tmp_path: Path) -> None:
     ]
     kinds = (("loop", ERROR), ("black_hole", WARNING), ("black_hole", WARNING), ("covered", INFO))
     found = [Finding(kind=kind, severity=severity) for kind, severity in kinds]  # type: ignore[arg-type]
-    bad = SetAside(path=Path("/traces/bad.parquet"), reason="damaged")
+    bad = SetAside(path="/traces/bad.parquet", reason="damaged")
     inventory = Inventory(files=(file("edge", 30, 0.25), file("core", 12, None)), set_aside=(bad,))
-    summary = summary_of(inventory, analysed(nodes, edges, *found), tmp_path, 1.234)
+    summary = summary_of(inventory, analysed(nodes, edges, *found), str(tmp_path), 1.234)
     assert (summary.files, summary.rows, summary.size_bytes) == (2, 42, 20)
     assert summary.set_aside == [{"path": "/traces/bad.parquet", "reason": "damaged"}]
     assert summary.sampling == {"edge": 0.25}
@@ -219,7 +228,7 @@ def test_an_estimate_needs_every_rate(nodes: Rows, edge: Make, tmp_path: Path) -
     nodes[1]["ingress_estimated"] = None
     edges = [edge("core/yellow", "edge/blue", messages=6, messages_estimated=None)]
     inventory = Inventory(files=(), set_aside=())
-    summary = summary_of(inventory, analysed(nodes, edges), tmp_path, 1.0)
+    summary = summary_of(inventory, analysed(nodes, edges), str(tmp_path), 1.0)
     assert (summary.ingress, summary.ingress_estimated) == (15, None)
     assert (summary.bridged, summary.bridged_estimated) == (6, None)
     assert summary.delivered_estimated == 16
@@ -228,7 +237,7 @@ def test_an_estimate_needs_every_rate(nodes: Rows, edge: Make, tmp_path: Path) -
 def test_nothing_at_all(tmp_path: Path) -> None:
     """A mesh in which nothing was seen has figures as well, and no page where none was asked for."""
     inventory = Inventory(files=(), set_aside=())
-    summary = summary_of(inventory, analysed([], []), tmp_path, 0.0, paged=False)
+    summary = summary_of(inventory, analysed([], []), str(tmp_path), 0.0, paged=False)
     assert (summary.vpns, summary.ingress, summary.ingress_estimated) == (0, 0, 0)
     assert (summary.findings, summary.errors, summary.warnings) == ({}, 0, 0)
     assert summary.page == ""
@@ -243,27 +252,29 @@ ROWS: list[dict[str, Any]] = [
 
 def test_the_shape_says_what_columns_there_are(tmp_path: Path) -> None:
     """A column that no row has is null, and no other one is written."""
-    output.prepare(tmp_path)
-    output.write_parquet(tmp_path, "topics", [{"topic": "a", "colour": "red"}], SHAPE)
+    Output(str(tmp_path)).prepare()
+    Output(str(tmp_path)).parquet("topics", [{"topic": "a", "colour": "red"}], SHAPE)
     rows = pq.read_table(tmp_path / "tables/topics.parquet").to_pylist()
     assert rows == [{"topic": "a", "count": None}]
 
 
 def test_a_folder_of_tables_is_made_for_parquet_alone(tmp_path: Path) -> None:
     """Who wants none finds no empty folder; who has one already keeps it."""
-    output.prepare(tmp_path / "out", parquet=False)
+    out = Output(str(tmp_path / "out"))
+    out.prepare()
     assert list((tmp_path / "out").iterdir()) == []
-    output.prepare(tmp_path / "out")
-    output.prepare(tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == [output.FOLDER]
+    for _ in range(2):
+        out.prepare()
+        out.parquet("topics", ROWS, SHAPE)
+        assert [path.name for path in (tmp_path / "out").iterdir()] == [output.FOLDER]
 
 
 def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
     """Writing again leaves the new contents."""
-    output.prepare(tmp_path)
+    Output(str(tmp_path)).prepare()
     for rows in (1, 2):
-        output.write_object(tmp_path, "summary", {"rows": rows})
-        output.write_parquet(tmp_path, "topics", [{"count": rows}], SHAPE)
+        Output(str(tmp_path)).object("summary", {"rows": rows})
+        Output(str(tmp_path)).parquet("topics", [{"count": rows}], SHAPE)
     assert json.loads((tmp_path / "summary.json").read_text()) == {"rows": 2}
     rows_now = pq.read_table(tmp_path / "tables/topics.parquet").to_pylist()
     assert rows_now == [{"topic": None, "count": 2}]
@@ -272,14 +283,13 @@ def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_is_one_error(tmp_path: Path) -> None:
     """A file where the directory should be, and a directory where a file should be."""
     (tmp_path / "file").write_text("")
-    for parquet in (True, False):
-        with pytest.raises(OperationError, match="cannot write a report to"):
-            output.prepare(tmp_path / "file", parquet=parquet)
+    with pytest.raises(OperationError, match="cannot write to"):
+        Output(str(tmp_path / "file")).prepare()
+    out = Output(str(tmp_path / "out"))
     (tmp_path / "out" / "page.html").mkdir(parents=True)
     with pytest.raises(OperationError, match=r"page\.html"):
-        output.write_text(tmp_path / "out" / "page.html", "x")
-    output.prepare(tmp_path / "out")
-    (tmp_path / "out/tables/topics.parquet").mkdir()
+        out.text("page.html", "x")
+    (tmp_path / "out/tables/topics.parquet").mkdir(parents=True)
     with pytest.raises(OperationError, match=r"topics\.parquet"):
-        output.write_parquet(tmp_path / "out", "topics", ROWS, SHAPE)
+        out.parquet("topics", ROWS, SHAPE)
     assert not list(tmp_path.rglob(".*"))

@@ -15,10 +15,10 @@ from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.digests.columns import Corrections
 from vpnrouter.report.digests.counts import delays, losses, paths
 from vpnrouter.report.digests.digest import digested
+from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.flows import tables
 from vpnrouter.report.flows.tables import providers, ways_and_lengths
 from vpnrouter.report.schema import PROVIDERS, Rows
-from vpnrouter.report.spark import NoProgress
 from vpnrouter.report.visited import bridges_on, came_by_connector, is_provider, since_provider
 
 SECOND: Final = 1_000_000_000

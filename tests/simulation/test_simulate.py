@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from vpnrouter.errors import OperationError
-from vpnrouter.report.inventory import take_inventory
+from vpnrouter.report.traces.inventory import take_inventory
 from vpnrouter.simulation import files, mesh, plan, traffic
 from vpnrouter.simulation.files import RowGenerator
 from vpnrouter.simulation.score import compare, read
@@ -155,7 +155,7 @@ def test_links_come_up_first_and_go_down_last(calm: Any) -> None:
 
 def test_files_are_trace_files(faulty: Any) -> None:
     """The report takes every file; columns, metadata and names are those of the format."""
-    found = take_inventory([faulty.folder / "traces"])
+    found = take_inventory([str(faulty.folder / "traces")])
     assert found.set_aside == ()
     assert found.rows == len(faulty.rows)
     assert len(found.files) == faulty.truth["files"]
@@ -205,7 +205,7 @@ def test_untraced_discards_stand_for_several(tmp_path: Path) -> None:
     """At a rate below 1 the discards of messages that are not traced are told in rows that count them."""
     options = Options(vpns=8, rows=3_000, sample=0.01, faults=("black_hole",))
     truth = simulate(options, tmp_path)
-    (file, *_) = take_inventory([tmp_path / "traces"]).files
+    (file, *_) = take_inventory([str(tmp_path / "traces")]).files
     assert file.sample == 0.01
     discards = [
         row

@@ -20,50 +20,52 @@ from vpnrouter.text import counted
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+    from vpnrouter.report.engine.progress import Progress
     from vpnrouter.report.output import Summary
-    from vpnrouter.report.spark import Progress
 
 _FORMATS: Final = frozenset({"html", "json", "parquet"})
 _TIMES: Final = "2026-03-01, 2026-03-01T12:30, or 90m (so long ago)"
 
 
-def _here(text: str) -> Path:
-    """The path that an argument names; URIs of other machines and of object stores are wrong use."""
-    from vpnrouter.report.inventory import local_path
+def _place(text: str) -> str:
+    """The place that an argument names: a path of this machine, or the URI of another file system."""
+    from vpnrouter.report.traces.storage import place_of
 
     try:
-        return local_path(text)
+        return place_of(text)
     except OperationError as error:
         raise typer.BadParameter(str(error)) from None
 
 
-def _existing(text: str) -> Path:
-    path = _here(text)
-    if not path.exists():
-        raise typer.BadParameter(f"path '{path}' does not exist")
-    return path
+def _folder(text: str) -> str:
+    place = _place(text)
+    if Path(place).is_file():
+        raise typer.BadParameter(f"'{place}' is a file, not a directory")
+    return place
 
 
-def _folder(text: str) -> Path:
-    path = _here(text)
-    if path.is_file():
-        raise typer.BadParameter(f"'{path}' is a file, not a directory")
-    return path
+def _settings(texts: list[str]) -> dict[str, str]:
+    """The settings of Spark, from KEY=VALUE."""
+    pairs = [text.partition("=") for text in texts]
+    for text, (key, equals, _) in zip(texts, pairs, strict=True):
+        if not equals or not key.strip():
+            raise typer.BadParameter(f"--conf '{text}' is no setting: write KEY=VALUE")
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 Traces = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
-        help="Trace directories, or single trace files.",
-        parser=_existing,
+        help="Trace directories, or single trace files: paths, or URIs such as s3a://bucket/traces.",
+        parser=_place,
         metavar="TRACES...",
         show_default=False,
     ),
 ]
 Output = Annotated[
-    Path,
+    str,
     typer.Option(
-        help="Directory for the report; made when missing.",
+        help="Directory for the report, a path or a URI; made when missing.",
         parser=_folder,
         metavar="DIRECTORY",
         show_default=False,
@@ -109,7 +111,37 @@ Late = Annotated[
 Formats = Annotated[
     str, typer.Option("--format", help="What to write: html, json, parquet, or several.")
 ]
-Master = Annotated[str, typer.Option(help="Spark master, for example spark://host:7077.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        help="Spark master, for example spark://host:7077; local[*] where Spark's settings name none.",
+        show_default=False,
+    ),
+]
+Connect = Annotated[
+    str | None,
+    typer.Option(
+        help="Work on a Spark Connect server, for example sc://host:15002; this needs no Java.",
+        metavar="URL",
+        show_default=False,
+    ),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A setting of Spark; may be repeated.",
+        metavar="KEY=VALUE",
+        show_default=False,
+    ),
+]
+Packages = Annotated[
+    str | None,
+    typer.Option(
+        help="Java packages that Spark loads, as for spark-submit, for example those for s3a://.",
+        metavar="GROUP:NAME:VERSION,…",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
@@ -124,7 +156,10 @@ def command(
     every: Every = 5.0,
     late: Late = 90,
     formats: Formats = "html,json,parquet",
-    master: Master = "local[*]",
+    master: Master = None,
+    connect: Connect = None,
+    conf: Conf = None,
+    packages: Packages = None,
     as_json: AsJson = False,
 ) -> None:
     """Turn trace files into a topology report.
@@ -137,8 +172,9 @@ def command(
     try:
         from vpnrouter.report.build import ReportRequest, build_report
         from vpnrouter.report.change.configured import load_configured
+        from vpnrouter.report.engine.session import SparkSettings
         from vpnrouter.report.follow import Follower, FollowTimes
-        from vpnrouter.report.inventory import parse_range, parse_span
+        from vpnrouter.report.traces.span import parse_range, parse_span
     except ImportError as error:
         raise OperationError(
             f"the report needs the package {error.name}: pip install '.[spark]' in vpnrouter's source"
@@ -151,10 +187,17 @@ def command(
         raise typer.BadParameter(str(error)) from None
     if follow and (until is not None or against is not None):
         raise typer.BadParameter("--follow has no end: leave out --until and --against")
+    if connect is not None and master is not None:
+        raise typer.BadParameter("--connect and --master exclude each other")
+    if follow and connect is not None:
+        raise typer.BadParameter("--follow works beside Spark's driver: it cannot use --connect")
+    settings = _settings(conf or [])
+    if packages is not None:
+        settings[_PACKAGES] = packages
     request = ReportRequest(
-        traces=traces,
+        traces=_present(traces, here=connect is None),
         output=output,
-        master=master,
+        spark=SparkSettings(master=master or "", connect=connect or "", conf=settings),
         span=span,
         against=before,
         mesh=load_configured(_files(config)) if config else None,
@@ -170,6 +213,19 @@ def command(
         update = partial(_print_update, NewlyAside(), as_json=as_json)
         with _until_signal() as stop:
             Follower(request, times, progress, update).run(stop)
+
+
+_PACKAGES: Final = "spark.jars.packages"
+
+
+def _present(traces: list[str], *, here: bool) -> list[str]:
+    """The places of traces; a path of this machine has to be there. Not `here`: they are of another one."""
+    from vpnrouter.report.traces.storage import is_uri
+
+    for place in traces:
+        if here and not is_uri(place) and not Path(place).exists():
+            raise typer.BadParameter(f"path '{place}' does not exist", param_hint="'TRACES...'")
+    return traces
 
 
 def _files(paths: list[Path]) -> list[Path]:

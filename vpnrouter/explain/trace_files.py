@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 
 from vpnrouter import limits
 from vpnrouter.explain.request import Event, UsageError, path_of
-from vpnrouter.report.inventory import take_inventory
+from vpnrouter.report.traces.inventory import take_inventory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from vpnrouter.report.inventory import TraceFile
+    from vpnrouter.report.traces.footers import TraceFile
 
 _ID: Final = re.compile(r"[0-9a-f]{32}\Z")
 _PARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}\Z")
@@ -73,7 +73,7 @@ def read_trace(paths: Sequence[Path], trace_id: str) -> Found:
 
     Raises OperationError where a path is not there, or a file is of a newer format.
     """
-    inventory = take_inventory(paths)
+    inventory = take_inventory([str(path) for path in paths])
     files = inventory.files[: limits.EXPLAIN_TRACE_FILES]
     notes = [f"{one.path}: {one.reason}" for one in inventory.set_aside]
     if len(inventory.files) > len(files):

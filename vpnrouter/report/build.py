@@ -1,8 +1,10 @@
 """Builds a report from trace files: inventory, digests, analysis, tables, page."""
 
+import os
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -20,26 +22,29 @@ from vpnrouter.limits import (
 from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.change.configured import Configured
 from vpnrouter.report.digests.digest import digested
+from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
+from vpnrouter.report.engine.progress import NoProgress, Progress, watched
+from vpnrouter.report.engine.remote import is_beside, remote_storage
+from vpnrouter.report.engine.session import (
+    SparkSettings,
+    adopted_session,
+    connected_session,
+    spark_session,
+    surrounding_session,
+)
 from vpnrouter.report.flows.collect import width_for
-from vpnrouter.report.inventory import Inventory, Span, take_inventory
 from vpnrouter.report.output import (
     FORMATS,
     HTML,
+    Output,
     Summary,
     summary_of,
     write_report,
 )
-from vpnrouter.report.spark import (
-    DamagedTraceFile,
-    NoProgress,
-    Progress,
-    read_traces,
-    read_until,
-    spark_errors,
-    spark_session,
-    watched,
-    wrong_times,
-)
+from vpnrouter.report.traces.inventory import Inventory, take_inventory
+from vpnrouter.report.traces.rows import read_traces, read_until, wrong_times
+from vpnrouter.report.traces.span import Span
+from vpnrouter.report.traces.storage import LOCAL, Storages, is_uri
 
 _LOG: Final = "spark.log"
 _ROWS_PER_PARTITION: Final = 1_000_000
@@ -52,74 +57,146 @@ _NAMED_AT_MOST: Final = 10
 class ReportRequest:
     """What to report on.
 
-    `traces` are directories and single files; `span` is the time to report on, `against` another one to compare it
-    with; `mesh` is what is configured. `formats` are of FORMATS.
+    `traces` are places of directories and single files, `output` is the place of the report (`traces.storage`); `span`
+    is the time to report on, `against` another one to compare it with; `mesh` is what is configured. `formats` are of
+    FORMATS.
     """
 
-    traces: Sequence[Path]
-    output: Path
-    master: str = "local[*]"
+    traces: Sequence[str]
+    output: str
+    spark: SparkSettings = field(default_factory=SparkSettings)
     span: Span = field(default_factory=Span)
     against: Span | None = None
     mesh: Configured | None = None
     formats: frozenset[str] = FORMATS
 
+    @property
+    def is_here(self) -> bool:
+        """Whether all traces can be read without Spark."""
+        return not self.spark.connect and not any(map(is_uri, self.traces))
 
-def build_report(request: ReportRequest, progress: Progress | None = None) -> Summary:
+
+def build_report(
+    request: ReportRequest,
+    progress: Progress | None = None,
+    session: SparkSession | None = None,
+) -> Summary:
     """Read the traces, write the report into `request.output` and return its figures.
 
-    docs/report.md lists the files. Damaged files are set aside and named, also those that only Spark finds.
+    docs/report.md lists the files. Damaged files are set aside and named, also those that only Spark finds. `session`
+    is one that the caller has; without it, that of spark-submit or a notebook is used, or one is started.
 
     Raises:
         OperationError: nothing to report on, a file of a newer trace format, no Java, a failure of
-            Spark (then `spark.log` stays in the output), or the output cannot be written.
+            Spark (then the log of Java stays, and is named), or the output cannot be written.
     """
     begin_s = time.monotonic()
     listener = progress or NoProgress()
-    listener.stage("trace files")
-    inventory = take_inventory(request.traces, leave_out=request.output, span=request.span)
-    require_rows(inventory)
-    compared = _inventory_before(request)
-    with spark_for(request, inventory, listener) as spark:
+    inventories = None
+    if request.is_here and session is None:
+        listener.stage("trace files")
+        inventories = take_inventories(request, Storages())
+    with engine_for(request, inventories, listener, session=session) as engine:
+        if inventories is None:
+            listener.stage("trace files")
+            inventories = take_inventories(request, engine.traces)
+        inventory, compared = inventories
         before = None
         if compared is not None:
             then = replace(request, span=request.against or Span(), against=None, mesh=None)
-            before, compared = run_jobs(spark, compared, then, listener)
+            before, compared = run_jobs(engine.spark, compared, then, listener)
             inventory = inventory.without_any(compared.set_aside)
             require_rows(inventory)
-        analysis, inventory = run_jobs(spark, inventory, request, listener, before)
-    listener.stage("page")
-    seconds = time.monotonic() - begin_s
-    paged = HTML in request.formats
-    summary = summary_of(inventory, analysis, request.output, seconds, paged=paged)
-    write_report(request.output, summary, analysis, request.formats)
+        analysis, inventory = run_jobs(engine.spark, inventory, request, listener, before)
+        listener.stage("page")
+        seconds = time.monotonic() - begin_s
+        paged = HTML in request.formats
+        summary = summary_of(inventory, analysis, request.output, seconds, paged=paged)
+        write_report(engine.output, summary, analysis, request.formats)
     return summary
 
 
+Inventories = tuple[Inventory, Inventory | None]
+"""Of the time to report on, and of the time to compare with."""
+
+
+def take_inventories(request: ReportRequest, storages: Storages) -> Inventories:
+    """Return the inventories of a request.
+
+    Raises:
+        OperationError: nothing to report on or to compare with, or a file of a newer trace format.
+    """
+    inventory = _inventory_of(request, request.span, storages)
+    require_rows(inventory)
+    if request.against is None:
+        return inventory, None
+    compared = _inventory_of(request, request.against, storages)
+    if not compared.files:
+        raise OperationError("nothing to compare with: no readable trace file in the time before")
+    return inventory, compared
+
+
+def _inventory_of(request: ReportRequest, span: Span, storages: Storages) -> Inventory:
+    return take_inventory(request.traces, leave_out=request.output, span=span, storages=storages)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Engine:
+    """A session of Spark, where the traces are that it reads, and where the report goes."""
+
+    spark: SparkSession
+    traces: Storages
+    output: Output
+
+
 @contextmanager
-def spark_for(
-    request: ReportRequest, inventory: Inventory, progress: Progress, *, lasting: bool = False
-) -> Iterator[SparkSession]:
-    """Start a session for an inventory. Java's log stays in the output if Spark fails. `lasting` is for a session that
-    runs on: it starts slower and works faster.
+def engine_for(
+    request: ReportRequest,
+    inventories: Inventories | None,
+    progress: Progress,
+    *,
+    lasting: bool = False,
+    session: SparkSession | None = None,
+) -> Iterator[Engine]:
+    """Begin a session for the inventories, which are None where Spark lists them. Java's log stays where Spark fails.
+    `lasting` is for a session that runs on: it starts slower and works faster. `session` is one that the caller has.
 
     Raises:
         OperationError: the output cannot be written, or Spark failed.
     """
-    try:
-        request.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OperationError(
-            f"cannot write a report to {request.output}: {error.strerror}"
-        ) from error
-    log = request.output / _LOG
+    if not is_uri(request.output):
+        LOCAL.make(request.output)
     progress.stage("Spark starts")
+    given = session or (None if request.spark.connect else surrounding_session())
+    rows = None if inventories is None else inventories[0].rows
+    with ExitStack() as cleanup:
+        if given is not None:
+            if request.spark.master:
+                raise OperationError("--master: Spark runs already, with a master of its own")
+            spark = cleanup.enter_context(adopted_session(given))
+        elif request.spark.connect:
+            spark = cleanup.enter_context(connected_session(request.spark))
+        else:
+            short = rows is not None and rows < _SHORT_ROWS and not lasting
+            spark = cleanup.enter_context(_started(request, lasting=lasting, short=short))
+        remote = remote_storage(spark)
+        storages = Storages(remote, elsewhere=not is_beside(spark))
+        storage = remote if is_uri(request.output) else LOCAL
+        yield Engine(spark=spark, traces=storages, output=Output(request.output, storage))
+
+
+@contextmanager
+def _started(request: ReportRequest, *, lasting: bool, short: bool) -> Iterator[SparkSession]:
+    """Start Spark; its log is beside the report, or under a name for temporary files where that is elsewhere."""
+    folder = Path(tempfile.gettempdir() if is_uri(request.output) else request.output)
+    log = folder / (f"vpnrouter-{os.getpid()}-{_LOG}" if is_uri(request.output) else _LOG)
     try:
         with spark_session(
-            request.master,
+            request.spark.master,
+            conf=request.spark.conf,
             log=log,
             shuffle_partitions=REPORT_FOLLOW_PARTITIONS if lasting else REPORT_SHUFFLE_PARTITIONS,
-            short=inventory.rows < _SHORT_ROWS and not lasting,
+            short=short,
         ) as spark:
             yield spark
     except OperationError as error:
@@ -192,20 +269,6 @@ def _analysed(
     ) as digests:
         analysis = analyse(spark, digests, width_ns, progress.stage, request.mesh, before)
     return replace(analysis, notes=[*wrong_times(spark, inventory), *analysis.notes])
-
-
-def _inventory_before(request: ReportRequest) -> Inventory | None:
-    """Return the inventory of the time to compare with, if one is requested.
-
-    Raises:
-        OperationError: there is no readable trace file of that time.
-    """
-    if request.against is None:
-        return None
-    inventory = take_inventory(request.traces, leave_out=request.output, span=request.against)
-    if not inventory.files:
-        raise OperationError("nothing to compare with: no readable trace file in the time before")
-    return inventory
 
 
 def require_rows(inventory: Inventory) -> None:

@@ -13,7 +13,6 @@ from typing import Any, Final
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -31,7 +30,7 @@ from pyspark.sql.types import (
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
 from vpnrouter.report.analysis import Analysis, analyse
-from vpnrouter.report.build import ReportRequest, spark_for
+from vpnrouter.report.build import ReportRequest, engine_for
 from vpnrouter.report.digests.columns import Corrections, ends, stretch_of, with_bucket
 from vpnrouter.report.digests.counts import (
     ages,
@@ -47,27 +46,22 @@ from vpnrouter.report.digests.counts import (
 from vpnrouter.report.digests.digest import Digests, combined
 from vpnrouter.report.digests.journeys import message
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
+from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
+from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.flows.collect import width_for
-from vpnrouter.report.inventory import (
+from vpnrouter.report.output import HTML, Output, Summary, parquet_of, summary_of, write_report
+from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
+from vpnrouter.report.traces.inventory import (
     AHEAD_NS,
     OLDEST_NS,
     Inventory,
-    Span,
     read_footers,
     take_inventory,
 )
-from vpnrouter.report.output import HTML, Summary, summary_of, write_report
-from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
-from vpnrouter.report.spark import (
-    DamagedTraceFile,
-    Progress,
-    narrowed,
-    read_traces,
-    read_until,
-    spark_errors,
-    wrong_times,
-)
+from vpnrouter.report.traces.rows import narrowed, read_traces, read_until, wrong_times
+from vpnrouter.report.traces.span import Span
+from vpnrouter.report.traces.storage import LOCAL, Storage, Storages, StoredFile, below, is_uri
 from vpnrouter.text import counted
 
 WINDOW_S: Final = 5
@@ -215,23 +209,20 @@ _FORMAT: Final = 2
 
 
 class DigestStore:
-    """The digests under `output`/digests. Methods may be called from any thread.
+    """The digests under `output`/digests on `storage`. Methods may be called from any thread.
 
     Raises:
-        OperationError: the folder cannot be made or read, or is of a newer format.
+        OperationError: the folder cannot be made or read, or is of another format.
     """
 
-    def __init__(self, output: Path) -> None:
-        self._folder = output / FOLDER
+    def __init__(self, output: str, storage: Storage = LOCAL) -> None:
+        self._folder = below(output, FOLDER)
+        self._checkpoints = below(output, CHECKPOINTS)
+        self._storage = storage
         self._lock = threading.Lock()
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._manifest = self._read()
-            self._clear()
-        except OSError as error:
-            raise OperationError(
-                f"cannot keep digests in {self._folder}: {error.strerror}"
-            ) from error
+        storage.make(self._folder)
+        self._manifest = self._read()
+        self._clear()
 
     def taken(self, stream: str) -> int:
         """Return the last batch of a stream that was added, -1 if none."""
@@ -251,40 +242,43 @@ class DigestStore:
             for name, table in tables.items():
                 if table.num_rows:
                     file_name = f"{name}-{stream}-{batch}.parquet"
-                    self._write(file_name, table)
+                    self._storage.write(self._at(file_name), parquet_of(table))
                     files.setdefault(name, []).append(file_name)
             batches = {**self._manifest["batches"], stream: batch}
             self._commit({"format": _FORMAT, "batches": batches, "files": files})
             return True
 
-    def files(self, name: str) -> list[Path]:
+    def files(self, name: str) -> list[str]:
         """Return the files of a digest, oldest first."""
         with self._lock:
-            return [self._folder / one for one in self._manifest["files"].get(name, [])]
+            return [self._at(one) for one in self._manifest["files"].get(name, [])]
 
-    def replace(self, name: str, old: list[Path], table: pa.Table) -> None:
+    def replace(self, name: str, old: list[str], table: pa.Table) -> None:
         """Replace several files by one with their sum.
 
         Raises:
             OperationError: it cannot be written; then nothing has changed.
         """
-        old_names = {path.name for path in old}
+        old_names = {path.rpartition("/")[2] for path in old}
         with self._lock:
             file_name = f"{name}-sum-{self._manifest.get('sums', 0) + 1}.parquet"
-            self._write(file_name, table)
+            self._storage.write(self._at(file_name), parquet_of(table))
             files = dict(self._manifest["files"])
             files[name] = [file_name, *(file for file in files[name] if file not in old_names)]
             changed = {**self._manifest, "files": files, "sums": self._manifest.get("sums", 0) + 1}
             self._commit(changed)
             for path in old:
-                path.unlink(missing_ok=True)
+                self._storage.remove(path)
+
+    def _at(self, name: str) -> str:
+        return below(self._folder, name)
 
     def _read(self) -> dict[str, Any]:
-        path = self._folder / MANIFEST
-        if not path.exists():
+        path = self._at(MANIFEST)
+        if not self._storage.exists(path):
             return {"format": _FORMAT, "batches": {}, "files": {}}
         try:
-            manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            manifest: dict[str, Any] = json.loads(self._storage.read(path))
             form = int(manifest["format"])
             named = [one for listed in manifest["files"].values() for one in listed]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -295,9 +289,10 @@ class DigestStore:
             other = "a newer" if form > _FORMAT else "an older"
             raise OperationError(
                 f"{path} was written by {other} vpnrouter than this one: remove"
-                f" {self._folder} and {self._folder.with_name(CHECKPOINTS)}, or use another --output"
+                f" {self._folder} and {self._checkpoints}, or use another --output"
             )
-        missing = [one for one in named if not (self._folder / one).exists()]
+        there = {file.path.rpartition("/")[2] for file in self._storage.files(self._folder)}
+        missing = [one for one in named if one not in there]
         if missing:
             raise OperationError(
                 f"{self._folder} lacks {missing[0]}: remove it, or use another --output"
@@ -306,26 +301,12 @@ class DigestStore:
 
     def _clear(self) -> None:
         named = {one for listed in self._manifest["files"].values() for one in listed}
-        for path in self._folder.glob("*.parquet"):
-            if path.name not in named:
-                path.unlink()
-
-    def _write(self, name: str, table: pa.Table) -> None:
-        try:
-            pq.write_table(table, self._folder / name, compression="zstd")
-        except OSError as error:
-            (self._folder / name).unlink(missing_ok=True)
-            raise OperationError(f"cannot write {self._folder / name}: {error.strerror}") from error
+        for file in self._storage.files(self._folder):
+            if file.path.rpartition("/")[2] not in named:
+                self._storage.remove(file.path)
 
     def _commit(self, manifest: dict[str, Any]) -> None:
-        partial = self._folder / f".{MANIFEST}"
-        try:
-            partial.write_text(json.dumps(manifest), encoding="utf-8")
-            partial.replace(self._folder / MANIFEST)
-        except OSError as error:
-            raise OperationError(
-                f"cannot write {self._folder / MANIFEST}: {error.strerror}"
-            ) from error
+        self._storage.write(self._at(MANIFEST), json.dumps(manifest).encode())
         self._manifest = manifest
 
 
@@ -342,18 +323,18 @@ _FILES = StructType(
 )
 
 
-def files_of(spark: SparkSession, roots: Sequence[Path]) -> DataFrame:
-    """Return the files under `roots` and those that will come: a column `path`, as URIs, sound or not.
+def files_of(spark: SparkSession, roots: Sequence[str]) -> DataFrame:
+    """Return the files under `roots` and those that will come: columns `path`, as URIs, and `length`, sound or not.
 
     Raises:
         OperationError: a root is no directory.
     """
     _require_directories(roots)
-    frames = [_listed(spark, "binaryFile", _FILES).load(str(root.resolve())) for root in roots]
-    return _together(frames).select("path")
+    frames = [_listed(spark, "binaryFile", _FILES).load(_whole(root)) for root in roots]
+    return _together(frames).select("path", "length")
 
 
-def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFrame:
+def stream_of(spark: SparkSession, roots: Sequence[str], span: Span) -> DataFrame:
     """Return the rows of all trace files under `roots` and of those that will come, from `span.since_ns` on.
 
     Columns of TRACE_FILE. Files whose contents cannot be read are passed over: who takes the batches names them.
@@ -365,7 +346,7 @@ def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFra
     frames = [
         _listed(spark, "parquet", _INSIDE)
         .option("ignoreCorruptFiles", "true")
-        .load(str(root.resolve()))
+        .load(_whole(root))
         .withColumn("router", router_of(F.col("_metadata.file_path")))
         for root in roots
     ]
@@ -378,9 +359,13 @@ def stream_of(spark: SparkSession, roots: Sequence[Path], span: Span) -> DataFra
     return rows
 
 
-def _require_directories(roots: Sequence[Path]) -> None:
+def _whole(root: str) -> str:
+    return root if is_uri(root) else str(Path(root).resolve())
+
+
+def _require_directories(roots: Sequence[str]) -> None:
     for root in roots:
-        if not root.is_dir():
+        if not is_uri(root) and not Path(root).is_dir():
             raise OperationError(f"only a directory can be followed, not {root}")
 
 
@@ -434,7 +419,9 @@ class DigestWriter:
         width_ns: int,
         on_batch: Callable[[Inventory], None],
         known: Callable[[], Inventory] = lambda: Inventory(files=(), set_aside=()),
+        traces: Storages | None = None,
     ) -> None:
+        self._traces = traces
         self._spark = spark
         self._store = store
         self._span = span
@@ -464,8 +451,8 @@ class DigestWriter:
     def _rows(self, batch: DataFrame, number: int) -> None:
         if number <= self._store.taken(ROWS):
             return
-        paths = sorted(_path(row["path"]) for row in batch.collect())
-        inventory = read_footers(paths, known=self._known().files)
+        files = sorted(StoredFile(_path(row["path"]), row["length"]) for row in batch.collect())
+        inventory = read_footers(files, known=self._known().files, storages=self._traces)
         tables: dict[str, pa.Table] = {}
         while inventory.files:
             try:
@@ -535,7 +522,7 @@ class DigestWriter:
             # As an Arrow table, Spark takes it without a Python process of its own.
             empty = to_arrow_schema(DIGESTS[name]).empty_table()
             return self._spark.createDataFrame(empty, DIGESTS[name])
-        parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+        parts = self._spark.read.schema(DIGESTS[name]).parquet(*files)
         whole = combined(name, parts)
         return standing_at(whole, self._span.since_ns) if name == "states" else whole
 
@@ -544,12 +531,12 @@ class DigestWriter:
         for name in DIGESTS:
             files = self._store.files(name)
             if len(files) > most:
-                parts = self._spark.read.schema(DIGESTS[name]).parquet(*map(str, files))
+                parts = self._spark.read.schema(DIGESTS[name]).parquet(*files)
                 self._store.replace(name, files, combined(name, parts).toArrow())
 
 
-def _path(uri: str) -> Path:
-    return Path(unquote(urlparse(uri).path))
+def _path(uri: str) -> str:
+    return unquote(urlparse(uri).path) if uri.startswith("file:") else uri
 
 
 WIDTH_NS: Final = 10_000_000_000
@@ -616,6 +603,7 @@ class Follower:
         self._progress = progress
         self._on_report = on_report
         self._inventory = Inventory(files=(), set_aside=())
+        self._output = Output(request.output)
         self._late = LateRows()
         self._fresh = threading.Event()
         self._lock = threading.Lock()
@@ -628,14 +616,19 @@ class Follower:
                 cannot be written, or Spark failed.
         """
         request = self._request
-        known = take_inventory(request.traces, leave_out=request.output, span=request.span)
-        with spark_for(request, known, self._progress, lasting=True) as spark:
-            store = DigestStore(request.output)
+        if request.spark.connect:
+            raise OperationError("--follow runs beside its Spark driver: it cannot use --connect")
+        known = self._inventory_by(Storages()) if request.is_here else None
+        with engine_for(request, None, self._progress, lasting=True) as engine:
+            spark = engine.spark
+            self._output = engine.output
+            known = known or self._inventory_by(engine.traces)
+            store = DigestStore(request.output, engine.output.storage)
             self._require_both(store)
             if store.taken(ROWS) >= 0:
                 self._inventory = known
             writer = DigestWriter(
-                spark, store, request.span, WIDTH_NS, self._add_files, self._known
+                spark, store, request.span, WIDTH_NS, self._add_files, self._known, engine.traces
             )
             queries = self._start(spark, writer)
             try:
@@ -644,21 +637,28 @@ class Follower:
                 for query in queries:
                     query.stop()
 
+    def _inventory_by(self, storages: Storages) -> Inventory:
+        request = self._request
+        return take_inventory(
+            request.traces, leave_out=request.output, span=request.span, storages=storages
+        )
+
     def _known(self) -> Inventory:
         with self._lock:
             return self._inventory
 
     def _require_both(self, store: DigestStore) -> None:
         """Refuse a stream's checkpoint without its digests, or these without it: one alone would skip files."""
-        folder = self._request.output / CHECKPOINTS
+        folder = below(self._request.output, CHECKPOINTS)
+        there = self._output.storage.exists
         for name in (ROWS, MESSAGES):
             has_digests = store.taken(name) >= 0
-            has_checkpoint = (folder / name / "offsets" / "0").exists()
-            done = (folder / name / "commits" / "0").exists()
+            has_checkpoint = there(f"{folder}/{name}/offsets/0")
+            done = there(f"{folder}/{name}/commits/0")
             # A batch is noted when it begins, taken into the store, and noted as done: a crash may lie between.
             if (has_digests and not has_checkpoint) or (done and not has_digests):
                 raise OperationError(
-                    f"{folder / name} and {self._request.output / FOLDER} do not belong together: "
+                    f"{folder}/{name} and {below(self._request.output, FOLDER)} do not belong together: "
                     "remove both, or use another --output"
                 )
 
@@ -667,12 +667,12 @@ class Follower:
         every = f"{round(self._pace.every_s * 1000)} milliseconds"
         rows = files_of(spark, request.traces)
         messages = message_places(stream_of(spark, request.traces, request.span), self._pace.late_s)
-        folder = (request.output / CHECKPOINTS).resolve()
+        folder = _whole(below(request.output, CHECKPOINTS))
         return [
             frame.writeStream.queryName(name)
             .outputMode("append")
             .foreachBatch(take)
-            .option("checkpointLocation", str(folder / name))
+            .option("checkpointLocation", f"{folder}/{name}")
             .trigger(processingTime=every)
             .start()
             for name, frame, take in (
@@ -730,10 +730,9 @@ class Follower:
         self._write(inventory, analysis, time.monotonic() - begin_s)
 
     def _write(self, inventory: Inventory, analysis: Analysis, seconds: float) -> None:
-        output: Path = self._request.output
         paged = HTML in self._request.formats
-        summary = summary_of(inventory, analysis, output, seconds, paged=paged)
-        write_report(output, summary, analysis, self._request.formats)
+        summary = summary_of(inventory, analysis, self._output.place, seconds, paged=paged)
+        write_report(self._output, summary, analysis, self._request.formats)
         self._on_report(summary)
 
     def _add_files(self, batch: Inventory) -> None:

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,78 +13,59 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from vpnrouter.errors import OperationError
 from vpnrouter.report import schema
 from vpnrouter.report.analysis import Analysis
-from vpnrouter.report.inventory import Inventory
 from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.page.page import PAGE, page
 from vpnrouter.report.schema import Rows
+from vpnrouter.report.traces.inventory import Inventory
+from vpnrouter.report.traces.storage import LOCAL, Storage, below
 
 FOLDER: Final = "tables"
 """Directory of the Parquet files under a report's output directory."""
 
 
-def prepare(output: Path, *, parquet: bool = True) -> None:
-    """Make the output directory and, for Parquet, its folder of tables.
+def parquet_of(table: pa.Table) -> bytes:
+    """Return a table as a Parquet file."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
-    Raises:
-        OperationError: it cannot be made.
+
+class Output:
+    """The directory of a report, `place` on `storage`. Each file replaces an older one in one step.
+
+    All methods raise an OperationError where a file cannot be written.
     """
-    try:
-        (output / FOLDER if parquet else output).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OperationError(f"cannot write a report to {output}: {error.strerror}") from error
 
+    def __init__(self, place: str, storage: Storage = LOCAL) -> None:
+        self.place = place
+        self.storage = storage
 
-def write_parquet(output: Path, name: str, rows: Rows, schema: StructType) -> None:
-    """Write `tables/NAME.parquet` with the columns of `schema`.
+    def prepare(self) -> None:
+        """Make the directory."""
+        self.storage.make(self.place)
 
-    Raises:
-        OperationError: the file cannot be written.
-    """
-    partial = output / FOLDER / f".{name}.parquet"
-    try:
-        table = pa.Table.from_pylist(rows, schema=to_arrow_schema(schema))
-        pq.write_table(table, partial, compression="zstd")
-        partial.replace(output / FOLDER / f"{name}.parquet")
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OperationError(f"cannot write {name}.parquet: {error.strerror}") from error
+    def parquet(self, name: str, rows: Rows, columns: StructType) -> None:
+        """Write `tables/NAME.parquet` with these columns."""
+        table = pa.Table.from_pylist(rows, schema=to_arrow_schema(columns))
+        self._write(f"{FOLDER}/{name}.parquet", parquet_of(table))
 
+    def rows(self, name: str, rows: Rows) -> None:
+        """Write `NAME.json`, a list of objects."""
+        self.text(f"{name}.json", _listed(rows))
 
-def write_rows(output: Path, name: str, rows: Rows) -> None:
-    """Write `NAME.json`, a list of objects.
+    def object(self, name: str, value: Mapping[str, Any]) -> None:
+        """Write `NAME.json` with one object."""
+        self.text(f"{name}.json", json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
-    Raises:
-        OperationError: the file cannot be written.
-    """
-    write_text(output / f"{name}.json", _listed(rows))
+    def text(self, name: str, text: str) -> None:
+        """Write a text file."""
+        self._write(name, text.encode(errors="replace"))
 
-
-def write_object(output: Path, name: str, value: Mapping[str, Any]) -> None:
-    """Write `NAME.json` with one object.
-
-    Raises:
-        OperationError: the file cannot be written.
-    """
-    write_text(output / f"{name}.json", json.dumps(value, indent=2, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file under a hidden name first, so that a reader sees the old one or the new
-    one.
-
-    Raises:
-        OperationError: the file cannot be written.
-    """
-    partial = path.with_name(f".{path.name}")
-    try:
-        partial.write_text(text, encoding="utf-8", errors="replace")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise OperationError(f"cannot write {path}: {error.strerror}") from error
+    def _write(self, name: str, data: bytes) -> None:
+        self.storage.write(below(self.place, name), data)
 
 
 def _listed(rows: Rows) -> str:
@@ -132,7 +112,7 @@ class Summary:
 def summary_of(
     inventory: Inventory,
     analysis: Analysis,
-    output: Path,
+    output: str,
     seconds: float,
     *,
     paged: bool = True,
@@ -150,7 +130,7 @@ def summary_of(
         files=len(inventory.files),
         rows=inventory.rows,
         size_bytes=inventory.size_bytes,
-        set_aside=[{"path": str(file.path), "reason": file.reason} for file in inventory.set_aside],
+        set_aside=[{"path": file.path, "reason": file.reason} for file in inventory.set_aside],
         sampling=inventory.sampling(),
         routers=len({node["router"] for node in nodes}),
         vpns=len(nodes),
@@ -172,7 +152,7 @@ def summary_of(
         last_ns=last_ns,
         seconds=round(seconds, 1),
         notes=analysis.notes,
-        page=str(output / PAGE) if paged else "",
+        page=below(output, PAGE) if paged else "",
     )
 
 
@@ -214,26 +194,24 @@ SCHEMAS: Final = {
 
 
 def write_report(
-    output: Path, summary: Summary, analysis: Analysis, formats: frozenset[str]
+    output: Output, summary: Summary, analysis: Analysis, formats: frozenset[str]
 ) -> None:
     """Write the tables in the requested formats, `summary.json`, and the page last.
-
-    Each file replaces an older one in one step.
 
     Raises:
         OperationError: a file cannot be written.
     """
-    prepare(output, parquet=PARQUET in formats)
+    output.prepare()
     for name, columns in SCHEMAS.items():
         rows = analysis.tables[name]
         if PARQUET in formats:
-            write_parquet(output, name, rows, columns)
+            output.parquet(name, rows, columns)
         if JSON in formats:
-            write_rows(output, name, rows)
+            output.rows(name, rows)
     figures = asdict(summary)
-    write_object(output, "summary", figures)
+    output.object("summary", figures)
     if HTML in formats:
-        write_text(output / PAGE, page(figures, contents_of(analysis)))
+        output.text(PAGE, page(figures, contents_of(analysis)))
 
 
 def contents_of(analysis: Analysis) -> Contents:

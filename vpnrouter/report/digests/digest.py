@@ -38,9 +38,9 @@ from vpnrouter.report.digests.journeys import (
     two_ways,
 )
 from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.schema import Rows, conform
-from vpnrouter.report.spark import Progress
 
 _SUMS: Final = frozenset(
     {"count", "bytes", "messages", "copies", "enqueued", "acknowledged"},

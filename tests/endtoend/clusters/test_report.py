@@ -14,7 +14,7 @@ from typing import IO, Any
 import pyspark
 import pytest
 
-from vpnrouter.report.spark import find_java, home_of
+from vpnrouter.report.engine.java import find_java, home_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
