@@ -1,167 +1,220 @@
-"""`vpnrouter report` on a Spark cluster: one master and one worker as processes of their own."""
+"""`vpnrouter report` on clusters of Spark and on object stores: the same tables everywhere."""
 
-import importlib.util
-import json
 import os
 import re
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import IO, Any
+from typing import Any
 
 import pyspark
 import pytest
 
-from vpnrouter.report.engine.java import find_java, home_of
+import vpnrouter
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-PATIENCE_S = 120.0
-SECOND = 1_000_000_000
 HOME = Path(pyspark.__file__).parent
-MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
-REGISTERED = re.compile(r"(Successfully registered) with master")
-REPORT_S = 300
+NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python"}
 
-
-class Daemon:
-    """A process of the cluster; what it logs is read until the end."""
-
-    def __init__(self, arguments: list[str], environ: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [str(HOME / "bin" / "spark-class"), *arguments],
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        assert self._process.stdout is not None
-        self.lines: list[str] = []
-        self._came = threading.Condition()
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
-        self._reader.start()
-
-    def _read(self, output: IO[str]) -> None:
-        with output:
-            for line in output:
-                with self._came:
-                    self.lines.append(line)
-                    self._came.notify_all()
-
-    def said(self, what: re.Pattern[str]) -> str:
-        """What the first group of a line that says `what` is, as soon as there is one."""
-
-        def found() -> str | None:
-            matches = (what.search(line) for line in self.lines)
-            return next((match.group(1) for match in matches if match), None)
-
-        with self._came:
-            said = self._came.wait_for(found, PATIENCE_S)
-        assert said is not None, "".join(self.lines[-20:])
-        return said
-
-    def stop(self) -> None:
-        """End it, and with a worker its executors."""
-        self._process.terminate()
-        try:
-            self._process.wait(PATIENCE_S)
-        finally:
-            self._process.kill()
-            self._process.wait()
-            self._reader.join(PATIENCE_S)
-
-
-@pytest.fixture
-def tracefiles() -> ModuleType:
-    """The generator of trace files of tests/report."""
-    path = Path(__file__).parents[1] / "report" / "tracefiles.py"
-    spec = importlib.util.spec_from_file_location("tracefiles", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """The URL of a standalone cluster on the loopback address, with one core and 1 GB."""
-    environ = {
-        **os.environ,
-        "JAVA_HOME": str(home_of(find_java(), tmp_path)),
-        "SPARK_HOME": str(HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_LOCAL_DIRS": str(tmp_path / "scratch"),
-        "SPARK_DAEMON_MEMORY": "256m",
-    }
-    place = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    running: list[Daemon] = []
-    try:
-        master = Daemon(["org.apache.spark.deploy.master.Master", *place], environ)
-        running.append(master)
-        url = master.said(MASTER)
-        room = ["--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "work")]
-        worker = ["org.apache.spark.deploy.worker.Worker", *place, *room, url]
-        running.append(Daemon(worker, environ))
-        running[-1].said(REGISTERED)
-        yield url
-    finally:
-        for one in reversed(running):
-            one.stop()
-
-
-def write(files: ModuleType, root: Path) -> None:
-    """Two routers that trace at rates of their own; messages cross, wait, are lost, come twice."""
-    edge: list[dict[str, Any]] = []
-    core: list[dict[str, Any]] = []
-    for number in range(1, 61):
-        times = {"sent_ns": 1_000, "received_ns": 2_000_000} if number % 3 else {}
-        at_edge, at_core = files.crossing(number, f"flights/{number % 7}", **times)
-        edge += at_edge
-        core += at_core
-    core.append(core[-1])
-    fares = {"bridge": "fares", "peer_router": "core", "peer_vpn": "yellow"}
-    client = "#bridge/core/yellow/fares"
-    lost = {"reason": "no-subscription-match", "client": "publisher", "topic": "nobody/wants"}
-    edge += [
-        files.row("link_up", 0, "blue", client=client, **fares),
-        files.row("subscribe", 0, "blue", client=client, topic="flights/>", topic_syntax="smf"),
-        files.row("subscribe", 0, "blue", client="idle", topic="none/>", topic_syntax="smf"),
-        *(files.row("discard", at * SECOND, "blue", **lost) for at in range(30)),
-    ]
-    files.write(root, "edge", edge, sample=0.5)
-    files.write(root, "core", core, sample=1.0)
-
-
-def tables(folder: Path) -> dict[str, list[str]]:
-    """The rows of each table as sorted text."""
-    found = {
-        path.stem: sorted(json.dumps(row, sort_keys=True) for row in json.loads(path.read_text()))
-        for path in folder.glob("*.json")
-        if path.stem != "summary"
-    }
-    assert {"nodes", "edges", "latencies", "findings"} <= found.keys()
-    return found
-
-
-def report(tool: Any, folder: Path, master: str, **more: str) -> dict[str, Any]:
-    """Report on the traces under `folder` into its directory named after the master; the summary."""
-    output = folder / master.partition(":")[0]
-    words = (str(folder / "traces"), "--output", str(output), "--master", master, "--json")
-    summary: dict[str, Any] = json.loads(tool("report", *words, timeout=REPORT_S, env=more).stdout)
-    return summary
+JOB = """
+import sys
+import threading
+from vpnrouter.report.build import ReportRequest, build_report
+build_report(ReportRequest(traces=[sys.argv[1]], output=sys.argv[2]))
+"""
 
 
 def test_a_cluster_gives_the_same_report(
-    cluster: str, tracefiles: ModuleType, tool: Any, tmp_path: Path
+    cluster: Any, report: Any, tables: Any, mesh: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:
     """Every table is that of a local run; the executors need no Python."""
-    write(tracefiles, tmp_path / "traces")
-    far = report(tool, tmp_path, cluster, PYSPARK_PYTHON="/nowhere/python")
-    near = report(tool, tmp_path, "local")
-    assert near["rows"] == far["rows"] > 200
-    assert tables(tmp_path / "spark") == tables(tmp_path / "local")
+    report(mesh, tmp_path / "far", "--master", cluster.url, env=NO_PYTHON)
+    assert tables(tmp_path / "far") == expected
+
+
+def test_an_object_store(
+    store: Any, report: Any, mesh: Path, expected: dict[str, str], tmp_path: Path
+) -> None:
+    """Traces are read there, and the report is written there, as on this machine."""
+    traces = store.take(mesh, "simple")
+    done = report(traces, "s3a://traces/simple-report", conf=store.settings())
+    assert store.tables("s3a://traces/simple-report") == expected
+    assert "s3a://traces/simple-report/report.html" in done.stdout
+    files = store.files.get_file_info(f"{store.bucket}/simple-report/tables/nodes.parquet")
+    assert files.size > 0
+    report(traces, tmp_path / "mixed", conf=store.settings())
+    assert (tmp_path / "mixed" / "nodes.json").read_text() == expected["nodes.json"]
+
+
+def test_spark_submit(
+    cluster: Any,
+    store: Any,
+    spark_environ: dict[str, str],
+    mesh: Path,
+    expected: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """A program of two lines, with the master and the settings that spark-submit was given, and from s3a:// to s3a://."""
+    traces = store.take(mesh, "submitted")
+    job = tmp_path / "job.py"
+    job.write_text(JOB)
+    settings = store.settings() | {
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "600m",
+    }
+    done = subprocess.run(
+        [
+            str(HOME / "bin" / "spark-submit"),
+            *("--master", cluster.url),
+            *(word for pair in settings.items() for word in ("--conf", "=".join(pair))),
+            *(str(job), traces, "s3a://traces/submitted-report"),
+        ],
+        env=spark_environ
+        | {
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYTHONPATH": str(Path(vpnrouter.__file__).parents[1]),
+            "PATH": os.environ["PATH"],
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3_000:]
+    assert store.tables("s3a://traces/submitted-report") == expected
+    assert any("Asked to launch executor" in line for line in cluster.workers[0].lines)
+
+
+def test_spark_connect(
+    connect: str,
+    store: Any,
+    report: Any,
+    tables: Any,
+    mesh: Path,
+    expected: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """No Java of this machine is used; the server reads its own paths and URIs."""
+    bare = {"JAVA_HOME": "/nowhere", "PATH": "/usr/bin"}
+    report(store.take(mesh, "connected"), tmp_path / "far", "--connect", connect, env=bare)
+    assert tables(tmp_path / "far") == expected
+    report(mesh, tmp_path / "plain", "--connect", connect, env=bare)
+    assert tables(tmp_path / "plain") == expected
+    gone = report("s3a://traces/none", tmp_path / "gone", "--connect", connect, code=1)
+    assert "no such trace directory or file: s3a://traces/none" in gone.stderr
+    away = report(mesh, "s3a://traces/away", "--connect", connect, code=1)
+    assert "is written to a directory of this machine" in away.stderr
+
+
+def test_a_worker_that_dies(
+    cluster: Any, report: Any, tables: Any, mesh: Path, expected: dict[str, str], tmp_path: Path
+) -> None:
+    """One of two is killed as soon as it works; the other one does its part as well."""
+
+    def kill() -> None:
+        worker = cluster.workers[0]
+        worker.said(re.compile("(Asked) to launch executor"))
+        worker.kill()
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    report(mesh, tmp_path / "far", "--master", cluster.url)
+    killing.join()
+    assert tables(tmp_path / "far") == expected
+
+
+def _fault(name: str) -> Any:
+    """What the store does to requests (their method, path and range)."""
+    seen: dict[str, int] = {}
+
+    def counted(key: str) -> int:
+        seen[key] = seen.get(key, 0) + 1
+        return seen[key]
+
+    def throttles(*_: str) -> int | None:
+        return 503 if counted("all") % 7 == 0 else None
+
+    def denies_lists(_: str, path: str, __: str) -> int | None:
+        return 403 if "list-type" in path else None
+
+    def denies_one_file(method: str, path: str, _: str) -> int | None:
+        return (
+            403 if method == "GET" and "router=extra" in path and "list-type" not in path else None
+        )
+
+    def loses_one_file(method: str, path: str, _: str) -> int | None:
+        lost = method == "GET" and "router=extra" in path and "list-type" not in path
+        # The footer is read with the first request.
+        return 404 if lost and counted(path) > 1 else None
+
+    def hangs(_: str, path: str, __: str) -> str | None:
+        return "hang" if "list-type" in path else None
+
+    return {
+        "throttles": throttles,
+        "denies lists": denies_lists,
+        "denies one file": denies_one_file,
+        "loses one file": loses_one_file,
+        "hangs": hangs,
+    }[name]
+
+
+ENDS = {
+    "denies lists": ("cannot list s3a://traces/", "403"),
+    "hangs": ("cannot list s3a://traces/", ""),
+}
+"""Faults with which there is no report, and what its one line says."""
+
+SET_ASIDE = {"denies one file": "cannot be read: ", "loses one file": "damaged: "}
+"""Faults that cost one file, and how the reason begins."""
+
+SOON = {
+    "attempts.maximum": 1,
+    "retry.limit": 2,
+    "retry.interval": "100ms",
+    "connection.timeout": "3s",
+    "connection.request.timeout": "3s",
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["throttles", "denies lists", "denies one file", "loses one file", "hangs"]
+)
+def test_a_store_with_a_fault(
+    name: str,
+    store: Any,
+    proxied: Any,
+    report: Any,
+    tables: Any,
+    tracefiles: Any,
+    mesh: Path,
+    expected: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """Each costs what it hits: one file, which is named, or the report, with one line that says why."""
+    traces = store.take(mesh, name.replace(" ", "-"))
+    if name in SET_ASIDE:
+        extra = [tracefiles.row("ingress", 0, "pink", topic="a")]
+        tracefiles.write(tmp_path / "extra", "extra", extra)
+        store.take(tmp_path / "extra", name.replace(" ", "-"))
+    proxy = proxied(_fault(name))
+    ends = name in ENDS
+    more = SOON if name != "throttles" else {}
+    conf = store.settings(proxy.server_port, **more)
+    done = report(traces, tmp_path / "far", conf=conf, code=1 if ends else 0)
+    assert proxy.played > 0
+    assert "Traceback" not in done.stderr
+    if ends:
+        told, why = ENDS[name]
+        line = done.stderr.splitlines()[-1]
+        assert told in line
+        assert why in line
+        return
+    assert tables(tmp_path / "far") == expected
+    aside = [line for line in done.stderr.splitlines() if "set aside" in line]
+    assert len(aside) == (name in SET_ASIDE)
+    if aside:
+        assert "router=extra" in aside[0]
+        assert f": {SET_ASIDE[name]}" in aside[0]
