@@ -1136,6 +1136,10 @@ REPORT_LINKS: Final = 50_000
 """Rows of the report's table of times that links were up. Beyond: the earliest are left out; the counts and the
 time up in the table of bridges are of all."""
 
+REPORT_USAGE: Final = 10_000
+"""Rows of the report's table of usage: days times clients, and days times bridges and where messages entered. Beyond:
+those of the fewest bytes are one row together."""
+
 REPORT_LINK_CHANGES: Final = 10_000
 """Ups and downs of one end of one link that a report follows; a link that does more flaps, and that is seen by then.
 Beyond: the earliest are left out, and with them their time up; the counts in the table of bridges are of all."""

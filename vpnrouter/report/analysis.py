@@ -18,6 +18,7 @@ from vpnrouter.report.change.drift import drift
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.flows.clocks import least_ages, moved_routers
 from vpnrouter.report.flows.tables import flows
+from vpnrouter.report.flows.usage import not_attributed, usage
 from vpnrouter.report.rules.clocks import doubtful_clocks, moved_clocks, skewed_clocks
 from vpnrouter.report.rules.context import Bridges, KnownCauses, bounded, losses_by_place
 from vpnrouter.report.rules.deliveries import (
@@ -239,6 +240,9 @@ def analyse(
     }
     nodes = tables["nodes"]
     span = _span(nodes)
+    stage("usage")
+    tables["usage"] = usage(frames["usage"])
+    notes = not_attributed(tables["usage"], nodes)
     stage("structure")
     shape = structure(nodes, tables["edges"], tables["end_to_end"])
     edges = shape.merged(tables["edges"])
@@ -249,7 +253,6 @@ def analyse(
         findings = find_trouble(frames, edges, tables["links"], tables["clocks"], width_ns)
         findings += about_subscriptions.result()
     findings += shape.findings
-    notes: list[str] = []
     subscriptions = bridge_subscriptions(frames["states"])
     if mesh is not None:
         stage("configurations")

@@ -204,6 +204,7 @@ SCHEMAS: Final = {
     "discards": schema.DISCARDS,
     "providers": schema.PROVIDERS,
     "timeline": schema.TIMELINE,
+    "usage": schema.USAGE,
     "vpns": schema.VPNS,
     "pairs": schema.PAIRS,
     "changes": schema.CHANGES,

@@ -225,6 +225,19 @@ PROVIDERS: Final = struct(
 sent again, which `messages` does not count; times are of both.
 """
 
+USAGE: Final = struct(
+    **text("what day router vpn client"),
+    **_EDGE,
+    **long("published published_bytes published_estimated delivered delivered_bytes"),
+    **long("delivered_estimated crossings crossing_bytes crossings_estimated rows"),
+)
+"""Who used what on which day (UTC, "2026-03-01"). `what` is
+
+* `client`: what a client published and got in the message VPN.
+* `bridge`: what entered first in the message VPN and crossed a bridge, anywhere in the mesh.
+* `rest`: all rows beyond the table's bound in one; `rows` is how many they are. It is 1 for the others.
+"""
+
 TIMELINE: Final = struct(
     **long("start_ns ingress bridged delivered discarded"),
 )

@@ -25,6 +25,7 @@ from vpnrouter.report.digests.counts import (
     places,
     standing_at,
     states,
+    usage,
     uses,
 )
 from vpnrouter.report.digests.journeys import (
@@ -121,6 +122,7 @@ def digested(
         uses_ = keep("topics", "uses", uses(traces))
         keep("losses", "losses", losses(traces, width_ns))
         keep("queues", "endpoints", endpoints(traces))
+        keep("usage", "usage", usage(traces))
         keep("delays", "delays", delays(traces, corrections))
         progress.stage("messages followed")
         edges = edge_places(places_).persist()

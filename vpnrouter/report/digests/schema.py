@@ -118,6 +118,17 @@ STATES: Final = struct(
 `topic` is the filter of the last two, `topic_syntax` its dialect ("mqtt" or "smf", null where unknown).
 """
 
+USAGE: Final = struct(
+    **text("router vpn event client origin_router origin_vpn bridge peer_router peer_vpn"),
+    **long("day_ns count"),
+    **real("weight"),
+    **long("bytes"),
+)
+"""Who used what on which day: `ingress` and `deliver` by client, `bridge_send` and `bridge_receive` by bridge and by
+where the messages entered first; the other columns are null. `day_ns` is the begin of the day (UTC), nanoseconds since
+1970.
+"""
+
 ENDPOINTS: Final = struct(
     **text("router vpn endpoint"),
     **integer("partition"),
@@ -136,5 +147,6 @@ DIGESTS: Final[dict[str, StructType]] = {
     "doubles": DOUBLES,
     "states": STATES,
     "endpoints": ENDPOINTS,
+    "usage": USAGE,
 }
 """Every digest by the name of its file."""

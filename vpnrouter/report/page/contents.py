@@ -28,6 +28,7 @@ class Contents:
     discards: Rows = field(default_factory=list)
     providers: Rows = field(default_factory=list)
     timeline: Rows = field(default_factory=list)
+    usage: Rows = field(default_factory=list)
     timeline_width_ns: int = 1_000_000_000
     rates: Rows = field(default_factory=list)
     latencies: Rows = field(default_factory=list)

@@ -208,6 +208,8 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             providers=tables.provider_sheet(
                 contents.providers, shapes, drawing.outside, estimated=estimated
             ),
+            usage_rest=sum(row["rows"] for row in contents.usage if row["what"] == "rest"),
+            usage=tables.usage_sheet(contents.usage, shapes, estimated=estimated),
             delays=tables.delay_sheet(contents.end_to_end, shapes),
             clocks=tables.clock_sheet(contents.clocks),
             ways=tables.way_sheet(contents.ways),

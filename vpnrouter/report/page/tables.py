@@ -525,6 +525,51 @@ def provider_sheet(
     return _sheet("providers", columns, shown, len(providers), choices=(0, 1))
 
 
+def usage_sheet(usage: Rows, shapes: ShapeIndex, *, estimated: bool) -> Sheet:
+    """Return who used what on which day, the most bytes first, and what the table does not list in the first row."""
+
+    def weight(row: Row) -> int:
+        parts = (row["published_bytes"], row["delivered_bytes"], row["crossing_bytes"])
+        return sum(part or 0 for part in parts)
+
+    def who(row: Row) -> Cell:
+        if row["what"] == "rest":
+            return text(f"{count(row['rows'])} more rows together")
+        if row["what"] == "bridge":
+            at = shapes.edge(row)
+            return text(title_of(row), shape=f"edge-{at}" if at in shapes.drawn_edges else None)
+        return text(row["client"])
+
+    shown = sorted(usage, key=lambda row: (row["what"] != "rest", -weight(row)))[:REPORT_PAGE_ROWS]
+    most = max(map(weight, shown), default=0)
+    columns = [
+        column("Day", "day"),
+        column("Message VPN", lambda row: _placed(shapes, row)),
+        column("Of a", "what"),
+        column("Client or bridge", who),
+        figures("Published", "published"),
+        *([figures("Published, estimated", "published_estimated")] if estimated else []),
+        figures("Bytes published", "published_bytes", octets),
+        figures("Delivered", "delivered"),
+        *([figures("Delivered, estimated", "delivered_estimated")] if estimated else []),
+        figures("Bytes delivered", "delivered_bytes", octets),
+        figures(
+            "Crossings", "crossings", hint="of this bridge, by what entered in the message VPN"
+        ),
+        *([figures("Crossings, estimated", "crossings_estimated")] if estimated else []),
+        figures("Bytes across", "crossing_bytes", octets),
+        figures(
+            "All bytes",
+            lambda row: Cell(
+                text=size(weight(row)), key=weight(row), bar=bar_length(weight(row), most)
+            ),
+        ),
+    ]
+    return _sheet(
+        "usage", columns, shown, len(usage), lambda _, cells: cells[3].text, choices=(0, 2)
+    )
+
+
 def delay_sheet(end_to_end: Rows, shapes: ShapeIndex) -> Sheet:
     """Return the delays from first ingress to delivery, by pair of message VPNs, the busiest."""
     shown = sorted(end_to_end, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
