@@ -91,6 +91,22 @@ Config = Annotated[
         show_default=False,
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What if this router, or this bridge (ROUTER/VPN:BRIDGE), were gone? Several go together.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+Double = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What if twice as much were published in this message VPN? May be repeated.",
+        metavar="ROUTER/VPN",
+        show_default=False,
+    ),
+]
 Follow = Annotated[
     bool, typer.Option("--follow", help="Keep the report up to date while traces come in.")
 ]
@@ -120,6 +136,8 @@ def command(
     until: Until = None,
     against: Against = None,
     config: Config = None,
+    without: Without = None,
+    double: Double = None,
     follow: Follow = False,
     every: Every = 5.0,
     late: Late = 90,
@@ -139,6 +157,7 @@ def command(
         from vpnrouter.report.change.configured import load_configured
         from vpnrouter.report.follow import Follower, FollowTimes
         from vpnrouter.report.inventory import parse_range, parse_span
+        from vpnrouter.report.planning.questions import asking, parse_questions
     except ImportError as error:
         raise OperationError(
             f"the report needs the package {error.name}: pip install '.[spark]' in vpnrouter's source"
@@ -147,6 +166,7 @@ def command(
     try:
         span = parse_span(since, until, now_ns)
         before = None if against is None else parse_range(against, now_ns)
+        questions = parse_questions(without or (), double or ())
     except OperationError as error:
         raise typer.BadParameter(str(error)) from None
     if follow and (until is not None or against is not None):
@@ -160,7 +180,7 @@ def command(
         mesh=load_configured(_files(config)) if config else None,
         formats=named,
     )
-    with _shown_progress() as progress:
+    with _shown_progress() as progress, asking(questions):
         if not follow:
             with _telling_interrupt():
                 summary = build_report(request, progress)

@@ -19,6 +19,7 @@ from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.flows.clocks import least_ages, moved_routers
 from vpnrouter.report.flows.tables import flows
 from vpnrouter.report.flows.usage import not_attributed, usage
+from vpnrouter.report.planning.plan import plan
 from vpnrouter.report.rules.clocks import doubtful_clocks, moved_clocks, skewed_clocks
 from vpnrouter.report.rules.context import Bridges, KnownCauses, bounded, losses_by_place
 from vpnrouter.report.rules.deliveries import (
@@ -246,6 +247,10 @@ def analyse(
     stage("structure")
     shape = structure(nodes, tables["edges"], tables["end_to_end"])
     edges = shape.merged(tables["edges"])
+    stage("planning")
+    planned = plan(frames, tables, span, width_ns)
+    tables |= planned.tables
+    notes += planned.notes
     stage("trouble, subscriptions")
     # Side by side: planning their many small jobs keeps one core busy, and another idle.
     with ThreadPoolExecutor(1) as beside:

@@ -207,6 +207,7 @@ SCHEMAS: Final = {
     "usage": schema.USAGE,
     "vpns": schema.VPNS,
     "pairs": schema.PAIRS,
+    "what_if": schema.WHAT_IF,
     "changes": schema.CHANGES,
     "findings": schema.FINDINGS,
     "advice": schema.ADVICE,

@@ -184,6 +184,27 @@ shortest way, `widest` the messages that crossed the narrowest step of the wides
 bridges between two message VPNs.
 """
 
+WHAT_IF: Final = struct(
+    **text("kind effect question router vpn peer_router peer_vpn bridge"),
+    **integer("pairs_lost vpns_lost rising exceeding"),
+    **real("lost_per_s own_per_s rerouted_per_s"),
+    **text(" ".join(f"rise_{name}" for name in EDGE)),
+    **real("before_per_s after_per_s rise_factor peak_factor"),
+    **text("detail"),
+)
+"""What comes when a router or a bridge goes, or the load of a message VPN doubles. `kind` is router, bridge, double, or
+asked for what the command was asked. `effect` is
+
+* `summary`: all of one question. The place is what goes or doubles; `rise_*` names the bridge that exceeds its busiest
+  stretch the most, and the figures behind are of this one.
+* `lost`: messages of the peer, where they entered, do not come to the place any more.
+* `rise`: the bridge carries more.
+
+Rates are traced messages per second: `lost` between message VPNs that are apart, `own` in what goes itself, `rerouted`
+by other ways. `rise_factor` is after / before of all messages, `peak_factor` the busiest stretch then / the busiest
+stretch that was.
+"""
+
 CHANGES: Final = struct(
     **text("what change router vpn peer_router peer_vpn bridge topic measure"),
     **real("before after"),

@@ -39,6 +39,7 @@ class Contents:
     lengths: Rows = field(default_factory=list)
     vpns: Rows = field(default_factory=list)
     pairs: Rows = field(default_factory=list)
+    what_if: Rows = field(default_factory=list)
     findings: Rows = field(default_factory=list)
     advice: Rows = field(default_factory=list)
     changes: Rows = field(default_factory=list)

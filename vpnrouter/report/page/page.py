@@ -215,6 +215,8 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             ways=tables.way_sheet(contents.ways),
             vpns=tables.vpn_sheet(contents.vpns, shapes),
             pairs=tables.pair_sheet(contents.pairs, shapes),
+            what_if=tables.what_if_sheet(contents.what_if, shapes),
+            was_asked=any(row["kind"] == "asked" for row in contents.what_if),
             lengths=_lengths(contents.lengths),
             shape=_shape(contents),
             latency=charts.latency_chart(contents.edges, counted),

@@ -27,7 +27,7 @@ from vpnrouter.report.page.contents import (
     yes_or_no,
 )
 from vpnrouter.report.page.outside import IN, Outside
-from vpnrouter.report.schema import RANKS, Rows
+from vpnrouter.report.schema import EDGE, RANKS, Rows
 
 TROUBLE: Final = "trouble"
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -657,3 +657,52 @@ def pair_sheet(pairs: Rows, shapes: ShapeIndex) -> Sheet:
         len(pairs),
         lambda _, cells: f"{cells[0].text} and {cells[1].text}",
     )
+
+
+_EFFECTS: Final = {"lost": "apart", "rise": "carries more"}
+_WITHOUT: Final = ("router", "bridge")
+
+
+def what_if_sheet(what_if: Rows, shapes: ShapeIndex) -> Sheet:
+    """Return what comes when something goes or the load of a message VPN doubles, as the table has it."""
+
+    def effect(row: Row) -> Cell:
+        if row["effect"] in _EFFECTS:
+            return text(_EFFECTS[row["effect"]])
+        return text(f"without a {row['kind']}" if row["kind"] in _WITHOUT else row["kind"])
+
+    def rises(row: Row) -> Cell:
+        if row["rise_to_router"] is None:
+            return text(None)
+        edge = {name: row[f"rise_{name}"] for name in EDGE}
+        at = shapes.edge(edge)
+        return text(title_of(edge), shape=f"edge-{at}" if at in shapes.drawn_edges else None)
+
+    def factor(value: float | None) -> Cell:
+        shown = NONE if value is None else f"× {value:.3g}"
+        return Cell(text=shown, key=_UNKNOWN if value is None else value, alarm=(value or 0) > 1)
+
+    columns = [
+        column("Question", "question"),
+        column("Kind", effect),
+        column("Where", lambda row: text(place_of(row) or None, shape=_of_shape(row, shapes))),
+        figures("Pairs apart", "pairs_lost", _alarming, "pairs of message VPNs with traffic"),
+        figures("Lost per s", "lost_per_s", real, "messages between these"),
+        figures("Own per s", "own_per_s", real, "messages that enter or are received in what goes"),
+        figures("Rerouted per s", "rerouted_per_s", real, "crossings that have another way"),
+        figures("Bridges rise", "rising"),
+        column("Rises most", rises),
+        figures("Before per s", "before_per_s", real),
+        figures("After per s", "after_per_s", real),
+        figures("Of its peak", lambda row: factor(row["peak_factor"]), hint=_OF_PEAK),
+        column("In words", lambda row: text(row["detail"], long=True)),
+    ]
+    shown = what_if[:REPORT_PAGE_ROWS]
+    return _sheet("what_if", columns, shown, len(what_if), choices=(1,))
+
+
+_OF_PEAK: Final = "its busiest stretch of time then, against its busiest now"
+
+
+def _of_shape(row: Row, shapes: ShapeIndex) -> str | None:
+    return None if row["router"] is None else shapes.shape(row)

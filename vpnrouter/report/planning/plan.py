@@ -1,0 +1,57 @@
+"""Makes the tables for planning: a mesh without parts of it or with more load, what depends on what, and growth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+
+from vpnrouter.limits import REPORT_ROUTE_PAIRS, REPORT_ROUTES
+from vpnrouter.report.planning.questions import asked
+from vpnrouter.report.planning.routes import deliveries, published, routes
+from vpnrouter.report.planning.traffic import Observed, Traffic
+from vpnrouter.report.planning.what_if import what_if
+from vpnrouter.report.schema import Rows
+
+
+class Planned(NamedTuple):
+    """Tables by name, and sentences about what they leave out."""
+
+    tables: dict[str, Rows]
+    notes: list[str]
+
+
+def plan(
+    digests: Mapping[str, DataFrame],
+    tables: Mapping[str, Rows],
+    span: tuple[int, int],
+    width_ns: int,
+) -> Planned:
+    """Make the tables for planning from the digests paths, delays and places and the tables nodes, edges and rates.
+
+    `span` is the first and last time observed, nanoseconds since 1970; `width_ns` the length of a stretch.
+    """
+    observed = Observed(
+        routes(digests["paths"]),
+        deliveries(digests["delays"]),
+        published(digests["places"]),
+        tables["rates"],
+    )
+    traffic = Traffic(tables["nodes"], tables["edges"], observed, span, width_ns)
+    answers = what_if(traffic, asked())
+    notes = [*_left_out(observed), *answers.notes]
+    return Planned({"what_if": answers.rows}, notes)
+
+
+def _left_out(observed: Observed) -> list[str]:
+    notes = []
+    if len(observed.routes) >= REPORT_ROUTES:
+        notes.append(
+            f"planning: of the ways of messages, the {REPORT_ROUTES:,} of most messages count"
+        )
+    if len(observed.deliveries) >= REPORT_ROUTE_PAIRS:
+        notes.append(
+            f"planning: of the pairs of message VPNs, the {REPORT_ROUTE_PAIRS:,} with most messages count"
+        )
+    return notes
