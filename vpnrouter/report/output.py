@@ -208,6 +208,7 @@ SCHEMAS: Final = {
     "vpns": schema.VPNS,
     "pairs": schema.PAIRS,
     "what_if": schema.WHAT_IF,
+    "blast_radius": schema.BLAST_RADIUS,
     "changes": schema.CHANGES,
     "findings": schema.FINDINGS,
     "advice": schema.ADVICE,

@@ -205,6 +205,20 @@ by other ways. `rise_factor` is after / before of all messages, `peak_factor` th
 stretch that was.
 """
 
+BLAST_RADIUS: Final = struct(
+    **text("router vpn"),
+    **long("clients endpoints"),
+    **real("local_per_s"),
+    **integer("senders receivers vpns"),
+    **long("clients_beyond endpoints_beyond"),
+    **real("beyond_per_s"),
+)
+"""What depends on each message VPN. Directly: its clients, its endpoints, and the messages per second that entered and
+were received in it. Over bridges: the message VPNs whose messages came into it or led through it (`senders`), those
+that got messages from it or through it (`receivers`), both together (`vpns`) with their clients and endpoints, and the
+messages per second between these and it, or through it.
+"""
+
 CHANGES: Final = struct(
     **text("what change router vpn peer_router peer_vpn bridge topic measure"),
     **real("before after"),

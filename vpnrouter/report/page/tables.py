@@ -706,3 +706,20 @@ _OF_PEAK: Final = "its busiest stretch of time then, against its busiest now"
 
 def _of_shape(row: Row, shapes: ShapeIndex) -> str | None:
     return None if row["router"] is None else shapes.shape(row)
+
+
+def blast_radius_sheet(radii: Rows, shapes: ShapeIndex) -> Sheet:
+    """Return the message VPNs on which the most depends."""
+    columns = [
+        column("Message VPN", lambda row: _placed(shapes, row)),
+        figures("Messages over bridges per s", "beyond_per_s", real, "with others, or through it"),
+        figures("Own messages per s", "local_per_s", real, "that entered and were received in it"),
+        figures("VPNs", "vpns", hint="that send to or through it, or get from or through it"),
+        figures("Senders", "senders"),
+        figures("Receivers", "receivers"),
+        figures("Clients", "clients", hint="of its own"),
+        figures("Endpoints", "endpoints", hint="of its own"),
+        figures("Clients of the others", "clients_beyond"),
+        figures("Endpoints of the others", "endpoints_beyond"),
+    ]
+    return _sheet("blast_radius", columns, radii[:REPORT_PAGE_ROWS], len(radii))

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from vpnrouter.limits import REPORT_ROUTE_PAIRS, REPORT_ROUTES
+from vpnrouter.report.planning.blast_radius import blast_radius
 from vpnrouter.report.planning.questions import asked
-from vpnrouter.report.planning.routes import deliveries, published, routes
+from vpnrouter.report.planning.routes import clients, deliveries, endpoints, published, routes
 from vpnrouter.report.planning.traffic import Observed, Traffic
 from vpnrouter.report.planning.what_if import what_if
 from vpnrouter.report.schema import Rows
@@ -28,7 +29,8 @@ def plan(
     span: tuple[int, int],
     width_ns: int,
 ) -> Planned:
-    """Make the tables for planning from the digests paths, delays and places and the tables nodes, edges and rates.
+    """Make the tables for planning from the digests paths, delays, places, usage and endpoints, and from the tables
+    nodes, edges and rates.
 
     `span` is the first and last time observed, nanoseconds since 1970; `width_ns` the length of a stretch.
     """
@@ -41,7 +43,13 @@ def plan(
     traffic = Traffic(tables["nodes"], tables["edges"], observed, span, width_ns)
     answers = what_if(traffic, asked())
     notes = [*_left_out(observed), *answers.notes]
-    return Planned({"what_if": answers.rows}, notes)
+    made = {
+        "what_if": answers.rows,
+        "blast_radius": blast_radius(
+            traffic, clients(digests["usage"]), endpoints(digests["endpoints"])
+        ),
+    }
+    return Planned(made, notes)
 
 
 def _left_out(observed: Observed) -> list[str]:

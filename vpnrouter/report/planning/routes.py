@@ -1,4 +1,4 @@
-"""Collects from digests which ways messages took, between which message VPNs, and when they were published."""
+"""Collects from digests which ways messages took, between which message VPNs, when they were published, and by whom."""
 
 from __future__ import annotations
 
@@ -61,6 +61,28 @@ def published(places: DataFrame) -> Rows:
         places.where(F.col("event") == "ingress")
         .groupBy("router", "vpn", "start_ns")
         .agg(F.sum("count").alias("count"))
+        .toArrow()
+        .to_pylist()
+    )
+    return rows
+
+
+def clients(usage: DataFrame) -> Rows:
+    """Return from USAGE how many clients published or received in each message VPN: `router`, `vpn`, `count`."""
+    return _counted(usage.where(F.col("event").isin("ingress", "deliver")), "client")
+
+
+def endpoints(digest: DataFrame) -> Rows:
+    """Return from ENDPOINTS how many endpoints of each message VPN took messages: `router`, `vpn`, `count`."""
+    return _counted(digest, "endpoint")
+
+
+def _counted(frame: DataFrame, name: str) -> Rows:
+    rows: Rows = (
+        frame.select("router", "vpn", name)
+        .distinct()
+        .groupBy("router", "vpn")
+        .agg(F.count(name).alias("count"))
         .toArrow()
         .to_pylist()
     )
