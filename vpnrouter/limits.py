@@ -1167,6 +1167,10 @@ REPORT_WHAT_IF_STEPS: Final = 5_000_000
 """Bridges looked at in the search for other ways without each router, and again without each bridge: one to two seconds
 each. Beyond: the routers and bridges that carry the least are left out, and a note says how many."""
 
+REPORT_GROWTH: Final = 1_000
+"""Endpoints whose growth a report looks at, and rows of the table of growth. Beyond: those that changed the least, or
+that have the longest until they are full, are left out."""
+
 REPORT_PAIRS: Final = 1_000
 """Rows of the report's table of pairs. Beyond: pairs with less traffic are left out."""
 

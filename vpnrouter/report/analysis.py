@@ -248,7 +248,7 @@ def analyse(
     shape = structure(nodes, tables["edges"], tables["end_to_end"])
     edges = shape.merged(tables["edges"])
     stage("planning")
-    planned = plan(frames, tables, span, width_ns)
+    planned = plan(frames, tables, span, width_ns, mesh)
     tables |= planned.tables
     notes += planned.notes
     stage("trouble, subscriptions")

@@ -209,6 +209,7 @@ SCHEMAS: Final = {
     "pairs": schema.PAIRS,
     "what_if": schema.WHAT_IF,
     "blast_radius": schema.BLAST_RADIUS,
+    "growth": schema.GROWTH,
     "changes": schema.CHANGES,
     "findings": schema.FINDINGS,
     "advice": schema.ADVICE,

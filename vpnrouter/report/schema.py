@@ -219,6 +219,18 @@ that got messages from it or through it (`receivers`), both together (`vpns`) wi
 messages per second between these and it, or through it.
 """
 
+GROWTH: Final = struct(
+    **text("what router vpn endpoint peer_router peer_vpn bridge unit"),
+    **real("level per_day per_day_low per_day_high limit days days_low days_high"),
+    **integer("stretches"),
+    **text("reason"),
+)
+"""How queues and bridges grow. `what` is queue (`unit` bytes of payload, estimated) or bridge (traced messages per
+second, the place being its local end). `level` is what a queue has taken on in the time observed, or the load of a
+bridge at its end; `per_day` the growth with its interval, `limit` the quota of a queue, and twice the highest load of a
+bridge. `days` until the limit, with their interval, are null where `reason` says why.
+"""
+
 CHANGES: Final = struct(
     **text("what change router vpn peer_router peer_vpn bridge topic measure"),
     **real("before after"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from vpnrouter.report.planning.traffic import Observed, Traffic
 from vpnrouter.report.schema import EDGES, Rows
 
 SECOND = 1_000_000_000
-STRETCHES = 4
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -31,6 +29,7 @@ def _traffic(
     received: Mapping[str, int] | None = None,
     rates: Mapping[str, Sequence[int]] | None = None,
     published: Mapping[str, Sequence[int]] | None = None,
+    stretches: int = 4,
 ) -> Traffic:
     rows: Rows = []
     load: dict[str, int] = dict.fromkeys(arcs, 0)
@@ -81,13 +80,13 @@ def _traffic(
     ]
     nodes = [dict(zip(("router", "vpn"), _place(name), strict=True)) for name in names]
     observed = Observed(rows, deliveries, at_places, by_stretch)
-    return Traffic(nodes, edges, observed, (0, STRETCHES * SECOND), SECOND)
+    return Traffic(nodes, edges, observed, (0, stretches * SECOND), SECOND)
 
 
 @pytest.fixture
 def traffic() -> Callable[..., Traffic]:
-    """Makes the traffic of four seconds from bridges "a>b" (or "a>b>name"), and messages by way "a>b>c" (or
-    "a>b>c:name"). `received` are messages by pair "a>c", by default those of the ways; `rates` are messages by bridge
+    """Makes the traffic of four seconds (`stretches`) from bridges "a>b" (or "a>b>name"), and messages by way "a>b>c"
+    (or "a>b>c:name"). `received` are messages by pair "a>c", by default those of the ways; `rates` are messages by bridge
     and second, by default half and half in the first two; `published` those by message VPN and second.
     """
     return _traffic
@@ -102,8 +101,3 @@ def both() -> Callable[[str], list[str]]:
         return [arc for one, other in ends for arc in (f"{one}>{other}", f"{other}>{one}")]
 
     return make
-
-
-def short(row: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
-    """Some values of a row."""
-    return tuple(row[name] for name in names)

@@ -57,17 +57,20 @@ def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
     return conform(grouped, DELAYS)
 
 
-def endpoints(traces: DataFrame) -> DataFrame:
-    """Return ENDPOINTS, unordered, from TRACES."""
+def endpoints(traces: DataFrame, width_ns: int | None = None) -> DataFrame:
+    """Return ENDPOINTS, unordered, from TRACES; stretches are `width_ns` long, None is one for all time."""
     enqueued = F.when(F.col("event") == "enqueue", stands_for())
     acknowledged = F.when(F.col("event") == "acknowledge", stands_for())
+    signed = F.when(F.col("event") == "enqueue", F.col("weight")).otherwise(-F.col("weight"))
+    start = F.lit(None) if width_ns is None else stretch_of(F.col("ts_ns"), width_ns)
     grouped = (
         traces.where(F.col("event").isin("enqueue", "acknowledge") & F.col("endpoint").isNotNull())
-        .groupBy("router", "vpn", "endpoint", "partition")
+        .groupBy("router", "vpn", "endpoint", "partition", start.alias("start_ns"))
         .agg(
             F.coalesce(F.sum(enqueued), F.lit(0)).alias("enqueued"),
             F.coalesce(F.sum(acknowledged), F.lit(0)).alias("acknowledged"),
             F.coalesce(F.sum(enqueued * F.col("size_bytes")), F.lit(0)).alias("bytes"),
+            F.when(F.count("weight") == F.count(F.lit(1)), F.sum(signed)).alias("weight"),
         )
     )
     return conform(grouped, ENDPOINTS)

@@ -121,7 +121,7 @@ def digested(
         corrections = Corrections(clocks)
         uses_ = keep("topics", "uses", uses(traces))
         keep("losses", "losses", losses(traces, width_ns))
-        keep("queues", "endpoints", endpoints(traces))
+        keep("queues", "endpoints", endpoints(traces, width_ns))
         keep("usage", "usage", usage(traces))
         keep("delays", "delays", delays(traces, corrections))
         progress.stage("messages followed")

@@ -132,9 +132,13 @@ where the messages entered first; the other columns are null. `day_ns` is the be
 ENDPOINTS: Final = struct(
     **text("router vpn endpoint"),
     **integer("partition"),
-    **long("enqueued acknowledged bytes"),
+    **long("start_ns enqueued acknowledged bytes"),
+    **real("weight"),
 )
-"""Load of each queue and topic endpoint; `partition` is null for one that has none."""
+"""Load of each queue and topic endpoint in each stretch; `partition` is null for one that has none. `bytes` are of what
+was enqueued; `weight` is of what was enqueued less what was acknowledged. `start_ns` is null where stretches were not
+asked for.
+"""
 
 DIGESTS: Final[dict[str, StructType]] = {
     "places": PLACES,

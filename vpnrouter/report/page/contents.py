@@ -41,6 +41,7 @@ class Contents:
     pairs: Rows = field(default_factory=list)
     what_if: Rows = field(default_factory=list)
     blast_radius: Rows = field(default_factory=list)
+    growth: Rows = field(default_factory=list)
     findings: Rows = field(default_factory=list)
     advice: Rows = field(default_factory=list)
     changes: Rows = field(default_factory=list)

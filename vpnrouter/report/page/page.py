@@ -217,6 +217,7 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             pairs=tables.pair_sheet(contents.pairs, shapes),
             what_if=tables.what_if_sheet(contents.what_if, shapes),
             blast_radius=tables.blast_radius_sheet(contents.blast_radius, shapes),
+            growth=tables.growth_sheet(contents.growth, shapes),
             was_asked=any(row["kind"] == "asked" for row in contents.what_if),
             lengths=_lengths(contents.lengths),
             shape=_shape(contents),

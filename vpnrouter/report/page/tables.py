@@ -723,3 +723,46 @@ def blast_radius_sheet(radii: Rows, shapes: ShapeIndex) -> Sheet:
         figures("Endpoints of the others", "endpoints_beyond"),
     ]
     return _sheet("blast_radius", columns, radii[:REPORT_PAGE_ROWS], len(radii))
+
+
+def growth_sheet(growth: Rows, shapes: ShapeIndex) -> Sheet:
+    """Return how queues and bridges grow, those that are full the soonest first."""
+
+    def amount(name: str) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            value: float | None = row[name]
+            if value is None or row["unit"] != "bytes":
+                return real(value)
+            return Cell(text=size(round(value)), key=value)
+
+        return cell
+
+    def days(row: Row) -> Cell:
+        if row["days"] is None:
+            return Cell(text=NONE, key=_UNKNOWN)
+        shown = f"{row['days']:.3g} ({row['days_low']:.3g} to {row['days_high']:.3g})"
+        return Cell(text=shown, key=row["days"], alarm=row["what"] == "queue")
+
+    columns = [
+        column("What", "what"),
+        column("Where", lambda row: text(place_of(row), shape=shapes.shape(row))),
+        column("Endpoint", "endpoint"),
+        column("In", "unit"),
+        figures("Level", amount("level"), hint="of a queue: what it took on in this time"),
+        figures("Growth per day", amount("per_day")),
+        figures("at least", amount("per_day_low")),
+        figures("at most", amount("per_day_high")),
+        figures(
+            "Limit", amount("limit"), hint="quota of a queue; twice the highest load of a bridge"
+        ),
+        figures("Days until then", days, hint="if it goes on so; with the interval"),
+        column("No days because", "reason"),
+    ]
+    return _sheet(
+        "growth",
+        columns,
+        growth[:REPORT_PAGE_ROWS],
+        len(growth),
+        lambda _, cells: cells[1].text,
+        choices=(0, 10),
+    )

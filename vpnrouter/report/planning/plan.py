@@ -8,7 +8,9 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from vpnrouter.limits import REPORT_ROUTE_PAIRS, REPORT_ROUTES
+from vpnrouter.report.change.configured import Configured
 from vpnrouter.report.planning.blast_radius import blast_radius
+from vpnrouter.report.planning.growth import growth, levels, whole_stretches
 from vpnrouter.report.planning.questions import asked
 from vpnrouter.report.planning.routes import clients, deliveries, endpoints, published, routes
 from vpnrouter.report.planning.traffic import Observed, Traffic
@@ -28,11 +30,13 @@ def plan(
     tables: Mapping[str, Rows],
     span: tuple[int, int],
     width_ns: int,
+    mesh: Configured | None = None,
 ) -> Planned:
-    """Make the tables for planning from the digests paths, delays, places, usage and endpoints, and from the tables
-    nodes, edges and rates.
+    """Make the tables for planning from the digests paths, delays, places, usage, endpoints and losses, and from the
+    tables nodes, edges and rates.
 
-    `span` is the first and last time observed, nanoseconds since 1970; `width_ns` the length of a stretch.
+    `span` is the first and last time observed, nanoseconds since 1970; `width_ns` the length of a stretch. `mesh`
+    has the quotas of queues.
     """
     observed = Observed(
         routes(digests["paths"]),
@@ -47,6 +51,12 @@ def plan(
         "what_if": answers.rows,
         "blast_radius": blast_radius(
             traffic, clients(digests["usage"]), endpoints(digests["endpoints"])
+        ),
+        "growth": growth(
+            traffic,
+            levels(digests["endpoints"], digests["losses"]),
+            {} if mesh is None else mesh.quotas,
+            whole_stretches(span, width_ns),
         ),
     }
     return Planned(made, notes)

@@ -44,7 +44,8 @@ class Traffic:
 
     `routes` are in the order given, `received` has the messages of each pair, one with itself for those that crossed
     no bridge. `rates` are messages by row of EDGES and stretch, `published` by place and stretch. `known` says of
-    which rows of EDGES the rates are. `seconds` is the time of all.
+    which rows of EDGES the rates are. `seconds` is the time of all, `first_ns` the
+    begin of the first stretch.
 
     Routes by number: `over_row` those whose last bridge is a row of EDGES; `over` those that step from one place to
     another before, with the position of the other; `through` those that touch a place, with its position; `from_place`
@@ -54,6 +55,7 @@ class Traffic:
     __slots__ = (
         "at_place",
         "edges",
+        "first_ns",
         "from_place",
         "into",
         "known",
@@ -85,6 +87,7 @@ class Traffic:
         self.at_place: Final[dict[int, dict[Pair, int]]] = {}
         self._index()
         first = span[0] - span[0] % width_ns
+        self.first_ns: Final = first
         count = (span[1] - first) // width_ns + 1
         self.rates: Final = np.zeros((len(edges), count))
         self.published: Final = np.zeros((len(self.mesh.places), count))
