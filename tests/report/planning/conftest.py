@@ -86,8 +86,8 @@ def _traffic(
 @pytest.fixture
 def traffic() -> Callable[..., Traffic]:
     """Makes the traffic of four seconds (`stretches`) from bridges "a>b" (or "a>b>name"), and messages by way "a>b>c"
-    (or "a>b>c:name"). `received` are messages by pair "a>c", by default those of the ways; `rates` are messages by bridge
-    and second, by default half and half in the first two; `published` those by message VPN and second.
+    (or "a>b>c:name"). `received` are messages by pair "a>c", by default those of the ways; `rates` are messages by
+    bridge and second, by default half and half in the first two; `published` those by message VPN and second.
     """
     return _traffic
 
