@@ -122,7 +122,7 @@ def test_bridges_grow_along_a_line() -> None:
     error = (sum(one * one for one in left) / 22 / width) ** 0.5
     # At least what Student's distribution has for 22 degrees of freedom, which 24 independent stretches leave.
     assert trend.high - trend.mean >= 2.0739 * error * 0.999
-    assert line([5.0] * 24) == (Trend(0.0, 0.0, 0.0), 5.0)
+    assert line([5.0] * 24) == (Trend(0.0, 0.0, 0.0, 0.0), 5.0)
 
 
 def test_a_bridge_is_followed_to_twice_its_peak(traffic: Callable[..., Traffic]) -> None:
@@ -175,6 +175,19 @@ def test_few_intervals_are_wrong(count: int, alike: float) -> None:
     assert max(wrong.values()) <= 0.12 * tries
     if not alike:
         assert max(wrong.values()) <= 0.06 * tries
+
+
+def test_of_many_bridges_few_grow_by_chance(traffic: Callable[..., Traffic]) -> None:
+    """Of 300 bridges whose load only scatters none is said to grow, though some intervals are above 0."""
+    draw = random.Random(3)
+    second = 1_000_000_000
+    names = [f"a>b>{at}" for at in range(300)]
+    rates = {name: [draw.randrange(50, 150) for _ in range(40)] for name in names}
+    rates["a>b>7"] = [50 + 3 * at + draw.randrange(30) for at in range(40)]
+    made = traffic(names, {}, rates=rates, stretches=40)
+    rows = growth(made, [], {}, range(0, 40 * second, second))
+    assert [row["bridge"] for row in rows if row["days"] is not None] == ["7"]
+    assert sum((row["per_day_low"] or 0.0) > 0 for row in rows) > 2
 
 
 def test_levels(digest_of: Callable[[str, Rows], DataFrame]) -> None:

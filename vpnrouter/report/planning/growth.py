@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -101,31 +102,34 @@ def levels(endpoints: DataFrame, losses: DataFrame, most: int = REPORT_GROWTH) -
 
 
 class Trend(NamedTuple):
-    """A growth and its interval, each per stretch."""
+    """A growth and its interval, each per stretch. `sure` is the least that it is if none of many such trends is to be
+    called one by chance.
+    """
 
     mean: float
     low: float
     high: float
+    sure: float
 
 
-def mean_growth(steps: Sequence[float]) -> Trend | None:
-    """Return the mean of the growth in each stretch; None if too few or too alike to say."""
+def mean_growth(steps: Sequence[float], many: int = 1) -> Trend | None:
+    """Return the mean of the growth in each stretch, of one of so many series; None if too few or too alike to say."""
     values: Figures = np.asarray(steps, dtype=np.float64)
     mean = float(values.mean())
-    return _interval(mean, values - mean, 1, math.sqrt(len(values)))
+    return _interval(mean, values - mean, 1, math.sqrt(len(values)), many)
 
 
-def line(values: Sequence[float]) -> tuple[Trend | None, float]:
-    """Return the slope of a line through values, one a stretch, and its height at the last one."""
+def line(values: Sequence[float], many: int = 1) -> tuple[Trend | None, float]:
+    """Return the slope of a line through values, one a stretch, of one of so many series, and its height at the end."""
     heights: Figures = np.asarray(values, dtype=np.float64)
     at = np.arange(len(heights)) - (len(heights) - 1) / 2
     width = float(at @ at)
     slope = float(at @ heights) / width
     left = heights - heights.mean() - slope * at
-    return _interval(slope, left, 2, math.sqrt(width)), float(heights.mean() + slope * at[-1])
+    return _interval(slope, left, 2, math.sqrt(width), many), float(heights.mean() + slope * at[-1])
 
 
-def _interval(value: float, left: Figures, fitted: int, spread: float) -> Trend | None:
+def _interval(value: float, left: Figures, fitted: int, spread: float, many: int) -> Trend | None:
     """Return a fitted value with its interval, from what it leaves unexplained; `spread` divides that."""
     count = len(left)
     squares = float(left @ left)
@@ -140,13 +144,20 @@ def _interval(value: float, left: Figures, fitted: int, spread: float) -> Trend 
     if free < _LEAST_FREE + fitted - 1:
         return None
     error = math.sqrt(squares / (count - fitted)) / spread * math.sqrt(count / free)
-    off = _student(free - fitted) * error
-    return Trend(value, value - off, value + off)
+    off = _student(free - fitted, _CHANCE) * error
+    sure = value - _student(free - fitted, _CHANCE / many) * error
+    return Trend(value, value - off, value + off, sure)
 
 
-def _student(free: float) -> float:
-    """Return what 97.5 % of Student's distribution lie below, for three degrees of freedom and more (within 1 %)."""
-    z = 1.959964
+_CHANCE: Final = 0.025
+"""That a growth is above its interval, or below."""
+
+
+def _student(free: float, chance: float) -> float:
+    """Return what Student's distribution exceeds with that chance, by its expansion around the normal distribution;
+    right within 1 % for 2.5 % and four degrees of freedom and more.
+    """
+    z = NormalDist().inv_cdf(1.0 - chance)
     return (
         z
         + (z**3 + z) / (4 * free)
@@ -163,7 +174,8 @@ def growth(
     `queues` are rows of `levels`, `quotas` bytes by endpoint, as far as they are configured. `stretches` are the begins
     of those that lie wholly in the time observed, nanoseconds since 1970.
     """
-    rows = [*_queues(queues, quotas, stretches), *_bridges(traffic, stretches)]
+    many = int(traffic.known.sum()) + len({tuple(row[name] for name in _PLACE) for row in queues})
+    rows = [*_queues(queues, quotas, stretches, many), *_bridges(traffic, stretches, many)]
 
     def urgency(row: dict[str, Any]) -> tuple[float, ...]:
         days = math.inf if row["days"] is None else row["days"]
@@ -174,7 +186,7 @@ def growth(
 
 
 def _queues(
-    rows: Rows, quotas: Mapping[Endpoint, int], stretches: range
+    rows: Rows, quotas: Mapping[Endpoint, int], stretches: range, many: int
 ) -> Iterable[dict[str, Any]]:
     by_endpoint: dict[Endpoint, Rows] = {}
     for one in rows:
@@ -201,12 +213,12 @@ def _queues(
             if len(stretches) < _LEAST_STRETCHES:
                 row["reason"] = SHORT
             else:
-                trend = mean_growth([at.get(start, 0.0) for start in stretches])
+                trend = mean_growth([at.get(start, 0.0) for start in stretches], many)
                 _judge(row, trend, row["level"], stretches, NO_QUOTA)
         yield row
 
 
-def _bridges(traffic: Traffic, stretches: range) -> Iterable[dict[str, Any]]:
+def _bridges(traffic: Traffic, stretches: range, many: int) -> Iterable[dict[str, Any]]:
     begin = traffic.first_ns
     for number, edge in enumerate(traffic.edges):
         if not traffic.known[number]:
@@ -229,7 +241,7 @@ def _bridges(traffic: Traffic, stretches: range) -> Iterable[dict[str, Any]]:
         else:
             first = (stretches.start - begin) // stretches.step
             values = traffic.rates[number, first : first + len(stretches)] / seconds
-            trend, level = line(values.tolist())
+            trend, level = line(values.tolist(), many)
             row["level"] = max(0.0, level)
             _judge(row, trend, row["level"], stretches, "")
         yield row
@@ -243,10 +255,10 @@ def _judge(
     if trend is None:
         row["reason"] = NOISY
         return
-    row["per_day"], row["per_day_low"], row["per_day_high"] = (one * a_day for one in trend)
+    row["per_day"], row["per_day_low"], row["per_day_high"] = (one * a_day for one in trend[:3])
     if trend.high < 0:
         row["reason"] = FALLING
-    elif trend.low <= 0:
+    elif trend.sure <= 0:
         row["reason"] = NOISY
     elif row["limit"] is None:
         row["reason"] = unlimited
