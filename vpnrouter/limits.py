@@ -1142,6 +1142,10 @@ REPORT_LINKS: Final = 50_000
 """Rows of the report's table of times that links were up. Beyond: the earliest are left out; the counts and the
 time up in the table of bridges are of all."""
 
+REPORT_USAGE: Final = 10_000
+"""Rows of the report's table of usage: days times clients, and days times bridges and where messages entered. Beyond:
+those of the fewest bytes are one row together."""
+
 REPORT_LINK_CHANGES: Final = 10_000
 """Ups and downs of one end of one link that a report follows; a link that does more flaps, and that is seen by then.
 Beyond: the earliest are left out, and with them their time up; the counts in the table of bridges are of all."""
@@ -1149,6 +1153,29 @@ Beyond: the earliest are left out, and with them their time up; the counts in th
 REPORT_CENTRALITY_STEPS: Final = 20_000_000
 """Message VPNs plus ways between them, times starts, that shortest ways are counted over: two to four seconds.
 Beyond: they are counted from a sample of starts."""
+
+REPORT_ROUTES: Final = 50_000
+"""Ways of messages into message VPNs that a report plans with: which go over a bridge, and where they go without it.
+Beyond: the ways of fewer messages are left out, and a note says so."""
+
+REPORT_ROUTE_PAIRS: Final = 50_000
+"""Pairs of message VPNs with traffic that a report plans with. Beyond: the pairs with fewer messages are left out, and
+a note says so."""
+
+REPORT_WHAT_IF: Final = 50
+"""Rows of the table of what would be without a router, without a bridge, and with twice the load of a message VPN, of
+each. Beyond: those that lose the least are left out; the command answers for each by name."""
+
+REPORT_WHAT_IF_EFFECTS: Final = 1_000
+"""Pairs apart, and bridges that carry more, that are listed for one question asked. Beyond: they are counted only."""
+
+REPORT_WHAT_IF_STEPS: Final = 5_000_000
+"""Bridges looked at in the search for other ways without each router, and again without each bridge: one to two seconds
+each. Beyond: the routers and bridges that carry the least are left out, and a note says how many."""
+
+REPORT_GROWTH: Final = 1_000
+"""Endpoints whose growth a report looks at, and rows of the table of growth. Beyond: those that changed the least, or
+that have the longest until they are full, are left out."""
 
 REPORT_PAIRS: Final = 1_000
 """Rows of the report's table of pairs. Beyond: pairs with less traffic are left out."""

@@ -99,6 +99,7 @@ def test_a_report_is_made(tmp_path: Path) -> None:
             "from vpnrouter.cli.app import main; main()",
             *("report", str(tmp_path / "traces"), "--output", str(tmp_path / "out"), "--json"),
             *("--since", "2001-09-09", "--until", "2001-09-09T01:46:40.000001"),
+            *("--without", "edge", "--without", "core", "--double", "edge/v"),
         ],
         capture_output=True,
         text=True,
@@ -110,6 +111,9 @@ def test_a_report_is_made(tmp_path: Path) -> None:
     assert (summary["rows"], summary["ingress"], summary["vpns"]) == (50, 25, 1)
     assert Path(summary["page"]).read_text().startswith("<!doctype html>")
     assert json.loads((tmp_path / "out/summary.json").read_text()) == summary
+    answers = json.loads((tmp_path / "out/what_if.json").read_text())
+    assert {row["question"].split()[0] for row in answers} == {"without", "double"}
+    assert (answers[0]["kind"], answers[0]["detail"]) == ("asked", "not in the traces: core")
     lines = done.stderr.splitlines()
     assert lines[0] == "report: trace files"
     assert lines[-3:] == [
@@ -271,6 +275,8 @@ def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (["--follow", "--late", "0"], "--late"),
         (["--config", "gone.yaml"], "gone.yaml"),
         (["--config", "empty"], "no .yaml file in this directory"),
+        (["--without", "core/yellow"], "'core/yellow' is neither ROUTER nor ROUTER/VPN:BRIDGE"),
+        (["--double", "core"], "'core' is not ROUTER/VPN"),
         (["--master"], "--master"),
     ],
 )

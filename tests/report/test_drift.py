@@ -106,6 +106,25 @@ def test_two_routers(config_files: list[Path]) -> None:
     assert mesh.notes == ()
 
 
+def test_quotas(config_files: list[Path]) -> None:
+    """In bytes, no more than the message VPN's; a last value queue has none."""
+    change(
+        config_files[0],
+        "    client_profiles",
+        """\
+    max_msg_spool_usage: 700
+    queues: {small: {max_msg_spool_usage: 50}, usual: {}, last: {max_msg_spool_usage: 0}}
+    topic_endpoints: {te: {max_spool_usage: 60}}
+    client_profiles""",
+    )
+    quotas = load_configured(config_files).quotas
+    assert dict(quotas) == {
+        ("edge", "blue", "small"): 50_000_000,
+        ("edge", "blue", "usual"): 700_000_000,
+        ("edge", "blue", "te"): 60_000_000,
+    }
+
+
 def test_a_remote_that_no_file_describes(config_files: list[Path]) -> None:
     """It is noted where it stands, and left alone."""
     mesh = load_configured(config_files[1:])

@@ -117,6 +117,7 @@ def test_each_batch_counts_once(
         "places",
         "paths",
         "ages",
+        "usage",
         "uses",
         "delays",
     }

@@ -93,6 +93,22 @@ Config = Annotated[
         show_default=False,
     ),
 ]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What if this router, or this bridge (ROUTER/VPN:BRIDGE), were gone? Several go together.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+Double = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What if twice as much were published in this message VPN? May be repeated.",
+        metavar="ROUTER/VPN",
+        show_default=False,
+    ),
+]
 Follow = Annotated[
     bool, typer.Option("--follow", help="Keep the report up to date while traces come in.")
 ]
@@ -152,6 +168,8 @@ def command(
     until: Until = None,
     against: Against = None,
     config: Config = None,
+    without: Without = None,
+    double: Double = None,
     follow: Follow = False,
     every: Every = 5.0,
     late: Late = 90,
@@ -174,6 +192,7 @@ def command(
         from vpnrouter.report.change.configured import load_configured
         from vpnrouter.report.engine.session import SparkSettings
         from vpnrouter.report.follow import Follower, FollowTimes
+        from vpnrouter.report.planning.questions import parse_questions
         from vpnrouter.report.traces.span import parse_range, parse_span
     except ImportError as error:
         raise OperationError(
@@ -183,6 +202,7 @@ def command(
     try:
         span = parse_span(since, until, now_ns)
         before = None if against is None else parse_range(against, now_ns)
+        questions = parse_questions(without or (), double or ())
     except OperationError as error:
         raise typer.BadParameter(str(error)) from None
     if follow and (until is not None or against is not None):
@@ -201,6 +221,7 @@ def command(
         span=span,
         against=before,
         mesh=load_configured(_files(config)) if config else None,
+        questions=questions,
         formats=named,
     )
     with _shown_progress() as progress:

@@ -18,6 +18,9 @@ from vpnrouter.report.change.drift import drift
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.flows.clocks import least_ages, moved_routers
 from vpnrouter.report.flows.tables import flows
+from vpnrouter.report.flows.usage import not_attributed, usage
+from vpnrouter.report.planning.plan import plan
+from vpnrouter.report.planning.questions import NONE, Questions
 from vpnrouter.report.rules.clocks import doubtful_clocks, moved_clocks, skewed_clocks
 from vpnrouter.report.rules.context import Bridges, KnownCauses, bounded, losses_by_place
 from vpnrouter.report.rules.deliveries import (
@@ -226,11 +229,12 @@ def analyse(
     stage: Callable[[str], None],
     mesh: Configured | None = None,
     before: Analysis | None = None,
+    questions: Questions = NONE,
 ) -> Analysis:
     """Make all tables and findings from digests whose stretches are `width_ns` long.
 
     Calls `stage` with the name of each part that begins. `mesh` is what was configured, `before` the analysis of a time
-    to compare with.
+    to compare with; `questions` are for the table `what_if`.
     """
     frames = digests.frames
     flow_tables = flows(spark, frames, digests.clocks, stage)
@@ -239,9 +243,16 @@ def analyse(
     }
     nodes = tables["nodes"]
     span = _span(nodes)
+    stage("usage")
+    tables["usage"] = usage(frames["usage"])
+    notes = not_attributed(tables["usage"], nodes)
     stage("structure")
     shape = structure(nodes, tables["edges"], tables["end_to_end"])
     edges = shape.merged(tables["edges"])
+    stage("planning")
+    planned = plan(frames, tables, span, width_ns, mesh, questions)
+    tables |= planned.tables
+    notes += planned.notes
     stage("trouble, subscriptions")
     # Side by side: planning their many small jobs keeps one core busy, and another idle.
     with ThreadPoolExecutor(1) as beside:
@@ -249,7 +260,6 @@ def analyse(
         findings = find_trouble(frames, edges, tables["links"], tables["clocks"], width_ns)
         findings += about_subscriptions.result()
     findings += shape.findings
-    notes: list[str] = []
     subscriptions = bridge_subscriptions(frames["states"])
     if mesh is not None:
         stage("configurations")

@@ -41,6 +41,7 @@ from vpnrouter.report.output import (
     summary_of,
     write_report,
 )
+from vpnrouter.report.planning.questions import NONE, Questions
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
 from vpnrouter.report.traces.rows import read_traces, read_until, wrong_times
 from vpnrouter.report.traces.span import Span
@@ -58,8 +59,8 @@ class ReportRequest:
     """What to report on.
 
     `traces` are places of directories and single files, `output` is the place of the report (`traces.storage`); `span`
-    is the time to report on, `against` another one to compare it with; `mesh` is what is configured. `formats` are of
-    FORMATS.
+    is the time to report on, `against` another one to compare it with; `mesh` is what is configured. `questions` are
+    for the table `what_if`. `formats` are of FORMATS.
     """
 
     traces: Sequence[str]
@@ -68,6 +69,7 @@ class ReportRequest:
     span: Span = field(default_factory=Span)
     against: Span | None = None
     mesh: Configured | None = None
+    questions: Questions = NONE
     formats: frozenset[str] = FORMATS
 
     @property
@@ -267,7 +269,9 @@ def _analysed(
         small=small,
         hosts=inventory.hosts(),
     ) as digests:
-        analysis = analyse(spark, digests, width_ns, progress.stage, request.mesh, before)
+        analysis = analyse(
+            spark, digests, width_ns, progress.stage, request.mesh, before, request.questions
+        )
     return replace(analysis, notes=[*wrong_times(spark, inventory), *analysis.notes])
 
 

@@ -41,6 +41,7 @@ from vpnrouter.report.digests.counts import (
     places,
     standing_at,
     states,
+    usage,
     uses,
 )
 from vpnrouter.report.digests.digest import Digests, combined
@@ -205,7 +206,7 @@ def doubles(met: DataFrame) -> DataFrame:
 FOLDER: Final = "digests"
 CHECKPOINTS: Final = "checkpoints"
 MANIFEST: Final = "manifest.json"
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 
 
 class DigestStore:
@@ -478,7 +479,8 @@ class DigestWriter:
             "paths": paths(traces),
             "uses": uses(traces),
             "losses": losses(traces, self._width_ns),
-            "endpoints": endpoints(traces),
+            "endpoints": endpoints(traces, self._width_ns),
+            "usage": usage(traces),
             "delays": delays(traces, corrections),
         }
         return {"ages": aged, **{name: frame.toArrow() for name, frame in frames.items()}}
@@ -714,13 +716,21 @@ class Follower:
         frames = {name: writer.frame(name).coalesce(1).persist() for name in DIGESTS}
         try:
             width_ns = _width_for(frames["places"])
-            for name in ("places", "losses"):
+            for name in ("places", "losses", "endpoints"):
                 frames[name] = combined(name, _wider(frames[name], width_ns)).persist()
             clocks = writer.clocks()
             for name in _TIMED:
                 frames[name] = settled(name, frames[name], Corrections(clocks))
             digests = Digests(frames=frames, clocks=clocks)
-            analysis = analyse(spark, digests, width_ns, self._progress.stage, self._request.mesh)
+            request = self._request
+            analysis = analyse(
+                spark,
+                digests,
+                width_ns,
+                self._progress.stage,
+                request.mesh,
+                questions=request.questions,
+            )
             analysis = replace(
                 analysis, notes=[*writer.notes, *self._late.notes(), *analysis.notes]
             )

@@ -184,6 +184,53 @@ shortest way, `widest` the messages that crossed the narrowest step of the wides
 bridges between two message VPNs.
 """
 
+WHAT_IF: Final = struct(
+    **text("kind effect question router vpn peer_router peer_vpn bridge"),
+    **integer("pairs_lost vpns_lost rising exceeding"),
+    **real("lost_per_s own_per_s rerouted_per_s"),
+    **text(" ".join(f"rise_{name}" for name in EDGE)),
+    **real("before_per_s after_per_s rise_factor peak_factor"),
+    **text("detail"),
+)
+"""What comes when a router or a bridge goes, or the load of a message VPN doubles. `kind` is router, bridge, double, or
+asked for what the command was asked. `effect` is
+
+* `summary`: all of one question. The place is what goes or doubles; `rise_*` names the bridge that exceeds its busiest
+  stretch the most, and the figures behind are of this one.
+* `lost`: messages of the peer, where they entered, do not come to the place any more.
+* `rise`: the bridge carries more.
+
+Rates are traced messages per second: `lost` between message VPNs that are apart, `own` in what goes itself, `rerouted`
+by other ways. `rise_factor` is after / before of all messages, `peak_factor` the busiest stretch then / the busiest
+stretch that was.
+"""
+
+BLAST_RADIUS: Final = struct(
+    **text("router vpn"),
+    **long("clients endpoints"),
+    **real("local_per_s"),
+    **integer("senders receivers vpns"),
+    **long("clients_beyond endpoints_beyond"),
+    **real("beyond_per_s"),
+)
+"""What depends on each message VPN. Directly: its clients, its endpoints, and the messages per second that entered and
+were received in it. Over bridges: the message VPNs whose messages came into it or led through it (`senders`), those
+that got messages from it or through it (`receivers`), both together (`vpns`) with their clients and endpoints, and the
+messages per second between these and it, or through it.
+"""
+
+GROWTH: Final = struct(
+    **text("what router vpn endpoint peer_router peer_vpn bridge unit"),
+    **real("level per_day per_day_low per_day_high limit days days_low days_high"),
+    **integer("stretches"),
+    **text("reason"),
+)
+"""How queues and bridges grow. `what` is queue (`unit` bytes of payload, estimated) or bridge (traced messages per
+second, the place being its local end). `level` is what a queue has taken on in the time observed, or the load of a
+bridge at its end; `per_day` the growth with its interval, `limit` the quota of a queue, and twice the highest load of a
+bridge. `days` until the limit, with their interval, are null where `reason` says why.
+"""
+
 CHANGES: Final = struct(
     **text("what change router vpn peer_router peer_vpn bridge topic measure"),
     **real("before after"),
@@ -223,6 +270,19 @@ PROVIDERS: Final = struct(
 )
 """One row a link of a connector, provider and direction: `in` from the provider, `out` to it. `redelivered` are those
 sent again, which `messages` does not count; times are of both.
+"""
+
+USAGE: Final = struct(
+    **text("what day router vpn client"),
+    **_EDGE,
+    **long("published published_bytes published_estimated delivered delivered_bytes"),
+    **long("delivered_estimated crossings crossing_bytes crossings_estimated rows"),
+)
+"""Who used what on which day (UTC, "2026-03-01"). `what` is
+
+* `client`: what a client published and got in the message VPN.
+* `bridge`: what entered first in the message VPN and crossed a bridge, anywhere in the mesh.
+* `rest`: all rows beyond the table's bound in one; `rows` is how many they are. It is 1 for the others.
 """
 
 TIMELINE: Final = struct(

@@ -51,6 +51,7 @@ def mesh(routers: int, vpns: int, bridges: int, seed: int = 1) -> Contents:
         notes=["1 message VPN was seen only as the far end of a bridge."],
         **_findings(draw, nodes, edges),
         **_studies(draw, nodes),
+        **_plans(nodes, edges),
     )
 
 
@@ -307,6 +308,42 @@ def _studies(draw: random.Random, nodes: list[Row]) -> dict[str, list[Row]]:
                   measure="latency_p95_ns" if at % 3 == 0 else "ingress",
                   before=1_000_000.0 if at % 4 else None, after=2_500_000.0)
             for at, node in enumerate(some)
+        ],
+    }  # fmt: skip
+
+
+def _plans(nodes: list[Row], edges: list[Row]) -> dict[str, list[Row]]:
+    """Usage, what would be, what depends on what, and growth: of the first message VPNs and bridges."""
+    used = {name: 12_345 for name in schema.USAGE.names if name.startswith(("pub", "del", "cro"))}
+    place = {name: nodes[0][name] for name in ("router", "vpn")}
+    edge = {name: edges[0][name] for name in schema.EDGE}
+    ends = {"router": edge["to_router"], "vpn": edge["to_vpn"], "peer_router": edge["from_router"]}
+    ends |= {"peer_vpn": edge["from_vpn"], "bridge": edge["bridge"]}
+    day = {"day": "2026-03-01", "rows": 1}
+    lost = {"pairs_lost": 3, "vpns_lost": 4, "rising": 2, "exceeding": 1, "lost_per_s": 12.5}
+    rise = {"before_per_s": 10.0, "after_per_s": 25.0, "rise_factor": 2.5, "peak_factor": 1.75}
+    rises = {f"rise_{name}": value for name, value in edge.items()}
+    grown = {"stretches": 60, "level": 5e8, "per_day": 1e9, "per_day_low": 9e8, "per_day_high": 2e9}
+    radius = dict.fromkeys(schema.BLAST_RADIUS.names[2:], 7)
+    return {
+        "usage": [
+            blank(schema.USAGE, what="client", client="sensor-1", **day, **place, **used),
+            blank(schema.USAGE, what="bridge", **day, **place, **edge, **used),
+            blank(schema.USAGE, what="rest", rows=4_321, **used),
+        ],
+        "what_if": [
+            blank(schema.WHAT_IF, kind="router", effect="summary", question="without it", **lost,
+                  **rise, **rises, router=nodes[0]["router"], detail="3 pairs are apart"),
+            blank(schema.WHAT_IF, kind="bridge", effect="summary", question="without it", **lost,
+                  **ends, detail="3 pairs are apart"),
+            blank(schema.WHAT_IF, kind="asked", effect="rise", question="double it", **ends, **rise),
+        ],
+        "blast_radius": [{**place, **radius}, *({"router": node["router"], "vpn": node["vpn"],
+                                                 **radius} for node in nodes[1:])],
+        "growth": [
+            blank(schema.GROWTH, what="queue", endpoint="orders", unit="bytes", limit=5e9, days=4.5,
+                  days_low=2.25, days_high=5.0, **place, **grown),
+            blank(schema.GROWTH, what="bridge", unit="messages/s", reason="too short", **ends),
         ],
     }  # fmt: skip
 

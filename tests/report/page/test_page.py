@@ -322,7 +322,7 @@ def test_every_table_has_its_place(mesh_30: Contents, meshes: ModuleType) -> Non
     assert len(ids) == len(set(ids))
     assert {given["id"] for given in outline.of("table") if "id" in given} == {
         *("findings", "changes", "end_to_end", "clocks", "ways", "discards", "topics", "vpns"),
-        *("pairs", "edges", "nodes"),
+        *("pairs", "edges", "nodes", "usage", "what_if", "blast_radius", "growth"),
     }
     sections = [given["id"] for given in outline.of("section")]
     assert sections[:3] == ["advice", "topology", "found"]

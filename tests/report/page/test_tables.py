@@ -136,6 +136,10 @@ def sheets_of(contents: Contents) -> list[Sheet]:
         tables.way_sheet(contents.ways),
         tables.vpn_sheet(contents.vpns, places),
         tables.pair_sheet(contents.pairs, places),
+        tables.usage_sheet(contents.usage, places, estimated=True),
+        tables.what_if_sheet(contents.what_if, places),
+        tables.blast_radius_sheet(contents.blast_radius, places),
+        tables.growth_sheet(contents.growth, places),
     ]
 
 
@@ -181,3 +185,33 @@ def test_the_weakest_pairs_come_first(mesh_30: Contents) -> None:
     links = [row[2].key for row in sheet.rows]
     assert links == sorted(links, key=lambda key: int(str(key)))
     assert [row[2].alarm for row in sheet.rows] == [key == 1 for key in links]
+
+
+def test_tables_for_bills_and_plans(mesh_30: Contents) -> None:
+    """What is beyond a table comes first and says so; figures have the units of their rows, and days their interval."""
+    shapes = ShapeIndex(mesh_30.nodes, mesh_30.edges)
+    usage = tables.usage_sheet(mesh_30.usage, shapes, estimated=False)
+    labels = [heading.label for heading in usage.headings]
+    assert [row[labels.index("Client or bridge")].text for row in usage.rows[:2]] == [
+        "4,321 more rows together",
+        "sensor-1",
+    ]
+    assert usage.rows[2][3].shape == "edge-0"
+    assert usage.rows[0][-1].text == "36.2 KiB"
+    asked = tables.what_if_sheet(mesh_30.what_if, shapes)
+    kinds = [row[1].text for row in asked.rows]
+    assert kinds == ["without a router", "without a bridge", "carries more"]
+    assert [(row[11].text, row[11].alarm) for row in asked.rows] == [
+        ("× 1.75", True),
+        ("–", False),
+        ("× 1.75", True),
+    ]
+    assert asked.rows[0][8].shape == "edge-0"
+    queue, bridge = tables.growth_sheet(mesh_30.growth, shapes).rows
+    assert [queue[at].text for at in (4, 8, 9, 10)] == [
+        "477 MiB",
+        "4.66 GiB",
+        "4.5 (2.25 to 5)",
+        "–",
+    ]
+    assert [bridge[at].text for at in (4, 9, 10)] == ["–", "–", "too short"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -15,11 +16,13 @@ from vpnrouter.config.checks.message_vpns import DIALECTS
 from vpnrouter.config.load import load
 from vpnrouter.config.mesh.remotes import ConfiguredRemote as Remote
 from vpnrouter.config.mesh.remotes import Routers
+from vpnrouter.config.msg_vpn import MsgVpn
 from vpnrouter.config.router import Loaded
 from vpnrouter.errors import ConfigError, TopicError
 from vpnrouter.report.schema import BRIDGE_CLIENT, Rows
 from vpnrouter.report.structure.graph import Place
 from vpnrouter.topics.grammar import parse_filter, to_smf
+from vpnrouter.units import MEGABYTE
 
 _COLUMNS: Final = ("router", "vpn", "client", "filter")
 
@@ -68,12 +71,15 @@ class ConfiguredBridge(NamedTuple):
 
 
 class Configured(NamedTuple):
-    """All given configurations together. `bridges` are by goal and name; `notes` say what is not judged."""
+    """All given configurations together. `bridges` are by goal and name; `notes` say what is not judged; `quotas` are
+    the bytes that may wait in each queue and topic endpoint, by router, message VPN and name.
+    """
 
     routers: frozenset[str]
     vpns: dict[Place, ConfiguredVpn]
     bridges: dict[tuple[Place, str], ConfiguredBridge]
     notes: tuple[str, ...]
+    quotas: Mapping[tuple[str, str, str], int] = MappingProxyType({})
 
 
 class _Environment(Mapping[str, str]):
@@ -133,11 +139,26 @@ def configured(mesh: Sequence[Loaded]) -> Configured:
             vpns[goal] = ConfiguredVpn(vpn.enabled, traced, where)
             for name in vpn.bridges:
                 bridges[goal, name] = _bridge(loaded, routers, goal, name, notes)
+    quotas = {
+        (loaded.config.router.name, vpn_name, name): megabytes * MEGABYTE
+        for loaded in mesh
+        for vpn_name, vpn in loaded.config.msg_vpns.items()
+        for name, megabytes in _quotas(vpn)
+        if megabytes
+    }
     renamed = set(_renaming(mesh, bridges))
     for key, bridge in bridges.items():
         if any((source, bridge.goal) in renamed for source in bridge.sources):
             bridges[key] = bridge._replace(filters=None)
-    return Configured(frozenset(routers.by_name), vpns, bridges, tuple(notes))
+    return Configured(frozenset(routers.by_name), vpns, bridges, tuple(notes), quotas)
+
+
+def _quotas(vpn: MsgVpn) -> Iterator[tuple[str, int]]:
+    """Yield the megabytes of each queue and topic endpoint; no more fit into the message VPN."""
+    for name, queue in vpn.queues.items():
+        yield name, min(queue.max_msg_spool_usage, vpn.max_msg_spool_usage)
+    for name, endpoint in vpn.topic_endpoints.items():
+        yield name, min(endpoint.max_spool_usage, vpn.max_msg_spool_usage)
 
 
 def _bridge(

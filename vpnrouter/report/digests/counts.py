@@ -1,4 +1,4 @@
-"""Makes the digests that are grouped counts: ages, delays, endpoints, losses, paths, places, states and uses."""
+"""Makes the digests that are grouped counts: ages, delays, endpoints, losses, paths, places, states, usage and uses."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ from vpnrouter.report.digests.schema import (
     PATHS,
     PLACES,
     STATES,
+    USAGE,
     USES,
 )
 from vpnrouter.report.schema import conform
 from vpnrouter.report.visited import STEP, came_by_connector, since_provider
+from vpnrouter.units import DAY_NS
 
 
 def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
@@ -55,17 +57,20 @@ def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
     return conform(grouped, DELAYS)
 
 
-def endpoints(traces: DataFrame) -> DataFrame:
-    """Return ENDPOINTS, unordered, from TRACES."""
+def endpoints(traces: DataFrame, width_ns: int) -> DataFrame:
+    """Return ENDPOINTS, unordered, from TRACES; stretches are `width_ns` long."""
     enqueued = F.when(F.col("event") == "enqueue", stands_for())
     acknowledged = F.when(F.col("event") == "acknowledge", stands_for())
+    signed = F.when(F.col("event") == "enqueue", F.col("weight")).otherwise(-F.col("weight"))
+    start = stretch_of(F.col("ts_ns"), width_ns)
     grouped = (
         traces.where(F.col("event").isin("enqueue", "acknowledge") & F.col("endpoint").isNotNull())
-        .groupBy("router", "vpn", "endpoint", "partition")
+        .groupBy("router", "vpn", "endpoint", "partition", start.alias("start_ns"))
         .agg(
             F.coalesce(F.sum(enqueued), F.lit(0)).alias("enqueued"),
             F.coalesce(F.sum(acknowledged), F.lit(0)).alias("acknowledged"),
             F.coalesce(F.sum(enqueued * F.col("size_bytes")), F.lit(0)).alias("bytes"),
+            F.when(F.count("weight") == F.count(F.lit(1)), F.sum(signed)).alias("weight"),
         )
     )
     return conform(grouped, ENDPOINTS)
@@ -283,3 +288,41 @@ def uses(traces: DataFrame) -> DataFrame:
         .agg(counted(), weighed(), payload())
     )
     return conform(grouped, USES)
+
+
+_CROSSED: Final = ("bridge_send", "bridge_receive")
+
+
+def usage(traces: DataFrame) -> DataFrame:
+    """Return USAGE, unordered, from TRACES.
+
+    A message that has crossed no bridge yet began where it is sent.
+    """
+    event = F.col("event")
+    crossed = event.isin(*_CROSSED)
+    begins_here = event == "bridge_send"
+    grouped = (
+        # As in `places`: what has no mode or no message VPN is no message that anybody sent or got.
+        traces.where(
+            event.isin("ingress", "deliver", *_CROSSED)
+            & F.col("mode").isNotNull()
+            & F.col("vpn").isNotNull()
+        )
+        .groupBy(
+            "router",
+            "vpn",
+            "event",
+            F.when(~crossed, F.col("client")).alias("client"),
+            *(
+                F.when(
+                    crossed,
+                    F.coalesce(F.col(f"origin_{name}"), F.when(begins_here, F.col(name))),
+                ).alias(f"origin_{name}")
+                for name in ("router", "vpn")
+            ),
+            *(F.when(crossed, F.col(name)).alias(name) for name in ("bridge", *_PEER)),
+            stretch_of(F.col("ts_ns"), DAY_NS).alias("day_ns"),
+        )
+        .agg(counted(), weighed(), payload())
+    )
+    return conform(grouped, USAGE)

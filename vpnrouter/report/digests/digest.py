@@ -25,6 +25,7 @@ from vpnrouter.report.digests.counts import (
     places,
     standing_at,
     states,
+    usage,
     uses,
 )
 from vpnrouter.report.digests.journeys import (
@@ -120,7 +121,8 @@ def digested(
         corrections = Corrections(clocks)
         uses_ = keep("topics", "uses", uses(traces))
         keep("losses", "losses", losses(traces, width_ns))
-        keep("queues", "endpoints", endpoints(traces))
+        keep("queues", "endpoints", endpoints(traces, width_ns))
+        keep("usage", "usage", usage(traces))
         keep("delays", "delays", delays(traces, corrections))
         progress.stage("messages followed")
         edges = edge_places(places_).persist()

@@ -118,12 +118,26 @@ STATES: Final = struct(
 `topic` is the filter of the last two, `topic_syntax` its dialect ("mqtt" or "smf", null where unknown).
 """
 
+USAGE: Final = struct(
+    **text("router vpn event client origin_router origin_vpn bridge peer_router peer_vpn"),
+    **long("day_ns count"),
+    **real("weight"),
+    **long("bytes"),
+)
+"""Who used what on which day: `ingress` and `deliver` by client, `bridge_send` and `bridge_receive` by bridge and by
+where the messages entered first; the other columns are null. `day_ns` is the begin of the day (UTC), nanoseconds since
+1970.
+"""
+
 ENDPOINTS: Final = struct(
     **text("router vpn endpoint"),
     **integer("partition"),
-    **long("enqueued acknowledged bytes"),
+    **long("start_ns enqueued acknowledged bytes"),
+    **real("weight"),
 )
-"""Load of each queue and topic endpoint; `partition` is null for one that has none."""
+"""Load of each queue and topic endpoint in each stretch; `partition` is null for one that has none. `bytes` are of what
+was enqueued; `weight` is of what was enqueued less what was acknowledged.
+"""
 
 DIGESTS: Final[dict[str, StructType]] = {
     "places": PLACES,
@@ -136,5 +150,6 @@ DIGESTS: Final[dict[str, StructType]] = {
     "doubles": DOUBLES,
     "states": STATES,
     "endpoints": ENDPOINTS,
+    "usage": USAGE,
 }
 """Every digest by the name of its file."""

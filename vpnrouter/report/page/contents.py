@@ -28,6 +28,7 @@ class Contents:
     discards: Rows = field(default_factory=list)
     providers: Rows = field(default_factory=list)
     timeline: Rows = field(default_factory=list)
+    usage: Rows = field(default_factory=list)
     timeline_width_ns: int = 1_000_000_000
     rates: Rows = field(default_factory=list)
     latencies: Rows = field(default_factory=list)
@@ -38,6 +39,9 @@ class Contents:
     lengths: Rows = field(default_factory=list)
     vpns: Rows = field(default_factory=list)
     pairs: Rows = field(default_factory=list)
+    what_if: Rows = field(default_factory=list)
+    blast_radius: Rows = field(default_factory=list)
+    growth: Rows = field(default_factory=list)
     findings: Rows = field(default_factory=list)
     advice: Rows = field(default_factory=list)
     changes: Rows = field(default_factory=list)

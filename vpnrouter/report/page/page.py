@@ -208,11 +208,17 @@ def page(summary: dict[str, Any], contents: Contents) -> str:
             providers=tables.provider_sheet(
                 contents.providers, shapes, drawing.outside, estimated=estimated
             ),
+            usage_rest=sum(row["rows"] for row in contents.usage if row["what"] == "rest"),
+            usage=tables.usage_sheet(contents.usage, shapes, estimated=estimated),
             delays=tables.delay_sheet(contents.end_to_end, shapes),
             clocks=tables.clock_sheet(contents.clocks),
             ways=tables.way_sheet(contents.ways),
             vpns=tables.vpn_sheet(contents.vpns, shapes),
             pairs=tables.pair_sheet(contents.pairs, shapes),
+            what_if=tables.what_if_sheet(contents.what_if, shapes),
+            blast_radius=tables.blast_radius_sheet(contents.blast_radius, shapes),
+            growth=tables.growth_sheet(contents.growth, shapes),
+            was_asked=any(row["kind"] == "asked" for row in contents.what_if),
             lengths=_lengths(contents.lengths),
             shape=_shape(contents),
             latency=charts.latency_chart(contents.edges, counted),

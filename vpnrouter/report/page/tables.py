@@ -27,7 +27,7 @@ from vpnrouter.report.page.contents import (
     yes_or_no,
 )
 from vpnrouter.report.page.outside import IN, Outside
-from vpnrouter.report.schema import RANKS, Rows
+from vpnrouter.report.schema import EDGE, RANKS, Rows
 
 TROUBLE: Final = "trouble"
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -525,6 +525,51 @@ def provider_sheet(
     return _sheet("providers", columns, shown, len(providers), choices=(0, 1))
 
 
+def usage_sheet(usage: Rows, shapes: ShapeIndex, *, estimated: bool) -> Sheet:
+    """Return who used what on which day, the most bytes first, and what the table does not list in the first row."""
+
+    def weight(row: Row) -> int:
+        parts = (row["published_bytes"], row["delivered_bytes"], row["crossing_bytes"])
+        return sum(part or 0 for part in parts)
+
+    def who(row: Row) -> Cell:
+        if row["what"] == "rest":
+            return text(f"{count(row['rows'])} more rows together")
+        if row["what"] == "bridge":
+            at = shapes.edge(row)
+            return text(title_of(row), shape=f"edge-{at}" if at in shapes.drawn_edges else None)
+        return text(row["client"])
+
+    shown = sorted(usage, key=lambda row: (row["what"] != "rest", -weight(row)))[:REPORT_PAGE_ROWS]
+    most = max(map(weight, shown), default=0)
+    columns = [
+        column("Day", "day"),
+        column("Message VPN", lambda row: _placed(shapes, row)),
+        column("Of a", "what"),
+        column("Client or bridge", who),
+        figures("Published", "published"),
+        *([figures("Published, estimated", "published_estimated")] if estimated else []),
+        figures("Bytes published", "published_bytes", octets),
+        figures("Delivered", "delivered"),
+        *([figures("Delivered, estimated", "delivered_estimated")] if estimated else []),
+        figures("Bytes delivered", "delivered_bytes", octets),
+        figures(
+            "Crossings", "crossings", hint="of this bridge, by what entered in the message VPN"
+        ),
+        *([figures("Crossings, estimated", "crossings_estimated")] if estimated else []),
+        figures("Bytes across", "crossing_bytes", octets),
+        figures(
+            "All bytes",
+            lambda row: Cell(
+                text=size(weight(row)), key=weight(row), bar=bar_length(weight(row), most)
+            ),
+        ),
+    ]
+    return _sheet(
+        "usage", columns, shown, len(usage), lambda _, cells: cells[3].text, choices=(0, 2)
+    )
+
+
 def delay_sheet(end_to_end: Rows, shapes: ShapeIndex) -> Sheet:
     """Return the delays from first ingress to delivery, by pair of message VPNs, the busiest."""
     shown = sorted(end_to_end, key=lambda row: -(row["messages"] or 0))[:REPORT_PAGE_ROWS]
@@ -611,4 +656,113 @@ def pair_sheet(pairs: Rows, shapes: ShapeIndex) -> Sheet:
         shown[:REPORT_PAGE_ROWS],
         len(pairs),
         lambda _, cells: f"{cells[0].text} and {cells[1].text}",
+    )
+
+
+_EFFECTS: Final = {"lost": "apart", "rise": "carries more"}
+_WITHOUT: Final = ("router", "bridge")
+
+
+def what_if_sheet(what_if: Rows, shapes: ShapeIndex) -> Sheet:
+    """Return what comes when something goes or the load of a message VPN doubles, as the table has it."""
+
+    def effect(row: Row) -> Cell:
+        if row["effect"] in _EFFECTS:
+            return text(_EFFECTS[row["effect"]])
+        return text(f"without a {row['kind']}" if row["kind"] in _WITHOUT else row["kind"])
+
+    def rises(row: Row) -> Cell:
+        if row["rise_to_router"] is None:
+            return text(None)
+        edge = {name: row[f"rise_{name}"] for name in EDGE}
+        at = shapes.edge(edge)
+        return text(title_of(edge), shape=f"edge-{at}" if at in shapes.drawn_edges else None)
+
+    def factor(value: float | None) -> Cell:
+        shown = NONE if value is None else f"× {value:.3g}"
+        return Cell(text=shown, key=_UNKNOWN if value is None else value, alarm=(value or 0) > 1)
+
+    columns = [
+        column("Question", "question"),
+        column("Kind", effect),
+        column("Where", lambda row: text(place_of(row) or None, shape=_of_shape(row, shapes))),
+        figures("Pairs apart", "pairs_lost", _alarming, "pairs of message VPNs with traffic"),
+        figures("Lost per s", "lost_per_s", real, "messages between these"),
+        figures("Own per s", "own_per_s", real, "messages that enter or are received in what goes"),
+        figures("Rerouted per s", "rerouted_per_s", real, "crossings that have another way"),
+        figures("Bridges rise", "rising"),
+        column("Rises most", rises),
+        figures("Before per s", "before_per_s", real),
+        figures("After per s", "after_per_s", real),
+        figures("Of its peak", lambda row: factor(row["peak_factor"]), hint=_OF_PEAK),
+        column("In words", lambda row: text(row["detail"], long=True)),
+    ]
+    shown = what_if[:REPORT_PAGE_ROWS]
+    return _sheet("what_if", columns, shown, len(what_if), choices=(1,))
+
+
+_OF_PEAK: Final = "its busiest stretch of time then, against its busiest now"
+
+
+def _of_shape(row: Row, shapes: ShapeIndex) -> str | None:
+    return None if row["router"] is None else shapes.shape(row)
+
+
+def blast_radius_sheet(radii: Rows, shapes: ShapeIndex) -> Sheet:
+    """Return the message VPNs on which the most depends."""
+    columns = [
+        column("Message VPN", lambda row: _placed(shapes, row)),
+        figures("Messages over bridges per s", "beyond_per_s", real, "with others, or through it"),
+        figures("Own messages per s", "local_per_s", real, "that entered and were received in it"),
+        figures("VPNs", "vpns", hint="that send to or through it, or get from or through it"),
+        figures("Senders", "senders"),
+        figures("Receivers", "receivers"),
+        figures("Clients", "clients", hint="of its own"),
+        figures("Endpoints", "endpoints", hint="of its own"),
+        figures("Clients of the others", "clients_beyond"),
+        figures("Endpoints of the others", "endpoints_beyond"),
+    ]
+    return _sheet("blast_radius", columns, radii[:REPORT_PAGE_ROWS], len(radii))
+
+
+def growth_sheet(growth: Rows, shapes: ShapeIndex) -> Sheet:
+    """Return how queues and bridges grow, those that are full the soonest first."""
+
+    def amount(name: str) -> Callable[[Row], Cell]:
+        def cell(row: Row) -> Cell:
+            value: float | None = row[name]
+            if value is None or row["unit"] != "bytes":
+                return real(value)
+            return Cell(text=size(round(value)), key=value)
+
+        return cell
+
+    def days(row: Row) -> Cell:
+        if row["days"] is None:
+            return Cell(text=NONE, key=_UNKNOWN)
+        shown = f"{row['days']:.3g} ({row['days_low']:.3g} to {row['days_high']:.3g})"
+        return Cell(text=shown, key=row["days"], alarm=row["what"] == "queue")
+
+    columns = [
+        column("What", "what"),
+        column("Where", lambda row: text(place_of(row), shape=shapes.shape(row))),
+        column("Endpoint", "endpoint"),
+        column("In", "unit"),
+        figures("Level", amount("level"), hint="of a queue: what it took on in this time"),
+        figures("Growth per day", amount("per_day")),
+        figures("at least", amount("per_day_low")),
+        figures("at most", amount("per_day_high")),
+        figures(
+            "Limit", amount("limit"), hint="quota of a queue; twice the highest load of a bridge"
+        ),
+        figures("Days until then", days, hint="if it goes on so; with the interval"),
+        column("No days because", "reason"),
+    ]
+    return _sheet(
+        "growth",
+        columns,
+        growth[:REPORT_PAGE_ROWS],
+        len(growth),
+        lambda _, cells: cells[1].text,
+        choices=(0, 10),
     )

@@ -14,7 +14,8 @@ from vpnrouter.report.schema import ERROR, WARNING, Finding, Rows
 from vpnrouter.text import counted
 from vpnrouter.units import SECOND_NS
 
-_FULL: Final = (SPOOL_OVER_QUOTA, MAX_MESSAGE_USAGE)
+FULL: Final = (SPOOL_OVER_QUOTA, MAX_MESSAGE_USAGE)
+"""Reasons of an endpoint or a message VPN without room."""
 
 _LEAST_REFUSED: Final = 3
 """Messages: one or two meet a queue that a consumer is about to empty."""
@@ -27,9 +28,7 @@ def refusals(losses: DataFrame) -> DataFrame:
     What bridges bring and find no room for holds them up, which is a finding of its own (`head_of_line`).
     """
     return (
-        losses.where(
-            (F.col("event") == "reject") & F.col("reason").isin(*_FULL) & ~F.col("crossed")
-        )
+        losses.where((F.col("event") == "reject") & F.col("reason").isin(*FULL) & ~F.col("crossed"))
         .groupBy("router", "vpn", "endpoint", "reason")
         .agg(
             F.sum("count").alias("count"),
