@@ -171,6 +171,8 @@ SET_ASIDE = {"denies one file": "cannot be read: ", "loses one file": "damaged: 
 """Faults that cost one file, and how the reason begins."""
 
 SOON = {
+    # The one that is the default keeps what it has read.
+    "input.stream.type": "classic",
     "attempts.maximum": 1,
     "retry.limit": 2,
     "retry.interval": "100ms",
