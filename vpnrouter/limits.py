@@ -1068,6 +1068,10 @@ REPORT_FOOTERS_AT_A_TIME: Final = 32
 REPORT_FOOTER_BYTES: Final = 16_000_000
 """Bytes of the footer of a trace file; a file with a larger one is set aside."""
 
+REPORT_KEPT_BYTES: Final = 1_000_000_000
+"""Bytes of trace files under 256 KiB whose rows Spark keeps, some five times as many in memory and on disk, so that
+each file is opened once. Beyond: each pass opens them again."""
+
 REPORT_DAMAGED_FILES: Final = 16
 """Damaged files that a report sets aside after Spark stumbled over them, each time starting afresh. Beyond:
 the report ends with an error that names the last one."""

@@ -4,18 +4,20 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import (
     REPORT_DAMAGED_FILES,
     REPORT_FOLLOW_PARTITIONS,
+    REPORT_KEPT_BYTES,
     REPORT_SHUFFLE_PARTITIONS,
     REPORT_SHUFFLE_PARTITIONS_MOST,
 )
@@ -52,6 +54,8 @@ _ROWS_PER_PARTITION: Final = 1_000_000
 _SHORT_ROWS: Final = 2_000_000
 """Up to here, measured, Java is done sooner when it compiles lightly."""
 _NAMED_AT_MOST: Final = 10
+_MANY_FILES: Final = 100
+_TINY_BYTES: Final = 1 << 18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,23 +260,44 @@ def _analysed(
     first_ns = max(first_ns, request.span.since_ns or first_ns)
     last_ns = min(last_ns, request.span.until_ns or last_ns)
     width_ns = width_for(last_ns - first_ns)
-    earlier = read_until(spark, inventory, request.span)
+    same = request.span.since_ns is None and not inventory.earlier
     partitions = partitions_for(inventory)
     small = inventory.rows < _SHORT_ROWS
-    with digested(
-        traces,
-        earlier,
-        request.span.since_ns,
-        width_ns,
-        partitions,
-        progress,
-        small=small,
-        hosts=inventory.hosts(),
-    ) as digests:
+    kept = _are_tiny(inventory)
+    with (
+        _kept(traces) if kept else nullcontext(),
+        digested(
+            traces,
+            traces if same else read_until(spark, inventory, request.span),
+            request.span.since_ns,
+            width_ns,
+            partitions,
+            progress,
+            small=small,
+            hosts=inventory.hosts(),
+        ) as digests,
+    ):
         analysis = analyse(
             spark, digests, width_ns, progress.stage, request.mesh, before, request.questions
         )
     return replace(analysis, notes=[*wrong_times(spark, inventory), *analysis.notes])
+
+
+def _are_tiny(inventory: Inventory) -> bool:
+    """Return whether to open the files costs more than to read them, and their rows have room as a whole."""
+    many = len(inventory.files)
+    size = inventory.size_bytes
+    return many >= _MANY_FILES and size / many < _TINY_BYTES and size < REPORT_KEPT_BYTES
+
+
+@contextmanager
+def _kept(rows: DataFrame) -> Iterator[None]:
+    """Let Spark keep rows once they were read, in memory and on disk, while the block runs."""
+    rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield
+    finally:
+        rows.unpersist()
 
 
 def require_rows(inventory: Inventory) -> None:
