@@ -155,9 +155,17 @@ class Retention:
             # No file of a date is older than the date.
             if _begin_ns(date) > limit_ns:
                 return
+            late = []
             for file in self._files(date):
                 if file is not None and file.time_ns <= limit_ns:
-                    self._remove(date, file)
+                    if self._uploader is None:
+                        self._remove(date, file)
+                    else:
+                        late.append(file)
+                yield
+            # Of those that are to be uploaded the oldest go first.
+            for file in sorted(late):
+                self._remove(date, file)
                 yield
             self._tidy(date, now_ns)
 
