@@ -163,6 +163,8 @@ constraints:
 		--extra test pyproject.toml --output-file build/constraints/test.txt
 	awk 'FILENAME != ARGV[3] { known[$$0]; next } /==/ { skip = $$0 in known } !skip' \
 		constraints-build.txt constraints.txt build/constraints/test.txt > tests/constraints.txt
+	echo '$(S3_SERVER)' > build/constraints/s3.in
+	$(LOCK) build/constraints/s3.in --output-file tests/s3-constraints.txt
 
 clean:
 	rm -rf $(VENV) .venv-latest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -182,10 +184,16 @@ $(DEMO_NEEDS): $(MADE) constraints.txt
 	$(PIP_INSTALL) --no-build-isolation $(if $(LATEST),'.[demo]',--require-hashes --requirement constraints.txt)
 	touch $@
 
-$(TEST_NEEDS): $(DEMO_NEEDS) tests/constraints.txt
+# An S3 server for the tests, in an environment of its own: it needs other releases than the router does.
+S3_SERVER := moto[server]>=5.2.5
+
+$(TEST_NEEDS): $(DEMO_NEEDS) tests/constraints.txt tests/s3-constraints.txt
 	@echo "== installing what the tests need"
 	$(PIP_INSTALL) --no-build-isolation $(if $(LATEST),'.[test]',--require-hashes --requirement tests/constraints.txt)
 	$(if $(LATEST),rm -f $(INSTALLED))
+	test -x $(VENV)/s3/bin/python || $(PY) -m venv $(VENV)/s3
+	$(VENV)/s3/bin/python -m pip install --progress-bar off \
+		$(if $(LATEST),--upgrade '$(S3_SERVER)',--require-hashes --requirement tests/s3-constraints.txt)
 	touch $@
 
 # By way of the source archive: what a wheel is made of is what the archive holds.

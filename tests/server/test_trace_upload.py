@@ -342,10 +342,9 @@ def test_a_store_that_says_nothing(remote: Callable[..., Here], gate: StoreGate)
     assert here.uploader.status().failures == {UNREACHABLE: 1}
     silent = remote(timeout_s=300)
     thread = UploadThread(silent.uploader, lambda error: None)
-    asked = len(gate.asked)
+    gate.hanging.clear()
     thread.start()
-    while len(gate.asked) == asked:
-        time.sleep(0.01)
+    assert gate.hanging.wait(60)
     assert not thread.stop(0.1)
 
 

@@ -221,6 +221,8 @@ FORMS = {
     ("failover_servers",): "amqp://a",
     ("always",): "discard",
     ("otlp", "endpoint"): "http://a",
+    ("upload", "url"): "s3://a",
+    ("upload", "endpoint"): "http://a",
     ("umask",): "027",
 }
 """Attributes that are texts of a form, and one of these."""

@@ -11,9 +11,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
-
-from typing_extensions import Self
+from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -115,6 +113,7 @@ class StoreGate:
     """Passes requests on to an S3 server, or answers with `status`; with `hangs` it answers nothing.
 
     `refused` is a part of a request's first line that alone is refused, "" for all. `asked` has the first lines.
+    `hanging` is set when a request is not answered.
     """
 
     def __init__(self, port: int) -> None:
@@ -122,6 +121,7 @@ class StoreGate:
         self.refused = ""
         self.hangs = False
         self.asked: list[str] = []
+        self.hanging = threading.Event()
         self._ended = threading.Event()
         gate = self
 
@@ -152,6 +152,7 @@ class StoreGate:
         self.asked.append(request.requestline)
         body = self._body(request)
         if self.hangs:
+            self.hanging.set()
             self._ended.wait()
             request.close_connection = True
             return
