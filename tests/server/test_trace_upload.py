@@ -268,7 +268,14 @@ def test_files_in_a_bucket(remote: Callable[..., Here], s3: S3Server, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("status", "reason"), [(403, DENIED), (503, THROTTLED), (500, STORE_ERROR)]
+    ("status", "reason"),
+    [
+        (301, NOT_FOUND),
+        (400, STORE_ERROR),
+        (403, DENIED),
+        (500, STORE_ERROR),
+        (503, THROTTLED),
+    ],
 )
 def test_a_store_that_refuses(
     remote: Callable[..., Here], gate: StoreGate, status: int, reason: str
@@ -359,6 +366,15 @@ def test_nobody_listens(tmp_path: Path) -> None:
         put(here.traces, 1)
         here.run()
     assert here.uploader.status().failures == {UNREACHABLE: 1}
+
+
+def test_keys_for_azure() -> None:
+    """The account is that of the URL, with and without its zone; nothing is asked before a file is put."""
+    for account in ("account", "account.dfs.core.windows.net"):
+        url = f"abfss://container@{account}/mesh"
+        store = open_store(Upload.model_validate({"url": url, "secret_key": "a2V5"}))
+        assert isinstance(store, ObjectStore)
+        assert store._place == "container/mesh"
 
 
 def test_reasons() -> None:

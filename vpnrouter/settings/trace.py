@@ -142,7 +142,7 @@ class Retention(Settings):
     """Bytes of all this router's files together; the oldest go first."""
 
 
-_CONTAINER: Final = re.compile(r"[A-Za-z0-9$][A-Za-z0-9_.-]{0,254}")
+_CONTAINER: Final = re.compile(r"[A-Za-z0-9$][A-Za-z0-9_.-]*")
 """A bucket or container. What a store allows beyond it is the store's to say."""
 
 _PATH: Final = re.compile(r"[^\x00-\x20\x7f\\]*")
@@ -240,8 +240,6 @@ class Upload(Settings, held=False):
         """Raise ValueError for options that the kind of store does not have."""
         scheme = self.url.partition("://")[0]
         if scheme == "s3":
-            if (self.access_key is None) != (self.secret_key is None):
-                raise ValueError("access_key and secret_key belong together")
             return
         if self.region is not None or self.access_key is not None:
             raise ValueError("region and access_key are for s3:// alone")

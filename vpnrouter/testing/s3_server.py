@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 PATIENCE_S: Final = 60.0
 _ADDRESS: Final = re.compile(r"http://127\.0\.0\.1:([0-9]+)")
 
-CODES: Final = {403: "AccessDenied", 503: "SlowDown", 500: "InternalError"}
+CODES: Final = {
+    301: "PermanentRedirect",
+    400: "AuthorizationHeaderMalformed",
+    403: "AccessDenied",
+    500: "InternalError",
+    503: "SlowDown",
+}
 """What S3 calls a status."""
 
 
@@ -112,7 +118,7 @@ class S3Server:
 class StoreGate:
     """Passes requests on to an S3 server, or answers with `status`; with `hangs` it answers nothing.
 
-    `refused` is a part of a request's first line that alone is refused, "" for all. `asked` has the first lines.
+    Both hold for requests whose first line has `refused` in it, "" for all. `asked` has the first lines.
     `hanging` is set when a request is not answered.
     """
 
@@ -151,7 +157,7 @@ class StoreGate:
         """Answer one request."""
         self.asked.append(request.requestline)
         body = self._body(request)
-        if self.hangs:
+        if self.hangs and self.refused in request.requestline:
             self.hanging.set()
             self._ended.wait()
             request.close_connection = True
