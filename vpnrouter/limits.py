@@ -531,7 +531,7 @@ grows no more."""
 TRACE_UPLOAD_READS: Final = 3
 """Attempts to read a trace file that the disk does not give. Beyond: it waits for the next start of the router."""
 
-TRACE_UPLOAD_ERROR: Final = 300
+TRACE_UPLOAD_ERROR: Final = 600
 """Characters of what a store says of an error that are shown. Beyond: the rest is left out."""
 
 TRACE_UPLOAD_REGION_LENGTH: Final = 64

@@ -118,13 +118,15 @@ class S3Server:
 class StoreGate:
     """Passes requests on to an S3 server, or answers with `status`; with `hangs` it answers nothing.
 
-    Both hold for requests whose first line has `refused` in it, "" for all. `asked` has the first lines.
+    Both hold for requests whose first line has `refused` in it, "" for all. `says` is the
+    text of such an answer. `asked` has the first lines.
     `hanging` is set when a request is not answered.
     """
 
     def __init__(self, port: int) -> None:
         self.status = 0
         self.refused = ""
+        self.says = "no"
         self.hangs = False
         self.asked: list[str] = []
         self.hanging = threading.Event()
@@ -164,7 +166,7 @@ class StoreGate:
             return
         if self.status and self.refused in request.requestline:
             code = CODES[self.status]
-            text = f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+            text = f"<Error><Code>{code}</Code><Message>{self.says}</Message></Error>".encode()
             self._give(request, self.status, {"Content-Type": "application/xml"}, text)
             return
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
