@@ -163,6 +163,8 @@ constraints:
 		--extra test pyproject.toml --output-file build/constraints/test.txt
 	awk 'FILENAME != ARGV[3] { known[$$0]; next } /==/ { skip = $$0 in known } !skip' \
 		constraints-build.txt constraints.txt build/constraints/test.txt > tests/constraints.txt
+	echo 'moto[server]>=5.2.5' > build/constraints/moto.in
+	$(LOCK) build/constraints/moto.in --output-file tests/endtoend/clusters/peers/moto.txt
 
 clean:
 	rm -rf $(VENV) .venv-latest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -17,6 +17,7 @@ TITLES: Final = {
     "listener": "Listeners",
     "spool": "The message spool",
     "trace": "Routing traces",
+    "trace_upload": "Uploads of trace files",
     "msg_vpn": "Message VPNs",
     "bridge": "Bridges",
     "connector": "Connectors",

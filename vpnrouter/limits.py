@@ -517,6 +517,30 @@ TRACE_RETENTION_REMOVALS: Final = 1_000
 """Names of the oldest trace files of one date that are kept in memory to be removed. Beyond: the directory is
 read again."""
 
+TRACE_UPLOAD_PENDING_BYTES: Final = 10_737_418_240
+"""Bytes of trace files not uploaded yet that retention has to leave, by default: some hours of a busy router while the
+store is away. Beyond: retention removes the oldest, which are counted as lost."""
+
+TRACE_UPLOAD_CHUNK: Final = 4_194_304
+"""Bytes of a trace file that are read at once for an upload. Beyond: the next read goes on."""
+
+TRACE_UPLOAD_ABANDONED: Final = 64
+"""Uploads that broke off and whose buffers, some megabytes each, are kept so that no half object appears. Beyond:
+nothing is uploaded until the router starts again; files are kept as while the store does not answer."""
+
+TRACE_UPLOAD_WAIT_S: Final = 300
+"""Longest wait between two attempts to upload, in seconds: a store that is back is noticed within it. Beyond: the wait
+grows no more."""
+
+TRACE_UPLOAD_READS: Final = 3
+"""Attempts to read a trace file that the disk does not give. Beyond: it waits for the next start of the router."""
+
+TRACE_UPLOAD_ERROR: Final = 600
+"""Characters of what a store says of an error that are shown. Beyond: the rest is left out."""
+
+TRACE_UPLOAD_REGION_LENGTH: Final = 64
+"""Characters of the name of a region: more than any store has. Beyond: refused."""
+
 OTLP_QUEUE_ROWS: Final = 131_072
 """Trace events that may wait to be sent to an OpenTelemetry collector by default, two blocks. Beyond: they
 make no spans, and are counted; the trace files have them."""

@@ -634,6 +634,18 @@ msg_vpns:
     ]
 
 
+@pytest.mark.parametrize(
+    ("keys", "place"), [("access_key: a", "secret_key"), ("secret_key: a", "access_key")]
+)
+def test_half_a_pair_of_keys(read_text: Any, keys: str, place: str) -> None:
+    """An access key without its secret key would be ignored, or the other way round."""
+    text = "msg_vpns: {blue: }\ntrace: {directory: t, upload: {url: 's3://b', KEYS}}"
+    problems = read_text(text.replace("KEYS", keys)).problems
+    (error,) = [one.message for one in problems if one.severity == "error"]
+    assert f"trace.upload.{place}" in error
+    assert "belong together" in error
+
+
 TEXT = """
 listeners: [{{protocol: mqtt, bind: "127.0.0.1:1883", msg_vpn: blue}}]
 msg_vpns: {{blue: }}

@@ -23,7 +23,7 @@ from vpnrouter.config.settings_models import (
     TraceFilter,
 )
 from vpnrouter.events.table import AREAS, NAMES
-from vpnrouter.settings import bridge, names
+from vpnrouter.settings import bridge, names, trace
 from vpnrouter.settings.address import Address
 from vpnrouter.settings.event import PercentThreshold, QueueEvent, RateThreshold, SpoolThreshold
 from vpnrouter.settings.listener import parse_stand_by
@@ -558,3 +558,59 @@ def test_stand_by_that_is_none(text: str) -> None:
     """A scheme of AMQP, a host and a port."""
     with pytest.raises(ValidationError):
         Listener(protocol="amqp", bind="h:1", failover_servers=[text])
+
+
+Upload = model_of(trace.Upload)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"url": "s3://bucket"},
+        {"url": "s3://bucket/a/b", "access_key": "a", "secret_key": "b", "region": "r"},
+        {"url": "gs://bucket/a", "endpoint": "https://gs.example.org"},
+        {"url": "abfss://container@account.dfs.core.windows.net/a", "secret_key": "b"},
+        {"url": "abfs://container@account"},
+        {"url": "file:///mnt/traces"},
+        {"url": "s3://b", "endpoint": "http://[::1]:9000/"},
+    ],
+)
+def test_where_traces_are_uploaded(given: dict[str, str]) -> None:
+    """Each kind of store, with what it may have."""
+    assert Upload.model_validate(given).url == given["url"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "required"),
+        ({"url": "ftp://a/b"}, "begins with s3://"),
+        ({"url": "/mnt/traces"}, "begins with s3://"),
+        ({"url": "s3://"}, "names no bucket"),
+        ({"url": "s3:///path"}, "names no bucket"),
+        ({"url": "s3://hidden:hidden@bucket/a"}, "credentials"),
+        ({"url": "s3://hidden@bucket/a"}, "credentials"),
+        ({"url": "abfs://container:hidden@account/a"}, "credentials"),
+        ({"url": "abfs://container/a"}, "names no account"),
+        ({"url": "s3://bucket/a?secret_key=hidden"}, "after [?]"),
+        ({"url": "s3://bucket/a b"}, "no blanks"),
+        ({"url": "s3://bucket/../a"}, "no [.][.]"),
+        ({"url": "s3://" + "a" * limits.LOCATION_LENGTH}, "at most"),
+        ({"url": "file://host/a"}, "file:///PATH"),
+        ({"url": "file:///"}, "file:///PATH"),
+        ({"url": "gs://b", "secret_key": "hidden"}, "no secret_key"),
+        ({"url": "gs://b", "region": "r"}, "s3:// alone"),
+        ({"url": "file:///a", "endpoint": "http://a"}, "no endpoint"),
+        ({"url": "s3://b", "endpoint": "a:9000"}, "http://HOST:PORT"),
+        ({"url": "s3://b", "endpoint": "http://a/path"}, "http://HOST:PORT"),
+        ({"url": "s3://b", "endpoint": "http://u:hidden@a"}, "without credentials"),
+        ({"url": "s3://b", "region": "r" * (limits.TRACE_UPLOAD_REGION_LENGTH + 1)}, "64"),
+        ({"url": "s3://b", "timeout_s": 0}, "greater than"),
+    ],
+)
+def test_where_traces_are_not_uploaded(given: dict[str, object], said: str) -> None:
+    """One error says what is wrong, and repeats no credentials."""
+    with pytest.raises(ValidationError, match=said) as caught:
+        Upload.model_validate(given)
+    assert caught.value.error_count() == 1
+    assert "hidden" not in str(caught.value)

@@ -221,6 +221,8 @@ FORMS = {
     ("failover_servers",): "amqp://a",
     ("always",): "discard",
     ("otlp", "endpoint"): "http://a",
+    ("upload", "url"): "s3://a",
+    ("upload", "endpoint"): "http://a",
     ("umask",): "027",
 }
 """Attributes that are texts of a form, and one of these."""
@@ -242,7 +244,9 @@ def needed(of: type[Settings], *path: str) -> dict[str, Any]:
     if len(path) > 1 and of.declared[path[0]].optional:
         inner = of.declared[path[0]].group
         assert inner is not None
-        document[path[0]] = needed(inner)
+        required = (name for name, one in inner.declared.items() if one.required)
+        forms = {name: FORMS[path[0], name] for name in required if (path[0], name) in FORMS}
+        document[path[0]] = needed(inner) | forms
     if of is ConnectorLink:
         document["source"] = {"queue" if path in TAKES_OUT else "address": "a"}
     return document
@@ -344,7 +348,7 @@ def test_length(declared: Declared, place: AttributePath) -> None:
     """A text, or each of a list, is as long as it may be at most, and not one character longer or shorter."""
     text = place.attribute.text
     assert text is not None
-    begin = "mqtt://" if place.path in FORMS else ""
+    begin = "".join(FORMS.get(place.path, "").partition("://")[:2])
     least = max(text.least, int(is_secret(declared.of, place)), len(begin) + bool(begin))
 
     def long(length: int) -> Any:

@@ -189,6 +189,17 @@ TRACE_TROUBLE: Final = EventType(
     "SYSTEM_TRACE_TROUBLE", WARNING, TRACE, "Traces or spans are lost, or go on again", label=""
 )
 
+TRACE_UPLOAD_DOWN: Final = EventType(
+    "SYSTEM_TRACE_UPLOAD_DOWN", WARNING, TRACE, "Trace files cannot be uploaded; it goes on trying"
+)
+TRACE_UPLOAD_UP: Final = EventType(
+    "SYSTEM_TRACE_UPLOAD_UP",
+    NOTICE,
+    TRACE,
+    "Trace files are uploaded again",
+    clears="SYSTEM_TRACE_UPLOAD_DOWN",
+)
+
 # -- message VPNs ------------------------------------------------------------------------------------
 
 VPN_STATE: Final = EventType(

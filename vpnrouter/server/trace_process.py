@@ -29,16 +29,17 @@ from vpnrouter.settings.trace import Trace
 from vpnrouter.trace.recorder import Block, Context, Recorder
 from vpnrouter.trace.retention import Retention
 from vpnrouter.trace.schema import BUFFER_FULL, PROCESS_ENDED
-from vpnrouter.trace.writer import Status, Writer
+from vpnrouter.trace.writer import Status, Uploads, Writer
 from vpnrouter.units import DAY_NS, SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
     from vpnrouter.management.live_traces import LiveTraces, Row
     from vpnrouter.server.otlp import OtlpThread
+    from vpnrouter.server.trace_upload import Uploader, UploadThread
 
 STEP_NS: Final = SECOND_NS
 """Nanoseconds between two orders while nothing is recorded: files are completed and removed by time as well."""
@@ -50,6 +51,9 @@ PROGRAM: Final = f"from {__name__} import main; main()"
 
 NICE: Final = 10
 """The priority of the process: where the router needs the core, rows are lost and messages go on."""
+
+UPLOAD_S: Final = 3.0
+"""Seconds for the last files to be uploaded when the router stops; the next start goes on with the rest."""
 
 COLLECTOR_S: Final = 2.0
 """Seconds that a collector has for the last spans when the router stops."""
@@ -93,6 +97,8 @@ class Report(NamedTuple):
     """Lines for the event log."""
     faults: Sequence[str]
     """Exceptions that nobody expected."""
+    uploading: Sequence[tuple[str, str]] = ()
+    """What the uploader told: its kind, and a line."""
 
 
 NOTHING_WRITTEN: Final = Status(
@@ -114,7 +120,7 @@ class TraceProcess:
     """The router's side: hands blocks of `recorder` to the process, which it starts, and starts again if it ends.
 
     Its methods are called from one thread, `status` and `abandon` from any. `say` gets lines for the event log,
-    `fault` exceptions of the process that nobody expected.
+    `fault` exceptions of the process that nobody expected, `tell` what the uploader says: its kind, and a line.
     """
 
     def __init__(
@@ -124,7 +130,9 @@ class TraceProcess:
         live: LiveTraces,
         say: Callable[[str], None],
         fault: Callable[[Exception], None],
+        tell: Callable[[str, str], None] | None = None,
     ) -> None:
+        self._tell = tell
         self._terms = terms
         self._recorder = recorder
         self._live = live
@@ -236,6 +244,9 @@ class TraceProcess:
             self._say(text)
         for text in report.faults:
             self._fault(RuntimeError(text))
+        for kind, text in report.uploading:
+            if self._tell is not None:
+                self._tell(kind, text)
 
     def _send(self, text: bytes, count: int, data: bytes = b"") -> bool:
         """Send a message, and the records of a block behind it; False, and the rows are lost, without a process."""
@@ -290,10 +301,27 @@ def _sum(one: Status, other: Status) -> Status:
         removed=one.removed + other.removed,
         removed_bytes=one.removed_bytes + other.removed_bytes,
         removal_errors=_added(one.removal_errors, other.removal_errors),
+        uploads=_sum_of_uploads(one.uploads, other.uploads),
     )
 
 
-def _added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+def _sum_of_uploads(one: Uploads | None, other: Uploads | None) -> Uploads | None:
+    """Return the counters of two processes together; what waits is what waits for the later one."""
+    if one is None or other is None:
+        return one or other
+    return Uploads(
+        files=one.files + other.files,
+        size_bytes=one.size_bytes + other.size_bytes,
+        pending=other.pending,
+        pending_bytes=other.pending_bytes,
+        failures=_added(one.failures, other.failures),
+        lost=one.lost + other.lost,
+        lost_bytes=one.lost_bytes + other.lost_bytes,
+        last_error=other.last_error or one.last_error,
+    )
+
+
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {reason: one.get(reason, 0) + other.get(reason, 0) for reason in sorted({*one, *other})}
 
 
@@ -325,8 +353,13 @@ class TraceWriting:
         self._found: list[tuple[list[Row], int]] = []
         self._said: list[str] = []
         self._faults: list[str] = []
+        self._uploading: list[tuple[str, str]] = []
         self._exporter = self._exporter_of(terms)
+        self._uploader: Uploader | None = None
+        self._uploads: UploadThread | None = None
         configured = terms.configured
+        if configured.upload is not None and configured.upload.enabled:
+            self._begin_uploads(configured, terms.router)
         self._writer = Writer(
             configured.directory,
             terms.router,
@@ -343,7 +376,9 @@ class TraceWriting:
                 terms.router,
                 configured.retention.max_days * DAY_NS,
                 configured.retention.max_bytes,
+                uploader=self._uploader,
             ),
+            completed=None if self._uploader is None else self._complete,
             observer=self._observe,
         )
 
@@ -355,6 +390,8 @@ class TraceWriting:
             os.nice(NICE)
         if self._exporter is not None:
             self._exporter.start()
+        if self._uploads is not None:
+            self._uploads.start()
         ends = False
         while not ends:
             try:
@@ -366,12 +403,37 @@ class TraceWriting:
             ends = order.ends
             self._tails = order.tails
             self._contained(self._finish if ends else self._write)
-            report = Report(self._writer.status(), self._found, self._said, self._faults)
+            status = self._writer.status()
+            if self._uploader is not None:
+                status = status._replace(uploads=self._uploader.status())
+            told, self._uploading = self._uploading, []
+            report = Report(status, self._found, self._said, self._faults, told)
             with contextlib.suppress(OSError):
                 self._reports.send_bytes(pickle.dumps(report))
             self._found, self._said, self._faults = [], [], []
         if self._exporter is not None:
             self._exporter.stop(COLLECTOR_S)
+        if self._uploads is not None:
+            self._uploads.stop(UPLOAD_S)
+            # At once: the end of the interpreter would wait for a store that hangs, and complete what broke off.
+            os._exit(0)
+
+    def _begin_uploads(self, configured: Trace, router: str) -> None:
+        from vpnrouter.server.trace_upload import Uploader, UploadThread
+
+        if configured.upload is not None:
+            self._uploader = Uploader(
+                Path(configured.directory), router, configured.upload, self._told
+            )
+            self._uploads = UploadThread(self._uploader, self._fault)
+
+    def _complete(self, date: str, name: str, size_bytes: int) -> None:
+        if self._uploader is not None and self._uploads is not None:
+            self._uploader.completed(date, name, size_bytes)
+            self._uploads.wake()
+
+    def _told(self, kind: str, text: str) -> None:
+        self._uploading.append((kind, text))
 
     def _block(self, order: Order) -> Block:
         block = Block()

@@ -14,9 +14,10 @@ from vpnrouter.config.otel_sdk import NO_SDK
 from vpnrouter.core.fault_barrier import THREAD
 from vpnrouter.core.tracing import TraceFilter, TraceSettings
 from vpnrouter.errors import OperationError
-from vpnrouter.events.table import TRACE_TROUBLE
+from vpnrouter.events.table import TRACE_TROUBLE, TRACE_UPLOAD_DOWN, TRACE_UPLOAD_UP
 from vpnrouter.server.events.event_context import current_log, raise_event
-from vpnrouter.server.trace_process import COLLECTOR_S, Terms, TraceProcess
+from vpnrouter.server.trace_process import COLLECTOR_S, UPLOAD_S, Terms, TraceProcess
+from vpnrouter.server.trace_upload import FAILING, WORKING
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.trace.sampler import Sampler
 from vpnrouter.trace.writer import WriterThread
@@ -59,6 +60,8 @@ def _filter(configured: trace.TraceFilter, seed: int) -> TraceFilter:
     )
 
 
+_UPLOADING: Final = {FAILING: TRACE_UPLOAD_DOWN, WORKING: TRACE_UPLOAD_UP}
+
 HAND_OVER_S: Final = 0.5
 """Seconds between two blocks while somebody looks."""
 
@@ -71,7 +74,7 @@ Each costs some of the interpreter lock however little there is, so not every se
 DISK_S: Final = 15.0
 """Seconds that the disk has for the last file when the router stops, and a process of low priority for its work."""
 
-STOP_S: Final = DISK_S + COLLECTOR_S
+STOP_S: Final = DISK_S + COLLECTOR_S + UPLOAD_S
 """Seconds until the process that writes traces is ended, when the router stops."""
 
 
@@ -106,7 +109,8 @@ async def keep_traces(configured: Trace, router: Router, live: LiveTraces) -> No
     recorder = router.context.recorder
     say = _say_from_elsewhere()
     fault = _fault_from_elsewhere(router.context.barrier, "trace writer")
-    writer = TraceProcess(Terms(configured, router.name, machine()), recorder, live, say, fault)
+    terms = Terms(configured, router.name, machine())
+    writer = TraceProcess(terms, recorder, live, say, fault, _tell_from_elsewhere())
     live.writer = writer
     thread = WriterThread(
         writer,
@@ -147,6 +151,19 @@ def _say_from_elsewhere() -> Callable[[str], None]:
             token.run_sync_soon(partial(raise_event, TRACE_TROUBLE, text, log=log))
 
     return say
+
+
+def _tell_from_elsewhere() -> Callable[[str, str], None]:
+    """The same for what the uploader says, by its kind."""
+    token = trio.lowlevel.current_trio_token()
+    log = current_log()
+
+    def tell(kind: str, text: str) -> None:
+        event = _UPLOADING.get(kind, TRACE_TROUBLE)
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(partial(raise_event, event, text, log=log))
+
+    return tell
 
 
 def _fault_from_elsewhere(barrier: FaultBarrier, name: str) -> Callable[[Exception], None]:

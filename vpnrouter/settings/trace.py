@@ -142,6 +142,113 @@ class Retention(Settings):
     """Bytes of all this router's files together; the oldest go first."""
 
 
+_CONTAINER: Final = re.compile(r"[A-Za-z0-9$][A-Za-z0-9_.-]*")
+"""A bucket or container. What a store allows beyond it is the store's to say."""
+
+_PATH: Final = re.compile(r"[^\x00-\x20\x7f\\]*")
+"""What stands below it: no blanks and no control characters."""
+
+UPLOAD_SCHEMES: Final = ("s3", "gs", "abfs", "abfss", "file")
+
+
+def _check_upload_url(text: str) -> str:
+    """Check where files go. No message repeats the URL: it may have a password in it."""
+    if len(text) > limits.LOCATION_LENGTH:
+        raise ValueError(
+            f"the URL has {len(text)} characters, at most {limits.LOCATION_LENGTH} are allowed"
+        )
+    scheme, found, rest = text.partition("://")
+    if not found or scheme not in UPLOAD_SCHEMES:
+        raise ValueError("the URL begins with s3://, gs://, abfs://, abfss:// or file:///")
+    if "?" in rest or "#" in rest:
+        raise ValueError("the URL has no part after ? or #; options are attributes of their own")
+    where, _, path = rest.partition("/")
+    name, at, account = where.partition("@")
+    if ":" in where or (at and not scheme.startswith("abfs")):
+        raise ValueError(
+            "credentials and ports do not belong into the URL; give access_key, secret_key, endpoint"
+        )
+    if not _PATH.fullmatch(path) or ".." in path.split("/"):
+        raise ValueError("the path of the URL has no blanks, no \\ and no ..")
+    if scheme == "file":
+        if where or not path:
+            raise ValueError("the URL of a directory is file:///PATH")
+        return text
+    if not _CONTAINER.fullmatch(name):
+        raise ValueError("the URL names no bucket, as in s3://BUCKET/PATH")
+    if scheme.startswith("abfs") and not _CONTAINER.fullmatch(account):
+        raise ValueError("the URL names no account, as in abfss://CONTAINER@ACCOUNT/PATH")
+    return text
+
+
+def _check_upload_endpoint(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise ValueError("an endpoint is http://HOST:PORT, or https") from None
+    if len(text) > limits.LOCATION_LENGTH or parts.username is not None:
+        raise ValueError("an endpoint is http://HOST:PORT, or https, without credentials")
+    known = parts.scheme in {"http", "https"} and parts.hostname and port != 0
+    if not known or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("an endpoint is http://HOST:PORT, or https, without a path")
+    return text
+
+
+_KEY: Final = Text(0, limits.PASSWORD_BYTES)
+
+
+class Upload(Settings, held=False):
+    """Completed files, shipped to an object store or a mounted directory, in the same layout as here."""
+
+    enabled: bool = attribute(True)
+    """Whether files are uploaded."""
+
+    url: str = attribute(
+        None,
+        text=Text(1, limits.LOCATION_LENGTH, _check_upload_url),
+        examples=("s3://traces/mesh",),
+        required=True,
+    )
+    """Where to: s3://BUCKET/PATH, gs://BUCKET/PATH, abfss://CONTAINER@ACCOUNT/PATH, file:///DIRECTORY."""
+
+    endpoint: str | None = attribute(
+        None,
+        text=Text(1, limits.LOCATION_LENGTH, _check_upload_endpoint),
+        examples=("http://minio.example.org:9000",),
+    )
+    """Address of the store, where it is not the one of its vendor: http://HOST:PORT, or https."""
+
+    region: str | None = attribute(
+        None, text=Text(1, limits.TRACE_UPLOAD_REGION_LENGTH), examples=("eu-central-1",)
+    )
+    """Region of an S3 bucket; left out, that of the environment."""
+
+    access_key: Secret | None = attribute(None, text=_KEY)
+    """Access key of S3: text, {env: NAME} or {file: PATH}; left out, the environment's own credentials."""
+
+    secret_key: Secret | None = attribute(None, text=_KEY)
+    """Secret key of S3, or account key of Azure: text, {env: NAME} or {file: PATH}."""
+
+    timeout_s: int = attribute(30, least=1, most=300)
+    """Seconds that a store may be silent in a request; then the upload has failed and is repeated."""
+
+    max_pending_bytes: int = attribute(limits.TRACE_UPLOAD_PENDING_BYTES, least=0, most=1 << 60)
+    """Bytes not uploaded yet that `retention` has to leave; beyond, it removes the oldest, which are lost."""
+
+    def check(self) -> None:
+        """Raise ValueError for options that the kind of store does not have."""
+        scheme = self.url.partition("://")[0]
+        if scheme == "s3":
+            return
+        if self.region is not None or self.access_key is not None:
+            raise ValueError("region and access_key are for s3:// alone")
+        if self.secret_key is not None and not scheme.startswith("abfs"):
+            raise ValueError(f"a store of {scheme}:// has no secret_key")
+        if self.endpoint is not None and scheme == "file":
+            raise ValueError("a directory has no endpoint")
+
+
 # What writes files is set up once.
 class Trace(Settings, effect=Effect.RESTART, held=False):
     """Routing traces as Parquet files: DIRECTORY/date=YYYY-MM-DD/router=NAME/part-*.parquet."""
@@ -180,3 +287,6 @@ class Trace(Settings, effect=Effect.RESTART, held=False):
 
     otlp: Otlp = group(Otlp)
     """Spans of traced messages for an OpenTelemetry collector."""
+
+    upload: Upload | None = group(Upload, optional=True)
+    """Where completed files are shipped to; left out, they stay here."""

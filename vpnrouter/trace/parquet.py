@@ -206,6 +206,11 @@ class PartFile:
             raise
 
     @property
+    def name(self) -> str:
+        """The final name of the file."""
+        return self._final.name
+
+    @property
     def size_bytes(self) -> int:
         """Bytes written so far."""
         return self._file.tell()

@@ -15,7 +15,7 @@ import datetime as dt
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from vpnrouter import limits
 from vpnrouter.trace.schema import reason_of
@@ -23,7 +23,6 @@ from vpnrouter.units import DAY_NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
 
 _DATE: Final = re.compile(r"date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _PART: Final = re.compile(r"part-([0-9]{1,19})-([0-9]{1,19})\.parquet")
@@ -40,6 +39,16 @@ class _File(NamedTuple):
     """Before this moment nothing in it happened, nor was it complete: the later of row and file time."""
 
 
+class Keeper(Protocol):
+    """Whoever needs files for a while longer."""
+
+    def holds(self, date: str, name: str) -> bool:
+        """Return whether a file has to stay."""
+
+    def removed(self, date: str, name: str) -> None:
+        """Take note that a file has gone."""
+
+
 class Retention:
     """Removes files of one router.
 
@@ -51,6 +60,7 @@ class Retention:
         max_bytes: bytes of all files together; the oldest go away beyond. 0 for no bound. The
             newest file stays, however large it is.
         step: files looked at or removed in one `step()`.
+        uploader: says which files are to stay until they are uploaded, and is told which have gone.
     """
 
     def __init__(
@@ -60,6 +70,7 @@ class Retention:
         max_age_ns: int,
         max_bytes: int,
         step: int = limits.TRACE_RETENTION_STEP,
+        uploader: Keeper | None = None,
     ) -> None:
         self._directory = directory
         self._router = router
@@ -67,6 +78,7 @@ class Retention:
         self._max_age_ns = max_age_ns
         self._max_bytes = max_bytes
         self._step = step
+        self._uploader = uploader
         # Bytes by date; None until they were counted, and again when a new date begins.
         self._bytes_by_date: dict[str, int] | None = None
         self._sweep: Iterator[None] | None = None
@@ -143,9 +155,17 @@ class Retention:
             # No file of a date is older than the date.
             if _begin_ns(date) > limit_ns:
                 return
+            late = []
             for file in self._files(date):
                 if file is not None and file.time_ns <= limit_ns:
-                    self._remove(date, file)
+                    if self._uploader is None:
+                        self._remove(date, file)
+                    else:
+                        late.append(file)
+                yield
+            # Of those that are to be uploaded the oldest go first.
+            for file in sorted(late):
+                self._remove(date, file)
                 yield
             self._tidy(date, now_ns)
 
@@ -170,7 +190,8 @@ class Retention:
                     if file is not None:
                         total += file.size_bytes
                         newest = file if newest is None else max(newest, file)
-                        bisect.insort(oldest, file)
+                        if not self._holds(date, file):
+                            bisect.insort(oldest, file)
                         del oldest[limits.TRACE_RETENTION_REMOVALS :]
                     yield
                 bytes_by_date[date] = total
@@ -188,48 +209,15 @@ class Retention:
                 self._tidy(date, now_ns)
 
     def _dates(self) -> list[str]:
-        """Return the dates that have a directory of this router, oldest first."""
-        dates = []
-        try:
-            with os.scandir(self._directory) as entries:
-                for entry in entries:
-                    match = _DATE.fullmatch(entry.name)
-                    if match and _is_date(match[1]) and entry.is_dir(follow_symlinks=False):
-                        place = self._place(match[1])
-                        if place.is_dir() and not place.is_symlink():
-                            dates.append(match[1])
-        except FileNotFoundError:
-            return []
-        return sorted(dates)
+        return _dates(self._directory, self._folder)
 
     def _files(self, date: str) -> Iterator[_File | None]:
-        """Yield the complete files of a date, in no order; None for any other file."""
-        try:
-            with os.scandir(self._place(date)) as entries:
-                for entry in entries:
-                    match = _PART.fullmatch(entry.name)
-                    if match is None or not entry.is_file(follow_symlinks=False):
-                        yield None
-                        continue
-                    try:
-                        status = entry.stat(follow_symlinks=False)
-                    except FileNotFoundError:
-                        continue
-                    first_ns = int(match[1])
-                    yield _File(
-                        first_ns,
-                        int(match[2]),
-                        entry.name,
-                        status.st_size,
-                        max(first_ns, status.st_mtime_ns),
-                    )
-        except FileNotFoundError:
-            return
+        return _files(self._place(date))
 
     def _remove(self, date: str, file: _File) -> bool:
         """Remove one file. Returns False when the system refuses; it is not tried again in this sweep."""
         path = self._place(date) / file.name
-        if str(path) in self._refused:
+        if str(path) in self._refused or self._holds(date, file):
             return False
         try:
             path.unlink(missing_ok=True)
@@ -237,11 +225,16 @@ class Retention:
             self._refused.add(str(path))
             self._failed(error)
             return False
+        if self._uploader is not None:
+            self._uploader.removed(date, file.name)
         self.removed += 1
         self.removed_bytes += file.size_bytes
         if self._bytes_by_date is not None and date in self._bytes_by_date:
             self._bytes_by_date[date] = max(0, self._bytes_by_date[date] - file.size_bytes)
         return True
+
+    def _holds(self, date: str, file: _File) -> bool:
+        return self._uploader is not None and self._uploader.holds(date, file.name)
 
     def _tidy(self, date: str, now_ns: int) -> None:
         """Remove the directories of a past date when they are empty."""
@@ -275,3 +268,56 @@ def _begin_ns(date: str) -> int:
     """Return midnight (UTC) at which a date begins, nanoseconds since 1970."""
     epoch = dt.date(1970, 1, 1)
     return (dt.date.fromisoformat(date) - epoch).days * DAY_NS
+
+
+def complete_files(directory: Path, folder: str) -> Iterator[tuple[str, str, int]]:
+    """Yield date, name and bytes of the complete files of the router that has this folder under each date.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
+    for date in _dates(directory, folder):
+        for file in _files(directory / f"date={date}" / folder):
+            if file is not None:
+                yield date, file.name, file.size_bytes
+
+
+def _dates(directory: Path, folder: str) -> list[str]:
+    """Return the dates that have a directory of a router, oldest first."""
+    dates = []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                match = _DATE.fullmatch(entry.name)
+                if match and _is_date(match[1]) and entry.is_dir(follow_symlinks=False):
+                    place = directory / entry.name / folder
+                    if place.is_dir() and not place.is_symlink():
+                        dates.append(match[1])
+    except FileNotFoundError:
+        return []
+    return sorted(dates)
+
+
+def _files(place: Path) -> Iterator[_File | None]:
+    """Yield the complete files of a directory, in no order; None for any other file."""
+    try:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                match = _PART.fullmatch(entry.name)
+                if match is None or not entry.is_file(follow_symlinks=False):
+                    yield None
+                    continue
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                first_ns = int(match[1])
+                yield _File(
+                    first_ns,
+                    int(match[2]),
+                    entry.name,
+                    status.st_size,
+                    max(first_ns, status.st_mtime_ns),
+                )
+    except FileNotFoundError:
+        return

@@ -15,6 +15,7 @@ import contextlib
 import threading
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, Protocol
 
 from typing_extensions import override
@@ -24,7 +25,7 @@ from vpnrouter.trace import schema
 from vpnrouter.trace.schema import BUFFER_FULL, reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -37,6 +38,23 @@ FLUSH_NS: Final = 10 * 10**9
 
 FILE_ROWS: Final = 4_000_000
 """Rows of one file, by default: about `limits.TRACE_FILE_BYTES` of events that compress badly."""
+
+
+class Uploads(NamedTuple):
+    """Counts of the uploads of complete files."""
+
+    files: int = 0
+    size_bytes: int = 0
+    """Bytes of the files that were uploaded."""
+    pending: int = 0
+    """Files that are to be uploaded."""
+    pending_bytes: int = 0
+    failures: Mapping[str, int] = MappingProxyType({})
+    """Attempts that failed, by reason."""
+    lost: int = 0
+    """Files that retention removed, or somebody else, before they were uploaded."""
+    lost_bytes: int = 0
+    last_error: str = ""
 
 
 class Status(NamedTuple):
@@ -62,6 +80,8 @@ class Status(NamedTuple):
     """Their bytes."""
     removal_errors: dict[str, int]
     """Times that retention could not look at a file or remove it, by reason."""
+    uploads: Uploads | None = None
+    """None where nothing is uploaded."""
 
 
 class BlockWriter(Protocol):
@@ -98,6 +118,7 @@ class Writer(BlockWriter):
         opener: opens a path for writing; None for an ordinary file.
         retention: asked at the start and after each complete file what is to go away; `run_once`
             gives it a bounded time each.
+        completed: told date, name and bytes of each complete file. It must not wait or raise.
         observer: gets each block as a table of `schema.FILE_COLUMNS`, whether or not the disk takes
             it. It must not wait; what it raises is counted as an internal error of no events.
         wall: wall clock, nanoseconds since 1970.
@@ -120,6 +141,7 @@ class Writer(BlockWriter):
         file_bytes: int = limits.TRACE_FILE_BYTES,
         opener: Callable[[Path], BinaryIO] | None = None,
         retention: Retention | None = None,
+        completed: Callable[[str, str, int], None] | None = None,
         observer: Callable[[pa.Table], None] | None = None,
         wall: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -134,6 +156,7 @@ class Writer(BlockWriter):
         self._file_bytes = file_bytes
         self._opener = opener
         self._retention = retention
+        self._completed = completed
         self._observer = observer
         self._wall = wall
         self._part: PartFile | None = None
@@ -285,6 +308,8 @@ class Writer(BlockWriter):
         self._files += 1
         self._size_bytes += size_bytes
         self._written += part.rows
+        if self._completed is not None:
+            self._completed(self._part_date, part.name, size_bytes)
         if self._retention is not None:
             self._retention.completed(self._part_date, size_bytes)
 

@@ -121,6 +121,14 @@ def document(plant: Planter, form: str) -> dict[str, Any]:
                 "headers": {"authorization": plant.secret("trace.otlp.headers")},
                 "timeout_s": 1,
             },
+            "upload": {
+                "url": "s3://bucket/traces",
+                "endpoint": "http://127.0.0.1:9",
+                "region": "us-east-1",
+                "access_key": plant.secret("trace.upload.access_key"),
+                "secret_key": plant.secret("trace.upload.secret_key"),
+                "timeout_s": 1,
+            },
         },
         "management": {
             "users": {

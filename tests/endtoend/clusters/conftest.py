@@ -1,7 +1,5 @@
 """Clusters of Spark, a Spark Connect server and an object store, as processes of their own on the loopback address."""
 
-import contextlib
-import http.client
 import importlib.util
 import json
 import os
@@ -9,11 +7,9 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
-from urllib.parse import unquote
 
 import pyarrow.fs as pafs
 import pyspark
@@ -22,6 +18,7 @@ import pytest
 from vpnrouter.report.build import ReportRequest, build_report
 from vpnrouter.report.engine.java import find_java, home_of
 from vpnrouter.report.engine.session import SparkSettings
+from vpnrouter.testing.s3_server import MISSING, S3Server, StoreGate, find_server
 
 PATIENCE_S = 120.0
 SECOND = 1_000_000_000
@@ -30,7 +27,6 @@ PEERS = Path(__file__).resolve().parents[3] / ".peers"
 MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
 REGISTERED = re.compile(r"(Successfully registered) with master")
 CONNECTED = re.compile(r"Spark Connect server started at: \S*?:(\d+)")
-SERVING = re.compile(r"Running on http://127\.0\.0\.1:(\d+)")
 REGION = "us-east-1"
 
 
@@ -190,86 +186,28 @@ class Store:
 @pytest.fixture(scope="session")
 def store() -> Iterator[Store]:
     """An object store that lasts for all tests."""
-    for name in ("moto", "s3a"):
-        if not (PEERS / name / "done").exists():
-            pytest.skip(f"{PEERS / name} is missing: .ci/peers installs it")
-    server = Daemon([str(PEERS / "moto" / "bin" / "moto_server"), "-H", "127.0.0.1", "-p", "0"])
-    try:
-        yield Store(int(server.said(SERVING)))
-    finally:
-        server.stop()
-
-
-class Proxy(ThreadingHTTPServer):
-    """Passes requests on to the store, but for those that `fault` says something of: a status, "hang", or None."""
-
-    daemon_threads = True
-
-    def __init__(self, store: Store, fault: Callable[[str, str, str], int | str | None]) -> None:
-        super().__init__(("127.0.0.1", 0), _Passing)
-        self.store = store
-        self.fault = fault
-        self.ended = threading.Event()
-        self.played = 0
-        """Requests that the fault has hit."""
-
-
-class _Passing(BaseHTTPRequestHandler):
-    server: Proxy
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing."""
-
-    def _pass(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        played = self.server.fault(self.command, unquote(self.path), self.headers.get("Range", ""))
-        if played is not None:
-            self.server.played += 1
-        if played == "hang":
-            self.server.ended.wait(PATIENCE_S)
-            self.close_connection = True
-        elif isinstance(played, int):
-            self.send_response(played)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-        else:
-            self._forward(body)
-
-    def _forward(self, body: bytes) -> None:
-        onward = http.client.HTTPConnection("127.0.0.1", self.server.store.port)
-        with contextlib.closing(onward):
-            onward.request(self.command, self.path, body, dict(self.headers))
-            answer = onward.getresponse()
-            data = answer.read()
-            self.send_response_only(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in {"transfer-encoding", "connection"}:
-                    self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
-
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass  # noqa: N815 - the names that the library calls
+    program = find_server(PEERS.parent)
+    if program is None:
+        pytest.skip(MISSING)
+    if not (PEERS / "s3a" / "done").exists():
+        pytest.skip(f"{PEERS / 's3a'} is missing: .ci/peers installs it")
+    with S3Server(program) as server:
+        yield Store(server.port)
 
 
 @pytest.fixture
-def proxied(store: Store) -> Iterator[Callable[..., Proxy]]:
-    """Makes proxies before the store."""
-    made: list[tuple[Proxy, threading.Thread]] = []
+def proxied(store: Store) -> Iterator[Callable[[Callable[[str], int]], StoreGate]]:
+    """Makes gates before the store that play a fault."""
+    made: list[StoreGate] = []
 
-    def make(fault: Callable[[str, str, str], int | str | None]) -> Proxy:
-        proxy = Proxy(store, fault)
-        thread = threading.Thread(target=proxy.serve_forever)
-        thread.start()
-        made.append((proxy, thread))
-        return proxy
+    def make(fault: Callable[[str], int]) -> StoreGate:
+        made.append(StoreGate(store.port))
+        made[-1].fault = fault
+        return made[-1]
 
     yield make
-    for proxy, thread in made:
-        proxy.ended.set()
-        proxy.shutdown()
-        thread.join(PATIENCE_S)
-        proxy.server_close()
+    for gate in made:
+        gate.end()
 
 
 @pytest.fixture

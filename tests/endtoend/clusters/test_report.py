@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyspark
 import pytest
 
 import vpnrouter
+from vpnrouter.testing.s3_server import HANG
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -125,40 +128,29 @@ def test_a_worker_that_dies(
     assert tables(tmp_path / "far") == expected
 
 
-def _fault(name: str) -> Any:
-    """What the store does to requests (their method, path and range)."""
-    seen: dict[str, int] = {}
+def _fault(name: str) -> Callable[[str], int]:
+    """What the store does to requests, by their first lines."""
+    seen: Counter[str] = Counter()
 
     def counted(key: str) -> int:
-        seen[key] = seen.get(key, 0) + 1
+        seen[key] += 1
         return seen[key]
 
-    def throttles(*_: str) -> int | None:
-        return 503 if counted("all") % 7 == 0 else None
+    def lists(line: str) -> bool:
+        return "list-type" in line
 
-    def denies_lists(_: str, path: str, __: str) -> int | None:
-        return 403 if "list-type" in path else None
+    def takes_extra(line: str) -> bool:
+        return line.startswith("GET") and "router=extra" in line and not lists(line)
 
-    def denies_one_file(method: str, path: str, _: str) -> int | None:
-        return (
-            403 if method == "GET" and "router=extra" in path and "list-type" not in path else None
-        )
-
-    def loses_one_file(method: str, path: str, _: str) -> int | None:
-        lost = method == "GET" and "router=extra" in path and "list-type" not in path
+    faults: dict[str, Callable[[str], int]] = {
+        "throttles": lambda _: 503 if counted("all") % 7 == 0 else 0,
+        "denies lists": lambda line: 403 if lists(line) else 0,
+        "denies one file": lambda line: 403 if takes_extra(line) else 0,
         # The footer is read with the first request.
-        return 404 if lost and counted(path) > 1 else None
-
-    def hangs(_: str, path: str, __: str) -> str | None:
-        return "hang" if "list-type" in path else None
-
-    return {
-        "throttles": throttles,
-        "denies lists": denies_lists,
-        "denies one file": denies_one_file,
-        "loses one file": loses_one_file,
-        "hangs": hangs,
-    }[name]
+        "loses one file": lambda line: 404 if takes_extra(line) and counted(line) > 1 else 0,
+        "hangs": lambda line: HANG if lists(line) else 0,
+    }
+    return faults[name]
 
 
 ENDS = {
@@ -204,7 +196,7 @@ def test_a_store_with_a_fault(
     proxy = proxied(_fault(name))
     ends = name in ENDS
     more = SOON if name != "throttles" else {}
-    conf = store.settings(proxy.server_port, **more)
+    conf = store.settings(proxy.port, **more)
     done = report(traces, tmp_path / "far", conf=conf, code=1 if ends else 0)
     assert proxy.played > 0
     assert "Traceback" not in done.stderr

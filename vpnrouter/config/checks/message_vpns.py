@@ -15,7 +15,7 @@ from vpnrouter.settings.acl_profile import AclProfile
 from vpnrouter.settings.client_profile import ClientProfile
 from vpnrouter.settings.client_username import ClientUsername
 from vpnrouter.settings.endpoint import Endpoint, Queue, ReplayLog, SessionQueue, TopicEndpoint
-from vpnrouter.settings.trace import TraceFilter
+from vpnrouter.settings.trace import TraceFilter, Upload
 from vpnrouter.topics.algebra import covers, intersects, matches
 from vpnrouter.topics.grammar import LITERAL, MQTT, SMF, Filter, parse_filter
 
@@ -155,12 +155,13 @@ def _same_purpose(a: Filter, b: Filter) -> bool:
 
 
 def check_trace(problems: ProblemList, config: RouterConfig) -> None:
-    """Report filters that do not parse, match nothing, or are never used."""
+    """Report filters that do not parse, match nothing, or are never used, and half of a pair of keys."""
     trace = config.trace
     if trace is None:
         return
     names: dict[str, int] = {}
     whole = ""
+    _check_upload(problems, trace.upload)
     for index, one in enumerate(trace.filters):
         path: Path = ("trace", "filters", index)
         name = one.trace_filter_name
@@ -179,6 +180,16 @@ def check_trace(problems: ProblemList, config: RouterConfig) -> None:
             )
         elif not (one.subscriptions or one.msg_vpns or one.client_usernames or one.client_names):
             whole = name
+
+
+def _check_upload(problems: ProblemList, upload: Upload | None) -> None:
+    if upload is None or not upload.url.startswith("s3:"):
+        return
+    given = {"access_key": upload.access_key, "secret_key": upload.secret_key}
+    missing = [name for name, secret in given.items() if secret is None]
+    if len(missing) == 1:
+        path: Path = ("trace", "upload", missing[0])
+        problems.error(path, "access_key and secret_key belong together")
 
 
 def _check_filter(problems: ProblemList, path: Path, trace_filter: TraceFilter) -> None:

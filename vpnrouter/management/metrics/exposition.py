@@ -19,6 +19,7 @@ from vpnrouter.management.metrics.families import (
     RouterFigures,
     SpoolFigures,
     TraceFigures,
+    UploadFigures,
     head,
     labelled,
     samples,
@@ -97,6 +98,7 @@ SECTIONS: Final = {
     "listener": section_of(ListenerFigures),
     "spool": section_of(SpoolFigures),
     "trace": section_of(TraceFigures),
+    "trace_upload": section_of(UploadFigures),
     **{kind.section: section for kind, section in OBJECTS.items()},
     "left_out": section_of(LeftOutFigures),
 }
@@ -155,6 +157,7 @@ class Exposition:
                 ("process", source.process()),
                 ("spool", source.spool()),
                 ("trace", source.traces()),
+                ("trace_upload", source.trace_uploads()),
             )
             for name, figures in alone:
                 if figures is not None:

@@ -317,6 +317,43 @@ class TraceFigures(NamedTuple):
     ]
 
 
+class UploadFigures(NamedTuple):
+    """Uploads of complete trace files."""
+
+    files: Annotated[
+        int, counter("vpnrouter_trace_uploaded_files_total", "Trace files that were uploaded.")
+    ]
+    size: Annotated[
+        int,
+        counter("vpnrouter_trace_uploaded_bytes_total", "Bytes of the files that were uploaded."),
+    ]
+    pending: Annotated[
+        int, gauge("vpnrouter_trace_upload_pending_files", "Trace files that wait to be uploaded.")
+    ]
+    pending_size: Annotated[
+        int, gauge("vpnrouter_trace_upload_pending_bytes", "Bytes of the files that wait.")
+    ]
+    failures: Annotated[
+        Mapping[str, int],
+        counter(
+            "vpnrouter_trace_upload_failures_total",
+            "Attempts to upload a trace file that failed; each is repeated.",
+            "reason",
+        ),
+    ]
+    lost: Annotated[
+        int,
+        counter(
+            "vpnrouter_trace_upload_lost_files_total",
+            "Trace files that were removed before they could be uploaded.",
+        ),
+    ]
+    lost_size: Annotated[
+        int,
+        counter("vpnrouter_trace_upload_lost_bytes_total", "Bytes of the files that were lost."),
+    ]
+
+
 class LeftOutFigures(NamedTuple):
     """Objects of one kind that a scrape has no room for."""
 

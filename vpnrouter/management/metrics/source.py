@@ -23,6 +23,7 @@ from vpnrouter.management.metrics.families import (
     RouterFigures,
     SpoolFigures,
     TraceFigures,
+    UploadFigures,
 )
 from vpnrouter.management.metrics.queues import CONVERTS, SHOWN, QueueNumbers
 from vpnrouter.management.status.msg_vpns import MsgVpnLook
@@ -228,6 +229,22 @@ class Figures:
             size=status.size_bytes,
             removed_files=status.removed,
             tails=self._traces.tails,
+        )
+
+    def trace_uploads(self) -> UploadFigures | None:
+        """Return the figures of the uploads of trace files; None where none are uploaded."""
+        status = self._traces.status()
+        uploads = None if status is None else status.uploads
+        if uploads is None:
+            return None
+        return UploadFigures(
+            files=uploads.files,
+            size=uploads.size_bytes,
+            pending=uploads.pending,
+            pending_size=uploads.pending_bytes,
+            failures=uploads.failures,
+            lost=uploads.lost,
+            lost_size=uploads.lost_bytes,
         )
 
     def listeners(self) -> Iterator[ListenerFigures]:
