@@ -154,6 +154,7 @@ def connected_session(settings: SparkSettings) -> Iterator[SparkSession]:
         OperationError: packages of Spark Connect are missing, or nobody answers. Failures inside the block come out as
             OperationError too.
     """
+    _knock(settings.connect)
     with warnings.catch_warnings():
         # About the version of a pandas that is not used.
         warnings.simplefilter("ignore")
@@ -165,7 +166,6 @@ def connected_session(settings: SparkSettings) -> Iterator[SparkSession]:
                 f" ({first_line(str(error))})"
             ) from error
         _load_without_advice()
-    _knock(settings.connect)
     builder = SparkSession.builder.remote(settings.connect)
     for key, value in settings.conf.items():
         builder = builder.config(key, value)
