@@ -5,6 +5,7 @@ equal to each other, are one **place**; the values there are told apart by their
 
 * Numbers, UUIDs, hexadecimal digits and codes (`x7k2p9`, `2026-03-01`) are ids where a place has `MACHINE_VALUES` of
   them. Words with numbers are where it has as many of one pattern: `sensor-1`, `sensor-2`.
+* Abbreviations of one length (`OSL`, `IAH`) are where it has `ABBREVIATIONS` of them.
 * Any other values are ids where a place has `TEXT_VALUES` of them that are followed by the same level. At the end of
   topics, these have few messages each as well: what is sent over and over on forty topics has forty names.
 * `MANY_VALUES` followed by equally many levels are ids, whatever they are. A word that has far more topics than the
@@ -27,6 +28,9 @@ from typing import Final, NamedTuple
 
 MACHINE_VALUES: Final = 10
 """So many numbers, UUIDs or the like at one place are ids."""
+
+ABBREVIATIONS: Final = 20
+"""So many abbreviations of one length at one place are ids."""
 
 TEXT_VALUES: Final = 40
 """So many words at one place, before the same level, are ids."""
@@ -52,7 +56,7 @@ class Parameter:
     """A level of a template that varies.
 
     `level` is its number, from 1. `values` is how many the topics have there, `examples` are some of them; `looks`
-    what they look like: number, uuid, hex, code, word with a number, word.
+    what they look like: number, uuid, hex, code, word with a number, abbreviation, word.
     """
 
     level: int
@@ -85,6 +89,7 @@ UUID: Final = "uuid"
 HEX: Final = "hex"
 CODE: Final = "code"
 PATTERN: Final = "word with a number"
+ABBREVIATION: Final = "abbreviation"
 WORD: Final = "word"
 """What values look like."""
 
@@ -94,14 +99,19 @@ _HEX: Final = re.compile(
     r"(?:0[xX])?(?=[A-Fa-f]*[0-9])[0-9A-Fa-f]{8,}|[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5,}"
 )
 _DIGITS: Final = re.compile(r"\d+")
+_ABBREVIATED: Final = 5
+"""Letters of an abbreviation at most."""
+
 _CODE_RUNS: Final = 3
 """Runs of digits from which on letters and digits are mixed at random, or are a date."""
 
 
 def look(value: str) -> tuple[str, str]:
-    """Return what a value looks like, and for a word with a number its pattern, else ""."""
+    """Return what a value looks like, and for a word with a number or an abbreviation its pattern, else ""."""
     runs = len(_DIGITS.findall(value))
     if not runs:
+        if 1 < len(value) <= _ABBREVIATED and value.isupper() and value.isalpha():
+            return ABBREVIATION, "A" * len(value)
         return WORD, ""
     if _NUMBER.fullmatch(value):
         return NUMBER, ""
@@ -120,6 +130,7 @@ def fold(topics: Mapping[str, int]) -> Folded:
 
 
 _Members = list[int]
+_WORDS: Final = (WORD, ABBREVIATION)
 _Next = tuple[str, ...]
 """What follows a value: nothing (), a literal level (LEVEL,), or how one looks."""
 
@@ -224,7 +235,7 @@ class _Folding:
         end = topic.find(_SEPARATOR, begin)
         value = topic[begin:] if end < 0 else topic[begin:end]
         alike, pattern = look(value)
-        return (alike, value) if alike == WORD else (alike, pattern)
+        return (WORD, value) if alike in _WORDS else (alike, pattern)
 
     def _are_ids(self, following: _Next, values: Mapping[str, _Members]) -> bool:
         if len(values) < TEXT_VALUES or len(values) >= MANY_VALUES:
@@ -279,17 +290,18 @@ def _ordinary(
 def _machine_made(values: Sequence[str]) -> list[str]:
     """Return the values that are ids by their look."""
     ids: list[str] = []
-    patterns: dict[str, list[str]] = {}
+    patterns: dict[tuple[str, str], list[str]] = {}
     for value in values:
         alike, pattern = look(value)
-        if alike == PATTERN:
-            patterns.setdefault(pattern, []).append(value)
+        if pattern:
+            patterns.setdefault((alike, pattern), []).append(value)
         elif alike != WORD:
             ids.append(value)
-    taken = ids if len(ids) >= MACHINE_VALUES else []
-    return taken + [
-        one for alike in patterns.values() if len(alike) >= MACHINE_VALUES for one in alike
-    ]
+    taken = [*ids] if len(ids) >= MACHINE_VALUES else []
+    for (alike, _), some in patterns.items():
+        if len(some) >= (ABBREVIATIONS if alike == ABBREVIATION else MACHINE_VALUES):
+            taken += some
+    return taken
 
 
 def _parameter(level: int, counts: Mapping[str, int]) -> Parameter:

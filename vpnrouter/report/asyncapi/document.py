@@ -195,6 +195,7 @@ _LOOKS: Final = {
     "hex": "hexadecimal digits",
     "code": "codes",
     "word with a number": "words with numbers",
+    "abbreviation": "abbreviations",
     "word": "words",
 }
 
