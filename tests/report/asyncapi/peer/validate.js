@@ -1,5 +1,5 @@
 // Says whether documents are valid: for each file in the directories named, a line of JSON with its name, what
-// AsyncAPI's own parser objects to, and what it read: addresses by channel, and actions by operation.
+// AsyncAPI's own parser objects to, and what it read: the message VPN, addresses by channel, actions by operation.
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -12,11 +12,13 @@ async function told(parser, file) {
   const objections = diagnostics.map((one) => [SEVERITIES[one.severity], one.code, one.message, one.path.join('.')]);
   const channels = {};
   const operations = {};
+  let vpn = null;
   if (document) {
+    vpn = document.info().json()['x-vpnrouter-observed'].vpn;
     document.channels().forEach((one) => { channels[one.id()] = one.address(); });
     document.operations().forEach((one) => { operations[one.id()] = one.action(); });
   }
-  return { file, read: document !== undefined, objections, channels, operations };
+  return { file, read: document !== undefined, objections, vpn, channels, operations };
 }
 
 (async () => {
