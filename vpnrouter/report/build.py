@@ -104,6 +104,8 @@ def build_report(
         listener.stage("trace files")
         inventories = take_inventories(request, Storages())
     with engine_for(request, inventories, listener, session=session) as engine:
+        if engine.documents is not None:
+            engine.documents.prepare()
         if inventories is None:
             listener.stage("trace files")
             inventories = take_inventories(request, engine.traces)
@@ -125,7 +127,6 @@ def build_report(
         if engine.documents is not None:
             listener.stage("AsyncAPI documents")
             observed = Observed(span=analysis.span, sampling=inventory.sampling())
-            engine.documents.prepare()
             write_documents(engine.documents.text, analysis.channels, observed)
     return summary
 

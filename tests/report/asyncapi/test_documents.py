@@ -234,9 +234,10 @@ def test_the_parser_takes_hostile_names(tmp_path: Path, judged: Callable[[Path],
     """AsyncAPI's own parser finds nothing wrong, and reads the channels that were meant."""
     vpns = []
     for kind, names in HOSTILE.items():
-        for name in names:
-            folding = [f"{name}/{number}/{name}" for number in range(20)]
-            vpns.append(vpn_of([*topics_with(name), *folding], name, router=kind, vpn=name))
+        vpns += [vpn_of([name or "a"], name, router=kind, vpn=name) for name in names]
+        folding = [f"{name}/{number}/{name}" for name in names for number in range(20)]
+        every = [topic for name in names for topic in topics_with(name)]
+        vpns.append(vpn_of([*every, *folding], router=kind, vpn=f"all of {kind}"))
     write_documents(writer(tmp_path), vpns, OBSERVED)
     expected = {vpn.vpn: vpn for vpn in vpns}
     found = judged(tmp_path)
