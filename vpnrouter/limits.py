@@ -1261,6 +1261,26 @@ REPORT_EXECUTOR_MEMORY: Final = "1g"
 """Heap of each executor on a cluster, where neither SPARK_EXECUTOR_MEMORY nor the cluster's spark-defaults.conf says
 otherwise. Beyond: the executor spills to disk."""
 
+REPORT_ASYNCAPI_TOPICS: Final = 20_000
+"""Topics of a message VPN from which its AsyncAPI document is made. Beyond: the busiest, of those that are as busy any
+ones; the document says how many are left out."""
+
+REPORT_ASYNCAPI_TOPICS_ALL: Final = 200_000
+"""The same of all message VPNs, which the driver holds: each gets an equal share of it. Beyond: the same."""
+
+REPORT_ASYNCAPI_TOPIC_LENGTH: Final = 1_000
+"""Characters of a topic in an AsyncAPI document: nobody reads a longer one. Beyond: the document counts it only."""
+
+REPORT_ASYNCAPI_CHANNELS: Final = 500
+"""Channels of an AsyncAPI document. Beyond: the busiest; the document says how many are left out."""
+
+REPORT_ASYNCAPI_CHANNELS_ALL: Final = 50_000
+"""The same of all documents, which the driver holds: each gets an equal share of it. Beyond: the same."""
+
+REPORT_ASYNCAPI_NAMES: Final = 10
+"""Clients, queues, bridges and connectors, of each, that a channel of an AsyncAPI document names. Beyond: the busiest,
+and how many more there are."""
+
 REPORT_WAYS_ON: Final = 200_000
 """Topics that cross on from message VPNs where nobody receives them, of which the driver finds out by itself whether
 somebody farther on does. Beyond: Spark finds out, in some fifty jobs instead of one."""

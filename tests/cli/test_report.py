@@ -271,6 +271,7 @@ def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (["--format", " , "], "--format knows html, json, parquet, not nothing"),
         (["--follow", "--until", "1h"], "leave out --until and --against"),
         (["--follow", "--against", "2h..1h"], "leave out --until and --against"),
+        (["--follow", "--asyncapi", "docs"], "leave out --follow"),
         (["--follow", "--every", "0.1"], "--every"),
         (["--follow", "--late", "0"], "--late"),
         (["--config", "gone.yaml"], "gone.yaml"),

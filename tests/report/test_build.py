@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from pyspark.sql import SparkSession
 
 from vpnrouter import limits
@@ -189,6 +190,51 @@ def test_a_whole_report(
     assert sum(row["ingress"] for row in json.loads((tmp_path / "out/timeline.json").read_text()))
     assert Path(summary.page).read_text().startswith("<!doctype html>")
     assert not (tmp_path / "out/spark.log").exists()
+
+
+@pytest.mark.usefixtures("shared")
+@pytest.mark.parametrize("scheme", ["", "file://"], ids=["path", "URI"])
+def test_asyncapi_documents(tracefiles: ModuleType, tmp_path: Path, scheme: str) -> None:
+    """One for each message VPN, of the time asked for, by the storage of its place; without the option there is none,
+    and no job for it.
+    """
+    traces(tracefiles, tmp_path / "traces")
+    odd = [tracefiles.row("ingress", 5 * SECOND, "../a b", topic="t", mode="direct", client="c")]
+    tracefiles.write(tmp_path / "traces", "odd", odd, sample=0.5)
+    asked = ReportRequest(
+        traces=[str(tmp_path / "traces")],
+        output=str(tmp_path / "out"),
+        span=Span(since_ns=START + 11 * SECOND - 1),
+        against=Span(until_ns=START + 11 * SECOND - 1),
+        formats=frozenset({"json"}),
+        asyncapi=f"{scheme}{tmp_path}/docs",
+    )
+    heard = Stages()
+    build_report(asked, heard)
+    assert heard.names.count("channels") == 1
+    assert heard.names[-1] == "AsyncAPI documents"
+    docs = tmp_path / "docs"
+    found = sorted(str(path.relative_to(docs)) for path in docs.rglob("*.yaml"))
+    assert found == ["core/yellow.yaml", "edge/blue.yaml"]
+    document = yaml.safe_load((docs / "edge/blue.yaml").read_text())
+    channel = document["channels"]["topic.flights.0"]
+    assert channel["x-vpnrouter-senders"]["clients"]["names"] == [
+        {"name": "publisher", "messages-traced": 3}
+    ]
+    assert channel["x-vpnrouter-receivers"]["bridges"]["names"] == [
+        {"name": "fares", "router": "core", "vpn": "yellow", "messages-traced": 2}
+    ]
+    observed = document["info"]["x-vpnrouter-observed"]
+    assert (observed["messages"], observed["sampling"]) == (
+        10,
+        {"here": 1.0, "least": 1.0, "most": 1.0},
+    )
+    whole = replace(asked, span=Span(), against=None)
+    build_report(whole)
+    assert (docs / "odd/%2E.%2Fa%20b.yaml").exists()
+    heard = Stages()
+    build_report(replace(whole, asyncapi=None), heard)
+    assert not {"channels", "AsyncAPI documents"} & {*heard.names}
 
 
 @pytest.mark.usefixtures("shared")

@@ -158,6 +158,16 @@ Packages = Annotated[
         show_default=False,
     ),
 ]
+AsyncApi = Annotated[
+    str | None,
+    typer.Option(
+        "--asyncapi",
+        help="Write an AsyncAPI document of each message VPN to this directory, a path or a URI.",
+        parser=_folder,
+        metavar="DIRECTORY",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
@@ -174,6 +184,7 @@ def command(
     every: Every = 5.0,
     late: Late = 90,
     formats: Formats = "html,json,parquet",
+    asyncapi: AsyncApi = None,
     master: Master = None,
     connect: Connect = None,
     conf: Conf = None,
@@ -207,6 +218,8 @@ def command(
         raise typer.BadParameter(str(error)) from None
     if follow and (until is not None or against is not None):
         raise typer.BadParameter("--follow has no end: leave out --until and --against")
+    if follow and asyncapi is not None:
+        raise typer.BadParameter("--asyncapi is of a whole report: leave out --follow")
     if connect is not None and master is not None:
         raise typer.BadParameter("--connect and --master exclude each other")
     if follow and connect is not None:
@@ -223,6 +236,7 @@ def command(
         mesh=load_configured(_files(config)) if config else None,
         questions=questions,
         formats=named,
+        asyncapi=asyncapi,
     )
     with _shown_progress() as progress:
         if not follow:

@@ -12,6 +12,7 @@ from pyspark.storagelevel import StorageLevel
 
 from vpnrouter.limits import REPORT_FINDINGS, REPORT_SUBSCRIPTION_FINDINGS
 from vpnrouter.report.advice.advise import advise
+from vpnrouter.report.asyncapi.channels import VpnChannels
 from vpnrouter.report.change.compare import compare
 from vpnrouter.report.change.configured import Configured, bridge_subscriptions
 from vpnrouter.report.change.drift import drift
@@ -206,7 +207,7 @@ class Analysis:
 
     `topic_count` counts all topics, also those beyond the table's bound. `width_ns` is the length of a stretch of
     timeline and rates; `span` the first and last time seen, nanoseconds since 1970. `notes` are sentences about what
-    could not be judged.
+    could not be judged. `channels` are what AsyncAPI documents say, where these are asked for.
     """
 
     tables: dict[str, Rows]
@@ -215,6 +216,7 @@ class Analysis:
     width_ns: int
     span: tuple[int, int]
     notes: list[str] = field(default_factory=list)
+    channels: list[VpnChannels] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:

@@ -22,6 +22,9 @@ from vpnrouter.limits import (
     REPORT_SHUFFLE_PARTITIONS_MOST,
 )
 from vpnrouter.report.analysis import Analysis, analyse
+from vpnrouter.report.asyncapi.collect import vpn_channels
+from vpnrouter.report.asyncapi.document import Observed
+from vpnrouter.report.asyncapi.write import write_documents
 from vpnrouter.report.change.configured import Configured
 from vpnrouter.report.digests.digest import digested
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
@@ -64,7 +67,8 @@ class ReportRequest:
 
     `traces` are places of directories and single files, `output` is the place of the report (`traces.storage`); `span`
     is the time to report on, `against` another one to compare it with; `mesh` is what is configured. `questions` are
-    for the table `what_if`. `formats` are of FORMATS.
+    for the table `what_if`. `formats` are of FORMATS. `asyncapi` is the place of the AsyncAPI documents; without one
+    there are none.
     """
 
     traces: Sequence[str]
@@ -75,6 +79,7 @@ class ReportRequest:
     mesh: Configured | None = None
     questions: Questions = NONE
     formats: frozenset[str] = FORMATS
+    asyncapi: str | None = None
 
     @property
     def is_here(self) -> bool:
@@ -103,13 +108,17 @@ def build_report(
         listener.stage("trace files")
         inventories = take_inventories(request, Storages())
     with engine_for(request, inventories, listener, session=session) as engine:
+        if engine.documents is not None:
+            engine.documents.prepare()
         if inventories is None:
             listener.stage("trace files")
             inventories = take_inventories(request, engine.traces)
         inventory, compared = inventories
         before = None
         if compared is not None:
-            then = replace(request, span=request.against or Span(), against=None, mesh=None)
+            then = replace(
+                request, span=request.against or Span(), against=None, mesh=None, asyncapi=None
+            )
             before, compared = run_jobs(engine.spark, compared, then, listener)
             inventory = inventory.without_any(compared.set_aside)
             require_rows(inventory)
@@ -119,6 +128,10 @@ def build_report(
         paged = HTML in request.formats
         summary = summary_of(inventory, analysis, request.output, seconds, paged=paged)
         write_report(engine.output, summary, analysis, request.formats)
+        if engine.documents is not None:
+            listener.stage("AsyncAPI documents")
+            observed = Observed(span=analysis.span, sampling=inventory.sampling())
+            write_documents(engine.documents.text, analysis.channels, observed)
     return summary
 
 
@@ -146,13 +159,14 @@ def _inventory_of(request: ReportRequest, span: Span, storages: Storages) -> Inv
     return take_inventory(request.traces, leave_out=request.output, span=span, storages=storages)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Engine:
-    """A session of Spark, where the traces are that it reads, and where the report goes."""
+    """A session of Spark, where the traces are that it reads, and where the report and the AsyncAPI documents go."""
 
     spark: SparkSession
     traces: Storages
     output: Output
+    documents: Output | None = None
 
 
 @contextmanager
@@ -170,8 +184,10 @@ def engine_for(
     Raises:
         OperationError: the output cannot be written, or Spark failed.
     """
-    if not is_uri(request.output):
-        LOCAL.make(request.output)
+    places = [place for place in (request.output, request.asyncapi) if place is not None]
+    for place in places:
+        if not is_uri(place):
+            LOCAL.make(place)
     progress.stage("Spark starts")
     given = session or (None if request.spark.connect else surrounding_session())
     rows = None if inventories is None else inventories[0].rows
@@ -187,8 +203,8 @@ def engine_for(
             spark = cleanup.enter_context(_started(request, lasting=lasting, short=short))
         remote = remote_storage(spark)
         storages = Storages(remote, elsewhere=not is_beside(spark))
-        storage = remote if is_uri(request.output) else LOCAL
-        yield Engine(spark=spark, traces=storages, output=Output(request.output, storage))
+        outputs = [Output(place, remote if is_uri(place) else LOCAL) for place in places]
+        yield Engine(spark, storages, *outputs)
 
 
 @contextmanager
@@ -280,7 +296,13 @@ def _analysed(
         analysis = analyse(
             spark, digests, width_ns, progress.stage, request.mesh, before, request.questions
         )
-    return replace(analysis, notes=[*wrong_times(spark, inventory), *analysis.notes])
+        channels = []
+        if request.asyncapi is not None:
+            progress.stage("channels")
+            nodes = analysis.tables["nodes"]
+            channels = vpn_channels(spark, digests.frames["uses"], traces, nodes)
+    notes = [*wrong_times(spark, inventory), *analysis.notes]
+    return replace(analysis, notes=notes, channels=channels)
 
 
 def _are_tiny(inventory: Inventory) -> bool:
