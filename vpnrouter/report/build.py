@@ -108,8 +108,6 @@ def build_report(
         listener.stage("trace files")
         inventories = take_inventories(request, Storages())
     with engine_for(request, inventories, listener, session=session) as engine:
-        if engine.documents is not None:
-            engine.documents.prepare()
         if inventories is None:
             listener.stage("trace files")
             inventories = take_inventories(request, engine.traces)
@@ -204,6 +202,9 @@ def engine_for(
         remote = remote_storage(spark)
         storages = Storages(remote, elsewhere=not is_beside(spark))
         outputs = [Output(place, remote if is_uri(place) else LOCAL) for place in places]
+        for output in outputs:
+            # Before hours of work, and not after them.
+            output.prepare()
         yield Engine(spark, storages, *outputs)
 
 
