@@ -60,9 +60,9 @@ class Figures:
         self._base.execute(f"set variable traces = '{traces}'")
         self._base.execute(Path(__file__).with_name("figures.sql").read_text(encoding="utf-8"))
 
-    def query(self, text: str) -> list[Row]:
-        """The rows of a query, by column."""
-        asked = self._base.execute(text)
+    def query(self, text: str, *values: str) -> list[Row]:
+        """The rows of a query with these values for its question marks, by column."""
+        asked = self._base.execute(text, values)
         names = [column[0] for column in asked.description or ()]
         return [dict(zip(names, row, strict=True)) for row in asked.fetchall()]
 

@@ -29,7 +29,9 @@ select
     -- Events that a router records of all messages stand for themselves.
     list_contains(string_split(always, ','), event) as is_complete
 from read_parquet(getvariable('traces'), hive_partitioning = false, filename = true, union_by_name = true) as seen
-join trace_file on file = filename;
+join trace_file on file = filename
+-- Times that cannot be right are left out.
+where ts_ns >= epoch_ns(timestamp '2000-01-01') and ts_ns < epoch_ns(now()::timestamp + interval 1 day);
 
 -- A router's rate holds from the first row of the file that has it.
 create table rate_since as
@@ -127,7 +129,7 @@ time_up as (
 )
 select every.*, coalesce(best.messages, 0) as messages, if(best.messages is null, 0, messages_estimated) as messages_estimated,
     coalesce(bytes, 0) as bytes, coalesce(direct, 0) as direct, coalesce(guaranteed, 0) as guaranteed,
-    coalesce(peak_messages, 0) as peak_messages, coalesce(up_ns, 0) as up_ns
+    coalesce(peak_messages, 0) as peak_messages, up_ns
 from every
 left join time_up using (from_router, from_vpn, to_router, to_vpn, bridge)
 left join best using (from_router, from_vpn, to_router, to_vpn, bridge)
