@@ -25,6 +25,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "discards": ("router", "vpn", "event", "reason", "place"),
     "providers": ("router", "vpn", "connector", "link", "provider", "direction"),
     "timeline": ("start_ns",),
+    "blast_radius": ("router", "vpn"),
     "usage": ("what", "day", "router", "vpn", "client", *EDGE),
 }
 """Tables, and the columns that name a row of each. All other columns that both sides have are figures."""
@@ -146,7 +147,10 @@ def _same(name: str, key: tuple[Any, ...], told: Row, computed: Row) -> int:
     figures = (computed.keys() & told.keys()) - set(KEYS[name])
     for column in figures:
         where = f"{name} {key}: {column}"
-        assert told[column] == computed[column], f"{where}: {told[column]} {computed[column]}"
+        same = told[column] == computed[column]
+        if isinstance(told[column], float):
+            same = math.isclose(told[column], computed[column], rel_tol=1e-9)
+        assert same, f"{where}: {told[column]} {computed[column]}"
     if name == "discards":
         assert told["example_topic"] in computed["topics"], (told, computed)
     return len(figures)

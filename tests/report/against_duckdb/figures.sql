@@ -138,7 +138,7 @@ left join peak using (from_router, from_vpn, to_router, to_vpn, bridge);
 -- --- message VPNs, topics, losses ---------------------------------------------------------------------------
 
 create view nodes as
-select router, vpn,
+select router, vpn, true as traced,
     count(*) filter (event = 'ingress') as ingress,
     coalesce(sum(size_bytes) filter (event = 'ingress'), 0) as ingress_bytes,
     estimate(list(weight) filter (event = 'ingress' and weight is not null), ingress) as ingress_estimated,
@@ -151,7 +151,15 @@ select router, vpn,
     coalesce(sum(many) filter (event = 'discard'), 0) as discarded,
     coalesce(sum(many) filter (event = 'reject'), 0) as rejected,
     min(ts_ns) as first_ns, max(ts_ns) as last_ns
-from trace where vpn is not null group by all;
+from trace where vpn is not null group by all
+union all by name
+-- The other ends of bridges that wrote no rows.
+select * from (
+    select from_router as router, from_vpn as vpn, false as traced from crossing
+    union
+    select to_router, to_vpn, false from crossing
+)
+where (router, vpn) not in (select (router, vpn) from trace where vpn is not null);
 
 create view timeline as
 select start_ns,
@@ -284,6 +292,57 @@ create view compared as
 select one.router, one.entry_router as other, (one.ns - back.ns) / 2 as ahead_ns, (one.ns + back.ns) / 2 as error_ns
 from fastest as one join fastest as back on one.router = back.entry_router and one.entry_router = back.router;
 
+-- --- what depends on what -----------------------------------------------------------------------------------
+
+-- Ways of messages into a message VPN, from the last provider on, as lists of places. What went round is left out.
+create table stop as
+select distinct way, way[1] as entry, way[-1] as goal
+from (
+    select string_split(regexp_replace("path", '^.*://[^>]*>', '') || '>' || router || '/' || vpn, '>') as way
+    from trace where event = 'bridge_receive'
+)
+where len(list_distinct(way)) = len(way);
+
+-- Each place, with what came into it or through it (`sender`), and with what got messages from it or through it.
+create table dependent as
+select distinct here, other, sender
+from (
+    select unnest(way[2:]) as here, entry as other, true as sender from stop
+    union all
+    select unnest(way[:-2]), goal, false from stop
+);
+
+create table member as
+select router || '/' || vpn as here, router, vpn,
+    count(distinct client) filter (event in ('ingress', 'deliver')) as clients,
+    count(distinct endpoint) filter (event = 'enqueue') as endpoints
+from (select router, vpn from nodes) left join trace using (router, vpn) group by all;
+
+create view blast_radius as
+with both_ways as (select distinct here, other from dependent),
+beyond as (
+    select both_ways.here, count(*) as vpns, sum(clients)::bigint as clients_beyond,
+        sum(endpoints)::bigint as endpoints_beyond
+    from both_ways join member on other = member.here group by all
+),
+counted as (
+    select here, count(*) filter (sender) as senders, count(*) filter (not sender) as receivers from dependent group by all
+),
+-- Where no endpoint took anything, nothing is known of endpoints.
+known as (select sum(endpoints) > 0 as endpoints_known from member),
+inside as (
+    select entry_router as router, entry_vpn as vpn, count(*) as messages from arrival
+    where entry_router = router and entry_vpn = vpn group by all
+),
+whole as (select (max(ts_ns) - min(ts_ns)) / 1e9 as seconds from trace)
+select router, vpn, clients, if(endpoints_known, endpoints, null) as endpoints,
+    coalesce(messages, 0) / seconds as local_per_s,
+    coalesce(senders, 0) as senders, coalesce(receivers, 0) as receivers, coalesce(vpns, 0) as vpns,
+    coalesce(clients_beyond, 0) as clients_beyond,
+    if(endpoints_known, coalesce(endpoints_beyond, 0), null) as endpoints_beyond
+from member cross join known cross join whole
+left join inside using (router, vpn) left join counted using (here) left join beyond using (here);
+
 -- --- usage --------------------------------------------------------------------------------------------------
 
 create view usage as
@@ -296,7 +355,7 @@ select 'client' as what, day, router, vpn, client,
     count(*) filter (event = 'deliver') as delivered,
     coalesce(sum(size_bytes) filter (event = 'deliver'), 0) as delivered_bytes,
     estimate(list(weight) filter (event = 'deliver' and weight is not null), delivered) as delivered_estimated,
-    0 as crossings, 0 as crossing_bytes, 0 as crossings_estimated
+    0 as crossings, 0 as crossing_bytes, 0 as crossings_estimated, 1 as rows
 from (
     select * replace (
         if(bridge is not null, '#connector/' || regexp_extract(bridge, '^([^/]*)/', 1), client) as client
@@ -305,6 +364,6 @@ from (
 where client is not null group by all
 union all
 select 'bridge', day, entry_router, entry_vpn, null, from_router, from_vpn, to_router, to_vpn, bridge, 0, 0, 0, 0, 0, 0,
-    count(*), sum(size_bytes), estimate(list(weight) filter (weight is not null), count(*))
+    count(*), sum(size_bytes), estimate(list(weight) filter (weight is not null), count(*)), 1
 from crossed join busier using (from_router, from_vpn, to_router, to_vpn, bridge, sends)
 group by all;

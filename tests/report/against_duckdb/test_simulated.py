@@ -66,13 +66,16 @@ def message(number: int, **more: Any) -> dict[str, Any]:
 
 def harbour() -> dict[str, list[dict[str, Any]]]:
     """Rows with connectors, of two routers: messages come from one provider, cross a bridge and go to another one or
-    back. Some are sent there again, some expire, and some become dead letters. A link stays up.
+    back. Some are sent there again, some expire, and some become dead letters. Two links stay up, one of them to a
+    router that does not trace.
     """
     rows: dict[str, list[dict[str, Any]]] = {"harbour": [], "quay": []}
     link = {"bridge": "in-from-sea", "vpn": "quay"}
     rows["quay"].append(
         {**link, "event": "link_up", "ts_ns": START_NS, "peer_router": "harbour", "peer_vpn": "sea"}
     )
+    dark = {"bridge": "in-from-night", "peer_router": "dark", "peer_vpn": "night"}
+    rows["quay"].append({**dark, "event": "link_up", "ts_ns": START_NS + 5, "vpn": "quay"})
     for number in range(1, 400):
         entered = START_NS + number * 7 * SECOND
         mode = "persistent" if number % 3 == 0 else "direct"
