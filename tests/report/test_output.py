@@ -55,7 +55,7 @@ def test_a_finding_is_a_row_of_the_table() -> None:
 
 
 def test_the_worst_comes_first() -> None:
-    """By severity, kind, messages, then place and topic, whatever the order they come in."""
+    """By severity, kind, messages, value, then place and topic, whatever the order they come in."""
     ordered = [
         Finding(kind="stalled_bridge", severity=ERROR),
         Finding(kind="black_hole", severity=WARNING, messages=9, router="z"),
@@ -63,6 +63,9 @@ def test_the_worst_comes_first() -> None:
         Finding(kind="black_hole", severity=WARNING, messages=2, router="a", topic="b"),
         Finding(kind="black_hole", severity=WARNING, messages=2, router="b", topic="a"),
         Finding(kind="black_hole", severity=WARNING, router="a"),
+        Finding(kind="clock_skew", severity=WARNING, router="z", value=-9.0),
+        Finding(kind="clock_skew", severity=WARNING, router="b", value=2.0),
+        Finding(kind="clock_skew", severity=WARNING, router="a", value=-1.0),
         Finding(kind="two_ways", severity=WARNING, messages=99),
         Finding(kind="articulation", severity=INFO, messages=1_000),
     ]

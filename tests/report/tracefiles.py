@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from vpnrouter.trace.parquet import partition_value
 from vpnrouter.trace.schema import (
+    ALWAYS_KEY,
     COLUMNS,
     FILE_COLUMNS,
     ROUTER_KEY,
@@ -36,6 +37,7 @@ def write(
     *,
     part: int = 0,
     sample: float | None = None,
+    always: str | None = None,
     version: int = VERSION,
     router_inside: bool = False,
     partitioned: bool = True,
@@ -49,6 +51,8 @@ def write(
     metadata = {VERSION_KEY: str(version), ROUTER_KEY: router}
     if sample is not None:
         metadata[SAMPLE_KEY] = repr(sample)
+    if always is not None:
+        metadata[ALWAYS_KEY] = always
     folder = root
     if partitioned:
         folder = root / "date=2013-06-12" / f"router={partition_value(router)}"

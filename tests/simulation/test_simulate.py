@@ -166,7 +166,7 @@ def test_files_are_trace_files(faulty: Any) -> None:
         metadata = pq.read_metadata(file.path).metadata
         assert {VERSION_KEY.encode(), ROUTER_KEY.encode(), SAMPLE_KEY.encode()} <= metadata.keys()
         first = pq.read_table(file.path, columns=["ts_ns"], partitioning=None)["ts_ns"]
-        assert file.path.name == f"part-{first[0].as_py()}-1.parquet"
+        assert Path(file.path).name == f"part-{first[0].as_py()}-1.parquet"
         times = first.to_pylist()
         assert all(one <= other + 2_048 for one, other in pairwise(times))
 

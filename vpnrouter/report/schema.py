@@ -347,13 +347,16 @@ class Finding:
 
 
 def worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Return errors, then warnings, then the rest; within these by kind, then by messages, then by place."""
+    """Return errors, then warnings, then the rest; within these by kind, then by messages, then by how far the value is
+    from zero, then by place.
+    """
     return sorted(
         findings,
         key=lambda one: (
             RANKS[one.severity],
             one.kind,
             -(one.messages or 0),
+            -abs(one.value or 0.0),
             *(str(getattr(one, name) or "") for name in ("router", "vpn", "bridge", "client")),
             one.topic or "",
         ),

@@ -50,6 +50,9 @@ class StillFigures:
     def traces(self) -> Row | None:
         return filled("trace")
 
+    def trace_uploads(self) -> Row | None:
+        return filled("trace_upload")
+
     def listeners(self) -> Iterator[Row]:
         yield filled("listener", "mqtt", "127.0.0.1:1883")
 

@@ -25,6 +25,7 @@ KINDS: dict[str, Any] = {
     "spool": rows.SpoolFigures,
     "loop": rows.LoopFigures,
     "trace": rows.TraceFigures,
+    "trace_upload": rows.UploadFigures,
     "left_out": rows.LeftOutFigures,
 }
 
