@@ -460,6 +460,28 @@ def test_what_is_always_recorded_stands_for_itself(
         }
 
 
+def test_who_records_no_event_always_changes_no_other_router(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """A router of an older version beside one that records all discards, at one rate and at several."""
+    for rate in (0.25, 0.5):
+        root = tmp_path / str(rate)
+        write_always(tracefiles, root, "edge", 0.25)
+        old = [
+            tracefiles.row("ingress", 0, "v", topic="old/in"),
+            tracefiles.row("discard", 0, "v", topic="old/picked", trace_id="1", hops=0),
+        ]
+        tracefiles.write(root, "old", old, sample=rate)
+        assert weights(spark, root) == {
+            "edge/in": 4.0,
+            "edge/picked": 1.0,
+            "edge/one": 1.0,
+            "edge/many": 41.0,
+            "old/in": 1 / rate,
+            "old/picked": 1 / rate,
+        }
+
+
 def test_rows_of_a_time(spark: SparkSession, tracefiles: ModuleType, tmp_path: Path) -> None:
     """From its begin up to but not including its end; what was before is there for those who ask."""
     for part, times in enumerate([(0, 5), (8, 10, 15), (19, 20, 30), (40,)]):

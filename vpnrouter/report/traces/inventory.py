@@ -103,11 +103,18 @@ class Inventory:
                 inventory = inventory.without(file.path, file.reason)
         return inventory
 
-    def always(self) -> frozenset[str]:
-        """Return the events that every router recorded of every message, by what all files say."""
-        if not self.files:
-            return frozenset()
-        return frozenset.intersection(*(file.always for file in self.files))
+    def always(self) -> dict[str, frozenset[str]]:
+        """Return the events that each router recorded of every message, by what all its files say; no router without.
+
+        A file that names no router may be of any.
+        """
+        anybody = [file.always for file in self.files if file.router is None]
+        by_router: dict[str, list[frozenset[str]]] = {}
+        for file in self.files:
+            if file.router is not None:
+                by_router.setdefault(file.router, [*anybody]).append(file.always)
+        known = {router: frozenset.intersection(*said) for router, said in by_router.items()}
+        return {router: events for router, events in known.items() if events}
 
     def hosts(self) -> dict[str, frozenset[str]]:
         """Return the machines of each router's files. A router is left out if one of its files names none."""

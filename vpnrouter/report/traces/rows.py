@@ -190,4 +190,10 @@ def _itself(inventory: Inventory, weight: Column, *, whole: bool) -> Column:
     stands_for = F.coalesce(F.col("count"), F.lit(1)).cast("double")
     if whole:
         return stands_for
-    return F.when(F.col("event").isin(*sorted(always)), stands_for).otherwise(weight)
+    alike: dict[frozenset[str], list[str]] = {}
+    for router, events in always.items():
+        alike.setdefault(events, []).append(router)
+    recorded = F.lit(False)
+    for events, routers in alike.items():
+        recorded |= F.col("event").isin(*sorted(events)) & F.col("router").isin(*sorted(routers))
+    return F.when(recorded, stands_for).otherwise(weight)
