@@ -1266,7 +1266,7 @@ REPORT_ASYNCAPI_TOPICS: Final = 20_000
 ones; the document says how many are left out."""
 
 REPORT_ASYNCAPI_TOPICS_ALL: Final = 200_000
-"""The same of all message VPNs, which the driver holds: each gets an equal share of it. Beyond: the same."""
+"""As much of all message VPNs together, which the driver holds. Beyond: each gets an equal share of it."""
 
 REPORT_ASYNCAPI_TOPIC_LENGTH: Final = 1_000
 """Characters of a topic in an AsyncAPI document: nobody reads a longer one. Beyond: the document counts it only."""
@@ -1275,7 +1275,7 @@ REPORT_ASYNCAPI_CHANNELS: Final = 500
 """Channels of an AsyncAPI document. Beyond: the busiest; the document says how many are left out."""
 
 REPORT_ASYNCAPI_CHANNELS_ALL: Final = 50_000
-"""The same of all documents, which the driver holds: each gets an equal share of it. Beyond: the same."""
+"""As many of all documents together, which the driver holds. Beyond: each gets an equal share of them."""
 
 REPORT_ASYNCAPI_NAMES: Final = 10
 """Clients, queues, bridges and connectors, of each, that a channel of an AsyncAPI document names. Beyond: the busiest,

@@ -62,7 +62,15 @@ from vpnrouter.report.traces.inventory import (
 )
 from vpnrouter.report.traces.rows import narrowed, read_traces, read_until, wrong_times
 from vpnrouter.report.traces.span import Span
-from vpnrouter.report.traces.storage import LOCAL, Storage, Storages, StoredFile, below, is_uri
+from vpnrouter.report.traces.storage import (
+    LOCAL,
+    Storage,
+    Storages,
+    StoredFile,
+    below,
+    is_uri,
+    without_links,
+)
 from vpnrouter.text import counted
 
 WINDOW_S: Final = 5
@@ -331,7 +339,7 @@ def files_of(spark: SparkSession, roots: Sequence[str]) -> DataFrame:
         OperationError: a root is no directory.
     """
     _require_directories(roots)
-    frames = [_listed(spark, "binaryFile", _FILES).load(_whole(root)) for root in roots]
+    frames = [_listed(spark, "binaryFile", _FILES).load(without_links(root)) for root in roots]
     return _together(frames).select("path", "length")
 
 
@@ -347,7 +355,7 @@ def stream_of(spark: SparkSession, roots: Sequence[str], span: Span) -> DataFram
     frames = [
         _listed(spark, "parquet", _INSIDE)
         .option("ignoreCorruptFiles", "true")
-        .load(_whole(root))
+        .load(without_links(root))
         .withColumn("router", router_of(F.col("_metadata.file_path")))
         for root in roots
     ]
@@ -358,10 +366,6 @@ def stream_of(spark: SparkSession, roots: Sequence[str], span: Span) -> DataFram
     if span.since_ns is not None:
         rows = rows.where(F.col("ts_ns") >= span.since_ns)
     return rows
-
-
-def _whole(root: str) -> str:
-    return root if is_uri(root) else str(Path(root).resolve())
 
 
 def _require_directories(roots: Sequence[str]) -> None:
@@ -669,7 +673,7 @@ class Follower:
         every = f"{round(self._pace.every_s * 1000)} milliseconds"
         rows = files_of(spark, request.traces)
         messages = message_places(stream_of(spark, request.traces, request.span), self._pace.late_s)
-        folder = _whole(below(request.output, CHECKPOINTS))
+        folder = without_links(below(request.output, CHECKPOINTS))
         return [
             frame.writeStream.queryName(name)
             .outputMode("append")

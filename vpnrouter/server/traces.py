@@ -154,7 +154,7 @@ def _say_from_elsewhere() -> Callable[[str], None]:
 
 
 def _tell_from_elsewhere() -> Callable[[str, str], None]:
-    """The same for what the uploader says, by its kind."""
+    """Return what raises an event for what the uploader says, by its kind; callable from any thread."""
     token = trio.lowlevel.current_trio_token()
     log = current_log()
 

@@ -13,13 +13,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import Final
 
 from vpnrouter.errors import OperationError
 from vpnrouter.report.traces.footers import SetAside, TraceFile, footers
 from vpnrouter.report.traces.span import Span
-from vpnrouter.report.traces.storage import Storages, StoredFile, is_uri, lies_below
+from vpnrouter.report.traces.storage import Storages, StoredFile, lies_below, without_links
 from vpnrouter.trace.schema import VERSION
 from vpnrouter.units import SECOND_NS
 
@@ -281,7 +280,7 @@ _DATE: Final = re.compile(r"/date=(\d{4}-\d{2}-\d{2})/")
 def _trace_files(
     roots: Sequence[str], leave_out: str | None, span: Span, storages: Storages
 ) -> Iterator[StoredFile]:
-    omitted = _real(leave_out) if leave_out is not None else None
+    omitted = without_links(leave_out) if leave_out is not None else None
     _, last_day = span.days()
     known_paths: set[str] = set()
     for root in roots:
@@ -294,7 +293,3 @@ def _trace_files(
                 continue
             known_paths.add(path)
             yield file
-
-
-def _real(place: str) -> str:
-    return place if is_uri(place) else str(Path(place).resolve())

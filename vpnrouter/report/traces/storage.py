@@ -39,6 +39,11 @@ def place_of(text: str) -> str:
     return unquote(path)
 
 
+def without_links(place: str) -> str:
+    """Return the one name of a place: a path of this machine without links and steps up; a URI as it is."""
+    return place if is_uri(place) else str(Path(place).resolve())
+
+
 def below(place: str, name: str) -> str:
     """Return the place `name` in the directory `place`."""
     return f"{place.rstrip('/')}/{name}"
