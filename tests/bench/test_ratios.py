@@ -118,14 +118,19 @@ def churn(standing: int, count: int = 2_000) -> Load:
 
 @pytest.mark.slow
 def test_what_varied_traffic_costs() -> None:
-    """Topics in turn, and topics and sizes at random, cost a small multiple of one topic again and again."""
-    one, in_turn, at_random = costs(
+    """Topics in turn, and topics and sizes at random, cost a small multiple of what is more regular.
+
+    The messages of random sizes are compared with as many bytes in messages of one size: how fast memory is beside a
+    cache is the machine's, and not the router's.
+    """
+    one, in_turn, one_size, random_sizes = costs(
         flood(),
         flood(topics=1_000),
+        flood(topics=1_000, sizes=(288, 288)),
         flood(topics=1_000, sizes=(64, 512), at_random=True),
     )
     assert in_turn < 8 * one
-    assert at_random < 16 * one
+    assert random_sizes < 8 * one_size
 
 
 @pytest.mark.slow
