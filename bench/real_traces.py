@@ -24,8 +24,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from vpnrouter.trace.parquet import SCHEMA, folder_of, writer_of
-from vpnrouter.trace.schema import file_metadata
+from vpnrouter.trace.parquet import SCHEMA, TraceFileWriter, folder_of
+from vpnrouter.trace.schema import CONTEXT, context_of, file_metadata
 
 SECOND: Final = 1_000_000_000
 VPN: Final = "mail"
@@ -180,9 +180,13 @@ def convert(mails: Path, output: Path) -> int:
     for router, rows in by_router.items():
         folder = output / folder_of(router)
         folder.mkdir(parents=True)
-        with writer_of(folder / "part-1.parquet", file_metadata(router, None)) as writer:
-            rows.sort(key=itemgetter("ts_ns"))
-            writer.write_table(pa.Table.from_pylist(rows, SCHEMA))
+        rows.sort(key=itemgetter("ts_ns"))
+        for row in rows:
+            named = {**row, "router": router}
+            row |= {"context": context_of([named.get(name) for name in CONTEXT]), "in_full": False}
+        writer = TraceFileWriter(folder / "part-1.parquet", file_metadata(router, None))
+        writer.write(pa.Table.from_pylist(rows, SCHEMA))
+        writer.close()
     return number
 
 

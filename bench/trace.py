@@ -167,7 +167,7 @@ def span_costs() -> dict[str, float] | None:
         began = time.thread_time_ns()
         spans = []
         for block in recorder.take():
-            rows = table(block)
+            rows = table(block, "bench")
             columns = [plain_columns(rows.column(name)) for name in COLUMNS]
             for at in range(0, rows.num_rows, CHUNK_ROWS):
                 values = [column.slice(at, CHUNK_ROWS).to_pylist() for column in columns]

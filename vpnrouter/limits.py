@@ -509,6 +509,10 @@ TRACE_FILE_BYTES: Final = 134_217_728
 """Size at which a trace file is finished: what Spark gives one task by default. Beyond, by at most
 one block: the next file begins."""
 
+TRACE_FILE_CONTEXTS: Final = 262_144
+"""Contexts of a trace file that its writer remembers, some 25 MB. Beyond: it begins anew, and the first row of each
+context is marked once more."""
+
 TRACE_RETENTION_STEP: Final = 500
 """Trace files looked at or removed in one step of the writer's thread, before it looks for events to write
 again. Beyond: the next step goes on."""
@@ -1091,6 +1095,10 @@ REPORT_FOOTERS_AT_A_TIME: Final = 32
 
 REPORT_FOOTER_BYTES: Final = 16_000_000
 """Bytes of the footer of a trace file; a file with a larger one is set aside."""
+
+REPORT_BROADCAST_ROWS: Final = 1_000_000
+"""Contexts of trace rows that each task of a report has all of, some 200 MB. Beyond: rows move to their contexts, which
+takes several times as long."""
 
 REPORT_KEPT_BYTES: Final = 1_000_000_000
 """Bytes of trace files under 256 KiB whose rows Spark keeps, some five times as many in memory and on disk, so that

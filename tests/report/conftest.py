@@ -11,11 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from pyspark.testing import assertSchemaEqual
 
+from vpnrouter.report.digests.condense import Condensed, condensed
 from vpnrouter.report.digests.digest import Digests, digested
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.engine.session import spark_session
 from vpnrouter.report.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
+from vpnrouter.report.traces.rows import TraceRows
+from vpnrouter.trace.schema import CONTEXT, context_of
 
 Row = Mapping[str, Any]
 
@@ -61,24 +64,42 @@ def mesh_traces(spark: SparkSession, tracefiles: ModuleType) -> DataFrame:
 @pytest.fixture(scope="session")
 def digested_mesh(mesh_traces: DataFrame) -> Iterator[Digests]:
     """This mesh, digested once for all tests."""
-    with digested(mesh_traces, mesh_traces, None, 1_000_000_000, 2, NoProgress()) as made:
+    with digested(
+        TraceRows(rows=mesh_traces, in_full=mesh_traces), None, 1_000_000_000, 2, NoProgress()
+    ) as made:
         yield made
 
 
 def _frame(spark: SparkSession, by_router: dict[str, list[Row]]) -> DataFrame:
     """The frame that jobs take, without files; every row weighs 2."""
     rows = [
-        tuple({"weight": 2.0, **row, "router": router}.get(name) for name in TRACES.names)
+        {"weight": 2.0, **row, "router": router}
         for router, listed in by_router.items()
         for row in listed
     ]
-    return spark.createDataFrame(rows, TRACES)
+    for row in rows:
+        row |= {"context": context_of([row.get(name) for name in CONTEXT]), "in_full": True}
+    return spark.createDataFrame([tuple(map(row.get, TRACES.names)) for row in rows], TRACES)
 
 
 @pytest.fixture(scope="session")
 def frame_of(spark: SparkSession) -> Callable[[dict[str, list[Row]]], DataFrame]:
     """Makes the frame that jobs take from rows by router, without files; every row weighs 2."""
     return lambda by_router: _frame(spark, by_router)
+
+
+@pytest.fixture(scope="session")
+def condensed_of(
+    frame_of: Callable[[dict[str, list[Row]]], DataFrame],
+) -> Callable[[dict[str, list[Row]]], Condensed]:
+    """Makes what digests are made of from rows by router, with stretches of a second; every row weighs 2."""
+
+    def make(by_router: dict[str, list[Row]]) -> Condensed:
+        frame = frame_of(by_router)
+        rows = TraceRows(rows=frame, in_full=frame)
+        return condensed(rows, 1_000_000_000, lambda _, kept: kept)
+
+    return make
 
 
 @pytest.fixture(scope="session")

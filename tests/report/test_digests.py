@@ -13,11 +13,13 @@ from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.report.digests import columns
 from vpnrouter.report.digests.columns import Corrections, middle_ns
+from vpnrouter.report.digests.condense import Condensed
 from vpnrouter.report.digests.counts import paths
 from vpnrouter.report.digests.digest import Digests, combined, digested
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.schema import Rows
+from vpnrouter.report.traces.rows import TraceRows
 
 
 def test_a_bucket_holds_durations_within_three_percent(spark: SparkSession) -> None:
@@ -111,8 +113,8 @@ def test_two_halves_are_the_whole(digested_mesh: Digests, mesh_traces: DataFrame
     assert mesh_traces.where(copy).count() == 1
     one, other = mesh_traces.where(even), mesh_traces.where(~even)
     with (
-        digested(one, one, None, SECOND, 2, NoProgress()) as first,
-        digested(other, other, None, SECOND, 2, NoProgress()) as second,
+        digested(TraceRows(rows=one, in_full=one), None, SECOND, 2, NoProgress()) as first,
+        digested(TraceRows(rows=other, in_full=other), None, SECOND, 2, NoProgress()) as second,
     ):
         assert first.clocks == second.clocks == digested_mesh.clocks
         for name, schema in DIGESTS.items():
@@ -155,7 +157,7 @@ def test_figures_add_up(digest_of: Callable[..., DataFrame]) -> None:
     assert listed(combined("places", digest_of("places", []))) == []
 
 
-def test_ends_are_read_off_the_path(frame_of: Callable[..., DataFrame]) -> None:
+def test_ends_are_read_off_the_path(condensed_of: Callable[..., Condensed]) -> None:
     """A slash in the name of a message VPN does not matter; a path with more steps than hops names no ends."""
     came = {"event": "bridge_receive", "vpn": "v", "bridge": "b", "ts_ns": 5, "origin_ts_ns": 1}
     rows = [
@@ -163,7 +165,7 @@ def test_ends_are_read_off_the_path(frame_of: Callable[..., DataFrame]) -> None:
         {**came, "path": "a/x>1", "hops": 1},
         {**came, "path": None, "hops": 1, "peer_router": "p", "peer_vpn": "q"},
     ]
-    found = {row["path"]: row for row in paths(frame_of({"r": rows})).collect()}
+    found = {row["path"]: row for row in paths(condensed_of({"r": rows})).collect()}
     told = found["a/x/1>b/y"]
     assert (told["origin_router"], told["origin_vpn"]) == ("a", "x/1")
     assert (told["peer_router"], told["peer_vpn"], told["hops"]) == ("b", "y", 2)

@@ -20,6 +20,7 @@ from vpnrouter.report.digests.digest import digested
 from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.follow import Follower, FollowTimes
 from vpnrouter.report.output import Output, Summary
+from vpnrouter.report.traces.rows import TraceRows
 from vpnrouter.report.traces.storage import Storages
 
 MS = 1_000_000
@@ -188,7 +189,9 @@ def reported(spark: SparkSession, frame_of: Callable[..., DataFrame]) -> Tables:
     """The tables of one report on the routers of all cases."""
     traces = frame_of(rows_of(CASES, 1_371_000_000 * SECOND))
     width_ns = 5 * SECOND
-    with digested(traces, traces, None, width_ns, 2, NoProgress(), small=True) as digests:
+    with digested(
+        TraceRows(rows=traces, in_full=traces), None, width_ns, 2, NoProgress(), small=True
+    ) as digests:
         return analyse(spark, digests, width_ns, lambda _: None).tables
 
 

@@ -13,12 +13,14 @@ from pyspark.sql import functions as F
 
 from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.digests.columns import Corrections
+from vpnrouter.report.digests.condense import Condensed
 from vpnrouter.report.digests.counts import delays, losses, paths
 from vpnrouter.report.digests.digest import digested
 from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.flows import tables
 from vpnrouter.report.flows.tables import providers, ways_and_lengths
 from vpnrouter.report.schema import PROVIDERS, Rows
+from vpnrouter.report.traces.rows import TraceRows
 from vpnrouter.report.visited import bridges_on, came_by_connector, is_provider, since_provider
 
 SECOND: Final = 1_000_000_000
@@ -26,6 +28,7 @@ BROKER: Final = "mqtt://broker.example.org:1883"
 OTHER: Final = "mqtts://other.example.org:8883"
 COLUMNS: Final = ("bridge", "peer_router")
 Frames = Callable[[dict[str, Rows]], DataFrame]
+Condense = Callable[[dict[str, Rows]], Condensed]
 
 
 def event(kind: str, at: int, vpn: str, link: str = "", provider: str = "", **more: Any) -> Any:
@@ -99,7 +102,9 @@ def analysed(
     found = {}
     with ExitStack() as cached:
         for name, traces in variants.items():
-            digests = cached.enter_context(digested(traces, traces, None, SECOND, 2, NoProgress()))
+            digests = cached.enter_context(
+                digested(TraceRows(rows=traces, in_full=traces), None, SECOND, 2, NoProgress())
+            )
             found[name] = analyse(spark, digests, SECOND, lambda _: None)
         yield found
 
@@ -227,7 +232,7 @@ def test_providers_in_paths(
     ]
 
 
-def test_ends_of_paths(frame_of: Frames) -> None:
+def test_ends_of_paths(condensed_of: Condense) -> None:
     """A message began where the last connector brought it in; who sent it here is the last one as ever."""
     came = {"event": "bridge_receive", "vpn": "v", "bridge": "b", "ts_ns": 5, "origin_ts_ns": 1}
     ways = {
@@ -237,7 +242,7 @@ def test_ends_of_paths(frame_of: Frames) -> None:
         "a/x>b/y": "a/x",
     }
     rows = [{**came, "path": path, "hops": path.count(">") + 1} for path in ways]
-    found = {row["path"]: row for row in paths(frame_of({"r": rows})).collect()}
+    found = {row["path"]: row for row in paths(condensed_of({"r": rows})).collect()}
     for path, origin in ways.items():
         row = found[path]
         assert f"{row['origin_router']}/{row['origin_vpn']}" == origin
@@ -266,13 +271,13 @@ def test_lengths_and_ways(digest_of: Callable[..., DataFrame]) -> None:
      (2, f"{P}>a/x", True), (2, None, True)],
 )  # fmt: skip
 def test_what_a_connector_brought_has_crossed_no_bridge(
-    frame_of: Frames, hops: int, path: str | None, crossed: bool
+    condensed_of: Condense, hops: int, path: str | None, crossed: bool
 ) -> None:
     """It began here, and what is lost of it was lost by no bridge."""
     row = event("deliver", 1, "v", hops=hops, path=path)
-    (loss,) = losses(frame_of({"r": [{**row, "event": "discard"}]}), SECOND).collect()
+    (loss,) = losses(condensed_of({"r": [{**row, "event": "discard"}]}), SECOND).collect()
     assert loss["crossed"] is crossed
-    found = delays(frame_of({"r": [row]}), Corrections()).collect()
+    found = delays(condensed_of({"r": [row]}), Corrections()).collect()
     assert [(one["origin_router"], one["origin_vpn"]) for one in found] == (
         [] if crossed else [("r", "v")]
     )

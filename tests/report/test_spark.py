@@ -19,7 +19,7 @@ from vpnrouter.report.engine.java import Java, find_java, home_of, probe, versio
 from vpnrouter.report.engine.progress import watched
 from vpnrouter.report.schema import TRACES
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
-from vpnrouter.report.traces.rows import read_traces, read_until, wrong_times
+from vpnrouter.report.traces.rows import read_traces, wrong_times
 from vpnrouter.report.traces.span import Span
 from vpnrouter.trace.schema import ALWAYS_KEY
 
@@ -266,7 +266,7 @@ def test_every_router_keeps_its_name(
         tracefiles.write(root, name, rows)
     tracefiles.write(root / "loose", "free", rows, partitioned=False)
     tracefiles.write(root / "in", "inside", rows, router_inside=True)
-    frame = read_traces(spark, take_inventory([str(root)]))
+    frame = read_traces(spark, take_inventory([str(root)])).rows
     assertSchemaEqual(frame.schema, TRACES)
     found = sorted(row.router for row in frame.select("router").collect())
     assert found == sorted([*NAMES, "free", "inside"])
@@ -292,7 +292,7 @@ def test_layouts_of_directories_in_one(
     for layout in layouts:
         wanted.append(layout.rpartition("router=")[2])
         tracefiles.write(tmp_path / layout, wanted[-1], rows, partitioned=False)
-    frame = read_traces(spark, take_inventory([str(tmp_path)]))
+    frame = read_traces(spark, take_inventory([str(tmp_path)])).rows
     found = sorted(tuple(row) for row in frame.select("router", "event").collect())
     assert found == sorted((name, "ingress") for name in wanted)
 
@@ -319,7 +319,7 @@ def test_integers_of_other_widths(
         pq.write_table(table, whole.with_name(f"part-{part:05d}.parquet"))
     inventory = take_inventory([str(tmp_path)])
     assert len(inventory.files) == 5
-    frame = read_traces(spark, inventory)
+    frame = read_traces(spark, inventory).rows
     assertSchemaEqual(frame.schema, TRACES)
     read = frame.select("ts_ns", "size_bytes", "hops", "partition").collect()
     assert sorted(map(tuple, read), key=str) == sorted(
@@ -334,7 +334,7 @@ def test_columns_that_a_file_lacks_are_null(
     path = tracefiles.write(tmp_path, "edge", [tracefiles.row("ingress", 0, "blue", topic="t")])
     table = pq.read_table(path, partitioning=None).drop_columns(["reason"])
     pq.write_table(table.append_column("colour", pa.array(["red"])), path)
-    (row,) = read_traces(spark, take_inventory([str(tmp_path)])).collect()
+    (row,) = read_traces(spark, take_inventory([str(tmp_path)])).rows.collect()
     assert (row.topic, row.reason) == ("t", None)
     assert "colour" not in row
     with pytest.raises(OperationError, match="no readable trace file"):
@@ -343,7 +343,7 @@ def test_columns_that_a_file_lacks_are_null(
 
 def weights(spark: SparkSession, root: Path) -> dict[str, float | None]:
     """The weight of each row, by its topic."""
-    frame = read_traces(spark, take_inventory([str(root)]))
+    frame = read_traces(spark, take_inventory([str(root)])).rows
     return {row.topic: row.weight for row in frame.select("topic", "weight").collect()}
 
 
@@ -418,7 +418,7 @@ def test_rows_with_a_time_that_cannot_be_right(
     tracefiles.write(tmp_path / "bad", "edge", rows)
     tracefiles.write(tmp_path / "bad", "core", rows[:1])
     found = take_inventory([str(tmp_path / "bad")])
-    kept = read_traces(spark, found).collect()
+    kept = read_traces(spark, found).rows.collect()
     assert sorted((row.router, row.ts_ns) for row in kept) == [
         ("core", tracefiles.START),
         ("edge", tracefiles.START),
@@ -483,15 +483,24 @@ def test_who_records_no_event_always_changes_no_other_router(
 
 
 def test_rows_of_a_time(spark: SparkSession, tracefiles: ModuleType, tmp_path: Path) -> None:
-    """From its begin up to but not including its end; what was before is there for those who ask."""
+    """From its begin up to but not including its end; what links and subscriptions were up before is known."""
     for part, times in enumerate([(0, 5), (8, 10, 15), (19, 20, 30), (40,)]):
-        rows = [tracefiles.row("ingress", at, "v", topic=str(at)) for at in times]
+        rows = [
+            row
+            for at in times
+            for row in (
+                tracefiles.row("ingress", at, "v", topic=str(at), mode="direct"),
+                tracefiles.row("subscribe", at, "v", topic=str(at)),
+            )
+        ]
         tracefiles.write(tmp_path, "edge", rows, part=part)
     start = tracefiles.START
     span = Span(since_ns=start + 10, until_ns=start + 20)
     inventory = take_inventory([str(tmp_path)], span=span)
-    found = read_traces(spark, inventory, span).collect()
+    traces = read_traces(spark, inventory, span)
+    found = traces.rows.where("event = 'ingress'").collect()
     assert sorted(int(row.topic) for row in found) == [10, 15, 19]
-    known = read_until(spark, inventory, span).collect()
+    known = traces.in_full.where("event = 'subscribe'").collect()
     assert sorted(int(row.topic) for row in known) == [0, 5, 8, 10, 15, 19]
-    assert read_traces(spark, inventory).count() == 6
+    assert {row.event for row in traces.in_full.collect()} == {"ingress", "subscribe"}
+    assert read_traces(spark, inventory).rows.count() == 12

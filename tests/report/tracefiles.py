@@ -11,11 +11,13 @@ from vpnrouter.trace.parquet import partition_value
 from vpnrouter.trace.schema import (
     ALWAYS_KEY,
     COLUMNS,
+    CONTEXT,
     FILE_COLUMNS,
     ROUTER_KEY,
     SAMPLE_KEY,
     VERSION,
     VERSION_KEY,
+    context_of,
 )
 
 SECOND = 1_000_000_000
@@ -30,6 +32,25 @@ def row(event: str, at_ns: int, vpn: str | None, **fields: Any) -> dict[str, Any
     return {"event": event, "ts_ns": START + at_ns, "vpn": vpn, **fields}
 
 
+_ARROW: Final = {
+    "int64": pa.int64(),
+    "int32": pa.int32(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+}
+
+
+def _with_contexts(rows: Iterable[Row], router: str) -> list[dict[str, Any]]:
+    told = []
+    known = set()
+    for row in rows:
+        context = context_of([{"router": router, **row}.get(name) for name in CONTEXT])
+        in_full = context not in known or row.get("mode") is None
+        known.add(context)
+        told.append({**row, "context": context, "in_full": in_full})
+    return told
+
+
 def write(
     root: Path,
     router: str,
@@ -41,13 +62,18 @@ def write(
     version: int = VERSION,
     router_inside: bool = False,
     partitioned: bool = True,
+    with_contexts: bool = True,
 ) -> Path:
     """One complete trace file of `router` under `root`; returns its path."""
-    columns = COLUMNS if router_inside else FILE_COLUMNS
-    schema = pa.schema(
-        [pa.field(c.name, getattr(pa, c.type)(), nullable=c.nullable) for c in columns]
-    )
+    columns = [
+        column
+        for column in (COLUMNS if router_inside else FILE_COLUMNS)
+        if with_contexts or column.name not in {"context", "in_full"}
+    ]
+    schema = pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in columns])
     listed = [{"router": router, **one} for one in rows] if router_inside else list(rows)
+    if with_contexts:
+        listed = _with_contexts(listed, router)
     metadata = {VERSION_KEY: str(version), ROUTER_KEY: router}
     if sample is not None:
         metadata[SAMPLE_KEY] = repr(sample)

@@ -321,7 +321,7 @@ def table(*topics: str, vpn: str = "blue", event: int = events.INGRESS) -> Any:
             origin_ts_ns=1,
         )
     recorder.cut()
-    return parquet.table(recorder.take()[0])
+    return parquet.table(recorder.take()[0], "edge")
 
 
 def offer(live: LiveTraces, block: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vpnrouter import limits
 from vpnrouter.trace import events, schema
 from vpnrouter.trace.events import EVENT_NAMES
 from vpnrouter.trace.parquet import PartFile, by_date, open_for_writing, partition_value, table
@@ -25,6 +26,7 @@ from vpnrouter.trace.schema import (
     PROCESS_ENDED,
     VERSION,
     VERSION_KEY,
+    context_of,
     file_metadata,
 )
 
@@ -137,15 +139,50 @@ def test_every_column_survives_the_file(
     records = [(contexts[pick % len(contexts)], numbers) for pick, numbers in picks]
     folder = tmp_path_factory.mktemp("trace")
     part = PartFile(folder, "part-1-1.parquet", {"key": "value ü"}, open_for_writing)
-    part.write(table(block_of(records)))
+    part.write(table(block_of(records), "edge"))
     part.publish()
     file = pq.ParquetFile(folder / "part-1-1.parquet")
     read = file.read()
-    assert read.to_pylist() == [expected(context, numbers) for context, numbers in records]
+    rows = [expected(context, numbers) for context, numbers in records]
+    known: set[int] = set()
+    for row in rows:
+        row["context"] = context_of([{"router": "edge", **row}[name] for name in schema.CONTEXT])
+        is_first = row["context"] not in known
+        row["in_full"] = is_first or row["event"] in EVENT_NAMES[events.FIRST_WITHOUT_MESSAGE :]
+        known.add(row["context"])
+    assert read.to_pylist() == rows
     assert file.metadata.metadata[b"key"].decode() == "value ü"
     assert [(f.name, str(f.type), f.nullable) for f in read.schema] == [
         (c.name, c.type, c.nullable) for c in schema.FILE_COLUMNS
     ]
+
+
+def test_the_first_row_of_each_context_is_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once in a file, over tables; again where the writer has forgotten it. Contexts of alike values are one."""
+    blue, red = Context(events.DELIVER, "blue", client="c"), Context(events.DELIVER, "red")
+    same = Context(events.DELIVER, "blue", client="c", parent_span_id="00f067aa0ba902b7")
+
+    def marks(name: str, *tables: list[Context]) -> list[bool]:
+        part = PartFile(tmp_path, name, {}, open_for_writing)
+        for contexts in tables:
+            records = [(context, (1, b"t", 1, 1, 1, 1, 1, 1)) for context in contexts]
+            part.write(table(block_of(records), "edge"))
+        part.publish()
+        found: list[bool] = pq.read_table(tmp_path / name)["in_full"].to_pylist()
+        return found
+
+    assert marks("one", [red, blue, red], [same, blue, red]) == [True, True, *[False] * 4]
+    assert marks("two", [blue, blue]) == [True, False]
+    monkeypatch.setattr(limits, "TRACE_FILE_CONTEXTS", 1)
+    assert marks("three", [red, blue, red], [blue], [blue]) == [True, True, False, True, False]
+
+
+def test_a_context_is_the_documented_hash() -> None:
+    """A number that another program made of the same values as docs/traces.md says."""
+    values = ["edge", "blue", "deliver", "direct", "c"] + [None] * 4 + [0] + [None] * 6
+    assert context_of(values) == 0xDD3165DAC2AD011
 
 
 def take(recorder: Recorder, context: Context, ts_ns: int, since_ingress_ns: int) -> None:
@@ -176,7 +213,7 @@ def test_sends_of_a_round_move_on_to_its_flush() -> None:
     recorder.end_round(1234)
     take(recorder, before, 2000, 8)
     recorder.cut()
-    rows = [row for block in recorder.take() for row in table(block).to_pylist()]
+    rows = [row for block in recorder.take() for row in table(block, "edge").to_pylist()]
     times = [(row["event"], row["ts_ns"], row["since_ingress_ns"]) for row in rows]
     moved = {"deliver", "bridge_send"}
     assert times == [
@@ -197,14 +234,14 @@ def test_a_clock_set_back_within_a_round_makes_no_negative_time() -> None:
     take(recorder, Context(events.DELIVER, "blue"), 1000, 0)
     recorder.end_round(400)
     recorder.cut()
-    (row,) = table(recorder.take()[0]).to_pylist()
+    (row,) = table(recorder.take()[0], "edge").to_pylist()
     assert (row["ts_ns"], row["since_ingress_ns"]) == (1000, 0)
 
 
 def test_ids_beyond_the_signed_range_keep_their_bits() -> None:
     """A message id of 2**64 - 1 is -1 in the signed column, and no error."""
     block = block_of([(Context(0, "blue"), (1, b"t", 1, 1, 2**64 - 1, 1, 1, 1))])
-    assert table(block).column("message_id").to_pylist() == [-1]
+    assert table(block, "edge").column("message_id").to_pylist() == [-1]
 
 
 def test_a_row_without_a_trace_counts_messages() -> None:
@@ -217,7 +254,7 @@ def test_a_row_without_a_trace_counts_messages() -> None:
             (Context(events.SUBSCRIBE, "blue"), (1, b"t", 0, 0, 7, -1, -1, 0)),
         ]
     )
-    rows = table(block).to_pylist()
+    rows = table(block, "edge").to_pylist()
     assert [(row["count"], row["message_id"]) for row in rows] == [
         (7, None),
         (None, 7),
@@ -235,7 +272,7 @@ def test_text_that_is_not_utf8_is_repaired() -> None:
             (Context(0, "blue", client="c"), (3, b"fine", *numbers)),
         ]
     )
-    read = table(block)
+    read = table(block, "edge")
     assert read.column("topic").to_pylist() == ["a\ufffd/b", "a\ufffd/b", "fine"]
     assert read.column("client").to_pylist() == ["a\ufffdb", "c", "c"]
 
@@ -248,7 +285,7 @@ def test_rows_are_split_by_date_and_none_is_lost(offsets: list[int]) -> None:
     block = block_of(
         [(context, (midnight + at, b"t", 1, 1, n, 1, 1, 1)) for n, at in enumerate(offsets, 1)]
     )
-    split = [(date, rows.to_pylist()) for date, rows in by_date(table(block))]
+    split = [(date, rows.to_pylist()) for date, rows in by_date(table(block, "edge"))]
     assert [date for date, _ in split] == sorted({date for date, _ in split})
     for date, rows in split:
         begin = dt.datetime.fromisoformat(f"{date}T00:00:00+00:00").timestamp() * 10**9
@@ -278,7 +315,7 @@ def test_partition_values_are_escaped_as_spark_does(name: str, value: str) -> No
 def test_the_record_is_laid_out_as_the_recorder_packs_it() -> None:
     """Every field comes back from its own place: distinct numbers in distinct columns."""
     block = block_of([(Context(0, "blue"), (11, b"t", 12, 13, 14, 15, 16, 17))])
-    (row,) = table(block).to_pylist()
+    (row,) = table(block, "edge").to_pylist()
     fields = ("ts_ns", "message_id", "size_bytes", "since_ingress_ns", "origin_ts_ns")
     assert [row[name] for name in fields] == [11, 14, 15, 16, 17]
     assert row["trace_id"] == f"{12:016x}{13:016x}"
@@ -313,7 +350,7 @@ def test_a_file_that_fails_leaves_nothing_behind(room: int, tmp_path: Path) -> N
     """Wherever writing fails, OSError says so, and after abandon() the directory is empty."""
     noise = np.random.default_rng(1).integers(0, 2**63, 4_000).tolist()
     context = Context(0, "blue")
-    rows = table(block_of([(context, (n, b"t", n, n, n, 1, n, n)) for n in noise]))
+    rows = table(block_of([(context, (n, b"t", n, n, n, 1, n, n)) for n in noise]), "edge")
 
     def attempt() -> None:
         part = PartFile(tmp_path, "part-1-1.parquet", {"key": "value ü"}, Refusing(room))
@@ -333,7 +370,7 @@ def test_a_file_that_fails_leaves_nothing_behind(room: int, tmp_path: Path) -> N
 NAMES = (
     "ts_ns, router, vpn, event, trace_id, message_id, topic, mode, size_bytes, client, endpoint, "
     "bridge, peer_router, peer_vpn, hops, path, reason, since_ingress_ns, origin_router, "
-    "origin_vpn, origin_ts_ns, count, partition, topic_syntax, parent_span_id"
+    "origin_vpn, origin_ts_ns, count, partition, topic_syntax, parent_span_id, context, in_full"
 )
 
 
@@ -349,8 +386,8 @@ def test_new_columns_keep_the_version() -> None:
 
 
 def test_types_are_ones_that_every_reader_knows() -> None:
-    """Columns are strings and signed integers, no more."""
-    assert {column.type for column in COLUMNS} == {"string", "int64", "int32"}
+    """Columns are strings, signed integers and booleans, no more."""
+    assert {column.type for column in COLUMNS} == {"string", "int64", "int32", "bool"}
 
 
 def test_only_the_router_stands_in_the_path() -> None:

@@ -26,6 +26,7 @@ from vpnrouter.report.asyncapi.collect import vpn_channels
 from vpnrouter.report.asyncapi.document import Observed
 from vpnrouter.report.asyncapi.write import write_documents
 from vpnrouter.report.change.configured import Configured
+from vpnrouter.report.digests.condense import WrongContexts
 from vpnrouter.report.digests.digest import digested
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.progress import NoProgress, Progress, watched
@@ -48,7 +49,7 @@ from vpnrouter.report.output import (
 )
 from vpnrouter.report.planning.questions import NONE, Questions
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
-from vpnrouter.report.traces.rows import read_traces, read_until, wrong_times
+from vpnrouter.report.traces.rows import TraceRows, read_traces, wrong_times
 from vpnrouter.report.traces.span import Span
 from vpnrouter.report.traces.storage import LOCAL, Storages, is_uri
 
@@ -270,22 +271,34 @@ def _analysed(
     before: Analysis | None,
 ) -> Analysis:
     traces = read_traces(spark, inventory, request.span)
+    try:
+        return _analysed_rows(spark, inventory, request, progress, before, traces)
+    except WrongContexts:
+        traces = read_traces(spark, inventory, request.span, with_contexts=False)
+        return _analysed_rows(spark, inventory, request, progress, before, traces)
+
+
+def _analysed_rows(
+    spark: SparkSession,
+    inventory: Inventory,
+    request: ReportRequest,
+    progress: Progress,
+    before: Analysis | None,
+    traces: TraceRows,
+) -> Analysis:
     first_ns, last_ns = inventory.times()
     if first_ns is None or last_ns is None:
-        ends = traces.agg(F.min("ts_ns"), F.max("ts_ns")).first()
+        ends = traces.rows.agg(F.min("ts_ns"), F.max("ts_ns")).first()
         first_ns, last_ns = (ends[0] or 0, ends[1] or 0) if ends is not None else (0, 0)
     first_ns = max(first_ns, request.span.since_ns or first_ns)
     last_ns = min(last_ns, request.span.until_ns or last_ns)
     width_ns = width_for(last_ns - first_ns)
-    same = request.span.since_ns is None and not inventory.earlier
     partitions = partitions_for(inventory)
     small = inventory.rows < _SHORT_ROWS
-    kept = _are_tiny(inventory)
     with (
-        _kept(traces) if kept else nullcontext(),
+        _kept(traces.rows) if _are_tiny(inventory) else nullcontext(),
         digested(
             traces,
-            traces if same else read_until(spark, inventory, request.span),
             request.span.since_ns,
             width_ns,
             partitions,
@@ -301,7 +314,7 @@ def _analysed(
         if request.asyncapi is not None:
             progress.stage("channels")
             nodes = analysis.tables["nodes"]
-            channels = vpn_channels(spark, digests.frames["uses"], traces, nodes)
+            channels = vpn_channels(spark, digests.frames["uses"], traces.rows, nodes)
     notes = [*wrong_times(spark, inventory), *analysis.notes]
     return replace(analysis, notes=notes, channels=channels)
 

@@ -32,6 +32,7 @@ from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
 from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.build import ReportRequest, engine_for
 from vpnrouter.report.digests.columns import Corrections, ends, stretch_of, with_bucket
+from vpnrouter.report.digests.condense import WrongContexts, condensed
 from vpnrouter.report.digests.counts import (
     ages,
     delays,
@@ -60,7 +61,7 @@ from vpnrouter.report.traces.inventory import (
     read_footers,
     take_inventory,
 )
-from vpnrouter.report.traces.rows import narrowed, read_traces, read_until, wrong_times
+from vpnrouter.report.traces.rows import narrowed, read_traces, wrong_times
 from vpnrouter.report.traces.span import Span
 from vpnrouter.report.traces.storage import (
     LOCAL,
@@ -473,21 +474,41 @@ class DigestWriter:
         self._on_batch(inventory)
 
     def _digests(self, inventory: Inventory) -> dict[str, pa.Table]:
-        traces = read_traces(self._spark, inventory, self._span)
-        aged = ages(traces, self._width_ns).toArrow()
-        corrections = Corrections(self.clocks(aged))
-        frames = {
+        try:
+            return self._digests_of(inventory, with_contexts=True)
+        except WrongContexts:
+            return self._digests_of(inventory, with_contexts=False)
+
+    def _digests_of(self, inventory: Inventory, *, with_contexts: bool) -> dict[str, pa.Table]:
+        traces = read_traces(self._spark, inventory, self._span, with_contexts=with_contexts)
+        cached: list[DataFrame] = []
+
+        def kept(_: str, frame: DataFrame) -> DataFrame:
+            cached.append(frame.coalesce(1).persist())
+            return cached[-1]
+
+        try:
+            rows = condensed(traces, self._width_ns, kept)
+            aged = ages(rows, self._width_ns).toArrow()
+            corrections = Corrections(self.clocks(aged))
             # Those of before as well: what they say counts when the report begins with it.
-            "states": states(read_until(self._spark, inventory, self._span)),
-            "places": places(traces, states(traces), self._width_ns),
-            "paths": paths(traces),
-            "uses": uses(traces),
-            "losses": losses(traces, self._width_ns),
-            "endpoints": endpoints(traces, self._width_ns),
-            "usage": usage(traces),
-            "delays": delays(traces, corrections),
-        }
-        return {"ages": aged, **{name: frame.toArrow() for name, frame in frames.items()}}
+            standing = states(rows.in_full)
+            since_ns = self._span.since_ns
+            now = standing if since_ns is None else standing.where(F.col("ts_ns") >= since_ns)
+            frames = {
+                "states": standing,
+                "places": places(rows, now, self._width_ns),
+                "paths": paths(rows),
+                "uses": uses(rows),
+                "losses": losses(rows, self._width_ns),
+                "endpoints": endpoints(rows, self._width_ns),
+                "usage": usage(rows),
+                "delays": delays(rows, corrections),
+            }
+            return {"ages": aged, **{name: frame.toArrow() for name, frame in frames.items()}}
+        finally:
+            for frame in cached:
+                frame.unpersist()
 
     def messages(self, batch: DataFrame, number: int) -> None:
         """Take in a batch of the second stream: messages that are complete.

@@ -73,7 +73,12 @@ integer: Final = partial(_named, kind=IntegerType())
 real: Final = partial(_named, kind=DoubleType())
 flag: Final = partial(_named, kind=BooleanType())
 _EDGE: Final = text(" ".join(EDGE))
-_TYPES: Final = {"int64": LongType(), "int32": IntegerType(), "string": StringType()}
+_TYPES: Final = {
+    "int64": LongType(),
+    "int32": IntegerType(),
+    "string": StringType(),
+    "bool": BooleanType(),
+}
 
 TRACE_FILE: Final = struct(**{column.name: _TYPES[column.type] for column in COLUMNS})
 """A trace row as docs/traces.md has it; `router` comes from the file or from its directory."""

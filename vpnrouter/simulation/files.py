@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from vpnrouter.simulation.plan import ALWAYS, Plan
 from vpnrouter.simulation.templates import COLUMNS, State, Templates
-from vpnrouter.trace.parquet import SCHEMA, by_date, partition_value, trace_ids, writer_of
-from vpnrouter.trace.schema import ALWAYS_KEY, file_metadata
+from vpnrouter.trace.parquet import SCHEMA, TraceFileWriter, by_date, partition_value, trace_ids
+from vpnrouter.trace.schema import ALWAYS_KEY, CONTEXT, context_of, file_metadata
 from vpnrouter.units import SECOND_NS
 
 _SPREAD_OF_SIZES: Final = 4
@@ -261,6 +261,7 @@ class TraceFiles:
         self._local = np.zeros(len(self._router_of), np.int32)
         self._texts: list[dict[str, _Texts]] = [{} for _ in self._routers]
         self._numbers: list[dict[str, NDArray[np.int32]]] = [{} for _ in self._routers]
+        self._contexts: list[_Texts] = []
         self._parts: dict[int, _Part] = {}
         self._pool = ThreadPoolExecutor(_THREADS)
         self._writing: list[Future[None]] = []
@@ -273,6 +274,11 @@ class TraceFiles:
         for router in range(len(self._routers)):
             mine = order[ends[router] : ends[router + 1]]
             self._local[mine] = np.arange(len(mine), dtype=np.int32)
+        contexts = _contexts(templates, [self._routers[router] for router in templates.router])
+        codes, distinct = _coded(contexts)
+        for router in range(len(self._routers)):
+            mine = order[ends[router] : ends[router + 1]]
+            self._contexts.append(_own(distinct, codes[mine]))
         for name in COLUMNS:
             column = templates.columns[name]
             if pa.types.is_dictionary(SCHEMA.field(name).type):
@@ -359,6 +365,10 @@ class TraceFiles:
             "since_ingress_ns": pa.array(rows.since_ns, mask=null),
             "origin_ts_ns": pa.array(rows.origin_ts_ns, mask=null),
             "topic": self._topic_column(rows.topic),
+            "context": _dictionary(
+                self._contexts[router].codes[local], self._contexts[router].values
+            ),
+            "in_full": pa.array(none),
         }
         for name, texts in self._texts[router].items():
             columns[name] = _dictionary(texts.codes[local], texts.values)
@@ -388,15 +398,27 @@ class _Part:
         self.rows = 0
         self._path = path
         self._hidden = path.with_name(f".{path.name}")
-        self._writer = writer_of(self._hidden, metadata)
+        self._writer = TraceFileWriter(self._hidden, metadata)
 
     def write(self, table: pa.Table) -> None:
         self.rows += table.num_rows
-        self._writer.write_table(table, row_group_size=table.num_rows)
+        self._writer.write(table)
 
     def close(self) -> None:
         self._writer.close()
         self._hidden.replace(self._path)
+
+
+def _contexts(templates: Templates, routers: list[str]) -> list[int]:
+    """Return the context of each template row, as `trace.schema` has it."""
+    columns = [routers if name == "router" else templates.columns[name] for name in CONTEXT]
+    return [context_of(values) for values in zip(*columns, strict=True)]
+
+
+def _coded(contexts: list[int]) -> tuple[NDArray[np.int32], pa.Array]:
+    """Return the code of each context and the distinct ones."""
+    coded = pa.array(contexts, pa.int64()).dictionary_encode()
+    return coded.indices.to_numpy(), coded.dictionary
 
 
 def _own(values: pa.Array, codes: NDArray[np.int32]) -> _Texts:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from vpnrouter import limits
 from vpnrouter.trace import events, schema
 from vpnrouter.trace.recorder import Block, Context
 from vpnrouter.units import DAY_NS
@@ -56,8 +57,10 @@ _ESCAPED: Final = frozenset(map(chr, [*range(0x20), 0x7F])) | frozenset("\"#%'*/
 
 
 def _arrow_type(column: schema.Column) -> pa.DataType:
+    if column.name == "context":
+        return _CONTEXT
     if column.type != "string":
-        return getattr(pa, column.type)()
+        return getattr(pa, _ARROW_NAMES.get(column.type, column.type))()
     if column.name == "trace_id":
         return pa.string()
     # Dictionaries as they come from the block: written without touching each row. In the
@@ -65,7 +68,9 @@ def _arrow_type(column: schema.Column) -> pa.DataType:
     return _TEXT
 
 
+_ARROW_NAMES: Final = {"bool": "bool_"}
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+_CONTEXT: Final = pa.dictionary(pa.int32(), pa.int64())
 SCHEMA: Final = pa.schema(
     [pa.field(c.name, _arrow_type(c), nullable=c.nullable) for c in schema.FILE_COLUMNS]
 )
@@ -80,14 +85,15 @@ _DICTIONARIES: Final = [f.name for f in SCHEMA if pa.types.is_dictionary(f.type)
 _ENCODINGS: Final = {
     f.name: "PLAIN" if f.name == "trace_id" else "DELTA_BINARY_PACKED"
     for f in SCHEMA
-    if f.name not in _DICTIONARIES
+    if f.name not in _DICTIONARIES and f.type != pa.bool_()
 }
 
 
-def table(block: Block) -> pa.Table:
-    """Return the rows of `block`, in order, with the columns of `schema.FILE_COLUMNS`.
+def table(block: Block, router: str) -> pa.Table:
+    """Return the rows of `block`, recorded by `router`, in order, with the columns of `schema.FILE_COLUMNS`.
 
-    Text that is not UTF-8 has U+FFFD where it is not.
+    Text that is not UTF-8 has U+FFFD where it is not. `in_full` is true of rows that concern no message: which rows are
+    the first of their context, a `TraceFileWriter` knows.
     """
     rows = np.frombuffer(block.data, dtype=_RECORD, count=block.count)
     contexts = block.contexts
@@ -123,26 +129,68 @@ def table(block: Block) -> pa.Table:
         "origin_ts_ns": _integers(rows["origin"], no_message | (rows["origin"] <= 0)),
         "count": _counts(number, untraced, no_message),
         "partition": _partitions(contexts).take(which),
+        "context": pa.DictionaryArray.from_arrays(which, _contexts(contexts, router)),
+        "in_full": pa.array(no_message),
         **{name: text([getattr(c, name) for c in contexts]) for name in _TEXTS},
     }
     return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
-def writer_of(where: Path | BinaryIO, metadata: dict[str, str]) -> pq.ParquetWriter:
-    """Return a writer of trace rows, encoded as the head of this module says, into a file with this metadata."""
-    writer = pq.ParquetWriter(
-        where,
-        SCHEMA,
-        use_dictionary=_DICTIONARIES,
-        column_encoding=_ENCODINGS,
-        compression="zstd",
-        compression_level=1,
-        write_statistics=["ts_ns"],
-        # Without it a reader sees strings, not the dictionaries they were written from.
-        store_schema=False,
-    )
-    writer.add_key_value_metadata(metadata)
-    return writer
+class TraceFileWriter:
+    """Writes trace rows, encoded as the head of this module says, into a file with this metadata.
+
+    Each table becomes a row group. `in_full` of the first row of each context in the file becomes true.
+
+    Raises:
+        OSError: the file cannot be made or written.
+    """
+
+    def __init__(self, where: Path | BinaryIO, metadata: dict[str, str]) -> None:
+        self._known: set[int] = set()
+        self._writer = pq.ParquetWriter(
+            where,
+            SCHEMA,
+            use_dictionary=_DICTIONARIES,
+            column_encoding=_ENCODINGS,
+            compression="zstd",
+            compression_level=1,
+            write_statistics=["ts_ns"],
+            # Without it a reader sees strings, not the dictionaries they were written from.
+            store_schema=False,
+        )
+        self._writer.add_key_value_metadata(metadata)
+
+    def write(self, rows: pa.Table) -> None:
+        """Append a table, at least one row."""
+        at = SCHEMA.get_field_index("in_full")
+        marked = rows.set_column(at, SCHEMA.field(at), pa.array(self._in_full(rows)))
+        self._writer.write_table(marked, row_group_size=rows.num_rows)
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Write no footer, neither now nor when the writer is collected."""
+        self._writer.is_open = False
+
+    def _in_full(self, rows: pa.Table) -> NDArray[np.bool_]:
+        in_full: NDArray[np.bool_] = rows.column("in_full").to_numpy().copy()
+        begin = 0
+        for chunk in rows.column("context").chunks:
+            codes = chunk.indices.to_numpy()
+            first = np.full(len(chunk.dictionary), -1)
+            # Of several rows the one assigned last stays.
+            first[codes[::-1]] = np.arange(len(codes))[::-1]
+            for context, row in zip(chunk.dictionary.to_pylist(), first.tolist(), strict=True):
+                if row >= 0 and context not in self._known:
+                    self._known.add(context)
+                    in_full[begin + row] = True
+            begin += len(codes)
+        if len(self._known) > limits.TRACE_FILE_CONTEXTS:
+            # What is forgotten is in full once more.
+            self._known.clear()
+        return in_full
 
 
 def by_date(rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -200,7 +248,7 @@ class PartFile:
         self._hidden = folder / f".{name}"
         self._file = opener(self._hidden)
         try:
-            self._writer = writer_of(self._file, metadata)
+            self._writer = TraceFileWriter(self._file, metadata)
         except OSError:
             self._remove()
             raise
@@ -223,7 +271,7 @@ class PartFile:
         """
         # Counted first: what a failed write leaves behind is lost together with it.
         self.rows += rows.num_rows
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        self._writer.write(rows)
 
     def publish(self) -> int:
         """Finish the file, sync it and give it its name.
@@ -244,8 +292,7 @@ class PartFile:
 
     def abandon(self) -> None:
         """Abort the file and remove it; never raises OSError."""
-        # The footer must not be written, now or when the writer is collected.
-        self._writer.is_open = False
+        self._writer.abandon()
         self._remove()
 
     def _remove(self) -> None:
@@ -279,6 +326,26 @@ def _times(
 
 def _integers(values: NDArray[Any], null: NDArray[np.bool_]) -> pa.Array:
     return pa.array(np.ascontiguousarray(values), mask=null)
+
+
+def _contexts(contexts: Sequence[Context], router: str) -> pa.Array:
+    """Return the number of each context, for `schema.CONTEXT`."""
+    numbers = []
+    for context in contexts:
+        no_message = context.event >= events.FIRST_WITHOUT_MESSAGE
+        columns = {
+            "router": router,
+            "event": events.EVENT_NAMES[context.event],
+            "mode": None if no_message else events.MODE_NAMES[context.mode],
+            "hops": None if no_message else context.hops,
+            "partition": None if context.partition < 0 else context.partition,
+        }
+        values = [
+            columns[name] if name in columns else _repaired(getattr(context, name))
+            for name in schema.CONTEXT
+        ]
+        numbers.append(schema.context_of(values))
+    return pa.array(numbers, pa.int64())
 
 
 def _strings(values: Sequence[str | bytes | None]) -> pa.DictionaryArray:

@@ -8,6 +8,7 @@ column, readers disagree on its type and place.
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -93,11 +94,32 @@ COLUMNS: Final[tuple[Column, ...]] = (
     Column("partition", "int32", nullable=True),
     Column("topic_syntax", "string", nullable=True),
     Column("parent_span_id", "string", nullable=True),
+    Column("context", "int64", nullable=True),
+    Column("in_full", "bool", nullable=True),
 )
 """Every column, in the order of the files; `date` stands in the directory name alone."""
 
 FILE_COLUMNS: Final[tuple[Column, ...]] = tuple(c for c in COLUMNS if not c.partition)
 """The columns inside a file."""
+
+CONTEXT: Final = (
+    *("router", "vpn", "event", "mode", "client", "endpoint", "bridge", "peer_router", "peer_vpn"),
+    *("hops", "path", "reason", "origin_router", "origin_vpn", "partition", "topic_syntax"),
+)
+"""The columns that `context` stands for: rows with one `context` are alike in all of them."""
+
+CONTEXT_DIGITS: Final = 15
+"""Hexadecimal digits of a SHA-256 that are a `context`: as many as an integer with a sign holds."""
+
+CONTEXT_SEPARATOR: Final = "\0"
+
+
+def context_of(values: Sequence[str | int | None]) -> int:
+    """Return the `context` of a row with these values of CONTEXT: the first digits of the SHA-256 of all of them as
+    text, a null as "", with U+0000 between.
+    """
+    text = CONTEXT_SEPARATOR.join("" if value is None else str(value) for value in values)
+    return int(hashlib.sha256(text.encode()).hexdigest()[:CONTEXT_DIGITS], 16)
 
 
 def file_metadata(

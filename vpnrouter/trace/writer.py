@@ -231,7 +231,7 @@ class Writer(BlockWriter):
             # Imported here, in the writer's thread: it takes longer than the router takes to start.
             from vpnrouter.trace import parquet
 
-            table = parquet.table(block)
+            table = parquet.table(block, self._router)
             parts = list(parquet.by_date(table))
         except Exception as error:  # noqa: BLE001 - the same
             self._drop(block.count, error)

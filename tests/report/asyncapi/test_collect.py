@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from vpnrouter.report.asyncapi.channels import Channel, Flow, Party, Role, VpnChannels
 from vpnrouter.report.asyncapi.collect import Most, vpn_channels
+from vpnrouter.report.digests.condense import Condensed
 from vpnrouter.report.digests.counts import uses
 
-Frames = Callable[[dict[str, list[dict[str, Any]]]], DataFrame]
+Condense = Callable[[dict[str, list[dict[str, Any]]]], Condensed]
 
 BLUE: Final = {"router": "edge", "vpn": "blue", "traced": True}
 GREEN: Final = {"router": "edge", "vpn": "green", "traced": True}
@@ -33,12 +34,12 @@ def event(name: str, topic: str, vpn: str = "blue", **more: Any) -> dict[str, An
 
 
 @pytest.fixture
-def collected(spark: SparkSession, frame_of: Frames) -> Callable[..., list[VpnChannels]]:
+def collected(spark: SparkSession, condensed_of: Condense) -> Callable[..., list[VpnChannels]]:
     """Collects the channels of rows that router edge traced; every row weighs 2."""
 
     def collect(rows: list[dict[str, Any]], most: Most | None = None) -> list[VpnChannels]:
-        traces = frame_of({"edge": rows})
-        return vpn_channels(spark, uses(traces), traces, [BLUE, GREEN, FAR], most)
+        traces = condensed_of({"edge": rows})
+        return vpn_channels(spark, uses(traces), traces.rows, [BLUE, GREEN, FAR], most)
 
     return collect
 

@@ -10,12 +10,11 @@ from pyspark.sql import functions as F
 from vpnrouter.report.digests.columns import (
     Corrections,
     counted,
-    payload,
-    stands_for,
     stretch_of,
     weighed,
     with_bucket,
 )
+from vpnrouter.report.digests.condense import Condensed
 from vpnrouter.report.digests.schema import (
     AGES,
     DELAYS,
@@ -29,84 +28,112 @@ from vpnrouter.report.digests.schema import (
 )
 from vpnrouter.report.schema import conform
 from vpnrouter.report.visited import STEP, came_by_connector, since_provider
+from vpnrouter.trace.schema import CONTEXT
 from vpnrouter.units import DAY_NS
 
 
-def delays(traces: DataFrame, corrections: Corrections) -> DataFrame:
-    """Return DELAYS, unordered, from TRACES.
+def delays(traces: Condensed, corrections: Corrections) -> DataFrame:
+    """Return DELAYS, unordered.
 
     A message that has crossed no bridge, or that a connector brought, began here; one that has and does not say where
     it began is left out.
     """
     here = (F.coalesce(F.col("hops"), F.lit(0)) == 0) | came_by_connector(F.col("path"))
-    origin = {
-        "origin_router": F.coalesce(F.col("origin_router"), F.when(here, F.col("router"))),
-        "origin_vpn": F.coalesce(F.col("origin_vpn"), F.when(here, F.col("vpn"))),
+    began = {
+        name: F.coalesce(F.col(name), F.when(here, F.col(name.removeprefix("origin_"))))
+        for name in _ORIGIN
     }
-    rows = traces.where(
-        F.col("event").isin("deliver", "enqueue") & F.col("origin_ts_ns").isNotNull()
-    ).withColumns(origin)
-    correction = corrections.between(F.col("origin_router"), F.col("router"))
-    took = F.col("ts_ns") - F.col("origin_ts_ns") - correction
-    grouped = (
-        with_bucket(rows.where(F.col("origin_router").isNotNull()), took)
-        .groupBy("origin_router", "origin_vpn", "router", "vpn", "bucket")
+    is_delivered = F.col("event").isin("deliver", "enqueue") & began["origin_router"].isNotNull()
+    ahead_ns = corrections.between(began["origin_router"], F.col("router")).alias("ahead_ns")
+    delivered = traces.contexts.where(is_delivered).select("context", ahead_ns)
+    rows = traces.rows.where(F.col("origin_ts_ns").isNotNull()).drop(*CONTEXT)
+    took = F.col("ts_ns") - F.col("origin_ts_ns") - F.col("ahead_ns")
+    by_context = (
+        with_bucket(traces.joined(rows, delivered), took)
+        .groupBy("context", "bucket")
         .agg(counted())
-        .withColumn("corrected", corrections.compare(F.col("origin_router"), F.col("router")))
     )
-    return conform(grouped, DELAYS)
+    keys = {**began, **_as_they_are("router", "vpn")}
+    grouped = traces.grouped(
+        by_context, is_delivered, keys, ["bucket"], [F.sum("count").alias("count")]
+    )
+    compared = corrections.compare(F.col("origin_router"), F.col("router"))
+    return conform(grouped.withColumn("corrected", compared), DELAYS)
 
 
-def endpoints(traces: DataFrame, width_ns: int) -> DataFrame:
-    """Return ENDPOINTS, unordered, from TRACES; stretches are `width_ns` long."""
-    enqueued = F.when(F.col("event") == "enqueue", stands_for())
-    acknowledged = F.when(F.col("event") == "acknowledge", stands_for())
-    signed = F.when(F.col("event") == "enqueue", F.col("weight")).otherwise(-F.col("weight"))
-    start = stretch_of(F.col("ts_ns"), width_ns)
-    grouped = (
-        traces.where(F.col("event").isin("enqueue", "acknowledge") & F.col("endpoint").isNotNull())
-        .groupBy("router", "vpn", "endpoint", "partition", start.alias("start_ns"))
-        .agg(
-            F.coalesce(F.sum(enqueued), F.lit(0)).alias("enqueued"),
-            F.coalesce(F.sum(acknowledged), F.lit(0)).alias("acknowledged"),
-            F.coalesce(F.sum(enqueued * F.col("size_bytes")), F.lit(0)).alias("bytes"),
-            F.when(F.count("weight") == F.count(F.lit(1)), F.sum(signed)).alias("weight"),
-        )
+def _as_they_are(*names: str) -> dict[str, Column]:
+    return {name: F.col(name) for name in names}
+
+
+def endpoints(traces: Condensed, width_ns: int) -> DataFrame:
+    """Return ENDPOINTS, unordered; stretches are `width_ns` long."""
+    is_enqueued = F.col("event") == "enqueue"
+    by_event = traces.grouped(
+        traces.stretches,
+        F.col("event").isin("enqueue", "acknowledge") & F.col("endpoint").isNotNull(),
+        _as_they_are("router", "vpn", "endpoint", "partition", "event"),
+        [_start(width_ns)],
+        _summed(),
+    )
+    signed = F.when(is_enqueued, F.col("weight")).otherwise(-F.col("weight"))
+    grouped = by_event.groupBy("router", "vpn", "endpoint", "partition", "start_ns").agg(
+        *(
+            F.coalesce(F.sum(F.when(condition, F.col(figure))), F.lit(0)).alias(name)
+            for name, condition, figure in (
+                ("enqueued", is_enqueued, "count"),
+                ("acknowledged", ~is_enqueued, "count"),
+                ("bytes", is_enqueued, "bytes"),
+            )
+        ),
+        F.when(F.count("weight") == F.count(F.lit(1)), F.sum(signed)).alias("weight"),
     )
     return conform(grouped, ENDPOINTS)
+
+
+def _start(width_ns: int) -> Column:
+    """Return the begin of the stretch of a report in which a stretch lies."""
+    return stretch_of(F.col("start_ns"), width_ns).alias("start_ns")
+
+
+def _summed() -> list[Column]:
+    return [F.sum("count").alias("count"), weighed(), F.sum("bytes").alias("bytes")]
+
+
+def _seen() -> list[Column]:
+    return [F.min("first_ns").alias("first_ns"), F.max("last_ns").alias("last_ns")]
 
 
 _LOST: Final = ("discard", "reject", "expire", "dead_letter", "redeliver")
 
 
-def losses(traces: DataFrame, width_ns: int) -> DataFrame:
-    """Return LOSSES, unordered, from TRACES; stretches are `width_ns` long."""
-    named = {
-        name: F.coalesce(F.col(name), F.lit(""))
-        for name in ("reason", "endpoint", "bridge", "client")
+def losses(traces: Condensed, width_ns: int) -> DataFrame:
+    """Return LOSSES, unordered; stretches are `width_ns` long. An example of a topic may be of another stretch."""
+    is_lost = F.col("event").isin(*_LOST)
+    crossed = (F.coalesce(F.col("hops"), F.lit(0)) > 0) & ~came_by_connector(F.col("path"))
+    keys = {
+        **_as_they_are("router", "vpn", "event"),
+        **{
+            name: F.coalesce(F.col(name), F.lit(""))
+            for name in ("reason", "endpoint", "bridge", "client")
+        },
+        "crossed": crossed,
     }
-    grouped = (
-        traces.where(F.col("event").isin(*_LOST))
-        .withColumns(named)
-        .groupBy(
-            "router",
-            "vpn",
-            "event",
-            *named,
-            ((F.coalesce(F.col("hops"), F.lit(0)) > 0) & ~came_by_connector(F.col("path"))).alias(
-                "crossed"
-            ),
-            stretch_of(F.col("ts_ns"), width_ns).alias("start_ns"),
-        )
-        .agg(
-            counted(),
-            weighed(),
-            payload(),
-            F.min("topic").alias("example_topic"),
+    examples = traces.joined(
+        traces.topics, traces.contexts.where(is_lost).select("context"), "left_semi"
+    )
+    by_context = examples.groupBy("context").agg(F.min("topic").alias("example_topic"))
+    lost = traces.joined(traces.stretches, traces.contexts.where(is_lost).select("context", "path"))
+    grouped = traces.grouped(
+        lost.join(by_context, "context", "left"),
+        is_lost,
+        keys,
+        [_start(width_ns)],
+        [
+            *_summed(),
+            F.min("example_topic").alias("example_topic"),
             F.min("path").alias("example_path"),
-            F.min("ts_ns").alias("first_ns"),
-            F.max("ts_ns").alias("last_ns"),
-        )
+            *_seen(),
+        ],
     )
     return conform(grouped, LOSSES)
 
@@ -116,63 +143,35 @@ _PEER: Final = ("peer_router", "peer_vpn")
 _ORIGIN: Final = ("origin_router", "origin_vpn")
 
 
-def paths(traces: DataFrame) -> DataFrame:
-    """Return PATHS, unordered, from TRACES.
+def paths(traces: Condensed) -> DataFrame:
+    """Return PATHS, unordered.
 
-    A path says where it began, how many bridges it crossed and over which message VPN it came last, so rows
-    that have one are grouped by it alone: these are many, and each column compared costs. A message that a connector
-    brought began behind its last provider. Where a message VPN has a greater-than sign in its name, the path has more
-    steps than hops, and its ends are null.
+    A path says where it began, how many bridges it crossed and over which message VPN it came last. A message that a
+    connector brought began behind its last provider. Where a message VPN has a greater-than sign in its name, the path
+    has more steps than hops, and its ends are null.
     """
-    path = F.col("path")
-    grouped = (
-        traces.where((F.col("event") == "bridge_receive") & F.col("vpn").isNotNull())
-        .groupBy(
-            path,
-            "router",
-            "vpn",
-            "bridge",
-            "hops",
-            F.when(path.isNull(), F.struct(*_PEER, *_ORIGIN)).alias("ends"),
-        )
-        .agg(
-            counted(),
-            payload(),
-            F.min("ts_ns").alias("first_ns"),
-            F.max("ts_ns").alias("last_ns"),
-        )
-    )
-    return conform(grouped.withColumns(_ends_of(path)), PATHS)
+    keys = {**_as_they_are("path", "router", "vpn", "bridge", "hops"), **_ends_of(F.col("path"))}
+    figures = [F.sum("count").alias("count"), F.sum("bytes").alias("bytes"), *_seen()]
+    return conform(traces.grouped(traces.stretches, _has_arrived(), keys, [], figures), PATHS)
 
 
-def ages(traces: DataFrame, width_ns: int) -> DataFrame:
-    """Return AGES, unordered, from TRACES; stretches are `width_ns` long.
+def _has_arrived() -> Column:
+    return (F.col("event") == "bridge_receive") & F.col("vpn").isNotNull()
 
-    Grouped by path first, as `paths` is: where a message began is in there.
-    """
-    path = F.col("path")
-    arrived = traces.where(
-        (F.col("event") == "bridge_receive")
-        & F.col("vpn").isNotNull()
-        & F.col("origin_ts_ns").isNotNull()
-    )
-    by_path = arrived.groupBy(
-        path,
-        "router",
-        "hops",
-        F.when(path.isNull(), F.struct(*_PEER, *_ORIGIN)).alias("ends"),
-        stretch_of(F.col("ts_ns"), width_ns).alias("start_ns"),
-    ).agg(F.min(F.col("ts_ns") - F.col("origin_ts_ns")).alias("least_age_ns"))
-    grouped = (
-        by_path.withColumn("origin_router", _ends_of(path)["origin_router"])
-        .groupBy("origin_router", "router", "start_ns")
-        .agg(F.min("least_age_ns").alias("least_age_ns"))
-    )
-    return conform(grouped, AGES)
+
+def ages(traces: Condensed, width_ns: int) -> DataFrame:
+    """Return AGES, unordered; stretches are `width_ns` long."""
+    keys = {
+        "origin_router": _ends_of(F.col("path"))["origin_router"],
+        **_as_they_are("router"),
+    }
+    aged = traces.stretches.where(F.col("least_age_ns").isNotNull())
+    least = [F.min("least_age_ns").alias("least_age_ns")]
+    return conform(traces.grouped(aged, _has_arrived(), keys, [_start(width_ns)], least), AGES)
 
 
 def _ends_of(path: Column) -> dict[str, Column]:
-    """Return where messages of a path began and whence they came last; `ends` has both of rows without one."""
+    """Return where messages of a path began and whence they came last; rows without one name both themselves."""
     steps = F.split(path, STEP)
     first = F.substring_index(since_provider(path), STEP, 1)
     clear = F.coalesce(F.size(steps) == F.col("hops"), F.lit(True))
@@ -180,10 +179,7 @@ def _ends_of(path: Column) -> dict[str, Column]:
         **_named(_ORIGIN, F.split(first, _PARTS, 2), clear),
         **_named(_PEER, F.split(F.element_at(steps, -1), _PARTS, 2), clear),
     }
-    return {
-        name: F.when(path.isNull(), F.col(f"ends.{name}")).otherwise(end)
-        for name, end in ends.items()
-    }
+    return {name: F.when(path.isNull(), F.col(name)).otherwise(end) for name, end in ends.items()}
 
 
 def _named(names: tuple[str, str], parts: Column, clear: Column) -> dict[str, Column]:
@@ -194,34 +190,30 @@ _WHERE: Final = ("router", "vpn", "event", "mode", "bridge", "peer_router", "pee
 _LINKS: Final = ("link_up", "link_down")
 
 
-def places(traces: DataFrame, states: DataFrame, width_ns: int) -> DataFrame:
-    """Return PLACES, unordered, from TRACES and STATES; stretches are `width_ns` long.
-
-    This looks at every row there is, so it groups by columns as they are: each condition in a key would
-    be evaluated a hundred million times.
-    """
-    start = stretch_of(F.col("ts_ns"), width_ns).alias("start_ns")
+def places(traces: Condensed, states: DataFrame, width_ns: int) -> DataFrame:
+    """Return PLACES, unordered; links are those of STATES. Stretches are `width_ns` long."""
     # Events that concern no message have no mode.
-    messages = (
-        traces.where(F.col("mode").isNotNull() & F.col("vpn").isNotNull())
-        .groupBy(*_WHERE, start)
-        .agg(counted(), weighed(), payload(), *_seen())
-        .withColumn("remote", F.col("event") == "bridge_send")
-    )
+    messages = traces.grouped(
+        traces.stretches,
+        F.col("mode").isNotNull() & F.col("vpn").isNotNull(),
+        _as_they_are(*_WHERE),
+        [_start(width_ns)],
+        [*_summed(), *_seen()],
+    ).withColumn("remote", F.col("event") == "bridge_send")
     # The remote router knows the bridge as a client that logged in, and names it; the local one
     # does not.
     links = (
         states.where(F.col("event").isin(*_LINKS) & F.col("vpn").isNotNull())
         .withColumns({"mode": F.lit(None).cast("string"), "remote": F.col("client").isNotNull()})
-        .groupBy(*_WHERE, "remote", start)
-        .agg(F.count(F.lit(1)).alias("count"), *_seen())
+        .groupBy(*_WHERE, "remote", stretch_of(F.col("ts_ns"), width_ns).alias("start_ns"))
+        .agg(
+            F.count(F.lit(1)).alias("count"),
+            F.min("ts_ns").alias("first_ns"),
+            F.max("ts_ns").alias("last_ns"),
+        )
         .withColumns({"weight": F.lit(None), "bytes": F.lit(0)})
     )
     return conform(messages, PLACES).unionByName(conform(links, PLACES))
-
-
-def _seen() -> list[Column]:
-    return [F.min("ts_ns").alias("first_ns"), F.max("ts_ns").alias("last_ns")]
 
 
 _CHANGED: Final = ("link_up", "link_down", "link_rejected", "subscribe", "unsubscribe")
@@ -230,9 +222,9 @@ _SUBSCRIPTIONS: Final = ("subscribe", "unsubscribe")
 _WHAT: Final = ("router", "vpn", "client", "bridge", "peer_router", "peer_vpn", "topic")
 
 
-def states(traces: DataFrame) -> DataFrame:
-    """Return STATES, unordered, from TRACES."""
-    return conform(traces.where(F.col("event").isin(*_CHANGED)), STATES)
+def states(rows: DataFrame) -> DataFrame:
+    """Return STATES, unordered, from rows with the schema TRACE_FILE."""
+    return conform(rows.where(F.col("event").isin(*_CHANGED)), STATES)
 
 
 def standing_at(rows: DataFrame, since_ns: int | None) -> DataFrame:
@@ -264,65 +256,46 @@ _USED: Final = ("ingress", "bridge_receive", "bridge_send", "deliver", "enqueue"
 _UNMATCHED: Final = "no-subscription-match"
 
 
-def uses(traces: DataFrame) -> DataFrame:
-    """Return USES, unordered, from TRACES."""
+def uses(traces: Condensed) -> DataFrame:
+    """Return USES, unordered."""
     event = F.col("event")
     unmatched = (event == "discard") & (F.col("reason") == _UNMATCHED)
-    grouped = (
-        traces.where(event.isin(*_USED) & F.col("topic").isNotNull() & F.col("vpn").isNotNull())
-        .groupBy(
-            [
-                "topic",
-                "router",
-                "vpn",
-                "event",
-                F.when(event.isin("deliver", "bridge_send"), F.col("client")).alias("client"),
-                F.when(event == "enqueue", F.col("endpoint"))
-                .when(unmatched, F.col("reason"))
-                .alias("endpoint"),
-                "bridge",
-                "peer_router",
-                "peer_vpn",
-            ],
-        )
-        .agg(counted(), weighed(), payload())
-    )
-    return conform(grouped, USES)
+    keys = {
+        **_as_they_are("router", "vpn", "event", "bridge", "peer_router", "peer_vpn"),
+        "client": F.when(event.isin("deliver", "bridge_send"), F.col("client")),
+        "endpoint": F.when(event == "enqueue", F.col("endpoint")).when(unmatched, F.col("reason")),
+    }
+    used = event.isin(*_USED) & F.col("vpn").isNotNull()
+    return conform(traces.grouped(traces.topics, used, keys, ["topic"], _summed()), USES)
 
 
 _CROSSED: Final = ("bridge_send", "bridge_receive")
 
 
-def usage(traces: DataFrame) -> DataFrame:
-    """Return USAGE, unordered, from TRACES.
+def usage(traces: Condensed) -> DataFrame:
+    """Return USAGE, unordered.
 
     A message that has crossed no bridge yet began where it is sent.
     """
     event = F.col("event")
     crossed = event.isin(*_CROSSED)
     begins_here = event == "bridge_send"
-    grouped = (
-        # As in `places`: what has no mode or no message VPN is no message that anybody sent or got.
-        traces.where(
-            event.isin("ingress", "deliver", *_CROSSED)
-            & F.col("mode").isNotNull()
-            & F.col("vpn").isNotNull()
-        )
-        .groupBy(
-            "router",
-            "vpn",
-            "event",
-            F.when(~crossed, F.col("client")).alias("client"),
-            *(
-                F.when(
-                    crossed,
-                    F.coalesce(F.col(f"origin_{name}"), F.when(begins_here, F.col(name))),
-                ).alias(f"origin_{name}")
-                for name in ("router", "vpn")
-            ),
-            *(F.when(crossed, F.col(name)).alias(name) for name in ("bridge", *_PEER)),
-            stretch_of(F.col("ts_ns"), DAY_NS).alias("day_ns"),
-        )
-        .agg(counted(), weighed(), payload())
+    # As in `places`: what has no mode or no message VPN is no message that anybody sent or got.
+    used = (
+        event.isin("ingress", "deliver", *_CROSSED)
+        & F.col("mode").isNotNull()
+        & F.col("vpn").isNotNull()
     )
-    return conform(grouped, USAGE)
+    keys = {
+        **_as_they_are("router", "vpn", "event"),
+        "client": F.when(~crossed, F.col("client")),
+        **{
+            f"origin_{name}": F.when(
+                crossed, F.coalesce(F.col(f"origin_{name}"), F.when(begins_here, F.col(name)))
+            )
+            for name in ("router", "vpn")
+        },
+        **{name: F.when(crossed, F.col(name)) for name in ("bridge", *_PEER)},
+    }
+    day = stretch_of(F.col("start_ns"), DAY_NS).alias("day_ns")
+    return conform(traces.grouped(traces.stretches, used, keys, [day], _summed()), USAGE)

@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.columns import Corrections, weighed
+from vpnrouter.report.digests.condense import condensed
 from vpnrouter.report.digests.counts import (
     ages,
     delays,
@@ -42,6 +43,7 @@ from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.schema import Rows, conform
+from vpnrouter.report.traces.rows import TraceRows
 
 _SUMS: Final = frozenset(
     {"count", "bytes", "messages", "copies", "enqueued", "acknowledged"},
@@ -84,8 +86,7 @@ class Digests:
 
 @contextmanager
 def digested(
-    traces: DataFrame,
-    earlier: DataFrame,
+    traces: TraceRows,
     since_ns: int | None,
     width_ns: int,
     partitions: int,
@@ -94,39 +95,45 @@ def digested(
     small: bool = False,
     hosts: Mapping[str, frozenset[str]] | None = None,
 ) -> Iterator[Digests]:
-    """Digest the rows of TRACES; what is cached for it is released when the block ends.
+    """Digest trace rows from `since_ns` on; what is cached for it is released when the block ends.
 
-    `earlier` are rows of the same shape that end where `traces` end and may begin before `since_ns`, where
-    those begin: what links were up already, and what subscriptions, is known from them. `partitions` for
-    the one grouping of all rows. `small`: the digests will be, and what is derived from one partition needs no
-    shuffle. `hosts` are the machines of routers, as `clock_offsets` wants them.
+    `partitions` for the one grouping of all rows. `small`: the digests will be, and what is derived from one partition
+    needs no shuffle. `hosts` are the machines of routers, as `clock_offsets` wants them.
+
+    Raises:
+        WrongContexts: the rows have to be read without the contexts of their files.
     """
     cached: list[DataFrame] = []
 
-    def keep(stage: str, name: str, frame: DataFrame) -> DataFrame:
+    def kept(stage: str, frame: DataFrame) -> DataFrame:
         progress.stage(stage)
         frame = (frame.coalesce(1) if small else frame).persist(StorageLevel.MEMORY_AND_DISK)
         cached.append(frame)
-        frame.count()
-        frames[name] = frame
         return frame
+
+    def keep(stage: str, name: str, frame: DataFrame) -> DataFrame:
+        frames[name] = kept(stage, frame)
+        frames[name].count()
+        return frames[name]
 
     frames: dict[str, DataFrame] = {}
     try:
-        states_ = keep("links and subscriptions", "states", standing_at(states(earlier), since_ns))
-        places_ = keep("message VPNs and bridges", "places", places(traces, states_, width_ns))
-        paths_ = keep("ways", "paths", paths(traces))
-        ages_ = keep("clocks", "ages", ages(traces, width_ns))
+        rows = condensed(traces, width_ns, kept)
+        standing = standing_at(states(rows.in_full), since_ns)
+        states_ = keep("links and subscriptions", "states", standing)
+        places_ = keep("message VPNs and bridges", "places", places(rows, states_, width_ns))
+        paths_ = keep("ways", "paths", paths(rows))
+        ages_ = keep("clocks", "ages", ages(rows, width_ns))
         clocks = clock_offsets(least_ages(ages_).toArrow().to_pylist(), hosts)
         corrections = Corrections(clocks)
-        uses_ = keep("topics", "uses", uses(traces))
-        keep("losses", "losses", losses(traces, width_ns))
-        keep("queues", "endpoints", endpoints(traces, width_ns))
-        keep("usage", "usage", usage(traces))
-        keep("delays", "delays", delays(traces, corrections))
+        uses_ = keep("topics", "uses", uses(rows))
+        keep("losses", "losses", losses(rows, width_ns))
+        keep("queues", "endpoints", endpoints(rows, width_ns))
+        keep("usage", "usage", usage(rows))
+        keep("delays", "delays", delays(rows, corrections))
         progress.stage("messages followed")
         edges = edge_places(places_).persist()
-        sums = summed(meetings(traces, partitions), corrected(edges, corrections)).persist(
+        sums = summed(meetings(rows, partitions), corrected(edges, corrections)).persist(
             StorageLevel.MEMORY_AND_DISK
         )
         cached += [edges, sums]
@@ -136,7 +143,7 @@ def digested(
         doubtful = candidates(paths_).persist()
         cached.append(doubtful)
         if not doubtful.isEmpty():
-            twice = twice.unionByName(two_ways(traces, doubtful))
+            twice = twice.unionByName(two_ways(rows, doubtful))
         keep("duplicates", "doubles", twice)
         assert frames.keys() == DIGESTS.keys()  # noqa: S101 - a digest that is forgotten is a defect
         yield Digests(frames=frames, clocks=clocks)

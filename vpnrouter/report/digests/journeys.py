@@ -17,8 +17,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.columns import Corrections, ends, with_bucket
+from vpnrouter.report.digests.condense import Condensed
 from vpnrouter.report.digests.schema import DOUBLES, HOPS
 from vpnrouter.report.schema import EDGE, conform
+from vpnrouter.trace.schema import CONTEXT
 
 _SEND: Final = 0
 _RECEIVE: Final = 1
@@ -43,8 +45,8 @@ def _marked(hashed: Column, code: Column | int) -> Column:
     return hashed.bitwiseAND(F.lit(-4)).bitwiseOR(F.lit(code) if isinstance(code, int) else code)
 
 
-def meetings(traces: DataFrame, partitions: int) -> DataFrame:
-    """Return one row for each message and place of TRACES: `place`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
+def meetings(traces: Condensed, partitions: int) -> DataFrame:
+    """Return one row for each message and place: `place`, `sent_ns`, `came_ns`, `last_ns`, `copies`.
 
     `place` is the marked hash: of a bridge with the code of receiving. `copies` counts arrivals.
     """
@@ -57,13 +59,12 @@ def meetings(traces: DataFrame, partitions: int) -> DataFrame:
     hashed = F.when(bridged, F.xxhash64(*(of[name] for name in EDGE))).otherwise(
         F.xxhash64("router", "vpn", receiver)
     )
+    places = traces.contexts.where(event.isin(*_CODES)).select(
+        "context", _marked(hashed, code.otherwise(_ENQUEUE).cast("long")).alias("place")
+    )
     rows = (
-        traces.where(event.isin(*_CODES) & F.col("trace_id").isNotNull())
-        .select(
-            message().alias("message"),
-            _marked(hashed, code.otherwise(_ENQUEUE).cast("long")).alias("place"),
-            "ts_ns",
-        )
+        traces.joined(traces.rows.where(F.col("trace_id").isNotNull()).drop(*CONTEXT), places)
+        .select(message().alias("message"), "place", "ts_ns")
         # By hand: grouped in place, two rows of a message seldom meet before they have moved.
         .repartition(partitions, "message")
     )
@@ -168,8 +169,8 @@ def candidates(paths: DataFrame) -> DataFrame:
     )
 
 
-def two_ways(traces: DataFrame, places: DataFrame) -> DataFrame:
-    """Return DOUBLES of the kind `two_ways` from TRACES and the result of `candidates`."""
+def two_ways(traces: Condensed, places: DataFrame) -> DataFrame:
+    """Return DOUBLES of the kind `two_ways` from the result of `candidates`."""
     way = F.concat_ws(
         "",
         F.col("peer_router"),
@@ -178,13 +179,17 @@ def two_ways(traces: DataFrame, places: DataFrame) -> DataFrame:
         F.lit(":"),
         F.coalesce(F.col("bridge"), F.lit("")),
     )
-    arrivals = (
-        traces.where((F.col("event") == "bridge_receive") & F.col("trace_id").isNotNull())
+    contexts = (
+        traces.contexts.where(F.col("event") == "bridge_receive")
         .join(F.broadcast(places), _WHERE, "left_semi")
+        .select("context", "router", "vpn", way.alias("way"))
+    )
+    arrivals = (
+        traces.joined(traces.rows.where(F.col("trace_id").isNotNull()).drop(*CONTEXT), contexts)
         .groupBy(message().alias("message"), "router", "vpn")
         .agg(
-            F.min(way).alias("who"),
-            F.max(way).alias("other"),
+            F.min("way").alias("who"),
+            F.max("way").alias("other"),
             F.count(F.lit(1)).alias("copies"),
             F.min("trace_id").alias("example_trace"),
             F.min("ts_ns").alias("first_ns"),

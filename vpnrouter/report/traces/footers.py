@@ -40,6 +40,7 @@ class TraceFile:
     `router_from` is where its rows' router stands. `sample` is the writer's sampling rate, None if the file does not
     say; `always` are the events that it recorded of every message; `host` is the machine that wrote it, "" if not
     known. `mark` is a digest of its footer. `first_ns` and `last_ns` bound its rows' times, if the footer has them.
+    `has_contexts`: its rows have the columns `context` and `in_full`.
     """
 
     path: str
@@ -53,6 +54,7 @@ class TraceFile:
     mark: str = ""
     first_ns: int | None = None
     last_ns: int | None = None
+    has_contexts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,16 +163,18 @@ def _read_footer(file: StoredFile, tail: bytes | OperationError) -> TraceFile | 
         mark=blake2b(tail, digest_size=16).hexdigest(),
         first_ns=first_ns,
         last_ns=last_ns,
+        has_contexts={"context", "in_full"} <= columns,
     )
 
 
 _INTEGER: Final = "a whole number"
 _TEXT: Final = "text"
+_FLAG: Final = "true or false"
 _NOTHING: Final = "nothing but nulls"
-_KINDS: Final = {"int64": _INTEGER, "int32": _INTEGER, "string": _TEXT}
+_KINDS: Final = {"int64": _INTEGER, "int32": _INTEGER, "string": _TEXT, "bool": _FLAG}
 _EXPECTED: Final = {column.name: column for column in COLUMNS}
 _LOGICAL: Final = {"INT": _INTEGER, "STRING": _TEXT, "ENUM": _TEXT, "NULL": _NOTHING}
-_PHYSICAL: Final = {"INT32": _INTEGER, "INT64": _INTEGER}
+_PHYSICAL: Final = {"INT32": _INTEGER, "INT64": _INTEGER, "BOOLEAN": _FLAG}
 
 
 def _unlike(footer: pq.FileMetaData) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from vpnrouter.errors import OperationError
+from vpnrouter.report.digests.columns import stands_for
 from vpnrouter.report.engine.remote import escaped
 from vpnrouter.report.page.contents import moment
 from vpnrouter.report.schema import TRACE_FILE, TRACE_READ, TRACES, conform
@@ -18,6 +20,10 @@ from vpnrouter.report.traces.footers import TraceFile
 from vpnrouter.report.traces.inventory import Inventory, credible_times
 from vpnrouter.report.traces.span import Span
 from vpnrouter.report.visited import came_by_connector
+from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE
+from vpnrouter.trace.schema import CONTEXT, CONTEXT_DIGITS, CONTEXT_SEPARATOR
+
+_LEAST: Final = -(1 << 63)
 
 _RATES: Final = StructType(
     [
@@ -29,31 +35,83 @@ _RATES: Final = StructType(
 )
 
 
-def read_traces(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
-    """Return the rows of all files in `inventory` that lie in `span`, with the schema TRACES.
+@dataclass(frozen=True, kw_only=True)
+class Weighing:
+    """How many messages rows of one context stand for, from columns of CONTEXT.
+
+    `each` is how many each row stands for, null where that is not known; where `by_count` is true, rows stand for as
+    many as their column `count` says, or for one.
+    """
+
+    each: Column
+    by_count: Column
+
+    def of(self, rows: Column, count: Column) -> Column:
+        """Return the weight, a double, of `rows` rows whose counts are `count` in all."""
+        return F.when(self.by_count, count.cast("double")).otherwise(self.each * rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceRows:
+    """Trace rows, as digests take them.
+
+    `rows` are those to report on, with the schema TRACES. `in_full` has the schema TRACE_FILE: at least one row of each
+    context of them, and all rows that concern no message, those of earlier times too. `weighing` is None where what a
+    row stands for depends on its time: `rows` have it in the column `weight`.
+    """
+
+    rows: DataFrame
+    in_full: DataFrame
+    weighing: Weighing | None = None
+
+
+def read_traces(
+    spark: SparkSession,
+    inventory: Inventory,
+    span: Span | None = None,
+    *,
+    with_contexts: bool = True,
+) -> TraceRows:
+    """Return the rows of all files in `inventory` that lie in `span`, and what is known of earlier ones.
+
+    `with_contexts`: what files say about contexts is taken as it is; else all contexts are made of the other columns.
 
     Raises:
         OperationError: the inventory holds no readable file.
     """
     bounds = span or Span()
-    rows = _read_files(spark, inventory, inventory.files)
+    doubtful = bool(inventory.doubtful())
+    files = _rows_of(spark, inventory.files, with_contexts=with_contexts)
+    rows = files.where(_is_credible()) if doubtful else files
     if bounds.since_ns is not None:
         rows = rows.where(F.col("ts_ns") >= bounds.since_ns)
-    return _until(rows, bounds)
+    if bounds.until_ns is not None:
+        rows = rows.where(F.col("ts_ns") < bounds.until_ns)
+    weighing = _weighing(inventory)
+    if weighing is not None:
+        rows = rows.withColumn("weight", weighing.of(F.lit(1), stands_for()))
+    else:
+        rows = _weighed_by_time(spark, rows, inventory)
+    return TraceRows(
+        rows=conform(rows, TRACES),
+        in_full=_in_full(spark, inventory, bounds, with_contexts=with_contexts),
+        weighing=weighing,
+    )
 
 
-def read_until(spark: SparkSession, inventory: Inventory, span: Span | None = None) -> DataFrame:
-    """Return the rows of `read_traces`, and all rows before as well.
-
-    Raises:
-        OperationError: the inventory holds no readable file.
-    """
+def _in_full(
+    spark: SparkSession, inventory: Inventory, span: Span, *, with_contexts: bool
+) -> DataFrame:
+    """Return `TraceRows.in_full`: rows that concern a message at any time, since they tell a context."""
     files = (*inventory.earlier, *inventory.files)
-    return _until(_read_files(spark, inventory, files), span or Span())
-
-
-def _until(rows: DataFrame, span: Span) -> DataFrame:
-    return rows if span.until_ns is None else rows.where(F.col("ts_ns") < span.until_ns)
+    rows = _rows_of(spark, files, with_contexts=with_contexts).where("in_full")
+    in_time = F.lit(True)
+    if inventory.doubtful():
+        in_time &= _is_credible()
+    if span.until_ns is not None:
+        in_time &= F.col("ts_ns") < span.until_ns
+    concerns_none = F.col("event").isin(*EVENT_NAMES[FIRST_WITHOUT_MESSAGE:])
+    return rows.where(in_time | ~concerns_none)
 
 
 def wrong_times(spark: SparkSession, inventory: Inventory) -> list[str]:
@@ -82,24 +140,43 @@ def _is_credible() -> Column:
     return (F.col("ts_ns") >= since_ns) & (F.col("ts_ns") < until_ns)
 
 
-def _read_files(spark: SparkSession, inventory: Inventory, files: Sequence[TraceFile]) -> DataFrame:
+def _rows_of(
+    spark: SparkSession, files: Sequence[TraceFile], *, with_contexts: bool = True
+) -> DataFrame:
+    """Return the rows of files, with the schema TRACE_FILE.
+
+    Raises:
+        OperationError: there is no file.
+    """
     if not files:
         raise OperationError("no readable trace file")
-    rows = _rows_of(spark, files)
-    if inventory.doubtful():
-        rows = rows.where(_is_credible())
-    return conform(_weighted(spark, rows, inventory), TRACES)
-
-
-def _rows_of(spark: SparkSession, files: Sequence[TraceFile]) -> DataFrame:
-    groups: dict[tuple[str, ...], list[str]] = {}
+    groups: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for file in files:
-        groups.setdefault(_source(file), []).append(file.path)
-    frames = [_read(spark, paths, source) for source, paths in groups.items()]
+        group = (with_contexts and file.has_contexts, _source(file))
+        groups.setdefault(group, []).append(file.path)
+    frames = []
+    for (has_contexts, source), paths in groups.items():
+        frame = _read(spark, paths, source)
+        frames.append(frame if has_contexts else with_made_contexts(frame))
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.unionByName(frame)
     return rows
+
+
+def with_made_contexts(rows: DataFrame) -> DataFrame:
+    """Return rows with contexts that are made of the other columns, and below 0 to be told from those of files."""
+    made = F.xxhash64(*CONTEXT).bitwiseOR(F.lit(_LEAST))
+    return rows.withColumns({"context": made, "in_full": F.lit(True)})
+
+
+def wrong_context() -> Column:
+    """Return whether the context of a row is one of a file, and not the one that `trace.schema` defines."""
+    values = (F.coalesce(F.col(name).cast("string"), F.lit("")) for name in CONTEXT)
+    digest = F.sha2(F.concat_ws(CONTEXT_SEPARATOR, *values), 256)
+    right = F.conv(F.substring(digest, 1, CONTEXT_DIGITS), 16, 10).cast("long")
+    stated = F.coalesce(F.col("context"), F.lit(0).cast("long"))
+    return F.when(stated >= 0, stated != right).otherwise(F.lit(False))
 
 
 def _source(file: TraceFile) -> tuple[str, ...]:
@@ -153,47 +230,66 @@ def narrowed(frame: DataFrame) -> DataFrame:
     )
 
 
-def _weighted(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
-    """Add `weight`, by the sampling rate that the router where the message entered had then.
+def _weighing(inventory: Inventory) -> Weighing | None:
+    """Return how rows are weighed by the sampling rate of the router where the message entered; None where one router's
+    rate has changed.
 
     What has crossed no bridge, or came by a connector, entered here. Other rows that do not name the router of entry
     can only be weighed if all routers trace at one rate. Events that a router records of every message stand for
     themselves.
     """
-    rates = inventory.rates()
-    if not rates:
-        return rows.withColumn("weight", F.lit(None).cast(DoubleType()))
+    by_router: dict[str, float] = {}
+    for rate in inventory.rates():
+        if rate.router in by_router:
+            return None
+        by_router[rate.router] = rate.rate
+    distinct = set(by_router.values())
     constant = inventory.sampling()
-    known = all(file.router in constant for file in inventory.files)
-    if len({rate.rate for rate in rates}) == 1 and known:
-        rate = rates[0].rate
-        return rows.withColumn("weight", _itself(inventory, F.lit(1.0 / rate), whole=rate == 1.0))
+    if not distinct:
+        each = F.lit(None).cast(DoubleType())
+    elif len(distinct) == 1 and all(file.router in constant for file in inventory.files):
+        each = F.lit(1.0 / distinct.pop())
+    else:
+        pairs = [F.lit(one) for router, rate in by_router.items() for one in (router, 1.0 / rate)]
+        each = F.element_at(F.create_map(*pairs), _entered())
+    # Where all is traced, a row that stands for several is as good as these.
+    return Weighing(each=each, by_count=_by_count(inventory, whole=distinct == {1.0}))
+
+
+def _entered() -> Column:
+    """Return the router where the message of a row entered, null where that is not known."""
+    local = (F.col("event") == "ingress") | (F.col("hops") == 0) | came_by_connector(F.col("path"))
+    return F.when(local, F.col("router")).otherwise(F.col("origin_router"))
+
+
+def _weighed_by_time(spark: SparkSession, rows: DataFrame, inventory: Inventory) -> DataFrame:
+    """Add `weight`, by the sampling rate that the router where the message entered had then."""
+    rates = inventory.rates()
     # As an Arrow table, Spark takes it without a Python process of its own.
     columns = zip(
         *((rate.router, rate.since_ns, rate.until_ns, rate.rate) for rate in rates), strict=True
     )
     table = spark.createDataFrame(pa.table(list(map(list, columns)), names=_RATES.names), _RATES)
-    local = (F.col("event") == "ingress") | (F.col("hops") == 0) | came_by_connector(F.col("path"))
-    entered = F.when(local, F.col("router")).otherwise(F.col("origin_router"))
     at_ns = F.coalesce(F.col("origin_ts_ns"), F.col("ts_ns"))
     within = (at_ns >= F.col("since_ns")) & (at_ns < F.col("until_ns"))
-    return rows.join(F.broadcast(table), (entered == F.col("origin")) & within, "left").withColumn(
-        "weight", _itself(inventory, F.lit(1.0) / F.col("rate"), whole=False)
-    )
+    weighing = Weighing(each=F.lit(1.0) / F.col("rate"), by_count=_by_count(inventory, whole=False))
+    joined = rows.join(F.broadcast(table), (_entered() == F.col("origin")) & within, "left")
+    return joined.withColumn("weight", weighing.of(F.lit(1), stands_for()))
 
 
-def _itself(inventory: Inventory, weight: Column, *, whole: bool) -> Column:
-    """Return `weight` of a sampled row; for an event that is always recorded, how many messages the row stands for."""
+def _by_count(inventory: Inventory, *, whole: bool) -> Column:
+    """Return whether a row is of an event that its router records of every message; `whole`: every row counts as one,
+    where there are such events.
+    """
     always = inventory.always()
     if not always:
-        return weight
-    stands_for = F.coalesce(F.col("count"), F.lit(1)).cast("double")
+        return F.lit(False)
     if whole:
-        return stands_for
+        return F.lit(True)
     alike: dict[frozenset[str], list[str]] = {}
     for router, events in always.items():
         alike.setdefault(events, []).append(router)
     recorded = F.lit(False)
     for events, routers in alike.items():
         recorded |= F.col("event").isin(*sorted(events)) & F.col("router").isin(*sorted(routers))
-    return F.when(recorded, stands_for).otherwise(weight)
+    return recorded
