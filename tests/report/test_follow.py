@@ -38,6 +38,7 @@ from vpnrouter.report.follow import (
     router_of,
     stream_of,
 )
+from vpnrouter.report.output import newest_table
 from vpnrouter.report.traces.inventory import Inventory
 from vpnrouter.report.traces.span import Span
 from vpnrouter.trace.parquet import partition_value
@@ -284,7 +285,7 @@ def _write(tracefiles: ModuleType, root: Path, numbers: range, part: int) -> Non
 
 
 def _samples(output: Path) -> int:
-    edges = pq.read_table(output / "tables" / "edges.parquet").to_pylist()
+    edges = newest_table(output, "edges").to_pylist()
     return sum(row["latency_samples"] for row in edges)
 
 

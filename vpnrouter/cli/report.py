@@ -193,7 +193,7 @@ def command(
 ) -> None:
     """Turn trace files into a topology report.
 
-    Writes DIR/report.html (one file, opens offline), its tables as DIR/*.json and DIR/tables/*.parquet, and
+    Writes DIR/report.html (one file, opens offline), its tables as DIR/*.json and DIR/tables/*/date=*/*.parquet, and
     prints a summary. Files that are damaged, empty or no traces are named and left out. Exit code 1: there
     is nothing to report on, or Spark failed; 2: wrong use.
     """

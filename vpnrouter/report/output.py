@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,9 +22,28 @@ from vpnrouter.report.page.page import PAGE, page
 from vpnrouter.report.schema import Rows
 from vpnrouter.report.traces.inventory import Inventory
 from vpnrouter.report.traces.storage import LOCAL, Storage, below
+from vpnrouter.units import SECOND_NS
 
 FOLDER: Final = "tables"
 """Directory of the Parquet files under a report's output directory."""
+
+DATE: Final = "date"
+"""The column by which tables are partitioned: the last day (UTC) that a report covers."""
+
+
+def day_of(analysis: Analysis) -> date:
+    """Return the last day that an analysis covers, UTC; 1970-01-01 where nothing was seen."""
+    return datetime.fromtimestamp(analysis.span[1] // SECOND_NS, UTC).date()
+
+
+def newest_table(report: Path, name: str) -> pa.Table:
+    """Return a table of the latest day in a report's directory on this machine, without the column `date`.
+
+    Raises:
+        ValueError: there is none.
+    """
+    newest = max((report / FOLDER / name).glob(f"{DATE}=*/{name}.parquet"))
+    return pq.read_table(newest, partitioning=None)
 
 
 def parquet_of(table: pa.Table) -> bytes:
@@ -47,10 +68,10 @@ class Output:
         """Make the directory."""
         self.storage.make(self.place)
 
-    def parquet(self, name: str, rows: Rows, columns: StructType) -> None:
-        """Write `tables/NAME.parquet` with these columns."""
+    def parquet(self, name: str, day: date, rows: Rows, columns: StructType) -> None:
+        """Write `tables/NAME/date=DAY/NAME.parquet` with these columns, in the place of an older one of that day."""
         table = pa.Table.from_pylist(rows, schema=to_arrow_schema(columns))
-        self._write(f"{FOLDER}/{name}.parquet", parquet_of(table))
+        self._write(f"{FOLDER}/{name}/{DATE}={day}/{name}.parquet", parquet_of(table))
 
     def rows(self, name: str, rows: Rows) -> None:
         """Write `NAME.json`, a list of objects."""
@@ -206,10 +227,11 @@ def write_report(
         OperationError: a file cannot be written.
     """
     output.prepare()
+    day = day_of(analysis)
     for name, columns in SCHEMAS.items():
         rows = analysis.tables[name]
         if PARQUET in formats:
-            output.parquet(name, rows, columns)
+            output.parquet(name, day, rows, columns)
         if JSON in formats:
             output.rows(name, rows)
     figures = asdict(summary)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.fs as pafs
 import pyspark
 import pytest
 
@@ -45,8 +46,10 @@ def test_an_object_store(
     done = report(traces, "s3a://traces/simple-report", conf=store.settings())
     assert store.tables("s3a://traces/simple-report") == expected
     assert "s3a://traces/simple-report/report.html" in done.stdout
-    files = store.files.get_file_info(f"{store.bucket}/simple-report/tables/nodes.parquet")
-    assert files.size > 0
+    tables = pafs.FileSelector(f"{store.bucket}/simple-report/tables/nodes", recursive=True)
+    (file,) = [found for found in store.files.get_file_info(tables) if found.is_file]
+    assert re.search(r"/date=\d{4}-\d\d-\d\d/nodes\.parquet$", file.path)
+    assert file.size > 0
     report(traces, tmp_path / "mixed", conf=store.settings())
     assert (tmp_path / "mixed" / "nodes.json").read_text() == expected["nodes.json"]
 
