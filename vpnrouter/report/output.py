@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -17,18 +17,16 @@ from pyspark.sql.types import StructType
 
 from vpnrouter.report import schema
 from vpnrouter.report.analysis import Analysis
+from vpnrouter.report.lakehouse.library import Lakehouse
 from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.page.page import PAGE, page
-from vpnrouter.report.schema import Rows
+from vpnrouter.report.schema import DATE, Rows
 from vpnrouter.report.traces.inventory import Inventory
 from vpnrouter.report.traces.storage import LOCAL, Storage, below
 from vpnrouter.units import SECOND_NS
 
 FOLDER: Final = "tables"
 """Directory of the Parquet files under a report's output directory."""
-
-DATE: Final = "date"
-"""The column by which tables are partitioned: the last day (UTC) that a report covers."""
 
 
 def day_of(analysis: Analysis) -> date:
@@ -190,6 +188,7 @@ HTML: Final = "html"
 JSON: Final = "json"
 PARQUET: Final = "parquet"
 FORMATS: Final = frozenset({HTML, JSON, PARQUET})
+"""What a report is written as, where nothing else is asked for; `lakehouse.library` has more."""
 
 SCHEMAS: Final = {
     "nodes": schema.NODES,
@@ -219,9 +218,13 @@ SCHEMAS: Final = {
 
 
 def write_report(
-    output: Output, summary: Summary, analysis: Analysis, formats: frozenset[str]
+    output: Output,
+    summary: Summary,
+    analysis: Analysis,
+    formats: frozenset[str],
+    lakehouses: Iterable[Lakehouse] = (),
 ) -> None:
-    """Write the tables in the requested formats, `summary.json`, and the page last.
+    """Write the tables in the requested formats and to the lakehouses, `summary.json`, and the page last.
 
     Raises:
         OperationError: a file cannot be written.
@@ -234,6 +237,8 @@ def write_report(
             output.parquet(name, day, rows, columns)
         if JSON in formats:
             output.rows(name, rows)
+        for lakehouse in lakehouses:
+            lakehouse.replace(name, day, rows, columns)
     figures = asdict(summary)
     output.object("summary", figures)
     if HTML in formats:

@@ -15,6 +15,9 @@ import pyspark
 import pytest
 
 import vpnrouter
+from vpnrouter.errors import OperationError
+from vpnrouter.report.build import ReportRequest, build_report
+from vpnrouter.report.engine.session import SparkSettings
 from vpnrouter.testing.s3_server import HANG
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -107,6 +110,14 @@ def test_spark_connect(
     report(store.take(mesh, "connected"), tmp_path / "far", "--connect", connect, env=bare)
     assert tables(tmp_path / "far") == expected
     report(mesh, tmp_path / "plain", "--connect", connect, env=bare)
+    here = ReportRequest(
+        traces=[str(mesh)],
+        output=str(tmp_path / "lakehouse"),
+        spark=SparkSettings(connect=connect),
+        formats=frozenset({"delta"}),
+    )
+    with pytest.raises(OperationError, match="--format delta is written beside Spark's driver"):
+        build_report(here)
     assert tables(tmp_path / "plain") == expected
     gone = report("s3a://traces/none", tmp_path / "gone", "--connect", connect, code=1)
     assert "no such trace directory or file: s3a://traces/none" in gone.stderr
