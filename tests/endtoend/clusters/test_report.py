@@ -1,5 +1,6 @@
 """`vpnrouter report` on clusters of Spark and on object stores: the same tables everywhere."""
 
+import json
 import os
 import re
 import subprocess
@@ -23,6 +24,7 @@ from vpnrouter.testing.s3_server import HANG
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 HOME = Path(pyspark.__file__).parent
+READER = Path(__file__).parents[2] / "report" / "lakehouse" / "peer" / "read.py"
 NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python"}
 
 JOB = """
@@ -55,6 +57,44 @@ def test_an_object_store(
     assert file.size > 0
     report(traces, tmp_path / "mixed", conf=store.settings())
     assert (tmp_path / "mixed" / "nodes.json").read_text() == expected["nodes.json"]
+
+
+def test_lakehouse_tables_in_an_object_store(
+    store: Any, report: Any, mesh: Path, lakehouse: Path, expected: dict[str, str]
+) -> None:
+    """Iceberg and Delta there, twice the same day, as programs of other makers read them: each table has the rows of
+    one report, in two states.
+    """
+    traces = store.take(mesh, "harbour")
+    output = "s3a://traces/harbour-report"
+    conf = store.settings()
+    conf["spark.jars"] += "".join(f",{jar}" for jar in lakehouse.glob("jars/*.jar"))
+    for _ in range(2):
+        report(traces, output, "--format", "delta,iceberg", conf=conf)
+    places = {"delta": f"s3://{store.bucket}/harbour-report/lakehouse/edges"}
+    metadata = f"{store.bucket}/harbour-report/lakehouse/vpnrouter/edges/metadata"
+    states = [
+        found.path
+        for found in store.files.get_file_info(pafs.FileSelector(metadata))
+        if found.path.endswith(".metadata.json")
+    ]
+    places["iceberg"] = f"s3a://{max(states)}"
+    for form, place in places.items():
+        done = subprocess.run(
+            [
+                *(lakehouse / "reader/bin/python", READER, form, place),
+                json.dumps(store.options(form)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        day = {"date": "2013-06-12"}
+        assert found["rows"] == [row | day for row in json.loads(expected["edges.json"])], form
+        assert found["states"] == 2
 
 
 def test_spark_submit(
@@ -110,6 +150,7 @@ def test_spark_connect(
     report(store.take(mesh, "connected"), tmp_path / "far", "--connect", connect, env=bare)
     assert tables(tmp_path / "far") == expected
     report(mesh, tmp_path / "plain", "--connect", connect, env=bare)
+    assert tables(tmp_path / "plain") == expected
     here = ReportRequest(
         traces=[str(mesh)],
         output=str(tmp_path / "lakehouse"),
@@ -118,7 +159,6 @@ def test_spark_connect(
     )
     with pytest.raises(OperationError, match="--format delta is written beside Spark's driver"):
         build_report(here)
-    assert tables(tmp_path / "plain") == expected
     gone = report("s3a://traces/none", tmp_path / "gone", "--connect", connect, code=1)
     assert "no such trace directory or file: s3a://traces/none" in gone.stderr
     away = report(mesh, "s3a://traces/away", "--connect", connect, code=1)

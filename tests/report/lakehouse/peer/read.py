@@ -1,10 +1,14 @@
-"""Prints a table of Iceberg or Delta as JSON, read by a program that shares nothing with the writer: FORMAT PLACE."""
+"""Prints a table of Iceberg or Delta as JSON, read by a program that shares nothing with the writer: FORMAT PLACE and
+options of its file system as JSON. The place of an Iceberg table may be that of its metadata.
+"""
 
 import json
 import os
 import re
 import sys
 from pathlib import Path
+
+OPTIONS = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
 
 
 def newest(table: Path) -> Path:
@@ -17,7 +21,8 @@ def iceberg(place: str) -> "tuple[list[dict], list[list[str]], int]":
     """The rows, the columns with types and comments, and the number of states."""
     from pyiceberg.table import StaticTable
 
-    table = StaticTable.from_metadata(str(newest(Path(place))))
+    metadata = place if place.endswith(".json") else str(newest(Path(place)))
+    table = StaticTable.from_metadata(metadata, OPTIONS)
     columns = [[one.name, str(one.field_type), one.doc or ""] for one in table.schema().fields]
     assert [field.name for field in table.spec().fields] == ["date"]
     return table.scan().to_arrow().to_pylist(), columns, len(table.metadata.snapshots)
@@ -27,7 +32,7 @@ def delta(place: str) -> "tuple[list[dict], list[list[str]], int]":
     """The same of a Delta table."""
     from deltalake import DeltaTable
 
-    table = DeltaTable(place)
+    table = DeltaTable(place, storage_options=OPTIONS)
     assert table.metadata().partition_columns == ["date"]
     fields = json.loads(table.schema().to_json())["fields"]
     types = {"integer": "int"}
