@@ -47,17 +47,18 @@ A test holds the columns against a list of those that were published.
 """
 
 _VIEWS: Final = """\
--- Views of the newest report, for DuckDB and for Spark SQL. Made by `python docs/make_report_tables.py`.
+-- Views of the newest report, for DuckDB and for Spark SQL. Made by `python docs/make_report_tables.py`. A semicolon
+-- ends each statement and stands nowhere else.
 --
 -- They stand on the tables of all days, which are named as in docs/report-tables.md. With DuckDB, for each table:
 --
 --     create or replace temporary view nodes as
---         from read_parquet('report/tables/nodes/*/*.parquet', hive_partitioning = true, union_by_name = true);
+--         from read_parquet('report/tables/nodes/*/*.parquet', hive_partitioning = true, union_by_name = true)
 --
 -- with Spark:
 --
 --     create or replace temporary view nodes
---         using parquet options (path 'report/tables/nodes', mergeSchema 'true');
+--         using parquet options (path 'report/tables/nodes', mergeSchema 'true')
 --
 -- Iceberg tables are there by their names after `use CATALOG.vpnrouter`, Delta tables as delta.`…/lakehouse/nodes`.
 

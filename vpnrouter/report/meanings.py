@@ -11,7 +11,7 @@ from vpnrouter.report.schema import DATE
 TABLES: Final = {
     "advice": "a recommended change, the most useful first",
     "findings": "a finding, the worst first",
-    "changes": "a difference between two ranges of time; empty without `--against`",
+    "changes": "a difference between two ranges of time, where `--against` was given",
     "nodes": "a message VPN",
     "edges": "a bridge, from the remote message VPN, where messages come from, to the local one, which attracts",
     "links": "a time that a bridge's link was up",
