@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from vpnrouter.limits import REPORT_LAKEHOUSE_AT_A_TIME
 from vpnrouter.report import schema
 from vpnrouter.report.analysis import Analysis
 from vpnrouter.report.lakehouse.library import Lakehouse
@@ -237,8 +239,14 @@ def write_report(
             output.parquet(name, day, rows, columns)
         if JSON in formats:
             output.rows(name, rows)
-        for lakehouse in lakehouses:
-            lakehouse.replace(name, day, rows, columns)
+    with ThreadPoolExecutor(REPORT_LAKEHOUSE_AT_A_TIME) as writers:
+        done = [
+            writers.submit(lakehouse.replace, name, day, analysis.tables[name], columns)
+            for lakehouse in lakehouses
+            for name, columns in SCHEMAS.items()
+        ]
+        for one in done:
+            one.result()
     figures = asdict(summary)
     output.object("summary", figures)
     if HTML in formats:
