@@ -21,8 +21,10 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
+from vpnrouter.report.build import ReportRequest
 from vpnrouter.report.digests.columns import Corrections, middle_ns
 from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.follow import (
     AHEAD,
     FOLDER,
@@ -31,6 +33,8 @@ from vpnrouter.report.follow import (
     ROWS,
     DigestStore,
     DigestWriter,
+    Follower,
+    FollowTimes,
     LateRows,
     doubles,
     hops,
@@ -488,3 +492,14 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("a file stands here")
     with pytest.raises(OperationError, match="cannot write to"):
         DigestStore(str(tmp_path))
+
+
+def test_lakehouse_tables_are_not_followed(tmp_path: Path) -> None:
+    """Each of them would keep a state for every few seconds; nothing is started or written."""
+    request = ReportRequest(
+        traces=[str(tmp_path)], output=str(tmp_path / "out"), formats=frozenset({"html", "delta"})
+    )
+    follower = Follower(request, FollowTimes(), NoProgress(), lambda _: None)
+    with pytest.raises(OperationError, match="lakehouse tables keep each state"):
+        follower.run(lambda: True)
+    assert not (tmp_path / "out").exists()

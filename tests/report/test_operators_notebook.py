@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -91,16 +90,13 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(output, {name: base.execute(sql).fetchall() for name, sql in questions().items()})
 
 
-def test_the_notebook_runs(made: Made) -> None:
+def test_the_notebook_runs(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every cell, in a kernel of its own, as a reader runs it; each question has an answer with rows."""
     run = notebook()
-    os.environ["VPNROUTER_REPORT"] = str(made.place)
-    try:
-        nbclient.NotebookClient(
-            run, timeout=PATIENCE_S, resources={"metadata": {"path": str(FOLDER)}}
-        ).execute()
-    finally:
-        del os.environ["VPNROUTER_REPORT"]
+    monkeypatch.setenv("VPNROUTER_REPORT", str(made.place))
+    nbclient.NotebookClient(
+        run, timeout=PATIENCE_S, resources={"metadata": {"path": str(FOLDER)}}
+    ).execute()
     cells = {cell["id"]: cell for cell in run["cells"]}
     for name in (name for name in questions() if not name.endswith("-choice")):
         (output,) = cells[name]["outputs"]
