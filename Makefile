@@ -165,6 +165,8 @@ constraints:
 		constraints-build.txt constraints.txt build/constraints/test.txt > tests/constraints.txt
 	echo 'moto[server]>=5.2.5' > build/constraints/moto.in
 	$(LOCK) build/constraints/moto.in --output-file tests/endtoend/clusters/peers/moto.txt
+	printf '%s\n' 'deltalake>=1.6' 'pyiceberg[pyarrow]>=0.12' > build/constraints/reader.in
+	$(LOCK) build/constraints/reader.in --output-file tests/report/lakehouse/peer/reader.txt
 
 clean:
 	rm -rf $(VENV) .venv-latest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1093,6 +1093,10 @@ ones and names the file that has all."""
 REPORT_FOOTERS_AT_A_TIME: Final = 32
 """Footers of trace files that are read from an object store at the same time. Beyond: they wait for each other."""
 
+REPORT_LAKEHOUSE_AT_A_TIME: Final = 8
+"""Tables of Iceberg and Delta that a report writes at the same time, as each waits for an object store some twenty
+times. Beyond: they wait for each other."""
+
 REPORT_FOOTER_BYTES: Final = 16_000_000
 """Bytes of the footer of a trace file; a file with a larger one is set aside."""
 

@@ -4,7 +4,7 @@ import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -29,10 +29,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("spark")
 
 
+LAKEHOUSE: Final = Path(__file__).resolve().parents[2] / ".peers" / "lakehouse"
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local Spark session, ended with the tests."""
-    with spark_session("local[2]", shuffle_partitions=2, short=True) as session:
+    """A local Spark session, ended with the tests. It has the libraries of Iceberg and Delta if .ci/peers did."""
+    jars = ",".join(map(str, sorted(LAKEHOUSE.glob("jars/*.jar"))))
+    conf = {"spark.jars": jars} if jars else {}
+    with spark_session("local[2]", conf=conf, shuffle_partitions=2, short=True) as session:
         # Rows are few: to interpret a query is quicker than to compile it.
         session.conf.set("spark.sql.codegen.wholeStage", "false")
         session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")

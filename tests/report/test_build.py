@@ -24,7 +24,7 @@ from vpnrouter.report.change.configured import Configured, ConfiguredBridge, Con
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.engine.session import SparkSettings
-from vpnrouter.report.output import SCHEMAS
+from vpnrouter.report.output import SCHEMAS, newest_table
 from vpnrouter.report.schema import rows_of, worst_first
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
 from vpnrouter.report.traces.span import Span
@@ -182,7 +182,7 @@ def test_a_whole_report(
     assert (summary.ingress, summary.bridged, summary.delivered) == (20, 10, 10)
     assert (summary.discarded, summary.topics, summary.vpns, summary.bridges) == (1, 6, 2, 1)
     assert json.loads((tmp_path / "out/summary.json").read_text()) == asdict(summary)
-    (edge,) = pq.read_table(tmp_path / "out/tables/edges.parquet").to_pylist()
+    (edge,) = newest_table(tmp_path / "out", "edges").to_pylist()
     assert (edge["bridge"], edge["messages"], edge["latency_samples"]) == ("fares", 10, 10)
     assert edge["configured"] is None
     assert json.loads((tmp_path / "out/changes.json").read_text()) == []

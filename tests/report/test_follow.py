@@ -21,8 +21,10 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
+from vpnrouter.report.build import ReportRequest
 from vpnrouter.report.digests.columns import Corrections, middle_ns
 from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.follow import (
     AHEAD,
     FOLDER,
@@ -31,6 +33,8 @@ from vpnrouter.report.follow import (
     ROWS,
     DigestStore,
     DigestWriter,
+    Follower,
+    FollowTimes,
     LateRows,
     doubles,
     hops,
@@ -38,6 +42,7 @@ from vpnrouter.report.follow import (
     router_of,
     stream_of,
 )
+from vpnrouter.report.output import newest_table
 from vpnrouter.report.traces.inventory import Inventory
 from vpnrouter.report.traces.span import Span
 from vpnrouter.trace.parquet import partition_value
@@ -284,7 +289,7 @@ def _write(tracefiles: ModuleType, root: Path, numbers: range, part: int) -> Non
 
 
 def _samples(output: Path) -> int:
-    edges = pq.read_table(output / "tables" / "edges.parquet").to_pylist()
+    edges = newest_table(output, "edges").to_pylist()
     return sum(row["latency_samples"] for row in edges)
 
 
@@ -487,3 +492,14 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / FOLDER).write_text("a file stands here")
     with pytest.raises(OperationError, match="cannot write to"):
         DigestStore(str(tmp_path))
+
+
+def test_lakehouse_tables_are_not_followed(tmp_path: Path) -> None:
+    """Each of them would keep a state for every few seconds; nothing is started or written."""
+    request = ReportRequest(
+        traces=[str(tmp_path)], output=str(tmp_path / "out"), formats=frozenset({"html", "delta"})
+    )
+    follower = Follower(request, FollowTimes(), NoProgress(), lambda _: None)
+    with pytest.raises(OperationError, match="lakehouse tables keep each state"):
+        follower.run(lambda: True)
+    assert not (tmp_path / "out").exists()

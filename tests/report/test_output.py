@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from vpnrouter.report.output import (
     Output,
     Summary,
     contents_of,
+    newest_table,
     summary_of,
     write_report,
 )
@@ -74,6 +76,7 @@ def test_the_worst_comes_first() -> None:
 
 Make = Callable[..., dict[str, Any]]
 START = 1_371_000_000_000_000_000
+DAY = date(2013, 6, 12)
 
 
 @pytest.fixture
@@ -127,13 +130,13 @@ def test_all_formats(analysis: Analysis, tmp_path: Path) -> None:
     """Each table twice, in the shape that the schemas say; the summary; the page."""
     written(tmp_path, analysis, *FORMATS)
     assert names(tmp_path) == {
-        *(f"tables/{name}.parquet" for name in SCHEMAS),
+        *(f"tables/{name}/date={DAY}/{name}.parquet" for name in SCHEMAS),
         *(f"{name}.json" for name in SCHEMAS),
         "summary.json",
         "report.html",
     }
     for name, columns in SCHEMAS.items():
-        table = pq.read_table(tmp_path / f"tables/{name}.parquet")
+        table = newest_table(tmp_path, name)
         assert table.schema.equals(to_arrow_schema(columns)), name
         assert table.to_pylist() == analysis.tables[name], name
         assert json.loads((tmp_path / f"{name}.json").read_text()) == analysis.tables[name], name
@@ -256,8 +259,8 @@ ROWS: list[dict[str, Any]] = [
 def test_the_shape_says_what_columns_there_are(tmp_path: Path) -> None:
     """A column that no row has is null, and no other one is written."""
     Output(str(tmp_path)).prepare()
-    Output(str(tmp_path)).parquet("topics", [{"topic": "a", "colour": "red"}], SHAPE)
-    rows = pq.read_table(tmp_path / "tables/topics.parquet").to_pylist()
+    Output(str(tmp_path)).parquet("topics", DAY, [{"topic": "a", "colour": "red"}], SHAPE)
+    rows = newest_table(tmp_path, "topics").to_pylist()
     assert rows == [{"topic": "a", "count": None}]
 
 
@@ -268,7 +271,7 @@ def test_a_folder_of_tables_is_made_for_parquet_alone(tmp_path: Path) -> None:
     assert list((tmp_path / "out").iterdir()) == []
     for _ in range(2):
         out.prepare()
-        out.parquet("topics", ROWS, SHAPE)
+        out.parquet("topics", DAY, ROWS, SHAPE)
         assert [path.name for path in (tmp_path / "out").iterdir()] == [output.FOLDER]
 
 
@@ -277,10 +280,31 @@ def test_an_earlier_report_is_replaced(tmp_path: Path) -> None:
     Output(str(tmp_path)).prepare()
     for rows in (1, 2):
         Output(str(tmp_path)).object("summary", {"rows": rows})
-        Output(str(tmp_path)).parquet("topics", [{"count": rows}], SHAPE)
+        Output(str(tmp_path)).parquet("topics", DAY, [{"count": rows}], SHAPE)
     assert json.loads((tmp_path / "summary.json").read_text()) == {"rows": 2}
-    rows_now = pq.read_table(tmp_path / "tables/topics.parquet").to_pylist()
+    rows_now = newest_table(tmp_path, "topics").to_pylist()
     assert rows_now == [{"topic": None, "count": 2}]
+
+
+def test_a_report_of_another_day_keeps_those_before(analysis: Analysis, tmp_path: Path) -> None:
+    """Days are told by the last moment that a report covers, by UTC; the same day is replaced, also by no rows."""
+    day_ns = 86_400_000_000_000
+    midnight = START - START % day_ns + day_ns
+    for last_ns, nodes in (
+        (midnight - 1, analysis.tables["nodes"]),
+        (midnight, analysis.tables["nodes"][:1]),
+        (midnight + 5, []),
+    ):
+        tables = analysis.tables | {"nodes": nodes}
+        later = replace(analysis, tables=tables, span=(START, last_ns))
+        written(tmp_path, later, "parquet")
+    days = sorted(path.name for path in (tmp_path / "tables/nodes").iterdir())
+    assert days == ["date=2013-06-12", "date=2013-06-13"]
+    history = pq.read_table(tmp_path / "tables/nodes").to_pylist()
+    assert [row["date"] for row in history] == ["2013-06-12", "2013-06-12"]
+    assert [row["vpn"] for row in history] == ["blue", "yellow"]
+    assert newest_table(tmp_path, "nodes").num_rows == 0
+    assert newest_table(tmp_path, "nodes").schema == to_arrow_schema(SCHEMAS["nodes"])
 
 
 def test_an_output_that_cannot_be_is_one_error(tmp_path: Path) -> None:
@@ -292,7 +316,7 @@ def test_an_output_that_cannot_be_is_one_error(tmp_path: Path) -> None:
     (tmp_path / "out" / "page.html").mkdir(parents=True)
     with pytest.raises(OperationError, match=r"page\.html"):
         out.text("page.html", "x")
-    (tmp_path / "out/tables/topics.parquet").mkdir(parents=True)
+    (tmp_path / f"out/tables/topics/date={DAY}/topics.parquet").mkdir(parents=True)
     with pytest.raises(OperationError, match=r"topics\.parquet"):
-        out.parquet("topics", ROWS, SHAPE)
+        out.parquet("topics", DAY, ROWS, SHAPE)
     assert not list(tmp_path.rglob(".*"))

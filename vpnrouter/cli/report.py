@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from vpnrouter.report.engine.progress import Progress
     from vpnrouter.report.output import Summary
 
-_FORMATS: Final = frozenset({"html", "json", "parquet"})
+_LAKEHOUSE: Final = frozenset({"delta", "iceberg"})
+_FORMATS: Final = _LAKEHOUSE | {"html", "json", "parquet"}
 _TIMES: Final = "2026-03-01, 2026-03-01T12:30, or 90m (so long ago)"
 
 
@@ -125,7 +126,18 @@ Late = Annotated[
     ),
 ]
 Formats = Annotated[
-    str, typer.Option("--format", help="What to write: html, json, parquet, or several.")
+    str,
+    typer.Option(
+        "--format", help="What to write: html, json, parquet, iceberg, delta, or several."
+    ),
+]
+Catalog = Annotated[
+    str | None,
+    typer.Option(
+        help="With --format iceberg: a catalog of Spark's settings, and a namespace there, not OUTPUT/lakehouse.",
+        metavar="NAME[.NAMESPACE]",
+        show_default=False,
+    ),
 ]
 Master = Annotated[
     str | None,
@@ -184,6 +196,7 @@ def command(
     every: Every = 5.0,
     late: Late = 90,
     formats: Formats = "html,json,parquet",
+    catalog: Catalog = None,
     asyncapi: AsyncApi = None,
     master: Master = None,
     connect: Connect = None,
@@ -193,7 +206,7 @@ def command(
 ) -> None:
     """Turn trace files into a topology report.
 
-    Writes DIR/report.html (one file, opens offline), its tables as DIR/*.json and DIR/tables/*.parquet, and
+    Writes DIR/report.html (one file, opens offline), its tables as DIR/*.json and DIR/tables/*/date=*/*.parquet, and
     prints a summary. Files that are damaged, empty or no traces are named and left out. Exit code 1: there
     is nothing to report on, or Spark failed; 2: wrong use.
     """
@@ -224,6 +237,7 @@ def command(
         raise typer.BadParameter("--connect and --master exclude each other")
     if follow and connect is not None:
         raise typer.BadParameter("--follow works beside Spark's driver: it cannot use --connect")
+    _check_lakehouse(named, catalog, follow=follow, connect=connect is not None)
     settings = _settings(conf or [])
     if packages is not None:
         settings[_PACKAGES] = packages
@@ -236,6 +250,7 @@ def command(
         mesh=load_configured(_files(config)) if config else None,
         questions=questions,
         formats=named,
+        catalog=catalog or "",
         asyncapi=asyncapi,
     )
     with _shown_progress() as progress:
@@ -248,6 +263,25 @@ def command(
         update = partial(_print_update, NewlyAside(), as_json=as_json)
         with _until_signal() as stop:
             Follower(request, times, progress, update).run(stop)
+
+
+def _check_lakehouse(
+    formats: frozenset[str], catalog: str | None, *, follow: bool, connect: bool
+) -> None:
+    """Refuse what tables of Iceberg and Delta cannot be."""
+    if catalog is not None and "iceberg" not in formats:
+        raise typer.BadParameter("--catalog is of Iceberg tables: add --format iceberg")
+    if catalog is not None and not all(catalog.split(".")):
+        raise typer.BadParameter(f"--catalog '{catalog}': write NAME or NAME.NAMESPACE")
+    for form in sorted(formats & _LAKEHOUSE):
+        if follow:
+            raise typer.BadParameter(
+                f"--follow writes every few seconds, and a table of {form} keeps each state: leave out --format {form}"
+            )
+        if connect:
+            raise typer.BadParameter(
+                f"--format {form} is written beside Spark's driver: leave out --connect"
+            )
 
 
 _PACKAGES: Final = "spark.jars.packages"

@@ -4,7 +4,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -39,6 +39,16 @@ from vpnrouter.report.engine.session import (
     surrounding_session,
 )
 from vpnrouter.report.flows.collect import width_for
+from vpnrouter.report.lakehouse.delta import DeltaTables
+from vpnrouter.report.lakehouse.iceberg import IcebergTables
+from vpnrouter.report.lakehouse.library import (
+    DELTA,
+    FOLDER,
+    ICEBERG,
+    LAKEHOUSE,
+    Lakehouse,
+    packages_for,
+)
 from vpnrouter.report.output import (
     FORMATS,
     HTML,
@@ -51,7 +61,7 @@ from vpnrouter.report.planning.questions import NONE, Questions
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
 from vpnrouter.report.traces.rows import TraceRows, read_traces, wrong_times
 from vpnrouter.report.traces.span import Span
-from vpnrouter.report.traces.storage import LOCAL, Storages, is_uri
+from vpnrouter.report.traces.storage import LOCAL, Storages, below, is_uri
 
 _LOG: Final = "spark.log"
 _ROWS_PER_PARTITION: Final = 1_000_000
@@ -68,7 +78,8 @@ class ReportRequest:
 
     `traces` are places of directories and single files, `output` is the place of the report (`traces.storage`); `span`
     is the time to report on, `against` another one to compare it with; `mesh` is what is configured. `questions` are
-    for the table `what_if`. `formats` are of FORMATS. `asyncapi` is the place of the AsyncAPI documents; without one
+    for the table `what_if`. `formats` are of FORMATS and LAKEHOUSE; `catalog` is that of Iceberg tables, `NAME` or
+    `NAME.NAMESPACE`, where it is not the report's own. `asyncapi` is the place of the AsyncAPI documents; without one
     there are none.
     """
 
@@ -80,6 +91,7 @@ class ReportRequest:
     mesh: Configured | None = None
     questions: Questions = NONE
     formats: frozenset[str] = FORMATS
+    catalog: str = ""
     asyncapi: str | None = None
 
     @property
@@ -126,7 +138,7 @@ def build_report(
         seconds = time.monotonic() - begin_s
         paged = HTML in request.formats
         summary = summary_of(inventory, analysis, request.output, seconds, paged=paged)
-        write_report(engine.output, summary, analysis, request.formats)
+        write_report(engine.output, summary, analysis, request.formats, engine.lakehouses)
         if engine.documents is not None:
             listener.stage("AsyncAPI documents")
             observed = Observed(span=analysis.span, sampling=inventory.sampling())
@@ -160,12 +172,15 @@ def _inventory_of(request: ReportRequest, span: Span, storages: Storages) -> Inv
 
 @dataclass(frozen=True)
 class Engine:
-    """A session of Spark, where the traces are that it reads, and where the report and the AsyncAPI documents go."""
+    """A session of Spark, where the traces are that it reads, and where the report, the AsyncAPI documents and tables
+    of other formats go.
+    """
 
     spark: SparkSession
     traces: Storages
     output: Output
     documents: Output | None = None
+    lakehouses: tuple[Lakehouse, ...] = ()
 
 
 @contextmanager
@@ -206,7 +221,30 @@ def engine_for(
         for output in outputs:
             # Before hours of work, and not after them.
             output.prepare()
-        yield Engine(spark, storages, *outputs)
+        lakehouses = tuple(
+            cleanup.enter_context(closing(one)) for one in _lakehouses(spark, request, outputs[0])
+        )
+        documents = outputs[1] if request.asyncapi is not None else None
+        yield Engine(spark, storages, outputs[0], documents, lakehouses)
+
+
+def _lakehouses(spark: SparkSession, request: ReportRequest, output: Output) -> Iterator[Lakehouse]:
+    """Yield what writes the tables in the formats of lakehouses.
+
+    Raises:
+        OperationError: the session is one of Spark Connect, its Java has no library of the format, or there is no such
+            catalog.
+    """
+    asked = request.formats & LAKEHOUSE
+    if asked and not is_beside(spark):
+        raise OperationError(
+            f"--format {min(asked)} is written beside Spark's driver: not with Spark Connect"
+        )
+    place = below(output.place, FOLDER)
+    if ICEBERG in asked:
+        yield IcebergTables(spark, place, request.catalog)
+    if DELTA in asked:
+        yield DeltaTables(spark, place, output.storage)
 
 
 @contextmanager
@@ -221,6 +259,7 @@ def _started(request: ReportRequest, *, lasting: bool, short: bool) -> Iterator[
             log=log,
             shuffle_partitions=REPORT_FOLLOW_PARTITIONS if lasting else REPORT_SHUFFLE_PARTITIONS,
             short=short,
+            packages=packages_for(request.formats),
         ) as spark:
             yield spark
     except OperationError as error:

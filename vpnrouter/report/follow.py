@@ -52,6 +52,7 @@ from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.flows.collect import width_for
+from vpnrouter.report.lakehouse.library import LAKEHOUSE
 from vpnrouter.report.output import HTML, Output, Summary, parquet_of, summary_of, write_report
 from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
 from vpnrouter.report.traces.inventory import (
@@ -645,6 +646,10 @@ class Follower:
         request = self._request
         if request.spark.connect:
             raise OperationError("--follow runs beside its Spark driver: it cannot use --connect")
+        if request.formats & LAKEHOUSE:
+            raise OperationError(
+                "--follow writes every few seconds, and lakehouse tables keep each state: leave them out"
+            )
         known = self._inventory_by(Storages()) if request.is_here else None
         with engine_for(request, None, self._progress, lasting=True) as engine:
             spark = engine.spark

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,16 +16,34 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from vpnrouter.limits import REPORT_LAKEHOUSE_AT_A_TIME
 from vpnrouter.report import schema
 from vpnrouter.report.analysis import Analysis
+from vpnrouter.report.lakehouse.library import Lakehouse
 from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.page.page import PAGE, page
-from vpnrouter.report.schema import Rows
+from vpnrouter.report.schema import DATE, Rows
 from vpnrouter.report.traces.inventory import Inventory
 from vpnrouter.report.traces.storage import LOCAL, Storage, below
+from vpnrouter.units import SECOND_NS
 
 FOLDER: Final = "tables"
 """Directory of the Parquet files under a report's output directory."""
+
+
+def day_of(analysis: Analysis) -> date:
+    """Return the last day that an analysis covers, UTC; 1970-01-01 where nothing was seen."""
+    return datetime.fromtimestamp(analysis.span[1] // SECOND_NS, UTC).date()
+
+
+def newest_table(report: Path, name: str) -> pa.Table:
+    """Return a table of the latest day in a report's directory on this machine, without the column `date`.
+
+    Raises:
+        ValueError: there is none.
+    """
+    newest = max((report / FOLDER / name).glob(f"{DATE}=*/{name}.parquet"))
+    return pq.read_table(newest, partitioning=None)
 
 
 def parquet_of(table: pa.Table) -> bytes:
@@ -47,10 +68,10 @@ class Output:
         """Make the directory."""
         self.storage.make(self.place)
 
-    def parquet(self, name: str, rows: Rows, columns: StructType) -> None:
-        """Write `tables/NAME.parquet` with these columns."""
+    def parquet(self, name: str, day: date, rows: Rows, columns: StructType) -> None:
+        """Write `tables/NAME/date=DAY/NAME.parquet` with these columns, in the place of an older one of that day."""
         table = pa.Table.from_pylist(rows, schema=to_arrow_schema(columns))
-        self._write(f"{FOLDER}/{name}.parquet", parquet_of(table))
+        self._write(f"{FOLDER}/{name}/{DATE}={day}/{name}.parquet", parquet_of(table))
 
     def rows(self, name: str, rows: Rows) -> None:
         """Write `NAME.json`, a list of objects."""
@@ -169,6 +190,7 @@ HTML: Final = "html"
 JSON: Final = "json"
 PARQUET: Final = "parquet"
 FORMATS: Final = frozenset({HTML, JSON, PARQUET})
+"""What a report is written as, where nothing else is asked for; `lakehouse.library` has more."""
 
 SCHEMAS: Final = {
     "nodes": schema.NODES,
@@ -198,20 +220,33 @@ SCHEMAS: Final = {
 
 
 def write_report(
-    output: Output, summary: Summary, analysis: Analysis, formats: frozenset[str]
+    output: Output,
+    summary: Summary,
+    analysis: Analysis,
+    formats: frozenset[str],
+    lakehouses: Iterable[Lakehouse] = (),
 ) -> None:
-    """Write the tables in the requested formats, `summary.json`, and the page last.
+    """Write the tables in the requested formats and to the lakehouses, `summary.json`, and the page last.
 
     Raises:
         OperationError: a file cannot be written.
     """
     output.prepare()
+    day = day_of(analysis)
     for name, columns in SCHEMAS.items():
         rows = analysis.tables[name]
         if PARQUET in formats:
-            output.parquet(name, rows, columns)
+            output.parquet(name, day, rows, columns)
         if JSON in formats:
             output.rows(name, rows)
+    with ThreadPoolExecutor(REPORT_LAKEHOUSE_AT_A_TIME) as writers:
+        done = [
+            writers.submit(lakehouse.replace, name, day, analysis.tables[name], columns)
+            for lakehouse in lakehouses
+            for name, columns in SCHEMAS.items()
+        ]
+        for one in done:
+            one.result()
     figures = asdict(summary)
     output.object("summary", figures)
     if HTML in formats:

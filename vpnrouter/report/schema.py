@@ -29,6 +29,9 @@ from vpnrouter.trace.schema import COLUMNS
 Rows = list[dict[str, Any]]
 """Rows of a table on the driver, by column."""
 
+DATE: Final = "date"
+"""The column by which result tables are partitioned: the last day (UTC) that the report covers."""
+
 BRIDGE_CLIENT: Final = "#bridge/"
 """Prefix of the client name under which a bridge logs in: "#bridge/ROUTER/VPN/BRIDGE"."""
 

@@ -173,6 +173,13 @@ class Store:
             **{f"spark.hadoop.fs.s3a.{key}": str(value) for key, value in more.items()},
         }
 
+    def options(self, form: str) -> dict[str, str]:
+        """The settings with which the readers of Iceberg and Delta find it."""
+        names = {"iceberg": "s3.endpoint s3.access-key-id s3.secret-access-key s3.region"}
+        names["delta"] = "AWS_ENDPOINT_URL AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_REGION"
+        values = (f"http://127.0.0.1:{self.port}", "key", "secret", REGION)
+        return dict(zip(names[form].split(), values, strict=True)) | {"AWS_ALLOW_HTTP": "true"}
+
     def tables(self, uri: str) -> dict[str, str]:
         """The tables of a report in the bucket, as `tables_in`."""
         listed = self.files.get_file_info(pafs.FileSelector(uri.removeprefix("s3a://")))
@@ -193,6 +200,14 @@ def store() -> Iterator[Store]:
         pytest.skip(f"{PEERS / 's3a'} is missing: .ci/peers installs it")
     with S3Server(program) as server:
         yield Store(server.port)
+
+
+@pytest.fixture(scope="session")
+def lakehouse() -> Path:
+    """The libraries of Iceberg and Delta, and readers of their tables."""
+    if not (PEERS / "lakehouse" / "done").exists():
+        pytest.skip(f"{PEERS / 'lakehouse'} is missing: .ci/peers installs it")
+    return PEERS / "lakehouse"
 
 
 @pytest.fixture

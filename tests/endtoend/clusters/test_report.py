@@ -1,5 +1,6 @@
 """`vpnrouter report` on clusters of Spark and on object stores: the same tables everywhere."""
 
+import json
 import os
 import re
 import subprocess
@@ -10,15 +11,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.fs as pafs
 import pyspark
 import pytest
 
 import vpnrouter
+from vpnrouter.errors import OperationError
+from vpnrouter.report.build import ReportRequest, build_report
+from vpnrouter.report.engine.session import SparkSettings
 from vpnrouter.testing.s3_server import HANG
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 HOME = Path(pyspark.__file__).parent
+READER = Path(__file__).parents[2] / "report" / "lakehouse" / "peer" / "read.py"
 NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python"}
 
 JOB = """
@@ -45,10 +51,50 @@ def test_an_object_store(
     done = report(traces, "s3a://traces/simple-report", conf=store.settings())
     assert store.tables("s3a://traces/simple-report") == expected
     assert "s3a://traces/simple-report/report.html" in done.stdout
-    files = store.files.get_file_info(f"{store.bucket}/simple-report/tables/nodes.parquet")
-    assert files.size > 0
+    tables = pafs.FileSelector(f"{store.bucket}/simple-report/tables/nodes", recursive=True)
+    (file,) = [found for found in store.files.get_file_info(tables) if found.is_file]
+    assert re.search(r"/date=\d{4}-\d\d-\d\d/nodes\.parquet$", file.path)
+    assert file.size > 0
     report(traces, tmp_path / "mixed", conf=store.settings())
     assert (tmp_path / "mixed" / "nodes.json").read_text() == expected["nodes.json"]
+
+
+def test_lakehouse_tables_in_an_object_store(
+    store: Any, report: Any, mesh: Path, lakehouse: Path, expected: dict[str, str]
+) -> None:
+    """Iceberg and Delta there, twice the same day, as programs of other makers read them: each table has the rows of
+    one report, in two states.
+    """
+    traces = store.take(mesh, "harbour")
+    output = "s3a://traces/harbour-report"
+    conf = store.settings()
+    conf["spark.jars"] += "".join(f",{jar}" for jar in lakehouse.glob("jars/*.jar"))
+    for _ in range(2):
+        report(traces, output, "--format", "delta,iceberg", conf=conf)
+    places = {"delta": f"s3://{store.bucket}/harbour-report/lakehouse/edges"}
+    metadata = f"{store.bucket}/harbour-report/lakehouse/vpnrouter/edges/metadata"
+    states = [
+        found.path
+        for found in store.files.get_file_info(pafs.FileSelector(metadata))
+        if found.path.endswith(".metadata.json")
+    ]
+    places["iceberg"] = f"s3a://{max(states)}"
+    for form, place in places.items():
+        done = subprocess.run(
+            [
+                *(lakehouse / "reader/bin/python", READER, form, place),
+                json.dumps(store.options(form)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        day = {"date": "2013-06-12"}
+        assert found["rows"] == [row | day for row in json.loads(expected["edges.json"])], form
+        assert found["states"] == 2
 
 
 def test_spark_submit(
@@ -105,6 +151,14 @@ def test_spark_connect(
     assert tables(tmp_path / "far") == expected
     report(mesh, tmp_path / "plain", "--connect", connect, env=bare)
     assert tables(tmp_path / "plain") == expected
+    here = ReportRequest(
+        traces=[str(mesh)],
+        output=str(tmp_path / "lakehouse"),
+        spark=SparkSettings(connect=connect),
+        formats=frozenset({"delta"}),
+    )
+    with pytest.raises(OperationError, match="--format delta is written beside Spark's driver"):
+        build_report(here)
     gone = report("s3a://traces/none", tmp_path / "gone", "--connect", connect, code=1)
     assert "no such trace directory or file: s3a://traces/none" in gone.stderr
     away = report(mesh, "s3a://traces/away", "--connect", connect, code=1)

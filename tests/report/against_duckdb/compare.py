@@ -11,6 +11,8 @@ from typing import Any, Final
 import duckdb
 import networkx as nx
 
+from vpnrouter.report.output import newest_table
+
 EDGE: Final = ("from_router", "from_vpn", "to_router", "to_vpn", "bridge")
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "nodes": ("router", "vpn"),
@@ -69,7 +71,7 @@ class Figures:
 
     def told(self, name: str) -> list[Row]:
         """A table of the report."""
-        return self.query(f"from '{self._report}/tables/{name}.parquet'")
+        return newest_table(self._report, name).to_pylist()
 
     def computed(self, name: str) -> list[Row]:
         """The same table, of the trace files."""

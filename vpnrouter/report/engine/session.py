@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -55,6 +55,9 @@ _GATEWAY: Final = "PYSPARK_GATEWAY_PORT"
 
 _OPTIONS: Final = {"--master": _MASTER, "--driver-memory": "spark.driver.memory"}
 _VARIABLES: Final = {"SPARK_DRIVER_MEMORY": "spark.driver.memory", "MASTER": _MASTER}
+_SEPARATOR: Final = re.compile(r"\s*[=\s]\s*")
+"""Between a setting and its value in Spark's file of defaults."""
+
 _SETTING: Final = re.compile(r"--conf[ =][\"']?([\w.-]+)=")
 """How the arguments for spark-submit make settings."""
 
@@ -74,6 +77,25 @@ _QUERY_DEFAULTS: Final = {
     # Spark lists files that are given one by one with a task for each, up to 10,000 tasks.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
 }
+
+
+_PACKAGES: Final = "spark.jars.packages"
+_EXCLUDES: Final = "spark.jars.excludes"
+_GIVEN: Final = (_PACKAGES, "spark.jars")
+"""Settings that bring Java packages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JavaPackage:
+    """A package that a report needs, `GROUP:NAME:VERSION`, and how it is told that somebody gave it already.
+
+    A jar or a package that has one of `known_by` in its name brings the same classes. `without` are packages
+    (`GROUP:NAME`) that it asks for and Spark has.
+    """
+
+    package: str
+    known_by: tuple[str, ...]
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +118,14 @@ def spark_session(
     shuffle_partitions: int = REPORT_SHUFFLE_PARTITIONS,
     short: bool = False,
     java: Java | None = None,
+    packages: Sequence[JavaPackage] = (),
 ) -> Iterator[SparkSession]:
     """Start a Spark session that ends, with its Java process and temporary files, when the block does.
 
     `master` and `conf` are as in SparkSettings; `log` receives what Java prints (lost when None); `short`
     makes Java start fast rather than get fast, which halves the time of a report on few rows;
-    `java` overrides the search for a runtime. What spark-defaults.conf or PYSPARK_SUBMIT_ARGS say is not set here.
+    `java` overrides the search for a runtime; `packages` are loaded where nobody gave them. What spark-defaults.conf or
+    PYSPARK_SUBMIT_ARGS say is not set here.
 
     Raises:
         OperationError: no Java, or Spark does not start on this master. Failures inside the block
@@ -123,6 +147,7 @@ def spark_session(
         _load_without_advice()
         with _surroundings(home):
             launch = _launch_settings(master, conf or {}, short=short)
+            _add_packages(launch, packages)
             try:
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     conf=launch, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
@@ -322,13 +347,36 @@ def _launch_settings(master: str, conf: Mapping[str, str], *, short: bool) -> Sp
     return launch
 
 
-def _said_elsewhere() -> frozenset[str]:
-    """Return the settings that Spark's own file of defaults and the environment make."""
+def _defaults() -> dict[str, str]:
+    """Return the settings of Spark's own file of defaults."""
     folder = os.environ.get("SPARK_CONF_DIR") or f"{os.environ['SPARK_HOME']}/conf"
-    said: set[str] = set()
     with contextlib.suppress(OSError):
         text = (Path(folder) / "spark-defaults.conf").read_text(errors="replace")
-        said = {line.replace("=", " ").split()[0] for line in text.splitlines() if line.strip()}
+        lines = (_SEPARATOR.split(line.strip(), maxsplit=1) for line in text.splitlines())
+        return {key: "".join(value) for key, *value in lines if key}
+    return {}
+
+
+def _add_packages(launch: SparkConf, packages: Sequence[JavaPackage]) -> None:
+    """Have Spark load those of the packages that nobody gave: as a setting, as a jar, or in Spark's own directory."""
+    defaults = _defaults()
+    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    jars = (path.name for path in Path(os.environ["SPARK_HOME"], "jars").glob("*.jar"))
+    settings = (launch.get(key, defaults.get(key, "")) or "" for key in _GIVEN)
+    given = " ".join((*settings, arguments, *jars))
+    missing = [one for one in packages if not any(name in given for name in one.known_by)]
+    for key, more in (
+        (_PACKAGES, [one.package for one in missing]),
+        (_EXCLUDES, [name for one in missing for name in one.without]),
+    ):
+        said = launch.get(key, defaults.get(key, ""))
+        if more:
+            launch.set(key, ",".join((*filter(None, [said]), *more)))
+
+
+def _said_elsewhere() -> frozenset[str]:
+    """Return the settings that Spark's own file of defaults and the environment make."""
+    said = set(_defaults())
     arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     said |= {key for option, key in _OPTIONS.items() if option in arguments}
     said |= set(_SETTING.findall(arguments))
