@@ -489,7 +489,7 @@ class DigestWriter:
             return cached[-1]
 
         try:
-            rows = condensed(traces, self._width_ns, kept)
+            rows = condensed(traces, self._width_ns, kept, small=True)
             aged = ages(rows, self._width_ns).toArrow()
             corrections = Corrections(self.clocks(aged))
             # Those of before as well: what they say counts when the report begins with it.

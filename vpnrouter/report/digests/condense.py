@@ -46,6 +46,8 @@ class Condensed:
       `last_ns`, and `least_age_ns`, the shortest time from the first ingress anywhere. A stretch is within one of the
       report, and within one day.
     * `topics`: by `context` and `topic` `count`, `weight`, `bytes`.
+
+    `small`: these two have the columns of CONTEXT too, which costs less than to look them up for each digest.
     """
 
     rows: DataFrame
@@ -54,6 +56,7 @@ class Condensed:
     few: bool
     stretches: DataFrame
     topics: DataFrame
+    small: bool
 
     def joined(self, frame: DataFrame, some: DataFrame, how: str = "inner") -> DataFrame:
         """Return a frame with a column `context`, with the columns of `some`: a row for each of some contexts."""
@@ -72,6 +75,10 @@ class Condensed:
 
         The rows of the frame are grouped by a number for each group, and the texts come in at the end.
         """
+        if self.small:
+            told = frame if CONTEXT[0] in frame.columns else self.joined(frame, self.contexts)
+            named = (value.alias(name) for name, value in keys.items())
+            return told.where(which).groupBy(*named, *more).agg(*figures)
         contexts = self.contexts.where(which).select(
             "context", *(value.alias(name) for name, value in keys.items())
         )
@@ -85,8 +92,9 @@ class Condensed:
         return sums.join(F.broadcast(names) if self.few else names, _GROUP).drop(_GROUP)
 
 
-def condensed(traces: TraceRows, width_ns: int, keep: Keep) -> Condensed:
-    """Condense rows for digests with stretches of `width_ns`, in one pass over few rows and two over all.
+def condensed(traces: TraceRows, width_ns: int, keep: Keep, *, small: bool = False) -> Condensed:
+    """Condense rows for digests with stretches of `width_ns`, in one pass over few rows and two over all. `small`: what
+    comes of it will be.
 
     Raises:
         WrongContexts: the numbers of contexts in the files cannot be used.
@@ -103,8 +111,13 @@ def condensed(traces: TraceRows, width_ns: int, keep: Keep) -> Condensed:
         raise WrongContexts
     few = known["count"] <= REPORT_BROADCAST_ROWS
     # To be told from a context without a weight.
-    weighed_ = contexts.select("context", F.lit(True).alias("is_known"), *_weights(traces.weighing))
-    weights = F.broadcast(weighed_) if few else weighed_
+    told = contexts.select(
+        "context",
+        F.lit(True).alias("is_known"),
+        *_weights(traces.weighing),
+        *(CONTEXT if small else ()),
+    )
+    known_of = F.broadcast(told) if few else told
     step_ns = math.gcd(width_ns, DAY_NS)
     stretches = keep(
         "message VPNs and bridges",
@@ -115,7 +128,7 @@ def condensed(traces: TraceRows, width_ns: int, keep: Keep) -> Condensed:
             F.max("ts_ns").alias("last_ns"),
             F.min(F.col("ts_ns") - F.col("origin_ts_ns")).alias("least_age_ns"),
         )
-        .join(weights, "context", "left")
+        .join(known_of, "context", "left")
         .withColumn("weight", _weight(traces.weighing)),
     )
     if not stretches.where(F.col("is_known").isNull()).isEmpty():
@@ -125,7 +138,7 @@ def condensed(traces: TraceRows, width_ns: int, keep: Keep) -> Condensed:
         traces.rows.where(F.col("topic").isNotNull())
         .groupBy("context", "topic")
         .agg(*_figures(traces.weighing))
-        .join(weights, "context", "left")
+        .join(known_of, "context", "left")
         .withColumn("weight", _weight(traces.weighing)),
     )
     return Condensed(
@@ -135,6 +148,7 @@ def condensed(traces: TraceRows, width_ns: int, keep: Keep) -> Condensed:
         few=few,
         stretches=stretches,
         topics=topics,
+        small=small,
     )
 
 

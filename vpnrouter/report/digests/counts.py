@@ -118,20 +118,21 @@ def losses(traces: Condensed, width_ns: int) -> DataFrame:
         },
         "crossed": crossed,
     }
-    examples = traces.joined(
-        traces.topics, traces.contexts.where(is_lost).select("context"), "left_semi"
+    lost = traces.contexts.where(is_lost).select("context", F.col("path").alias("example_path"))
+    topics = (
+        traces.joined(traces.topics, lost.select("context"), "left_semi")
+        .groupBy("context")
+        .agg(F.min("topic").alias("example_topic"))
     )
-    by_context = examples.groupBy("context").agg(F.min("topic").alias("example_topic"))
-    lost = traces.joined(traces.stretches, traces.contexts.where(is_lost).select("context", "path"))
     grouped = traces.grouped(
-        lost.join(by_context, "context", "left"),
+        traces.joined(traces.stretches, lost.join(topics, "context", "left")),
         is_lost,
         keys,
         [_start(width_ns)],
         [
             *_summed(),
             F.min("example_topic").alias("example_topic"),
-            F.min("path").alias("example_path"),
+            F.min("example_path").alias("example_path"),
             *_seen(),
         ],
     )

@@ -118,7 +118,7 @@ def digested(
 
     frames: dict[str, DataFrame] = {}
     try:
-        rows = condensed(traces, width_ns, kept)
+        rows = condensed(traces, width_ns, kept, small=small)
         standing = standing_at(states(rows.in_full), since_ns)
         states_ = keep("links and subscriptions", "states", standing)
         places_ = keep("message VPNs and bridges", "places", places(rows, states_, width_ns))
