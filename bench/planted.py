@@ -9,9 +9,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from vpnrouter.report.build import ReportRequest, run_jobs
 from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.engine.session import spark_session
+from vpnrouter.report.jobs import run_jobs
+from vpnrouter.report.request import ReportRequest
 from vpnrouter.report.traces.inventory import take_inventory
 from vpnrouter.simulation.score import LEAST_PRECISION, Score, compare
 from vpnrouter.simulation.simulate import Options, all_faults, simulate

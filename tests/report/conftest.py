@@ -70,7 +70,12 @@ def mesh_traces(spark: SparkSession, tracefiles: ModuleType) -> DataFrame:
 def digested_mesh(mesh_traces: DataFrame) -> Iterator[Digests]:
     """This mesh, digested once for all tests."""
     with digested(
-        TraceRows(rows=mesh_traces, in_full=mesh_traces), None, 1_000_000_000, 2, NoProgress()
+        TraceRows(rows=mesh_traces, in_full=mesh_traces),
+        None,
+        1_000_000_000,
+        2,
+        NoProgress(),
+        small=True,
     ) as made:
         yield made
 

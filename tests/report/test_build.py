@@ -17,13 +17,14 @@ from pyspark.sql import SparkSession
 
 from vpnrouter import limits
 from vpnrouter.errors import OperationError
-from vpnrouter.report import build
+from vpnrouter.report import build, jobs
 from vpnrouter.report.analysis import Analysis, analyse
-from vpnrouter.report.build import ReportRequest, build_report, run_jobs
+from vpnrouter.report.build import ReportRequest, build_report
 from vpnrouter.report.change.configured import Configured, ConfiguredBridge, ConfiguredVpn
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.engine.session import SparkSettings
+from vpnrouter.report.jobs import run_jobs
 from vpnrouter.report.output import SCHEMAS, newest_table
 from vpnrouter.report.schema import rows_of, worst_first
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
@@ -291,7 +292,7 @@ def test_damaged_files_end_the_report_when_they_are_all(
     with pytest.raises(OperationError, match="nothing to report on") as refused:
         run_jobs(spark, inventory, asked, NoProgress())
     assert len(str(refused.value).splitlines()) == 3
-    monkeypatch.setattr(build, "REPORT_DAMAGED_FILES", 1)
+    monkeypatch.setattr(jobs, "REPORT_DAMAGED_FILES", 1)
     with pytest.raises(OperationError, match="more than 1 damaged trace files"):
         run_jobs(spark, inventory, asked, NoProgress())
 

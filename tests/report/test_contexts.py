@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from vpnrouter.report.build import ReportRequest, run_jobs
 from vpnrouter.report.digests.condense import WrongContexts, condensed
 from vpnrouter.report.digests.digest import digested
 from vpnrouter.report.engine.progress import NoProgress
+from vpnrouter.report.jobs import run_jobs
+from vpnrouter.report.request import ReportRequest
 from vpnrouter.report.traces.inventory import take_inventory
 from vpnrouter.report.traces.rows import read_traces
 

@@ -103,7 +103,14 @@ def analysed(
     with ExitStack() as cached:
         for name, traces in variants.items():
             digests = cached.enter_context(
-                digested(TraceRows(rows=traces, in_full=traces), None, SECOND, 2, NoProgress())
+                digested(
+                    TraceRows(rows=traces, in_full=traces),
+                    None,
+                    SECOND,
+                    2,
+                    NoProgress(),
+                    small=True,
+                )
             )
             found[name] = analyse(spark, digests, SECOND, lambda _: None)
         yield found

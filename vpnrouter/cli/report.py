@@ -180,6 +180,13 @@ AsyncApi = Annotated[
         show_default=False,
     ),
 ]
+Incremental = Annotated[
+    bool,
+    typer.Option(
+        "--incremental",
+        help="Keep the digests of each day in DIR/days, and read only days whose files have changed.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")]
 
 
@@ -198,6 +205,7 @@ def command(
     formats: Formats = "html,json,parquet",
     catalog: Catalog = None,
     asyncapi: AsyncApi = None,
+    incremental: Incremental = False,
     master: Master = None,
     connect: Connect = None,
     conf: Conf = None,
@@ -233,6 +241,8 @@ def command(
         raise typer.BadParameter("--follow has no end: leave out --until and --against")
     if follow and asyncapi is not None:
         raise typer.BadParameter("--asyncapi is of a whole report: leave out --follow")
+    if incremental and (follow or asyncapi is not None):
+        raise typer.BadParameter("--incremental reads days once: leave out --follow and --asyncapi")
     if connect is not None and master is not None:
         raise typer.BadParameter("--connect and --master exclude each other")
     if follow and connect is not None:
@@ -252,6 +262,7 @@ def command(
         formats=named,
         catalog=catalog or "",
         asyncapi=asyncapi,
+        incremental=incremental,
     )
     with _shown_progress() as progress:
         if not follow:

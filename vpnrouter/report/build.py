@@ -3,42 +3,32 @@
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import (
-    REPORT_DAMAGED_FILES,
     REPORT_FOLLOW_PARTITIONS,
-    REPORT_KEPT_BYTES,
     REPORT_SHUFFLE_PARTITIONS,
-    REPORT_SHUFFLE_PARTITIONS_MOST,
 )
-from vpnrouter.report.analysis import Analysis, analyse
-from vpnrouter.report.asyncapi.collect import vpn_channels
+from vpnrouter.report.analysis import Analysis
 from vpnrouter.report.asyncapi.document import Observed
 from vpnrouter.report.asyncapi.write import write_documents
-from vpnrouter.report.change.configured import Configured
-from vpnrouter.report.digests.condense import WrongContexts
-from vpnrouter.report.digests.digest import digested
-from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
-from vpnrouter.report.engine.progress import NoProgress, Progress, watched
+from vpnrouter.report.days import Days, DayStore
+from vpnrouter.report.engine.progress import NoProgress, Progress
 from vpnrouter.report.engine.remote import is_beside, remote_storage
 from vpnrouter.report.engine.session import (
-    SparkSettings,
     adopted_session,
     connected_session,
     spark_session,
     surrounding_session,
 )
-from vpnrouter.report.flows.collect import width_for
+from vpnrouter.report.jobs import SHORT_ROWS, require_rows, run_jobs
 from vpnrouter.report.lakehouse.delta import DeltaTables
 from vpnrouter.report.lakehouse.iceberg import IcebergTables
 from vpnrouter.report.lakehouse.library import (
@@ -50,54 +40,20 @@ from vpnrouter.report.lakehouse.library import (
     packages_for,
 )
 from vpnrouter.report.output import (
-    FORMATS,
     HTML,
     Output,
     Summary,
     summary_of,
     write_report,
 )
-from vpnrouter.report.planning.questions import NONE, Questions
+from vpnrouter.report.request import ReportRequest
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
-from vpnrouter.report.traces.rows import TraceRows, read_traces, wrong_times
 from vpnrouter.report.traces.span import Span
 from vpnrouter.report.traces.storage import LOCAL, Storages, below, is_uri
 
+__all__ = ["Engine", "ReportRequest", "build_report", "engine_for"]
+
 _LOG: Final = "spark.log"
-_ROWS_PER_PARTITION: Final = 1_000_000
-_SHORT_ROWS: Final = 2_000_000
-"""Up to here, measured, Java is done sooner when it compiles lightly."""
-_NAMED_AT_MOST: Final = 10
-_MANY_FILES: Final = 100
-_TINY_BYTES: Final = 1 << 18
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReportRequest:
-    """What to report on.
-
-    `traces` are places of directories and single files, `output` is the place of the report (`traces.storage`); `span`
-    is the time to report on, `against` another one to compare it with; `mesh` is what is configured. `questions` are
-    for the table `what_if`. `formats` are of FORMATS and LAKEHOUSE; `catalog` is that of Iceberg tables, `NAME` or
-    `NAME.NAMESPACE`, where it is not the report's own. `asyncapi` is the place of the AsyncAPI documents; without one
-    there are none.
-    """
-
-    traces: Sequence[str]
-    output: str
-    spark: SparkSettings = field(default_factory=SparkSettings)
-    span: Span = field(default_factory=Span)
-    against: Span | None = None
-    mesh: Configured | None = None
-    questions: Questions = NONE
-    formats: frozenset[str] = FORMATS
-    catalog: str = ""
-    asyncapi: str | None = None
-
-    @property
-    def is_here(self) -> bool:
-        """Whether all traces can be read without Spark."""
-        return not self.spark.connect and not any(map(is_uri, self.traces))
 
 
 def build_report(
@@ -117,23 +73,14 @@ def build_report(
     begin_s = time.monotonic()
     listener = progress or NoProgress()
     inventories = None
-    if request.is_here and session is None:
+    if request.is_here and session is None and not request.incremental:
         listener.stage("trace files")
         inventories = take_inventories(request, Storages())
     with engine_for(request, inventories, listener, session=session) as engine:
-        if inventories is None:
-            listener.stage("trace files")
-            inventories = take_inventories(request, engine.traces)
-        inventory, compared = inventories
-        before = None
-        if compared is not None:
-            then = replace(
-                request, span=request.against or Span(), against=None, mesh=None, asyncapi=None
-            )
-            before, compared = run_jobs(engine.spark, compared, then, listener)
-            inventory = inventory.without_any(compared.set_aside)
-            require_rows(inventory)
-        analysis, inventory = run_jobs(engine.spark, inventory, request, listener, before)
+        if request.incremental:
+            analysis, inventory = _analysed_days(engine, request, listener)
+        else:
+            analysis, inventory = _analysed(engine, request, inventories, listener)
         listener.stage("page")
         seconds = time.monotonic() - begin_s
         paged = HTML in request.formats
@@ -144,6 +91,16 @@ def build_report(
             observed = Observed(span=analysis.span, sampling=inventory.sampling())
             write_documents(engine.documents.text, analysis.channels, observed)
     return summary
+
+
+def require_compared(inventory: Inventory) -> None:
+    """Refuse an inventory to compare with that has no readable file.
+
+    Raises:
+        OperationError: there is none.
+    """
+    if not inventory.files:
+        raise OperationError("nothing to compare with: no readable trace file in the time before")
 
 
 Inventories = tuple[Inventory, Inventory | None]
@@ -161,8 +118,7 @@ def take_inventories(request: ReportRequest, storages: Storages) -> Inventories:
     if request.against is None:
         return inventory, None
     compared = _inventory_of(request, request.against, storages)
-    if not compared.files:
-        raise OperationError("nothing to compare with: no readable trace file in the time before")
+    require_compared(compared)
     return inventory, compared
 
 
@@ -181,6 +137,47 @@ class Engine:
     output: Output
     documents: Output | None = None
     lakehouses: tuple[Lakehouse, ...] = ()
+
+
+def _analysed(
+    engine: Engine, request: ReportRequest, inventories: Inventories | None, progress: Progress
+) -> tuple[Analysis, Inventory]:
+    """Return the analysis of all rows, and the files that they are of."""
+    if inventories is None:
+        progress.stage("trace files")
+        inventories = take_inventories(request, engine.traces)
+    inventory, compared = inventories
+    before = None
+    if compared is not None:
+        before, compared = run_jobs(engine.spark, compared, _before(request), progress)
+        inventory = inventory.without_any(compared.set_aside)
+        require_rows(inventory)
+    return run_jobs(engine.spark, inventory, request, progress, before)
+
+
+def _analysed_days(
+    engine: Engine, request: ReportRequest, progress: Progress
+) -> tuple[Analysis, Inventory]:
+    """Return the analysis of the digests of days, and the files that they are of."""
+    if not is_uri(request.output) and not is_beside(engine.spark):
+        raise OperationError(
+            "--incremental: Spark works elsewhere, and reads digests from an --output that is a URI"
+        )
+    store = DayStore(request.output, engine.output.storage)
+    days = Days(engine.spark, request, store, engine.traces, progress)
+    days.take()
+    inventory = days.inventory(request.span)
+    require_rows(inventory)
+    before = None
+    if request.against is not None:
+        require_compared(days.inventory(request.against))
+        before = days.analyse(_before(request))
+    return days.analyse(request, before), inventory
+
+
+def _before(request: ReportRequest) -> ReportRequest:
+    """Return a request for the time to compare with."""
+    return replace(request, span=request.against or Span(), against=None, mesh=None, asyncapi=None)
 
 
 @contextmanager
@@ -213,7 +210,7 @@ def engine_for(
         elif request.spark.connect:
             spark = cleanup.enter_context(connected_session(request.spark))
         else:
-            short = rows is not None and rows < _SHORT_ROWS and not lasting
+            short = rows is not None and rows < SHORT_ROWS and not lasting
             spark = cleanup.enter_context(_started(request, lasting=lasting, short=short))
         remote = remote_storage(spark)
         storages = Storages(remote, elsewhere=not is_beside(spark))
@@ -270,129 +267,3 @@ def _started(request: ReportRequest, *, lasting: bool, short: bool) -> Iterator[
         log.unlink(missing_ok=True)
         raise
     log.unlink(missing_ok=True)
-
-
-def run_jobs(
-    spark: SparkSession,
-    inventory: Inventory,
-    request: ReportRequest,
-    progress: Progress,
-    before: Analysis | None = None,
-) -> tuple[Analysis, Inventory]:
-    """Run all jobs, again without a file whenever Spark cannot read it.
-
-    Returns the analysis and what is left of the inventory.
-
-    Raises:
-        OperationError: no file is left, too many are damaged, or Spark failed.
-    """
-    for _ in range(REPORT_DAMAGED_FILES):
-        try:
-            with spark_errors(), watched(spark, progress):
-                return _analysed(spark, inventory, request, progress, before), inventory
-        except DamagedTraceFile as damaged:
-            known = (*inventory.files, *inventory.earlier)
-            if all(file.path != damaged.path for file in known):
-                raise
-            inventory = inventory.without(damaged.path, "damaged: its contents cannot be read")
-            require_rows(inventory)
-    raise OperationError(
-        f"more than {REPORT_DAMAGED_FILES} damaged trace files, the last one "
-        f"{inventory.set_aside[-1].path}"
-    )
-
-
-def _analysed(
-    spark: SparkSession,
-    inventory: Inventory,
-    request: ReportRequest,
-    progress: Progress,
-    before: Analysis | None,
-) -> Analysis:
-    traces = read_traces(spark, inventory, request.span)
-    try:
-        return _analysed_rows(spark, inventory, request, progress, before, traces)
-    except WrongContexts:
-        traces = read_traces(spark, inventory, request.span, with_contexts=False)
-        return _analysed_rows(spark, inventory, request, progress, before, traces)
-
-
-def _analysed_rows(
-    spark: SparkSession,
-    inventory: Inventory,
-    request: ReportRequest,
-    progress: Progress,
-    before: Analysis | None,
-    traces: TraceRows,
-) -> Analysis:
-    first_ns, last_ns = inventory.times()
-    if first_ns is None or last_ns is None:
-        ends = traces.rows.agg(F.min("ts_ns"), F.max("ts_ns")).first()
-        first_ns, last_ns = (ends[0] or 0, ends[1] or 0) if ends is not None else (0, 0)
-    first_ns = max(first_ns, request.span.since_ns or first_ns)
-    last_ns = min(last_ns, request.span.until_ns or last_ns)
-    width_ns = width_for(last_ns - first_ns)
-    partitions = partitions_for(inventory)
-    small = inventory.rows < _SHORT_ROWS
-    with (
-        _kept(traces.rows) if _are_tiny(inventory) else nullcontext(),
-        digested(
-            traces,
-            request.span.since_ns,
-            width_ns,
-            partitions,
-            progress,
-            small=small,
-            hosts=inventory.hosts(),
-        ) as digests,
-    ):
-        analysis = analyse(
-            spark, digests, width_ns, progress.stage, request.mesh, before, request.questions
-        )
-        channels = []
-        if request.asyncapi is not None:
-            progress.stage("channels")
-            nodes = analysis.tables["nodes"]
-            channels = vpn_channels(spark, digests.frames["uses"], traces.rows, nodes)
-    notes = [*wrong_times(spark, inventory), *analysis.notes]
-    return replace(analysis, notes=notes, channels=channels)
-
-
-def _are_tiny(inventory: Inventory) -> bool:
-    """Return whether to open the files costs more than to read them, and their rows have room as a whole."""
-    many = len(inventory.files)
-    size = inventory.size_bytes
-    return many >= _MANY_FILES and size / many < _TINY_BYTES and size < REPORT_KEPT_BYTES
-
-
-@contextmanager
-def _kept(rows: DataFrame) -> Iterator[None]:
-    """Let Spark keep rows once they were read, in memory and on disk, while the block runs."""
-    rows.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield
-    finally:
-        rows.unpersist()
-
-
-def require_rows(inventory: Inventory) -> None:
-    """Refuse an inventory without a readable file.
-
-    Raises:
-        OperationError: there is none; it names what was set aside.
-    """
-    if inventory.files:
-        return
-    named = [f"{file.path}: {file.reason}" for file in inventory.set_aside[:_NAMED_AT_MOST]]
-    more = len(inventory.set_aside) - len(named)
-    if inventory.earlier:
-        named.append(f"{len(inventory.earlier)} files lie before the time asked for")
-    if more > 0:
-        named.append(f"and {more} more")
-    raise OperationError("nothing to report on: no readable trace file", named)
-
-
-def partitions_for(inventory: Inventory) -> int:
-    """Return the number of partitions of the one grouping that moves rows: one per million rows, within bounds."""
-    count = inventory.rows // _ROWS_PER_PARTITION
-    return max(REPORT_SHUFFLE_PARTITIONS, min(count, REPORT_SHUFFLE_PARTITIONS_MOST))

@@ -30,8 +30,8 @@ from pyspark.sql.types import (
 from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
 from vpnrouter.report.analysis import Analysis, analyse
-from vpnrouter.report.build import ReportRequest, engine_for
-from vpnrouter.report.digests.columns import Corrections, ends, stretch_of, with_bucket
+from vpnrouter.report.build import engine_for
+from vpnrouter.report.digests.columns import Corrections, ends, with_bucket
 from vpnrouter.report.digests.condense import WrongContexts, condensed
 from vpnrouter.report.digests.counts import (
     ages,
@@ -45,15 +45,16 @@ from vpnrouter.report.digests.counts import (
     usage,
     uses,
 )
-from vpnrouter.report.digests.digest import Digests, combined
+from vpnrouter.report.digests.digest import combined
 from vpnrouter.report.digests.journeys import message
+from vpnrouter.report.digests.merge import merged
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
-from vpnrouter.report.flows.collect import width_for
 from vpnrouter.report.lakehouse.library import LAKEHOUSE
 from vpnrouter.report.output import HTML, Output, Summary, parquet_of, summary_of, write_report
+from vpnrouter.report.request import ReportRequest
 from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
 from vpnrouter.report.traces.inventory import (
     AHEAD_NS,
@@ -160,17 +161,6 @@ def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
         .withColumn("corrected", corrections.compare(F.col("from_router"), F.col("to_router")))
     )
     return conform(grouped, HOPS)
-
-
-_TIMED: Final = {"hops": ("from_router", "to_router"), "delays": ("origin_router", "router")}
-"""The digests of durations between two routers, and the columns of these."""
-
-
-def settled(name: str, digest: DataFrame, corrections: Corrections) -> DataFrame:
-    """Return a digest without the durations that were counted before the two clocks compared, if they do now."""
-    first, second = _TIMED[name]
-    compared = corrections.compare(F.col(first), F.col(second))
-    return digest.where(F.col("corrected") | ~compared)
 
 
 def doubles(met: DataFrame) -> DataFrame:
@@ -743,16 +733,9 @@ class Follower:
     def _publish(self, spark: SparkSession, writer: DigestWriter) -> None:
         begin_s = time.monotonic()
         inventory = self._known()
-        frames = {name: writer.frame(name).coalesce(1).persist() for name in DIGESTS}
-        try:
-            width_ns = _width_for(frames["places"])
-            for name in ("places", "losses", "endpoints"):
-                frames[name] = combined(name, _wider(frames[name], width_ns)).persist()
-            clocks = writer.clocks()
-            for name in _TIMED:
-                frames[name] = settled(name, frames[name], Corrections(clocks))
-            digests = Digests(frames=frames, clocks=clocks)
-            request = self._request
+        parts = {name: writer.frame(name) for name in DIGESTS}
+        request = self._request
+        with merged(parts, inventory.hosts(), WIDTH_NS) as (digests, width_ns):
             analysis = analyse(
                 spark,
                 digests,
@@ -761,12 +744,8 @@ class Follower:
                 request.mesh,
                 questions=request.questions,
             )
-            analysis = replace(
-                analysis, notes=[*writer.notes, *self._late.notes(), *analysis.notes]
-            )
-        finally:
-            for frame in frames.values():
-                frame.unpersist()
+        notes = [*writer.notes, *self._late.notes(), *analysis.notes]
+        analysis = replace(analysis, notes=notes)
         self._write(inventory, analysis, time.monotonic() - begin_s)
 
     def _write(self, inventory: Inventory, analysis: Analysis, seconds: float) -> None:
@@ -783,16 +762,3 @@ class Follower:
             files = (*mine.files, *(file for file in batch.files if file.path not in paths))
             self._inventory = replace(mine, files=files).without_any(batch.set_aside)
         self._fresh.set()
-
-
-def _width_for(places: DataFrame) -> int:
-    """Return the length of the report's stretches: a multiple of the digests' stretches."""
-    ends = places.agg(F.min("first_ns"), F.max("last_ns")).first()
-    if ends is None or ends[0] is None:
-        return WIDTH_NS
-    needed = width_for(ends[1] - ends[0])
-    return WIDTH_NS * max(1, -(-needed // WIDTH_NS))
-
-
-def _wider(digest: DataFrame, width_ns: int) -> DataFrame:
-    return digest.withColumn("start_ns", stretch_of(F.col("start_ns"), width_ns))

@@ -16,12 +16,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vpnrouter.report.analysis import Analysis, analyse
-from vpnrouter.report.build import ReportRequest, run_jobs
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.engine.progress import NoProgress
+from vpnrouter.report.jobs import run_jobs
 from vpnrouter.report.output import contents_of, summary_of
 from vpnrouter.report.page.page import page
 from vpnrouter.report.planning.questions import Questions
+from vpnrouter.report.request import ReportRequest
 from vpnrouter.report.schema import Rows, edge_named
 from vpnrouter.report.traces.inventory import take_inventory
 from vpnrouter.simulation.simulate import Options, simulate

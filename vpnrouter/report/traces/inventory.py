@@ -188,7 +188,7 @@ def take_inventory(
         OperationError: a root does not exist or cannot be listed, or a file is of a newer trace format.
     """
     bounds = span or Span()
-    found = _trace_files(roots, leave_out, bounds, storages or Storages())
+    found = trace_files(roots, leave_out, bounds, storages or Storages())
     return read_footers(found, bounds, storages=storages)
 
 
@@ -277,9 +277,20 @@ def _is_after(file: TraceFile, until_ns: int | None) -> bool:
 _DATE: Final = re.compile(r"/date=(\d{4}-\d{2}-\d{2})/")
 
 
-def _trace_files(
+def date_of(path: str) -> str | None:
+    """Return the UTC date in the path of a trace file, "YYYY-MM-DD"."""
+    found = _DATE.search(path)
+    return None if found is None else found[1]
+
+
+def trace_files(
     roots: Sequence[str], leave_out: str | None, span: Span, storages: Storages
 ) -> Iterator[StoredFile]:
+    """Yield the trace files under `roots`, as `take_inventory` finds them.
+
+    Raises:
+        OperationError: a root does not exist or cannot be listed.
+    """
     omitted = without_links(leave_out) if leave_out is not None else None
     _, last_day = span.days()
     known_paths: set[str] = set()
@@ -288,8 +299,8 @@ def _trace_files(
             path = file.path
             if path in known_paths or (omitted is not None and lies_below(path, omitted)):
                 continue
-            date = _DATE.search(path)
-            if last_day is not None and date is not None and date[1] > last_day:
+            date = date_of(path)
+            if last_day is not None and date is not None and date > last_day:
                 continue
             known_paths.add(path)
             yield file
