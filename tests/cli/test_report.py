@@ -16,6 +16,7 @@ import vpnrouter
 from vpnrouter.cli import report
 from vpnrouter.cli.app import run
 from vpnrouter.report.output import Summary
+from vpnrouter.trace.parquet import ARROW_TYPES
 from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, VERSION, VERSION_KEY
 
 SUMMARY = Summary(
@@ -62,7 +63,7 @@ def write(path: Path, messages: int, version: int = VERSION) -> Path:
         | {"mode": "direct"}
         for at in range(messages)
     ]
-    schema = pa.schema([(column.name, getattr(pa, column.type)()) for column in FILE_COLUMNS])
+    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in FILE_COLUMNS])
     metadata = {VERSION_KEY: str(version), ROUTER_KEY: "edge"}
     pq.write_table(pa.Table.from_pylist(rows, schema.with_metadata(metadata)), path)
     return path

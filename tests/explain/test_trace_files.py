@@ -15,6 +15,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.explain.explain import explain_trace
 from vpnrouter.explain.request import BRIDGE, CLIENT, Event, UsageError, path_of
 from vpnrouter.explain.trace_files import parse_trace_id, read_trace
+from vpnrouter.trace.parquet import ARROW_TYPES
 from vpnrouter.trace.schema import FILE_COLUMNS, file_metadata
 
 if TYPE_CHECKING:
@@ -71,9 +72,8 @@ WAY = (
 
 def write(path: Path, router: str, rows: Iterable[tuple[str, Event]], group: int = 2) -> None:
     """A trace file of `router` with these rows, `group` in a row group."""
-    types = {"int64": pa.int64(), "int32": pa.int32(), "string": pa.string()}
     schema = pa.schema(
-        [pa.field(one.name, types[one.type]) for one in FILE_COLUMNS],
+        [pa.field(one.name, ARROW_TYPES[one.type]) for one in FILE_COLUMNS],
         metadata=file_metadata(router, 1.0),
     )
     found: list[dict[str, Any]] = []

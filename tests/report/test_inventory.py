@@ -103,7 +103,7 @@ UNLIKE = {
     "bytes": (pa.array([b"7"]), ()),
     "float": (pa.array([7.0], pa.float32()), ()),
     "double": (pa.array([7.0]), ()),
-    "bool": (pa.array([True]), ()),
+    "bool": (pa.array([True]), ("bool",)),
     "date": (pa.array([7], pa.date32()), ()),
     "time": (pa.array([7], pa.time64("us")), ()),
     "timestamp": (pa.array([7], pa.timestamp("ns")), ()),
@@ -116,6 +116,15 @@ UNLIKE = {
     **{width: (pa.array([7], width), ("int32", "int64")) for width in WIDTHS},
 }
 """Columns of one row, each with the types of trace columns that it may stand for."""
+
+
+EXPECTED = {
+    "string": "text",
+    "int64": "a whole number",
+    "int32": "a whole number",
+    "bool": "true or false",
+}
+"""What is expected of a column of each type."""
 
 
 @pytest.mark.parametrize("kind", UNLIKE)
@@ -137,9 +146,7 @@ def test_a_column_of_another_type(tracefiles: ModuleType, tmp_path: Path, kind: 
             (aside,) = inventory.set_aside
             assert Path(aside.path) == path
             assert f"column {column.name} is " in aside.reason
-            assert f"expected {'text' if column.type == 'string' else 'a whole number'}" in (
-                aside.reason
-            )
+            assert f"expected {EXPECTED[column.type]}" in (aside.reason)
         inventory.times()
 
 

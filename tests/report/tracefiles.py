@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vpnrouter.trace.parquet import partition_value
+from vpnrouter.trace.parquet import ARROW_TYPES, partition_value
 from vpnrouter.trace.schema import (
     ALWAYS_KEY,
     COLUMNS,
@@ -30,14 +30,6 @@ Row = Mapping[str, Any]
 def row(event: str, at_ns: int, vpn: str | None, **fields: Any) -> dict[str, Any]:
     """A trace row at START + `at_ns`; what is not given is null."""
     return {"event": event, "ts_ns": START + at_ns, "vpn": vpn, **fields}
-
-
-_ARROW: Final = {
-    "int64": pa.int64(),
-    "int32": pa.int32(),
-    "string": pa.string(),
-    "bool": pa.bool_(),
-}
 
 
 def _with_contexts(rows: Iterable[Row], router: str) -> list[dict[str, Any]]:
@@ -70,7 +62,9 @@ def write(
         for column in (COLUMNS if router_inside else FILE_COLUMNS)
         if with_contexts or column.name not in {"context", "in_full"}
     ]
-    schema = pa.schema([pa.field(c.name, _ARROW[c.type], nullable=c.nullable) for c in columns])
+    schema = pa.schema(
+        [pa.field(c.name, ARROW_TYPES[c.type], nullable=c.nullable) for c in columns]
+    )
     listed = [{"router": router, **one} for one in rows] if router_inside else list(rows)
     if with_contexts:
         listed = _with_contexts(listed, router)

@@ -56,11 +56,20 @@ _TRACE_ID_CHARS: Final = 32
 _ESCAPED: Final = frozenset(map(chr, [*range(0x20), 0x7F])) | frozenset("\"#%'*/:=?\\{[]^")
 
 
+ARROW_TYPES: Final[dict[str, pa.DataType]] = {
+    "int64": pa.int64(),
+    "int32": pa.int32(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+}
+"""What the types in `schema.COLUMNS` are in a file."""
+
+
 def _arrow_type(column: schema.Column) -> pa.DataType:
     if column.name == "context":
         return _CONTEXT
     if column.type != "string":
-        return getattr(pa, _ARROW_NAMES.get(column.type, column.type))()
+        return ARROW_TYPES[column.type]
     if column.name == "trace_id":
         return pa.string()
     # Dictionaries as they come from the block: written without touching each row. In the
@@ -68,7 +77,6 @@ def _arrow_type(column: schema.Column) -> pa.DataType:
     return _TEXT
 
 
-_ARROW_NAMES: Final = {"bool": "bool_"}
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _CONTEXT: Final = pa.dictionary(pa.int32(), pa.int64())
 SCHEMA: Final = pa.schema(

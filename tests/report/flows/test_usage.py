@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from vpnrouter.report.digests import counts
+from vpnrouter.report.digests.condense import Condensed
 from vpnrouter.report.flows.usage import not_attributed, usage
 from vpnrouter.report.schema import USAGE, Rows
 from vpnrouter.units import DAY_NS, SECOND_NS
@@ -110,8 +111,8 @@ def test_a_note_says_what_is_not_attributed() -> None:
     ]
 
 
-def test_the_digest_of_usage(frame_of: Callable[[dict[str, Rows]], DataFrame]) -> None:
-    """By UTC day; a message that crossed no bridge yet began where it is sent; a bridge's rows have no client."""
+def test_the_digest_of_usage(condensed_of: Callable[[dict[str, Rows]], Condensed]) -> None:
+    """By UTC day; a message that crossed no bridge yet began where it is sent; rows of a bridge have no client."""
     row = {"vpn": "blue", "mode": "direct", "size_bytes": 10, "topic": "t"}
     late = DAY + DAY_NS - 1
     sent = {**row, "event": "bridge_send", "client": "#bridge/core/yellow/fares", "ts_ns": late}
@@ -135,7 +136,7 @@ def test_the_digest_of_usage(frame_of: Callable[[dict[str, Rows]], DataFrame]) -
             one["weight"],
             one["bytes"],
         )
-        for one in counts.usage(frame_of({"edge": rows})).collect()
+        for one in counts.usage(condensed_of({"edge": rows})).collect()
     ]
     nothing = (None,) * 5
     bridge = ("fares", "core", "yellow", 0, 1, 2.0, 10)
