@@ -80,6 +80,8 @@ CHANGES: Final[dict[str, tuple[Change, bool]]] = {
 }
 """What somebody may do with files, and whether their numbers are right then."""
 
+LONG: Final = frozenset({"all without", "every row in full"})
+
 
 @pytest.fixture(scope="module")
 def traces(tracefiles: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -109,7 +111,10 @@ def figures(spark: SparkSession, root: Path, *, with_contexts: bool = True) -> F
         return {name: sorted(map(str, frame.collect())) for name, frame in digests.frames.items()}
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in CHANGES],
+)
 def test_figures_are_those_of_the_other_columns(
     spark: SparkSession, traces: Path, tmp_path: Path, name: str
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_day_is_read_once(traces: Path, taken: Callable[..., Days], tmp_path: 
     assert len(kept) == len({name.partition("-")[0] for name in kept})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -184,6 +185,7 @@ def test_only_whole_days(traces: Path, taken: Callable[..., Days]) -> None:
         taken(traces, Span(since_ns=MIDNIGHT_NS + 1))
 
 
+@pytest.mark.slow
 def test_a_whole_report(
     spark: SparkSession, traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
