@@ -16,6 +16,7 @@ import typer
 from vpnrouter.cli._output import print_json, print_lines, print_notes
 from vpnrouter.errors import OperationError
 from vpnrouter.text import counted
+from vpnrouter.units import DAY_NS
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -222,6 +223,7 @@ def command(
     try:
         from vpnrouter.report.build import ReportRequest, build_report
         from vpnrouter.report.change.configured import load_configured
+        from vpnrouter.report.days import require_whole_days
         from vpnrouter.report.engine.session import SparkSettings
         from vpnrouter.report.follow import Follower, FollowTimes
         from vpnrouter.report.planning.questions import parse_questions
@@ -231,10 +233,15 @@ def command(
             f"the report needs the package {error.name}: pip install '.[spark]' in vpnrouter's source"
         ) from error
     now_ns = time.time_ns()
+    if incremental:
+        # The last midnight: `7d` before it is one too.
+        now_ns -= now_ns % DAY_NS
     try:
         span = parse_span(since, until, now_ns)
         before = None if against is None else parse_range(against, now_ns)
         questions = parse_questions(without or (), double or ())
+        if incremental:
+            require_whole_days(span, before)
     except OperationError as error:
         raise typer.BadParameter(str(error)) from None
     if follow and (until is not None or against is not None):
@@ -242,7 +249,9 @@ def command(
     if follow and asyncapi is not None:
         raise typer.BadParameter("--asyncapi is of a whole report: leave out --follow")
     if incremental and (follow or asyncapi is not None):
-        raise typer.BadParameter("--incremental reads days once: leave out --follow and --asyncapi")
+        raise typer.BadParameter(
+            "--incremental reads a day once: leave out --follow and --asyncapi"
+        )
     if connect is not None and master is not None:
         raise typer.BadParameter("--connect and --master exclude each other")
     if follow and connect is not None:

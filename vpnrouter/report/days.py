@@ -154,6 +154,20 @@ def _day_of(date: str, manifest: dict[str, Any], folder: str) -> Day:
     )
 
 
+def require_whole_days(*spans: Span | None) -> None:
+    """Refuse spans that begin or end within a day.
+
+    Raises:
+        OperationError: one does.
+    """
+    for span in spans:
+        for time_ns in (span.since_ns, span.until_ns) if span is not None else ():
+            if time_ns is not None and time_ns % DAY_NS:
+                raise OperationError(
+                    "--incremental is of whole days: give times as dates (2026-11-25), or in days (7d)"
+                )
+
+
 class Days:
     """Makes and finds the digests of days for a request.
 
@@ -169,12 +183,7 @@ class Days:
         traces: Storages,
         progress: Progress,
     ) -> None:
-        for span in (request.span, request.against or Span()):
-            for time_ns in (span.since_ns, span.until_ns):
-                if time_ns is not None and time_ns % DAY_NS:
-                    raise OperationError(
-                        "--incremental is of whole days: give times as dates, such as 2026-11-25"
-                    )
+        require_whole_days(request.span, request.against)
         self._spark = spark
         self._request = request
         self._store = store
