@@ -65,8 +65,8 @@ class SetAside:
     reason: str
 
 
-_TAIL_BYTES: Final = 65_536
-"""Read at first of each file: the footer of a file of a router is smaller."""
+_TAIL_BYTES: Final = 16_384
+"""Read at first of each file: the footer of a small file, of which there may be very many, is smaller."""
 
 _TOGETHER: Final = 1_000
 """Files whose footers are in memory at a time."""
