@@ -1,6 +1,7 @@
 """Reports from the digests of days: what they are equal to, what is read again, and what stays of a crash."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -138,8 +139,9 @@ def test_a_day_is_read_once(traces: Path, taken: Callable[..., Days], tmp_path: 
         ),
         lambda day: (day / MANIFEST).unlink(),
         lambda day: min(day.glob("*.parquet")).unlink(),
+        lambda day: os.truncate(min(day.glob("places-*.parquet")), 100),
     ],
-    ids=["no JSON", "no object", "newer", "no manifest", "no digest"],
+    ids=["no JSON", "no object", "newer", "no manifest", "no digest", "cut"],
 )
 def test_damaged_digests_are_made_anew(
     traces: Path, taken: Callable[..., Days], tmp_path: Path, damage: Callable[[Path], None]

@@ -113,7 +113,9 @@ def test_two_halves_are_the_whole(digested_mesh: Digests, mesh_traces: DataFrame
     assert mesh_traces.where(copy).count() == 1
     one, other = mesh_traces.where(even), mesh_traces.where(~even)
     with (
-        digested(TraceRows(rows=one, in_full=one), None, SECOND, 2, NoProgress()) as first,
+        digested(
+            TraceRows(rows=one, in_full=one), None, SECOND, 2, NoProgress(), small=True
+        ) as first,
         digested(TraceRows(rows=other, in_full=other), None, SECOND, 2, NoProgress()) as second,
     ):
         assert first.clocks == second.clocks == digested_mesh.clocks

@@ -504,3 +504,22 @@ def test_rows_of_a_time(spark: SparkSession, tracefiles: ModuleType, tmp_path: P
     assert sorted(int(row.topic) for row in known) == [0, 5, 8, 10, 15, 19]
     assert {row.event for row in traces.in_full.collect()} == {"ingress", "subscribe"}
     assert read_traces(spark, inventory).rows.count() == 12
+
+
+def test_numbers_that_no_router_writes(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """They are null, where a sum of them would end the report or be below zero; a share of messages likewise."""
+    wrong = [
+        {"size_bytes": (1 << 63) - 1, "count": 1 << 62, "origin_ts_ns": -(1 << 63)},
+        {"size_bytes": -1, "count": -3, "origin_ts_ns": (1 << 63) - 1},
+        {"size_bytes": 0, "count": 0, "origin_ts_ns": -1},
+    ]
+    rows = [tracefiles.row("ingress", 0, "v", topic="t", **one) for one in wrong]
+    tracefiles.write(tmp_path, "edge", rows, sample=1e-300)
+    inventory = take_inventory([str(tmp_path)])
+    read = (
+        read_traces(spark, inventory).rows.select("size_bytes", "count", "origin_ts_ns").collect()
+    )
+    assert list(map(tuple, read)) == [(None, None, None), (None, None, None), (0, None, None)]
+    assert inventory.files[0].sample is None

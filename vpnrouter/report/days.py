@@ -51,13 +51,14 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Day:
-    """What is kept of a day: the list of its files, what these are, notes about them, the place of each digest."""
+    """What is kept of a day: the list of its files, what these are, notes, and the place and bytes of each digest."""
 
     date: str
     listed: tuple[StoredFile, ...]
     inventory: Inventory
     notes: tuple[str, ...]
     digests: Mapping[str, str]
+    sizes: Mapping[str, int]
 
 
 class DayStore:
@@ -76,8 +77,19 @@ class DayStore:
             day = _day_of(date, json.loads(self._storage.read(path)), self._folder_of(date))
         except (OperationError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        there = all(self._storage.exists(name) for name in day.digests.values())
-        return day if there and day.listed == tuple(listed) else None
+        return day if day.listed == tuple(listed) and self._is_whole(day) else None
+
+    def _is_whole(self, day: Day) -> bool:
+        """Return whether all digests of a day are there, as long as they were written."""
+        if not day.digests:
+            return True
+        there = {
+            file.path: file.size_bytes for file in self._storage.files(self._folder_of(day.date))
+        }
+        sizes = {_name_of(path): size for path, size in there.items()}
+        return all(
+            sizes.get(_name_of(path)) == day.sizes[name] for name, path in day.digests.items()
+        )
 
     def keep(
         self,
@@ -95,14 +107,18 @@ class DayStore:
         folder = self._folder_of(date)
         mark = hashlib.sha256(repr((listed, _FORMAT)).encode()).hexdigest()[:12]
         digests = {name: below(folder, f"{name}-{mark}.parquet") for name in tables}
+        sizes = {}
         for name, table in tables.items():
-            self._storage.write(digests[name], parquet_of(table))
+            data = parquet_of(table)
+            sizes[name] = len(data)
+            self._storage.write(digests[name], data)
         day = Day(
             date=date,
             listed=tuple(listed),
             inventory=inventory,
             notes=tuple(notes),
             digests=digests,
+            sizes=sizes,
         )
         self._storage.write(below(folder, MANIFEST), json.dumps(_manifest_of(day)).encode())
         for file in self._storage.files(folder):
@@ -124,6 +140,7 @@ def _manifest_of(day: Day) -> dict[str, Any]:
         "set_aside": [asdict(file) for file in day.inventory.set_aside],
         "notes": day.notes,
         "digests": {name: _name_of(path) for name, path in day.digests.items()},
+        "sizes": day.sizes,
     }
 
 
@@ -151,6 +168,7 @@ def _day_of(date: str, manifest: dict[str, Any], folder: str) -> Day:
         ),
         notes=tuple(manifest["notes"]),
         digests={name: below(folder, file) for name, file in manifest["digests"].items()},
+        sizes={name: int(manifest["sizes"][name]) for name in manifest["digests"]},
     )
 
 

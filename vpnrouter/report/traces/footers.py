@@ -157,7 +157,7 @@ def _read_footer(file: StoredFile, tail: bytes | OperationError) -> TraceFile | 
         else "directory"
         if placed == router
         else "metadata",
-        sample=sample if sample is not None and 0 < sample <= 1 else None,
+        sample=sample if sample is not None and _LEAST_SHARE <= sample <= 1 else None,
         always=frozenset(name for name in always.split(",") if name),
         host=metadata.get(_HOST_KEY, b"").decode(errors="replace"),
         mark=blake2b(tail, digest_size=16).hexdigest(),
@@ -166,6 +166,9 @@ def _read_footer(file: StoredFile, tail: bytes | OperationError) -> TraceFile | 
         has_contexts={"context", "in_full"} <= columns,
     )
 
+
+_LEAST_SHARE: Final = 1e-9
+"""No router traces less: a smaller share is damage, and estimates by it would overflow."""
 
 _INTEGER: Final = "a whole number"
 _TEXT: Final = "text"

@@ -80,9 +80,8 @@ def read_traces(
         OperationError: the inventory holds no readable file.
     """
     bounds = span or Span()
-    doubtful = bool(inventory.doubtful())
-    files = _rows_of(spark, inventory.files, with_contexts=with_contexts)
-    rows = files.where(_is_credible()) if doubtful else files
+    # Whatever footers say: in a damaged file they may be wrong.
+    rows = _rows_of(spark, inventory.files, with_contexts=with_contexts).where(_is_credible())
     if bounds.since_ns is not None:
         rows = rows.where(F.col("ts_ns") >= bounds.since_ns)
     if bounds.until_ns is not None:
@@ -105,9 +104,7 @@ def _in_full(
     """Return `TraceRows.in_full`: rows that concern a message at any time, since they tell a context."""
     files = (*inventory.earlier, *inventory.files)
     rows = _rows_of(spark, files, with_contexts=with_contexts).where("in_full")
-    in_time = F.lit(True)
-    if inventory.doubtful():
-        in_time &= _is_credible()
+    in_time = _is_credible()
     if span.until_ns is not None:
         in_time &= F.col("ts_ns") < span.until_ns
     concerns_none = F.col("event").isin(*EVENT_NAMES[FIRST_WITHOUT_MESSAGE:])
@@ -224,10 +221,21 @@ def _read(spark: SparkSession, paths: list[str], source: tuple[str, ...]) -> Dat
 
 
 def narrowed(frame: DataFrame) -> DataFrame:
-    """Return the columns of TRACE_FILE from those of TRACE_READ; an integer that does not fit is null."""
-    return frame.select(
-        *(F.col(field.name).try_cast(field.dataType) for field in TRACE_FILE.fields)
-    )
+    """Return the columns of TRACE_FILE from those of TRACE_READ; an integer that does not fit, or that no router writes
+    and sums would overflow with, is null.
+    """
+    columns = []
+    for field in TRACE_FILE.fields:
+        value = F.col(field.name)
+        if field.name in _BOUNDS:
+            least, beyond = _BOUNDS[field.name]
+            value = F.when((value >= least) & (value < beyond), value)
+        columns.append(value.try_cast(field.dataType).alias(field.name))
+    return frame.select(*columns)
+
+
+_BOUNDS: Final = {"size_bytes": (0, 1 << 32), "count": (1, 1 << 30), "origin_ts_ns": (0, 1 << 62)}
+"""The least value that a router writes, and one that none does."""
 
 
 def _weighing(inventory: Inventory) -> Weighing | None:
