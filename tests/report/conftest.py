@@ -1,6 +1,5 @@
 """One Spark session for all tests here, and trace files to feed it."""
 
-import importlib.util
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +17,7 @@ from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.engine.session import spark_session
 from vpnrouter.report.schema import DISCARDS, EDGES, NODES, TOPICS, TRACES
 from vpnrouter.report.traces.rows import TraceRows
+from vpnrouter.testing.modules import load_module
 from vpnrouter.trace.schema import CONTEXT, context_of
 
 Row = Mapping[str, Any]
@@ -52,12 +52,7 @@ def tracefiles() -> ModuleType:
 
 def _beside(name: str) -> ModuleType:
     # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(name, Path(__file__).parent / f"{name}.py")
 
 
 @pytest.fixture(scope="session")

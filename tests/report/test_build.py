@@ -284,7 +284,7 @@ def test_damaged_files_end_the_report_when_they_are_all(
     spark: SparkSession, tracefiles: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the bound of restarts the report gives up; with no file left it says that."""
-    assert build.REPORT_DAMAGED_FILES == limits.REPORT_DAMAGED_FILES
+    assert jobs.REPORT_DAMAGED_FILES == limits.REPORT_DAMAGED_FILES
     for part in (1, 2):
         spoiled(tracefiles, tmp_path / "traces", "edge", at_ns=part, part=part)
     inventory = take_inventory([str(tmp_path / "traces")])
@@ -376,7 +376,7 @@ def test_groupings_grow_with_the_traces(tracefiles: ModuleType, tmp_path: Path) 
 
     def partitions(rows: int) -> int:
         grown = type(file)(**{**vars(file), "rows": rows})
-        return build.partitions_for(Inventory(files=(grown,), set_aside=()))
+        return jobs.partitions_for(Inventory(files=(grown,), set_aside=()))
 
     assert partitions(5) == limits.REPORT_SHUFFLE_PARTITIONS
     assert partitions(50_000_000) == 50

@@ -181,6 +181,34 @@ def test_damaged_and_undated_files(
     assert reasons[1] == f"has the contents of {source}, which count once"
 
 
+def test_a_copy_counts_when_its_original_has_gone(
+    traces: Path, taken: Callable[..., Days], tmp_path: Path
+) -> None:
+    """A day whose file was set aside for one of another day is read again."""
+    root = tmp_path / "traces"
+    source = min((traces / f"date={DATES[0]}").rglob("*.parquet"))
+    for date in DATES[:2]:
+        shutil.copytree(source.parent, root / f"date={date}" / source.parent.name)
+    rows = taken(root).inventory(Span()).rows
+    assert [file.same_as for file in taken(root).inventory(Span()).set_aside] == [
+        str(path) for path in sorted((root / f"date={DATES[0]}").rglob("*.parquet"))
+    ]
+    shutil.rmtree(root / f"date={DATES[0]}")
+    alone = taken(root).inventory(Span())
+    assert alone.rows == rows
+    assert not alone.set_aside
+
+
+def test_files_without_a_date(traces: Path, taken: Callable[..., Days], tmp_path: Path) -> None:
+    """They are refused by name where only some days are asked for, before any day is read."""
+    source = min((traces / f"date={DATES[0]}").rglob("*.parquet"))
+    shutil.copytree(source.parent, tmp_path / "traces" / source.parent.name)
+    with pytest.raises(OperationError, match=f"and .*/{source.name} is in none"):
+        taken(tmp_path / "traces", Span(since_ns=MIDNIGHT_NS))
+    assert not (tmp_path / "report" / FOLDER).exists()
+    assert taken(tmp_path / "traces").inventory(Span()).rows > 0
+
+
 def test_only_whole_days(traces: Path, taken: Callable[..., Days]) -> None:
     """A time within a day is refused by name."""
     with pytest.raises(OperationError, match="--incremental is of whole days"):

@@ -20,7 +20,7 @@ from vpnrouter.report.engine.progress import NoProgress
 from vpnrouter.report.flows import tables
 from vpnrouter.report.flows.tables import providers, ways_and_lengths
 from vpnrouter.report.schema import PROVIDERS, Rows
-from vpnrouter.report.traces.rows import TraceRows
+from vpnrouter.report.traces.rows import TraceRows, with_made_contexts
 from vpnrouter.report.visited import bridges_on, came_by_connector, is_provider, since_provider
 
 SECOND: Final = 1_000_000_000
@@ -101,7 +101,8 @@ def analysed(
     }
     found = {}
     with ExitStack() as cached:
-        for name, traces in variants.items():
+        for name, changed in variants.items():
+            traces = with_made_contexts(changed)
             digests = cached.enter_context(
                 digested(
                     TraceRows(rows=traces, in_full=traces),

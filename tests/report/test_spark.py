@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -16,7 +17,9 @@ from pyspark.testing import assertSchemaEqual
 from vpnrouter.errors import OperationError
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.java import Java, find_java, home_of, probe, version_of
-from vpnrouter.report.engine.progress import watched
+from vpnrouter.report.engine.progress import NoProgress, watched
+from vpnrouter.report.jobs import run_jobs
+from vpnrouter.report.request import ReportRequest
 from vpnrouter.report.schema import TRACES
 from vpnrouter.report.traces.inventory import Inventory, take_inventory
 from vpnrouter.report.traces.rows import read_traces, wrong_times
@@ -504,6 +507,45 @@ def test_rows_of_a_time(spark: SparkSession, tracefiles: ModuleType, tmp_path: P
     assert sorted(int(row.topic) for row in known) == [0, 5, 8, 10, 15, 19]
     assert {row.event for row in traces.in_full.collect()} == {"ingress", "subscribe"}
     assert read_traces(spark, inventory).rows.count() == 12
+
+
+def test_times_that_footers_do_not_show(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """Rows with a time that cannot be right, or without one, are left out and told, whatever the footers say."""
+    times = (0, 1, 100 * 365 * 86_400 * 10**9)
+    rows = [tracefiles.row("ingress", at, "v", topic="t", mode="direct") for at in times]
+    path = tracefiles.write(tmp_path, "edge", [*rows, rows[0]])
+    metadata = pq.read_metadata(path).metadata
+    table = pq.read_table(path, partitioning=None).replace_schema_metadata(metadata)
+    without = pa.array([*table["ts_ns"].to_pylist()[:-1], None], pa.int64())
+    pq.write_table(table.set_column(0, "ts_ns", without), path)
+    sound = take_inventory([str(tmp_path)]).files[0]
+    inventory = Inventory(
+        files=(replace(sound, first_ns=tracefiles.START, last_ns=tracefiles.START + 1),),
+        set_aside=(),
+    )
+    assert not inventory.doubtful()
+    traces = read_traces(spark, inventory)
+    assert traces.rows.count() == 2
+    assert wrong_times(spark, inventory) == []
+    (told,) = wrong_times(spark, inventory, 2)
+    assert told.startswith("Left out: 2 rows of router edge with a time that cannot be right")
+    (noted,) = run_jobs(
+        spark, inventory, ReportRequest(traces=[str(path)], output="nowhere"), NoProgress()
+    )[0].notes[:1]
+    assert noted == told
+
+
+def test_a_partition_without_a_value(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
+) -> None:
+    """What Hive calls a partition without a value is no router: the file names it."""
+    row = tracefiles.row("ingress", 0, "v", topic="t")
+    folder = tracefiles.write(tmp_path, "edge", [row]).parent
+    folder.rename(folder.with_name("router=__HIVE_DEFAULT_PARTITION__"))
+    inventory = take_inventory([str(tmp_path)])
+    assert [row.router for row in read_traces(spark, inventory).rows.collect()] == ["edge"]
 
 
 def test_numbers_that_no_router_writes(

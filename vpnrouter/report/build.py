@@ -30,8 +30,7 @@ from vpnrouter.report.engine.session import (
 )
 from vpnrouter.report.jobs import SHORT_ROWS, require_rows, run_jobs
 from vpnrouter.report.lakehouse.delta import DeltaTables
-from vpnrouter.report.lakehouse.iceberg import IcebergTables
-from vpnrouter.report.lakehouse.library import (
+from vpnrouter.report.lakehouse.formats import (
     DELTA,
     FOLDER,
     ICEBERG,
@@ -39,6 +38,7 @@ from vpnrouter.report.lakehouse.library import (
     Lakehouse,
     packages_for,
 )
+from vpnrouter.report.lakehouse.iceberg import IcebergTables
 from vpnrouter.report.output import (
     HTML,
     Output,

@@ -51,14 +51,13 @@ _FORMAT: Final = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Day:
-    """What is kept of a day: the list of its files, what these are, notes, and the place and bytes of each digest."""
+    """What is kept of a day: the list of its trace files, what these are, notes, and the file of each digest."""
 
     date: str
     listed: tuple[StoredFile, ...]
     inventory: Inventory
     notes: tuple[str, ...]
-    digests: Mapping[str, str]
-    sizes: Mapping[str, int]
+    digests: Mapping[str, StoredFile]
 
 
 class DayStore:
@@ -84,12 +83,10 @@ class DayStore:
         if not day.digests:
             return True
         there = {
-            file.path: file.size_bytes for file in self._storage.files(self._folder_of(day.date))
+            _name_of(file.path): file.size_bytes
+            for file in self._storage.files(self._folder_of(day.date))
         }
-        sizes = {_name_of(path): size for path, size in there.items()}
-        return all(
-            sizes.get(_name_of(path)) == day.sizes[name] for name, path in day.digests.items()
-        )
+        return all(there.get(_name_of(path)) == size for path, size in day.digests.values())
 
     def keep(
         self,
@@ -106,25 +103,22 @@ class DayStore:
         """
         folder = self._folder_of(date)
         mark = hashlib.sha256(repr((listed, _FORMAT)).encode()).hexdigest()[:12]
-        digests = {name: below(folder, f"{name}-{mark}.parquet") for name in tables}
-        sizes = {}
+        digests = {}
         for name, table in tables.items():
             data = parquet_of(table)
-            sizes[name] = len(data)
-            self._storage.write(digests[name], data)
+            digests[name] = StoredFile(below(folder, f"{name}-{mark}.parquet"), len(data))
+            self._storage.write(digests[name].path, data)
         day = Day(
             date=date,
             listed=tuple(listed),
             inventory=inventory,
             notes=tuple(notes),
             digests=digests,
-            sizes=sizes,
         )
         self._storage.write(below(folder, MANIFEST), json.dumps(_manifest_of(day)).encode())
+        kept = {_name_of(file.path) for file in digests.values()}
         for file in self._storage.files(folder):
-            if file.path.rpartition("/")[2] not in {
-                name.rpartition("/")[2] for name in digests.values()
-            }:
+            if _name_of(file.path) not in kept:
                 self._storage.remove(file.path)
         return day
 
@@ -139,8 +133,7 @@ def _manifest_of(day: Day) -> dict[str, Any]:
         "files": [{**asdict(file), "always": sorted(file.always)} for file in day.inventory.files],
         "set_aside": [asdict(file) for file in day.inventory.set_aside],
         "notes": day.notes,
-        "digests": {name: _name_of(path) for name, path in day.digests.items()},
-        "sizes": day.sizes,
+        "digests": {name: (_name_of(path), size) for name, (path, size) in day.digests.items()},
     }
 
 
@@ -167,8 +160,10 @@ def _day_of(date: str, manifest: dict[str, Any], folder: str) -> Day:
             files=files, set_aside=tuple(SetAside(**file) for file in manifest["set_aside"])
         ),
         notes=tuple(manifest["notes"]),
-        digests={name: below(folder, file) for name, file in manifest["digests"].items()},
-        sizes={name: int(manifest["sizes"][name]) for name in manifest["digests"]},
+        digests={
+            name: StoredFile(below(folder, file), size)
+            for name, (file, size) in manifest["digests"].items()
+        },
     )
 
 
@@ -225,12 +220,33 @@ class Days:
         for date, files in sorted(self._files.items()):
             files.sort()
             day = self._store.find(date, files)
-            if day is None:
+            if day is None or not self._have_originals(day):
                 changed.append(date)
             else:
                 self._days[date] = day
+        self._require_dates()
         for date in changed:
             self._days[date] = self._made(date, self._files[date])
+
+    def _have_originals(self, day: Day) -> bool:
+        """Return whether the files that count for copies among those of a day are still there."""
+        there = {file.path for files in self._files.values() for file in files}
+        originals = {file.same_as for file in day.inventory.set_aside if file.same_as}
+        return originals <= there
+
+    def _require_dates(self) -> None:
+        """Refuse files without a date where only some days are asked for.
+
+        Raises:
+            OperationError: there is one; it is named.
+        """
+        request = self._request
+        if UNDATED in self._files and (request.span != Span() or request.against is not None):
+            one = self._files[UNDATED][0].path
+            raise OperationError(
+                f"--incremental tells the day of a file by a directory date=YYYY-MM-DD, and {one} is in none:"
+                " leave out --since, --until and --against"
+            )
 
     def _until(self) -> Span:
         """Return up to when files are needed; those before tell which links and subscriptions were up."""
@@ -250,7 +266,7 @@ class Days:
                 with digested_files(self._spark, left, Span(), WIDTH_NS, self._progress) as found:
                     digests, _, _ = found
                     tables = {name: frame.toArrow() for name, frame in digests.frames.items()}
-                return tables, wrong_times(self._spark, left)
+                return tables, wrong_times(self._spark, left, digests.rows)
 
         (tables, notes), inventory = without_damaged(inventory, work)
         return self._store.keep(date, files, inventory, notes, tables)
@@ -294,6 +310,7 @@ class Days:
         parts = {name: self._frame(name, days) for name in DIGESTS}
         since_ns = request.span.since_ns
         if since_ns is not None:
+            # There is one: a report without a file is refused.
             first = days[0].date
             earlier = [day for date, day in sorted(self._days.items()) if date < first]
             parts["states"] = standing_at(self._frame("states", [*earlier, *days]), since_ns)
@@ -303,7 +320,7 @@ class Days:
             yield found
 
     def _frame(self, name: str, days: Sequence[Day]) -> DataFrame:
-        paths = [day.digests[name] for day in days if name in day.digests]
+        paths = [day.digests[name].path for day in days if name in day.digests]
         if not paths:
             # As an Arrow table, Spark takes it without a Python process of its own.
             empty = to_arrow_schema(DIGESTS[name]).empty_table()

@@ -52,7 +52,7 @@ from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
-from vpnrouter.report.lakehouse.library import LAKEHOUSE
+from vpnrouter.report.lakehouse.formats import LAKEHOUSE
 from vpnrouter.report.output import HTML, Output, Summary, parquet_of, summary_of, write_report
 from vpnrouter.report.request import ReportRequest
 from vpnrouter.report.schema import EDGE, TRACE_READ, Rows, conform
@@ -454,8 +454,8 @@ class DigestWriter:
         while inventory.files:
             try:
                 with spark_errors():
-                    tables = self._digests(inventory)
-                    self.notes += wrong_times(self._spark, inventory)
+                    tables, rows = self._digests(inventory)
+                    self.notes += wrong_times(self._spark, inventory, rows)
                 break
             except DamagedTraceFile as damaged:
                 if all(file.path != damaged.path for file in inventory.files):
@@ -464,13 +464,16 @@ class DigestWriter:
         self._store.add(ROWS, number, tables)
         self._on_batch(inventory)
 
-    def _digests(self, inventory: Inventory) -> dict[str, pa.Table]:
+    def _digests(self, inventory: Inventory) -> tuple[dict[str, pa.Table], int | None]:
+        """Return the digests of files, and of how many rows they are; None where the request has a begin."""
         try:
             return self._digests_of(inventory, with_contexts=True)
         except WrongContexts:
             return self._digests_of(inventory, with_contexts=False)
 
-    def _digests_of(self, inventory: Inventory, *, with_contexts: bool) -> dict[str, pa.Table]:
+    def _digests_of(
+        self, inventory: Inventory, *, with_contexts: bool
+    ) -> tuple[dict[str, pa.Table], int | None]:
         traces = read_traces(self._spark, inventory, self._span, with_contexts=with_contexts)
         cached: list[DataFrame] = []
 
@@ -496,7 +499,8 @@ class DigestWriter:
                 "usage": usage(rows),
                 "delays": delays(rows, corrections),
             }
-            return {"ages": aged, **{name: frame.toArrow() for name, frame in frames.items()}}
+            tables = {"ages": aged, **{name: frame.toArrow() for name, frame in frames.items()}}
+            return tables, rows.count if since_ns is None else None
         finally:
             for frame in cached:
                 frame.unpersist()

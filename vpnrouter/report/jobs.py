@@ -150,7 +150,8 @@ def _analysed(
             progress.stage("channels")
             nodes = analysis.tables["nodes"]
             channels = vpn_channels(spark, digests.frames["uses"], traces.rows, nodes)
-    notes = [*wrong_times(spark, inventory), *analysis.notes]
+    rows = digests.rows if request.span == Span() else None
+    notes = [*wrong_times(spark, inventory, rows), *analysis.notes]
     return replace(analysis, notes=notes, channels=channels)
 
 

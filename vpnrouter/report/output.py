@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from vpnrouter.limits import REPORT_LAKEHOUSE_AT_A_TIME
 from vpnrouter.report import schema
 from vpnrouter.report.analysis import Analysis
-from vpnrouter.report.lakehouse.library import Lakehouse
+from vpnrouter.report.lakehouse.formats import Lakehouse
 from vpnrouter.report.page.contents import Contents
 from vpnrouter.report.page.page import PAGE, page
 from vpnrouter.report.schema import DATE, Rows
@@ -190,7 +190,7 @@ HTML: Final = "html"
 JSON: Final = "json"
 PARQUET: Final = "parquet"
 FORMATS: Final = frozenset({HTML, JSON, PARQUET})
-"""What a report is written as, where nothing else is asked for; `lakehouse.library` has more."""
+"""What a report is written as, where nothing else is asked for; `lakehouse.formats` has more."""
 
 SCHEMAS: Final = {
     "nodes": schema.NODES,

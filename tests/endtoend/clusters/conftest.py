@@ -1,6 +1,5 @@
 """Clusters of Spark, a Spark Connect server and an object store, as processes of their own on the loopback address."""
 
-import importlib.util
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import pytest
 from vpnrouter.report.build import ReportRequest, build_report
 from vpnrouter.report.engine.java import find_java, home_of
 from vpnrouter.report.engine.session import SparkSettings
+from vpnrouter.testing.modules import load_module
 from vpnrouter.testing.s3_server import MISSING, S3Server, StoreGate, find_server
 
 PATIENCE_S = 120.0
@@ -87,12 +87,7 @@ class Daemon:
 def tracefiles() -> ModuleType:
     """The generator of trace files of tests/report."""
     path = Path(__file__).parents[2] / "report" / "tracefiles.py"
-    spec = importlib.util.spec_from_file_location("tracefiles", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module("tracefiles", path)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Compares whole reports, as the command makes them, with figures that DuckDB computes."""
 
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.testing.modules import load_module
+
 _COMMAND = "import sys; from vpnrouter.cli.app import main; sys.exit(main())"
 _OPTIONS = ("--master", "local[2]", "--format", "parquet", "--json")
 
@@ -18,12 +19,7 @@ _OPTIONS = ("--master", "local[2]", "--format", "parquet", "--json")
 def compare() -> ModuleType:
     """The module that stands beside these tests."""
     # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
-    spec = importlib.util.spec_from_file_location("compare", Path(__file__).with_name("compare.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module("compare", Path(__file__).with_name("compare.py"))
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from vpnrouter.report.lakehouse.delta import DeltaTables
+from vpnrouter.report.lakehouse.formats import DELTA, ICEBERG, Lakehouse
 from vpnrouter.report.lakehouse.iceberg import NAMESPACE, IcebergTables
-from vpnrouter.report.lakehouse.library import DELTA, ICEBERG, Lakehouse
 from vpnrouter.report.traces.storage import LOCAL
 
 HERE = Path(__file__).resolve().parent

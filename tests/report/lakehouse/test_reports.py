@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from vpnrouter.report.build import ReportRequest, build_report
 from vpnrouter.report.engine import session
+from vpnrouter.report.lakehouse.formats import DELTA, FOLDER, ICEBERG, packages_for
 from vpnrouter.report.lakehouse.iceberg import NAMESPACE
-from vpnrouter.report.lakehouse.library import DELTA, FOLDER, ICEBERG, packages_for
 from vpnrouter.report.output import SCHEMAS, newest_table
 from vpnrouter.report.schema import DATE
 from vpnrouter.report.traces.span import parse_span

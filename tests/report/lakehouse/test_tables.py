@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from vpnrouter.errors import OperationError
+from vpnrouter.report.lakehouse.formats import DELTA, ICEBERG, java_of
 from vpnrouter.report.lakehouse.iceberg import IcebergTables
-from vpnrouter.report.lakehouse.library import DELTA, ICEBERG, java_of
 from vpnrouter.report.meanings import meaning_of
 from vpnrouter.report.output import SCHEMAS
 from vpnrouter.report.schema import Rows, struct

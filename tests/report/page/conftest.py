@@ -1,6 +1,5 @@
 """Made-up meshes and a browser to look at their pages."""
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,16 +11,12 @@ from vpnrouter.report.page.contents import Contents, Grades, ShapeIndex, grade
 from vpnrouter.report.page.drawing import Drawing, draw
 from vpnrouter.report.page.page import page
 from vpnrouter.report.schema import Rows
+from vpnrouter.testing.modules import load_module
 
 
 def _beside(name: str) -> ModuleType:
     # Tests are no package (importlib mode), so that a module beside them is loaded by its path.
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(name, Path(__file__).parent / f"{name}.py")
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ _GROUP: Final = "group"
 class Condensed:
     """Trace rows, condensed.
 
-    * `rows`: as they are (TRACES).
+    * `rows`: as they are (TRACES). `count`: how many.
     * `in_full`: a few of them, and all that concern no message, of earlier times too (TRACE_FILE, in part).
     * `contexts`: `context` and the columns of CONTEXT. `few`: each task can have all of them.
     * `stretches`: by `context` and `start_ns`, the begin of a stretch of time, `count`, `weight`, `bytes`, `first_ns`,
@@ -51,6 +51,7 @@ class Condensed:
     """
 
     rows: DataFrame
+    count: int
     in_full: DataFrame
     contexts: DataFrame
     few: bool
@@ -110,7 +111,7 @@ def condensed(traces: TraceRows, width_ns: int, keep: Keep, *, small: bool = Fal
     if known["wrong"]:
         raise WrongContexts
     few = known["count"] <= REPORT_BROADCAST_ROWS
-    # To be told from a context without a weight.
+    # A context without a weight is known; one that no row in full tells is not.
     told = contexts.select(
         "context",
         F.lit(True).alias("is_known"),
@@ -131,7 +132,10 @@ def condensed(traces: TraceRows, width_ns: int, keep: Keep, *, small: bool = Fal
         .join(known_of, "context", "left")
         .withColumn("weight", _weight(traces.weighing)),
     )
-    if not stretches.where(F.col("is_known").isNull()).isEmpty():
+    (read,) = stretches.agg(
+        F.sum("rows").alias("rows"), F.count(F.when(F.col("is_known").isNull(), 1)).alias("unknown")
+    ).collect()
+    if read["unknown"]:
         raise WrongContexts
     topics = keep(
         "topics",
@@ -143,6 +147,7 @@ def condensed(traces: TraceRows, width_ns: int, keep: Keep, *, small: bool = Fal
     )
     return Condensed(
         rows=traces.rows,
+        count=read["rows"] or 0,
         in_full=in_full,
         contexts=contexts,
         few=few,

@@ -78,10 +78,13 @@ def combined(name: str, parts: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Digests:
-    """The digests by name, as `vpnrouter.report.digests.schema` describes them, and what the clocks show."""
+    """The digests by name, as `vpnrouter.report.digests.schema` describes them, and what the clocks show. `rows` is how
+    many trace rows they are of, None where that was not counted.
+    """
 
     frames: Mapping[str, DataFrame]
     clocks: Rows
+    rows: int | None = None
 
 
 @contextmanager
@@ -146,7 +149,7 @@ def digested(
             twice = twice.unionByName(two_ways(rows, doubtful))
         keep("duplicates", "doubles", twice)
         assert frames.keys() == DIGESTS.keys()  # noqa: S101 - a digest that is forgotten is a defect
-        yield Digests(frames=frames, clocks=clocks)
+        yield Digests(frames=frames, clocks=clocks, rows=rows.count)
     finally:
         for frame in cached:
             frame.unpersist()

@@ -16,7 +16,7 @@ from py4j.java_gateway import JavaObject
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from vpnrouter.errors import OperationError
-from vpnrouter.report.lakehouse.library import DELTA, java_of, told
+from vpnrouter.report.lakehouse.formats import DELTA, java_of, told
 from vpnrouter.report.meanings import meaning_of
 from vpnrouter.report.output import parquet_of
 from vpnrouter.report.schema import DATE

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DateType, StructField, StructType
 
 from vpnrouter.errors import OperationError
-from vpnrouter.report.lakehouse.library import ICEBERG, java_of, told
+from vpnrouter.report.lakehouse.formats import ICEBERG, java_of, told
 from vpnrouter.report.meanings import meaning_of
 from vpnrouter.report.output import parquet_of
 from vpnrouter.report.schema import DATE, Rows

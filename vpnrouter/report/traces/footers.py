@@ -59,10 +59,11 @@ class TraceFile:
 
 @dataclass(frozen=True, kw_only=True)
 class SetAside:
-    """A file that is not part of the report, and why."""
+    """A file that is not part of the report, and why. `same_as` is the other file with its contents, "" without one."""
 
     path: str
     reason: str
+    same_as: str = ""
 
 
 _TAIL_BYTES: Final = 16_384
@@ -132,7 +133,8 @@ def _read_footer(file: StoredFile, tail: bytes | OperationError) -> TraceFile | 
     missing = sorted(_NEEDED - columns)
     stated = metadata.get(_ROUTER_KEY, b"").decode(errors="replace")
     directory = path.rpartition("/")[0].rpartition("/")[2]
-    placed = unquote(directory.removeprefix("router=")) if directory.startswith("router=") else ""
+    named = directory.removeprefix("router=") if directory.startswith("router=") else _NO_VALUE
+    placed = unquote(named) if named != _NO_VALUE else ""
     router = stated or placed or None
     if missing:
         return SetAside(path=path, reason=f"not a trace file: no column {', '.join(missing)}")
@@ -166,6 +168,9 @@ def _read_footer(file: StoredFile, tail: bytes | OperationError) -> TraceFile | 
         has_contexts={"context", "in_full"} <= columns,
     )
 
+
+_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""What Spark and Hive write, and read, for a partition without a value."""
 
 _LEAST_SHARE: Final = 1e-9
 """No router traces less: a smaller share is damage, and estimates by it would overflow."""

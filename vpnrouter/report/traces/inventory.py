@@ -219,7 +219,7 @@ def read_footers(
             same = contents.same(file)
             if same is not None:
                 reason = f"has the contents of {same}, which count once"
-                set_aside.append(SetAside(path=file.path, reason=reason))
+                set_aside.append(SetAside(path=file.path, reason=reason, same_as=same))
             elif _is_before(file, bounds.since_ns):
                 earlier.append(file)
             elif not _is_after(file, bounds.until_ns):

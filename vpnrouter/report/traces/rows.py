@@ -23,7 +23,7 @@ from vpnrouter.report.visited import came_by_connector
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE
 from vpnrouter.trace.schema import CONTEXT, CONTEXT_DIGITS, CONTEXT_SEPARATOR
 
-_LEAST: Final = -(1 << 63)
+_SIGN_BIT: Final = -(1 << 63)
 
 _RATES: Final = StructType(
     [
@@ -111,14 +111,19 @@ def _in_full(
     return rows.where(in_time | ~concerns_none)
 
 
-def wrong_times(spark: SparkSession, inventory: Inventory) -> list[str]:
-    """Return a sentence for each router with rows whose time cannot be right, which `read_traces` leaves out."""
-    doubtful = inventory.doubtful()
-    if not doubtful:
+def wrong_times(spark: SparkSession, inventory: Inventory, rows: int | None = None) -> list[str]:
+    """Return a sentence for each router with rows whose time cannot be right, which `read_traces` leaves out.
+
+    `rows` is how many rows `read_traces` had of all files, None where it had those of a span. Where files have more,
+    all of them are searched; else only those whose footers show such times.
+    """
+    is_short = rows is not None and rows < inventory.rows
+    searched = (*inventory.files, *inventory.earlier) if is_short else inventory.doubtful()
+    if not searched:
         return []
     found = (
-        _rows_of(spark, doubtful)
-        .where(~_is_credible())
+        _rows_of(spark, searched)
+        .where(~F.coalesce(_is_credible(), F.lit(False)))
         .groupBy("router")
         .agg(F.count(F.lit(1)).alias("rows"), F.min("ts_ns").alias("one"))
         .orderBy("router")
@@ -126,8 +131,12 @@ def wrong_times(spark: SparkSession, inventory: Inventory) -> list[str]:
         .to_pylist()
     )
     return [
-        f"Left out: {row['rows']:,} row{'s' if row['rows'] > 1 else ''} of router {row['router']} with a time that"
-        f" cannot be right, such as {moment(row['one'])} UTC."
+        f"Left out: {row['rows']:,} row{'s' if row['rows'] > 1 else ''} of router {row['router']}"
+        + (
+            " without a time."
+            if row["one"] is None
+            else f" with a time that cannot be right, such as {moment(row['one'])} UTC."
+        )
         for row in found
     ]
 
@@ -163,7 +172,7 @@ def _rows_of(
 
 def with_made_contexts(rows: DataFrame) -> DataFrame:
     """Return rows with contexts that are made of the other columns, and below 0 to be told from those of files."""
-    made = F.xxhash64(*CONTEXT).bitwiseOR(F.lit(_LEAST))
+    made = F.xxhash64(*CONTEXT).bitwiseOR(F.lit(_SIGN_BIT))
     return rows.withColumns({"context": made, "in_full": F.lit(True)})
 
 

@@ -1,4 +1,4 @@
-"""The Java libraries of table formats, and how a report's driver finds them."""
+"""The formats of lakehouse tables, their makers' Java packages, and how a report's driver finds them."""
 
 from __future__ import annotations
 
