@@ -154,7 +154,7 @@ def rows(count: int, traced: bool = True) -> Any:
             origin_ts_ns=NOON_NS,
         )
     recorder.cut()
-    return table(recorder.take()[0])
+    return table(recorder.take()[0], "edge")
 
 
 def test_spans_reach_the_collector(
