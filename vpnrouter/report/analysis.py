@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.storagelevel import StorageLevel
 
 from vpnrouter.limits import REPORT_FINDINGS, REPORT_SUBSCRIPTION_FINDINGS
 from vpnrouter.report.advice.advise import advise
@@ -17,6 +16,7 @@ from vpnrouter.report.change.compare import compare
 from vpnrouter.report.change.configured import Configured, bridge_subscriptions
 from vpnrouter.report.change.drift import drift
 from vpnrouter.report.digests.digest import Digests
+from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.flows.clocks import least_ages, moved_routers
 from vpnrouter.report.flows.tables import flows
 from vpnrouter.report.flows.usage import not_attributed, usage
@@ -166,14 +166,12 @@ def _crossing(subscriptions: DataFrame, uses: DataFrame, edges: Rows) -> list[Fi
     """Return findings about what crosses bridges without a receiver."""
     if not edges:
         return []
-    crossed = crossings(uses).persist(StorageLevel.MEMORY_AND_DISK)
-    try:
+    with KeptFrames() as kept:
+        crossed = kept.keep(crossings(uses))
         lost = wasted(crossed, uses)
         if lost is None:
             return []
         worst = worst_crossings(crossed, lost)
-    finally:
-        crossed.unpersist()
     return over_broad(worst, _held_by_bridges(subscriptions, edges, worst)) if worst else []
 
 

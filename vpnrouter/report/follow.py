@@ -50,6 +50,7 @@ from vpnrouter.report.digests.journeys import message
 from vpnrouter.report.digests.merge import merged
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
+from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.lakehouse.formats import LAKEHOUSE
@@ -475,14 +476,8 @@ class DigestWriter:
         self, inventory: Inventory, *, with_contexts: bool
     ) -> tuple[dict[str, pa.Table], int | None]:
         traces = read_traces(self._spark, inventory, self._span, with_contexts=with_contexts)
-        cached: list[DataFrame] = []
-
-        def kept(_: str, frame: DataFrame) -> DataFrame:
-            cached.append(frame.coalesce(1).persist())
-            return cached[-1]
-
-        try:
-            rows = condensed(traces, self._width_ns, kept, small=True)
+        with KeptFrames(small=True) as kept:
+            rows = condensed(traces, self._width_ns, lambda _, frame: kept.keep(frame), small=True)
             aged = ages(rows, self._width_ns).toArrow()
             corrections = Corrections(self.clocks(aged))
             # Those of before as well: what they say counts when the report begins with it.
@@ -501,9 +496,6 @@ class DigestWriter:
             }
             tables = {"ages": aged, **{name: frame.toArrow() for name, frame in frames.items()}}
             return tables, rows.count if since_ns is None else None
-        finally:
-            for frame in cached:
-                frame.unpersist()
 
     def messages(self, batch: DataFrame, number: int) -> None:
         """Take in a batch of the second stream: messages that are complete.
@@ -517,14 +509,12 @@ class DigestWriter:
     def _messages(self, batch: DataFrame, number: int) -> None:
         if number <= self._store.taken(MESSAGES):
             return
-        batch.persist()
-        try:
+        with KeptFrames() as kept:
+            complete = kept.keep(batch)
             tables = {
-                "hops": hops(batch, Corrections(self.clocks())).toArrow(),
-                "doubles": doubles(batch).toArrow(),
+                "hops": hops(complete, Corrections(self.clocks())).toArrow(),
+                "doubles": doubles(complete).toArrow(),
             }
-        finally:
-            batch.unpersist()
         self._store.add(MESSAGES, number, tables)
         # A report that would say the same as the last one only makes the next one wait.
         if any(table.num_rows for table in tables.values()):

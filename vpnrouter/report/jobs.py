@@ -1,12 +1,11 @@
 """Runs the jobs of a report on an inventory of trace files: digests, analysis, and again without damaged files."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import OperationError
@@ -21,6 +20,7 @@ from vpnrouter.report.asyncapi.collect import vpn_channels
 from vpnrouter.report.digests.condense import WrongContexts
 from vpnrouter.report.digests.digest import Digests, digested
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
+from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.engine.progress import Progress, watched
 from vpnrouter.report.flows.collect import width_for
 from vpnrouter.report.request import ReportRequest
@@ -102,7 +102,8 @@ def digested_files(
             width_ns = _width_of(inventory, span, traces)
 
         def enter(rows: TraceRows) -> Digests:
-            stack.enter_context(_kept(rows.rows) if _are_tiny(inventory) else nullcontext())
+            if _are_tiny(inventory):
+                stack.enter_context(KeptFrames()).keep(rows.rows)
             return stack.enter_context(
                 digested(
                     rows,
@@ -160,16 +161,6 @@ def _are_tiny(inventory: Inventory) -> bool:
     many = len(inventory.files)
     size = inventory.size_bytes
     return many >= _MANY_FILES and size / many < _TINY_BYTES and size < REPORT_KEPT_BYTES
-
-
-@contextmanager
-def _kept(rows: DataFrame) -> Iterator[None]:
-    """Let Spark keep rows once they were read, in memory and on disk, while the block runs."""
-    rows.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield
-    finally:
-        rows.unpersist()
 
 
 def require_rows(inventory: Inventory) -> None:

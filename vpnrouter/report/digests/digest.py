@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -40,6 +39,7 @@ from vpnrouter.report.digests.journeys import (
     two_ways,
 )
 from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.schema import Rows, conform
@@ -106,21 +106,18 @@ def digested(
     Raises:
         WrongContexts: the rows have to be read without the contexts of their files.
     """
-    cached: list[DataFrame] = []
-
-    def kept(stage: str, frame: DataFrame) -> DataFrame:
-        progress.stage(stage)
-        frame = (frame.coalesce(1) if small else frame).persist(StorageLevel.MEMORY_AND_DISK)
-        cached.append(frame)
-        return frame
-
-    def keep(stage: str, name: str, frame: DataFrame) -> DataFrame:
-        frames[name] = kept(stage, frame)
-        frames[name].count()
-        return frames[name]
-
     frames: dict[str, DataFrame] = {}
-    try:
+    with KeptFrames(small=small) as few, KeptFrames() as many:
+
+        def kept(stage: str, frame: DataFrame) -> DataFrame:
+            progress.stage(stage)
+            return few.keep(frame)
+
+        def keep(stage: str, name: str, frame: DataFrame) -> DataFrame:
+            frames[name] = kept(stage, frame)
+            frames[name].count()
+            return frames[name]
+
         rows = condensed(traces, width_ns, kept, small=small)
         standing = standing_at(states(rows.in_full), since_ns)
         states_ = keep("links and subscriptions", "states", standing)
@@ -135,21 +132,14 @@ def digested(
         keep("usage", "usage", usage(rows))
         keep("delays", "delays", delays(rows, corrections))
         progress.stage("messages followed")
-        edges = edge_places(places_).persist()
-        sums = summed(meetings(rows, partitions), corrected(edges, corrections)).persist(
-            StorageLevel.MEMORY_AND_DISK
-        )
-        cached += [edges, sums]
+        edges = many.keep(edge_places(places_))
+        sums = many.keep(summed(meetings(rows, partitions), corrected(edges, corrections)))
         sums.count()
         keep("latencies", "hops", hops(sums, edges, corrections))
         twice = doubles(sums, edges, uses_)
-        doubtful = candidates(paths_).persist()
-        cached.append(doubtful)
+        doubtful = many.keep(candidates(paths_))
         if not doubtful.isEmpty():
             twice = twice.unionByName(two_ways(rows, doubtful))
         keep("duplicates", "doubles", twice)
         assert frames.keys() == DIGESTS.keys()  # noqa: S101 - a digest that is forgotten is a defect
         yield Digests(frames=frames, clocks=clocks, rows=rows.count)
-    finally:
-        for frame in cached:
-            frame.unpersist()

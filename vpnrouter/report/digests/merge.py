@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.columns import Corrections, stretch_of
 from vpnrouter.report.digests.digest import Digests, combined
+from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.flows.clocks import clock_offsets, least_ages
 from vpnrouter.report.flows.collect import width_for
 
@@ -35,28 +35,18 @@ def merged(
     The stretches of the parts are `step_ns` long. `small`: one partition is enough. `hosts` are the machines of
     routers. What Spark keeps for it is released when the block ends.
     """
-    cached: list[DataFrame] = []
-
-    def kept(frame: DataFrame) -> DataFrame:
-        frame = (frame.coalesce(1) if small else frame).persist(StorageLevel.MEMORY_AND_DISK)
-        cached.append(frame)
-        return frame
-
-    try:
+    with KeptFrames(small=small) as kept:
         width_ns = _width_for(parts["places"], step_ns)
         frames = {}
         for name, part in parts.items():
             wider = part
             if name in _STRETCHED:
                 wider = part.withColumn("start_ns", stretch_of(F.col("start_ns"), width_ns))
-            frames[name] = kept(combined(name, wider))
+            frames[name] = kept.keep(combined(name, wider))
         clocks = clock_offsets(least_ages(frames["ages"]).toArrow().to_pylist(), hosts)
         for name in TIMED:
             frames[name] = settled(name, frames[name], Corrections(clocks))
         yield Digests(frames=frames, clocks=clocks), width_ns
-    finally:
-        for frame in cached:
-            frame.unpersist()
 
 
 def settled(name: str, digest: DataFrame, corrections: Corrections) -> DataFrame:

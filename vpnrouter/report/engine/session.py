@@ -45,6 +45,15 @@ _TASK_BYTES: Final = "16m"
 tasks, and two cores would wait for one.
 """
 
+_PAGE_SIZE: Final = "spark.buffer.pageSize"
+_PAGE_BYTES: Final = "2m"
+"""Of memory that a task takes at a time, for each grouping and each sort. Spark would take up to 64 MB, by the size of
+the heap and the number of cores, for each table of a few rows that it sends to all tasks too.
+"""
+
+_RETAINED_PLANS: Final = "10"
+"""Spark keeps the drawn plans of so many queries for its web page, which nobody opens here: 1,000, some 150 MB."""
+
 _LOOPBACK: Final = "127.0.0.1"
 _EXECUTOR_MEMORY: Final = "spark.executor.memory"
 _MASTER: Final = "spark.master"
@@ -393,6 +402,9 @@ def _chosen(gateway: JavaGateway, scratch: Path, shuffle_partitions: int) -> Spa
     for key, value in _settings(master, scratch, shuffle_partitions).items():
         if key not in in_environment and properties.getProperty(key) is None:
             chosen.set(key, value)
+    # The tables that go to all tasks are made by settings of their own, which come from these properties alone.
+    size = properties.getProperty(_PAGE_SIZE) or chosen.get(_PAGE_SIZE)
+    properties.setProperty(_PAGE_SIZE, size)
     return chosen
 
 
@@ -412,6 +424,8 @@ def _settings(master: str, scratch: Path, shuffle_partitions: int) -> dict[str, 
         # time.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        _PAGE_SIZE: _PAGE_BYTES,
+        "spark.sql.ui.retainedExecutions": _RETAINED_PLANS,
         **_QUERY_DEFAULTS,
     }
     if _is_here(master):
