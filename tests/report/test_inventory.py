@@ -470,3 +470,23 @@ def test_ranges() -> None:
     for wrong in ("..", "1h", ""):
         with pytest.raises(OperationError, match="not a range"):
             parse_range(wrong, NOW)
+
+
+@pytest.mark.parametrize("inside", ["", "traces"])
+def test_traces_in_the_output_directory(tmp_path: Path, tracefiles: ModuleType, inside: str) -> None:
+    """They would be read by no report, and are refused by name."""
+    root = tmp_path / "report" / inside
+    tracefiles.write(root, "edge", [tracefiles.row("ingress", 1, "blue")])
+    with pytest.raises(OperationError, match=f"{root} are in the output directory"):
+        take_inventory([str(root)], leave_out=str(tmp_path / "report"))
+
+
+def test_a_link_to_nothing(tmp_path: Path, tracefiles: ModuleType) -> None:
+    """It is set aside by name; a directory of that name is one, as Spark writes them."""
+    tracefiles.write(tmp_path / "all.parquet", "edge", [tracefiles.row("ingress", 1, "blue")])
+    (tmp_path / "lost.parquet").symlink_to(tmp_path / "nowhere")
+    inventory = take_inventory([str(tmp_path)])
+    assert inventory.rows == 1
+    assert [(Path(file.path).name, file.reason) for file in inventory.set_aside] == [
+        ("lost.parquet", "cannot be read: No such file or directory")
+    ]

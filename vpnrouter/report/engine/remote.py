@@ -36,6 +36,7 @@ _PACKAGES: Final = {
 }
 """What brings a file system to a Spark that was downloaded by itself."""
 
+_LENGTH: Final = "fs.option.openfile.length"
 _MISSING: Final = "java.io.FileNotFoundException"
 
 
@@ -98,7 +99,9 @@ class HadoopStorage:
             return b""
         try:
             system, path = self._at(file.path)
-            stream = system.open(path)
+            # Who says the length is spared a question to an object store.
+            opening = system.openFile(path).opt(_LENGTH, str(file.size_bytes))
+            stream = opening.build().get()
             try:
                 stream.seek(file.size_bytes - wanted)
                 return bytes(self._to_bytes(stream, wanted))

@@ -185,7 +185,8 @@ def take_inventory(
     of a later date (`date=…`) are not looked at.
 
     Raises:
-        OperationError: a root does not exist or cannot be listed, or a file is of a newer trace format.
+        OperationError: a root does not exist, cannot be listed or is below `leave_out`, or a file is of a newer trace
+            format.
     """
     bounds = span or Span()
     found = trace_files(roots, leave_out, bounds, storages or Storages())
@@ -289,12 +290,17 @@ def trace_files(
     """Yield the trace files under `roots`, as `take_inventory` finds them.
 
     Raises:
-        OperationError: a root does not exist or cannot be listed.
+        OperationError: a root does not exist, cannot be listed or is below `leave_out`.
     """
     omitted = without_links(leave_out) if leave_out is not None else None
     _, last_day = span.days()
     known_paths: set[str] = set()
     for root in roots:
+        if omitted is not None and lies_below(without_links(root), omitted):
+            raise OperationError(
+                f"the traces {root} are in the output directory, where nothing is read: "
+                "choose another --output"
+            )
         for file in storages.of(root).files(root):
             path = file.path
             if path in known_paths or (omitted is not None and lies_below(path, omitted)):

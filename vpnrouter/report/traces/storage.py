@@ -118,9 +118,15 @@ class LocalStorage:
             raise OperationError(f"no such trace directory or file: {root}")
         inside = (path for path in top.rglob(f"*{_SUFFIX}") if is_complete(_name(path, top)))
         found = sorted(inside) if top.is_dir() else [top]
-        return [
-            StoredFile(str(path.resolve()), path.stat().st_size) for path in found if path.is_file()
-        ]
+        return [self._stored(path) for path in found if not path.is_dir()]
+
+    @staticmethod
+    def _stored(path: Path) -> StoredFile:
+        """Return a file; one that a link names and that is not there, or that has just gone, has no bytes."""
+        try:
+            return StoredFile(str(path.resolve()), path.stat().st_size)
+        except OSError:
+            return StoredFile(str(path.absolute()), 0)
 
     def tails(
         self, files: Sequence[StoredFile], size_bytes: int
