@@ -473,7 +473,9 @@ def test_ranges() -> None:
 
 
 @pytest.mark.parametrize("inside", ["", "traces"])
-def test_traces_in_the_output_directory(tmp_path: Path, tracefiles: ModuleType, inside: str) -> None:
+def test_traces_in_the_output_directory(
+    tmp_path: Path, tracefiles: ModuleType, inside: str
+) -> None:
     """They would be read by no report, and are refused by name."""
     root = tmp_path / "report" / inside
     tracefiles.write(root, "edge", [tracefiles.row("ingress", 1, "blue")])

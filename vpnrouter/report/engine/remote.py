@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar, final
 from urllib.parse import urlsplit
 
@@ -15,15 +14,12 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from vpnrouter.errors import OperationError
-from vpnrouter.limits import REPORT_FOOTERS_AT_A_TIME
 from vpnrouter.report.engine.failures import first_line, text_of
-from vpnrouter.report.traces.storage import StoredFile, is_complete
+from vpnrouter.report.engine.tails import TailReader
+from vpnrouter.report.traces.storage import OBJECT_STORES, StoredFile, is_complete
 
 _LISTED: Final = re.compile(r"path=(.+?); isDirectory=(true|false); length=(\d+);")
 """What Java says of each file of a list."""
-
-_WHOLE_AT_CLOSE: Final = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "obs"})
-"""Object stores show a file when it is complete, and cannot rename it in a step; elsewhere a hidden name goes first."""
 
 T = TypeVar("T")
 
@@ -36,7 +32,6 @@ _PACKAGES: Final = {
 }
 """What brings a file system to a Spark that was downloaded by itself."""
 
-_LENGTH: Final = "fs.option.openfile.length"
 _MISSING: Final = "java.io.FileNotFoundException"
 
 
@@ -66,6 +61,7 @@ class HadoopStorage:
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - as above
         java: Any = spark._jsparkSession  # noqa: SLF001 - as above
         self._settings = java.sessionState().newHadoopConf()
+        self._tails = TailReader(jvm, self._settings)
 
     def _at(self, place: str) -> tuple[Any, Any]:
         path = self._path(place)
@@ -90,25 +86,7 @@ class HadoopStorage:
         self, files: Sequence[StoredFile], size_bytes: int
     ) -> Iterator[bytes | OperationError]:
         """Yield the last bytes of each file; many are read at a time, because each waits for the store."""
-        with ThreadPoolExecutor(REPORT_FOOTERS_AT_A_TIME) as readers:
-            yield from readers.map(lambda file: self._tail(file, size_bytes), files)
-
-    def _tail(self, file: StoredFile, size_bytes: int) -> bytes | OperationError:
-        wanted = min(file.size_bytes, size_bytes)
-        if not wanted:
-            return b""
-        try:
-            system, path = self._at(file.path)
-            # Who says the length is spared a question to an object store.
-            opening = system.openFile(path).opt(_LENGTH, str(file.size_bytes))
-            stream = opening.build().get()
-            try:
-                stream.seek(file.size_bytes - wanted)
-                return bytes(self._to_bytes(stream, wanted))
-            finally:
-                stream.close()
-        except (Py4JError, PySparkException) as error:
-            return OperationError(f"cannot be read: {first_line(text_of(error))}")
+        return self._tails.read(files, size_bytes)
 
     def digest(self, path: str) -> str:
         """Return a digest of the contents."""
@@ -163,7 +141,7 @@ class HadoopStorage:
 
     def _write(self, path: str, data: bytes) -> None:
         system, place = self._at(path)
-        at_once = urlsplit(path).scheme in _WHOLE_AT_CLOSE
+        at_once = urlsplit(path).scheme.lower() in OBJECT_STORES
         folder, _, name = path.rpartition("/")
         partial = place if at_once else self._path(f"{folder}/.{name}")
         stream = system.create(partial, True)

@@ -69,7 +69,7 @@ class SetAside:
 _TAIL_BYTES: Final = 16_384
 """Read at first of each file: the footer of a small file, of which there may be very many, is smaller."""
 
-_TOGETHER: Final = 1_000
+_TOGETHER: Final = 2_000
 """Files whose footers are in memory at a time."""
 
 _LENGTH_BYTES: Final = 8
@@ -162,7 +162,7 @@ def _read_footer(file: StoredFile, tail: bytes | OperationError) -> TraceFile | 
         sample=sample if sample is not None and _LEAST_SHARE <= sample <= 1 else None,
         always=frozenset(name for name in always.split(",") if name),
         host=metadata.get(_HOST_KEY, b"").decode(errors="replace"),
-        mark=blake2b(tail, digest_size=16).hexdigest(),
+        mark=blake2b(tail[-_footer_bytes(tail) :], digest_size=16).hexdigest(),
         first_ns=first_ns,
         last_ns=last_ns,
         has_contexts={"context", "in_full"} <= columns,

@@ -13,12 +13,14 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from vpnrouter.errors import OperationError
 from vpnrouter.report.digests.columns import stands_for
-from vpnrouter.report.engine.remote import escaped
+from vpnrouter.report.engine.listed import are_far, read_listed
+from vpnrouter.report.engine.remote import escaped, is_beside
 from vpnrouter.report.page.contents import moment
 from vpnrouter.report.schema import TRACE_FILE, TRACE_READ, TRACES, conform
 from vpnrouter.report.traces.footers import TraceFile
 from vpnrouter.report.traces.inventory import Inventory, credible_times
 from vpnrouter.report.traces.span import Span
+from vpnrouter.report.traces.storage import StoredFile
 from vpnrouter.report.visited import came_by_connector
 from vpnrouter.trace.events import EVENT_NAMES, FIRST_WITHOUT_MESSAGE
 from vpnrouter.trace.schema import CONTEXT, CONTEXT_DIGITS, CONTEXT_SEPARATOR
@@ -156,13 +158,13 @@ def _rows_of(
     """
     if not files:
         raise OperationError("no readable trace file")
-    groups: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    groups: dict[tuple[bool, tuple[str, ...]], list[StoredFile]] = {}
     for file in files:
         group = (with_contexts and file.has_contexts, _source(file))
-        groups.setdefault(group, []).append(file.path)
+        groups.setdefault(group, []).append(StoredFile(file.path, file.size_bytes))
     frames = []
-    for (has_contexts, source), paths in groups.items():
-        frame = _read(spark, paths, source)
+    for (has_contexts, source), some in groups.items():
+        frame = _read(spark, some, source)
         frames.append(frame if has_contexts else with_made_contexts(frame))
     rows = frames[0]
     for frame in frames[1:]:
@@ -213,16 +215,19 @@ def _are_partitions(keys: list[str]) -> bool:
     return unlike and not (lowered - {"router"}) & set(TRACE_FILE.names)
 
 
-def _read(spark: SparkSession, paths: list[str], source: tuple[str, ...]) -> DataFrame:
+def _read(spark: SparkSession, files: list[StoredFile], source: tuple[str, ...]) -> DataFrame:
     how, detail, *_ = source
     inside = [field for field in TRACE_READ.fields if how != "metadata" or field.name != "router"]
     reader = spark.read.schema(StructType(inside))
-    if how == "directory":
-        # With a declared type the name stays text: a router may be called 2013 or 007.
-        reader = reader.option("basePath", detail)
-    else:
+    if how != "directory":
         reader = reader.option("recursiveFileLookup", "true")
-    frame = reader.parquet(*(escaped(path) for path in paths))
+    if is_beside(spark) and are_far(file.path for file in files):
+        frame = read_listed(reader, files)
+    else:
+        if how == "directory":
+            # With a declared type the name stays text: a router may be called 2013 or 007.
+            reader = reader.option("basePath", detail)
+        frame = reader.parquet(*(escaped(file.path) for file in files))
     if how == "metadata":
         frame = frame.withColumn("router", F.lit(detail))
     # Without what else the directories name, such as `date`.

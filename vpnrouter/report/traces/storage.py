@@ -15,6 +15,11 @@ from urllib.parse import unquote, urlsplit
 
 from vpnrouter.errors import OperationError
 
+OBJECT_STORES: Final = frozenset({"s3", "s3a", "s3n", "gs", "oss", "cosn", "obs"})
+"""Schemes of those that show a file when it is complete, and cannot rename it in a step; elsewhere a hidden name goes
+first.
+"""
+
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -86,7 +91,9 @@ class Storage(Protocol):
     def tails(
         self, files: Sequence[StoredFile], size_bytes: int
     ) -> Iterable[bytes | OperationError]:
-        """Return the last bytes of each of the files, at most `size_bytes`, or why it cannot be read."""
+        """Return the last bytes of each of the files, at most `size_bytes` and at least the footer as far as it is in
+        them, or why it cannot be read.
+        """
 
     def digest(self, path: str) -> str:
         """Return a digest of the contents of a file, "" of one that is gone."""
