@@ -16,9 +16,6 @@ import pyspark
 import pytest
 
 import vpnrouter
-from vpnrouter.errors import OperationError
-from vpnrouter.report.build import ReportRequest, build_report
-from vpnrouter.report.engine.session import SparkSettings
 from vpnrouter.testing.s3_server import HANG
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -151,14 +148,9 @@ def test_spark_connect(
     assert tables(tmp_path / "far") == expected
     report(mesh, tmp_path / "plain", "--connect", connect, env=bare)
     assert tables(tmp_path / "plain") == expected
-    here = ReportRequest(
-        traces=[str(mesh)],
-        output=str(tmp_path / "lakehouse"),
-        spark=SparkSettings(connect=connect),
-        formats=frozenset({"delta"}),
-    )
-    with pytest.raises(OperationError, match="--format delta is written beside Spark's driver"):
-        build_report(here)
+    beside = ["--connect", connect, "--format", "delta"]
+    wrong = report(mesh, tmp_path / "lakehouse", *beside, env=bare, code=2)
+    assert "--format delta is written beside Spark's driver" in wrong.stderr
     gone = report("s3a://traces/none", tmp_path / "gone", "--connect", connect, code=1)
     assert "no such trace directory or file: s3a://traces/none" in gone.stderr
     away = report(mesh, "s3a://traces/away", "--connect", connect, code=1)

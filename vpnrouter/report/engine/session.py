@@ -199,6 +199,9 @@ def connected_session(settings: SparkSettings) -> Iterator[SparkSession]:
                 "--connect needs more packages: pip install '.[connect]' in vpnrouter's source"
                 f" ({first_line(str(error))})"
             ) from error
+        except SystemExit:
+            # PySpark takes it for a run of its own tests, and ends it where these would be left out.
+            raise OperationError("--connect: the program that runs has to be in a file") from None
         _load_without_advice()
     builder = SparkSession.builder.remote(settings.connect)
     for key, value in settings.conf.items():
