@@ -67,6 +67,7 @@ def test_what_cannot_be_read(spark: SparkSession, files: list[StoredFile]) -> No
         assert "\n" not in str(tail)
     assert "nosuch" in str(foreign)
     assert all(isinstance(tail, bytes) for tail in tails)
+    assert not list(HadoopStorage(spark).tails([], 1_000))
 
 
 def test_rows_are_those_of_listed_files(

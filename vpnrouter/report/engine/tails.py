@@ -113,9 +113,6 @@ static String reason(Throwable error) {
 }
 """
 
-_TOGETHER: Final = 2_000
-"""Files for one call, so that their ends have room in memory."""
-
 _HEAD: Final = struct.Struct(">?i")
 
 
@@ -131,18 +128,21 @@ class TailReader:
     def read(
         self, files: Sequence[StoredFile], size_bytes: int
     ) -> Iterator[bytes | OperationError]:
-        """Yield the footer of each file with its length, at most `size_bytes`, or why it cannot be read."""
-        for at in range(0, len(files), _TOGETHER):
-            some = files[at : at + _TOGETHER]
-            names = "\0".join(f"{file.size_bytes} {file.path}" for file in some)
-            try:
-                program = self._translated()
-                told = program.read(self._settings, names, size_bytes, REPORT_FOOTERS_AT_A_TIME)
-            except (Py4JError, PySparkException) as error:
-                reason = OperationError(f"cannot be read: {first_line(text_of(error))}")
-                yield from [reason] * len(some)
-            else:
-                yield from _ends(bytes(told))
+        """Yield the footer of each file with its length, at most `size_bytes`, or why it cannot be read.
+
+        All of them are in memory at a time.
+        """
+        if not files:
+            return
+        names = "\0".join(f"{file.size_bytes} {file.path}" for file in files)
+        try:
+            program = self._translated()
+            told = program.read(self._settings, names, size_bytes, REPORT_FOOTERS_AT_A_TIME)
+        except (Py4JError, PySparkException) as error:
+            reason = OperationError(f"cannot be read: {first_line(text_of(error))}")
+            yield from [reason] * len(files)
+        else:
+            yield from _ends(bytes(told))
 
     def _translated(self) -> JavaObject:
         """Return the program, which is translated once."""
