@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from vpnrouter.simulation.files import RowGenerator
 from vpnrouter.simulation.score import compare, read
 from vpnrouter.simulation.simulate import Options, all_faults, simulate, truth_of
 from vpnrouter.simulation.templates import Journey, Templates, key_of, partitions_of, walk
+from vpnrouter.simulation.traffic import Feed
 from vpnrouter.trace.schema import FILE_COLUMNS, ROUTER_KEY, SAMPLE_KEY, VERSION_KEY
 
 SECOND_NS = 10**9
@@ -310,26 +312,42 @@ def test_feeds_avoid_links_that_are_down() -> None:
     assert links.count("link_down") == links.count("link_up") == 2
 
 
-def test_feeds_are_parted_at_a_stall() -> None:
-    """A feed over a bridge that stalls has one stream outside the span and one that ends at the bridge."""
+@pytest.mark.parametrize("other", [None, (400.0, 500.0), (250.0, 350.0), (220.0, 280.0)])
+def test_feeds_are_parted_at_stalls(other: tuple[float, float] | None) -> None:
+    """Over a bridge that stalls nothing arrives in its span, and all at other times; of one feed's bridges two may
+    stall.
+    """
     made, rng = drafted()
-    made.stalls[0] = (200.0, 300.0)
+    feed = max(made.feeds, key=lambda feed: len(feed.onward))
+    first, last = list(_in_order(made, feed))[:2]
+    made.stalls[first] = (200.0, 300.0)
+    if other is not None:
+        made.stalls[last] = other
     plan.lay_out(made, 1.0, rng)
-    ends: dict[int, list[int]] = {}
+    arrived = dict.fromkeys(made.stalls, 0)
     for stream in made.streams:
         begin = made.templates.first[stream.template]
         rows = range(begin, begin + made.templates.length[stream.template])
-        events = [
-            made.templates.columns["event"][at]
-            for at in rows
-            if made.templates.bridge_number[at] == 0
-        ]
-        if events:
-            ends.setdefault(stream.topic, []).append(len(events))
-            inside = made.profiles[stream.profile].share_within([(200.0, 300.0)])
-            assert inside == pytest.approx(1 if len(events) == 1 else 0)
-    assert ends
-    assert all(1 in many and 2 in many for many in ends.values())
+        for number, span in made.stalls.items():
+            events = {
+                made.templates.columns["event"][at]
+                for at in rows
+                if made.templates.bridge_number[at] == number
+            }
+            if events:
+                inside = made.profiles[stream.profile].share_within([span])
+                assert inside == pytest.approx(0 if "bridge_receive" in events else 1)
+                arrived[number] += "bridge_receive" in events
+    assert all(arrived.values())
+
+
+def _in_order(made: plan.Plan, feed: Feed) -> Iterator[int]:
+    """The bridges that messages of the feed cross, one after the other, on one way."""
+    site = feed.origin
+    while site in feed.onward:
+        number = feed.onward[site][0]
+        yield number
+        site = made.mesh.bridges[number].target
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Plans a whole simulation before a message is drawn: mesh, feeds, templates, streams, states, clocks."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -111,18 +112,15 @@ def _lay_out_feed(plan: Plan, feed: Feed, rng: np.random.Generator) -> None:
         plan, int(rng.integers(len(profiles.SHAPES))), [n for n in crossed if n in plan.downs]
     )
     whole = sum((item + 1) ** -_ZIPF for item in range(feed.items))
-    known: dict[tuple[int, ...], list[int]] = {}
+    parts = _parted(plan, profile, crossed)
+    known: dict[tuple[tuple[int, ...], frozenset[int]], list[int]] = {}
     for item in range(feed.items):
         share = (item + 1) ** -_ZIPF / whole
         topic = plan.topics.number(feed.topic(item))
-        parts = [(profile, 1.0, 0)]
-        stalled = [number for number in crossed if number in plan.stalls]
-        if stalled:
-            parts = _parted(plan, profile, plan.stalls[stalled[0]])
-        for which, part, lost in parts:
-            key = (*key_of(feed, item), -1 - lost)
+        for which, part, stalled in parts:
+            key = (key_of(feed, item), stalled)
             if key not in known:
-                known[key] = _templates(plan, feed, item, stalled if lost else [])
+                known[key] = _templates(plan, feed, item, stalled)
             for template in known[key]:
                 size = share * part / len(known[key])
                 plan.streams.append(
@@ -137,7 +135,7 @@ def _lay_out_feed(plan: Plan, feed: Feed, rng: np.random.Generator) -> None:
                 )
 
 
-def _templates(plan: Plan, feed: Feed, item: int, stalled: list[int]) -> list[int]:
+def _templates(plan: Plan, feed: Feed, item: int, stalled: frozenset[int]) -> list[int]:
     """Return the ways of one item: one, or one for each partition of its queue."""
     partitions = partitions_of(feed)
     return [
@@ -160,13 +158,26 @@ def _avoiding(plan: Plan, profile: int, bridges: list[int]) -> int:
     return profile
 
 
-def _parted(plan: Plan, profile: int, span: tuple[float, float]) -> list[tuple[int, float, int]]:
-    """Return a profile outside and inside a span: its number, its share of the messages, 1 for the inside."""
+def _parted(
+    plan: Plan, profile: int, crossed: list[int]
+) -> list[tuple[int, float, frozenset[int]]]:
+    """Return the profile in parts, by which of the bridges that are crossed stall: the number of each part's profile,
+    its share of the messages, and the bridges that stall meanwhile.
+    """
+    spans = {number: plan.stalls[number] for number in crossed if number in plan.stalls}
+    if not spans:
+        return [(profile, 1.0, frozenset())]
+    windows: dict[frozenset[int], list[tuple[float, float]]] = {}
+    edges = sorted({*plan.busy_s, *(edge for span in spans.values() for edge in span)})
+    for window in pairwise(edges):
+        stalled = (n for n, span in spans.items() if span[0] <= window[0] < span[1])
+        windows.setdefault(frozenset(stalled), []).append(window)
     usual = plan.profiles[profile]
-    first, last = plan.busy_s
-    part = usual.share_within([span])
-    plan.profiles += [usual.within([(first, span[0]), (span[1], last)]), usual.within([span])]
-    return [(len(plan.profiles) - 2, 1 - part, 0), (len(plan.profiles) - 1, part, 1)]
+    parts = []
+    for bridges, when in windows.items():
+        plan.profiles.append(usual.within(when))
+        parts.append((len(plan.profiles) - 1, usual.share_within(when), bridges))
+    return parts
 
 
 def _untraced(plan: Plan, times: float) -> None:
