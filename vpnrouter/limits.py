@@ -1104,6 +1104,13 @@ REPORT_BROADCAST_ROWS: Final = 1_000_000
 """Contexts of trace rows that each task of a report has all of, some 200 MB. Beyond: rows move to their contexts, which
 takes several times as long."""
 
+REPORT_MOVING_CLOCKS: Final = 64
+"""Clocks that were set or drift and that a report follows, those first that contradict most others. Beyond: latencies
+of their routers are not corrected."""
+
+REPORT_CLOCK_STRETCHES: Final = 32
+"""Stretches of time in which one clock is followed. Beyond: latencies of its router are not corrected."""
+
 REPORT_KEPT_BYTES: Final = 1_000_000_000
 """Bytes of trace files under 256 KiB whose rows Spark keeps, some five times as many in memory and on disk, so that
 each file is opened once. Beyond: each pass opens them again."""

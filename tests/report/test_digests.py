@@ -18,6 +18,7 @@ from vpnrouter.report.digests.counts import paths
 from vpnrouter.report.digests.digest import Digests, combined, digested
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.engine.progress import NoProgress
+from vpnrouter.report.flows.clocks import WHOLE_TIME
 from vpnrouter.report.schema import Rows
 from vpnrouter.report.traces.rows import TraceRows
 
@@ -54,14 +55,19 @@ def test_percentiles_are_those_of_the_ranks() -> None:
 
 def clock(router: str, reference: str | None, offset_ns: int | None) -> dict[str, Any]:
     """A row of CLOCKS."""
-    return {"router": router, "reference": reference, "offset_ns": offset_ns, "error_ns": 1}
+    return {
+        "router": router,
+        "reference": reference,
+        "offset_ns": offset_ns,
+        "error_ns": 1,
+    } | WHOLE_TIME
 
 
 def between(spark: SparkSession, clocks: list[dict[str, Any]], *pairs: str) -> list[int]:
     """What is taken off a time from the first router of each pair, "first second", to the second."""
     ends = [tuple(pair.split()) for pair in pairs]
     frame = spark.createDataFrame(ends, "first string, second string").coalesce(1)
-    found = Corrections(clocks).between(F.col("first"), F.col("second"))
+    (found,) = Corrections(clocks).between(F.col("first"), F.col("second"))
     return [row[0] for row in frame.select(found).collect()]
 
 

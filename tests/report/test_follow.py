@@ -25,6 +25,7 @@ from vpnrouter.report.build import ReportRequest
 from vpnrouter.report.digests.columns import Corrections, middle_ns
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.engine.progress import NoProgress
+from vpnrouter.report.flows.clocks import WHOLE_TIME
 from vpnrouter.report.follow import (
     AHEAD,
     FOLDER,
@@ -333,8 +334,8 @@ def test_a_followed_report(tracefiles: ModuleType, tmp_path: Path) -> None:
 
 
 CLOCKS = [
-    {"router": "edge", "reference": "edge", "offset_ns": 0, "error_ns": 0, "pairs": 1},
-    {"router": "core", "reference": "edge", "offset_ns": 2 * MS, "error_ns": 1, "pairs": 1},
+    {"router": "edge", "reference": "edge", "offset_ns": 0, "error_ns": 0, **WHOLE_TIME},
+    {"router": "core", "reference": "edge", "offset_ns": 2 * MS, "error_ns": 1, **WHOLE_TIME},
 ]
 
 

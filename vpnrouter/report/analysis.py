@@ -106,7 +106,7 @@ def _clocks(ages: DataFrame, clocks: Rows) -> list[Finding]:
     least = _rows(least_ages(ages))
     routers = moved_routers(least)
     between = F.col("router").isin(*routers) & F.col("origin_router").isin(*routers)
-    moved = moved_clocks(_rows(ages.where(between)), least) if routers else []
+    moved = moved_clocks(_rows(ages.where(between)), least, clocks) if routers else []
     return [*moved, *doubtful_clocks(least, clocks)]
 
 

@@ -46,7 +46,7 @@ UNDATED: Final = "undated"
 WIDTH_NS: Final = 30 * 60 * SECOND_NS
 """Stretches of a day's digests: those of a report on one day, and a part of all longer ones."""
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True)

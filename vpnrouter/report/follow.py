@@ -31,7 +31,7 @@ from vpnrouter.errors import OperationError
 from vpnrouter.limits import REPORT_DIGEST_FILES, REPORT_FOLLOW_FILES
 from vpnrouter.report.analysis import Analysis, analyse
 from vpnrouter.report.build import engine_for
-from vpnrouter.report.digests.columns import Corrections, ends, with_bucket
+from vpnrouter.report.digests.columns import Corrections, ends, settled_by, with_bucket
 from vpnrouter.report.digests.condense import WrongContexts, condensed
 from vpnrouter.report.digests.counts import (
     ages,
@@ -146,8 +146,8 @@ def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
     crossed = met.where(
         (F.col("kind") == "bridge") & F.col("sent_ns").isNotNull() & F.col("came_ns").isNotNull()
     )
-    correction = corrections.between(F.col("peer_router"), F.col("router"))
-    took = F.col("came_ns") - F.col("sent_ns") - correction
+    clocks = corrections.between(F.col("peer_router"), F.col("router"))
+    took = corrections.took(F.col("sent_ns"), F.col("came_ns"))
     named: dict[str, Column] = {
         "from_router": F.col("peer_router"),
         "from_vpn": F.col("peer_vpn"),
@@ -156,12 +156,11 @@ def hops(met: DataFrame, corrections: Corrections) -> DataFrame:
         "bridge": F.col("who"),
     }
     grouped = (
-        with_bucket(crossed, took)
+        with_bucket(crossed.select("*", *clocks), took)
         .groupBy(*(named[name].alias(name) for name in EDGE), "bucket")
         .agg(F.count(F.lit(1)).alias("count"))
-        .withColumn("corrected", corrections.compare(F.col("from_router"), F.col("to_router")))
     )
-    return conform(grouped, HOPS)
+    return conform(settled_by(corrections, grouped, "from_router", "to_router"), HOPS)
 
 
 def doubles(met: DataFrame) -> DataFrame:
@@ -207,7 +206,7 @@ def doubles(met: DataFrame) -> DataFrame:
 FOLDER: Final = "digests"
 CHECKPOINTS: Final = "checkpoints"
 MANIFEST: Final = "manifest.json"
-_FORMAT: Final = 3
+_FORMAT: Final = 4
 
 
 class DigestStore:

@@ -90,6 +90,7 @@ OWN: Final[dict[str, dict[str, str]]] = {
         "latency_p95_ns": "95th percentile of the same",
         "latency_p99_ns": "99th percentile of the same",
         "latency_corrected": "the difference of the two clocks is known and subtracted",
+        "latency_error_ns": "bound of the error that the clocks leave; null: they are not corrected",
         "link_ups": "how often the link came up",
         "link_downs": "how often the link went down",
         "up_ns": "time that the link was up; null where nothing of it was seen",
@@ -111,6 +112,7 @@ OWN: Final[dict[str, dict[str, str]]] = {
         "p95_ns": "95th percentile of the same",
         "p99_ns": "99th percentile of the same",
         "corrected": "the difference of the two clocks is known and subtracted, or there is one clock",
+        "error_ns": "bound of the error that the clocks leave; null: they are not corrected",
     },
     "clocks": {
         "router": "router",
@@ -118,6 +120,9 @@ OWN: Final[dict[str, dict[str, str]]] = {
         "offset_ns": "how far its clock is ahead of the reference's; null where it cannot be told",
         "error_ns": "bound of the error of `offset_ns`",
         "pairs": "routers that it was compared with",
+        "first_ns": "begin of the stretch, by the clock itself, of one that was set or drifts; null: the whole time",
+        "last_ns": "end of the stretch, by the clock itself",
+        "drift_ppm": "millionths by which the clock is fast in the stretch; negative: slow",
     },
     "links": {
         "up_ns": "when the link came up",

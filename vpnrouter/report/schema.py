@@ -111,16 +111,17 @@ EDGES: Final = struct(
     **long("messages messages_estimated bytes sent received direct guaranteed peak_messages"),
     **long("latency_samples latency_p50_ns latency_p95_ns latency_p99_ns"),
     **flag("latency_corrected"),
-    **long("link_ups link_downs up_ns first_ns last_ns"),
+    **long("latency_error_ns link_ups link_downs up_ns first_ns last_ns"),
     **flag("configured cut"),
     **real("centrality"),
 )
 """One row a bridge, from the remote message VPN, where messages come from, to the local one.
 
 `peak_messages` are those of its busiest stretch of the timeline. `latency_corrected`: the difference of the two
-clocks is known and taken off. `link_ups`, `link_downs` and `up_ns` (time up, nanoseconds) are those of the end
-that saw more. `configured` is null without configurations to compare with. `cut`: what hangs together would
-fall apart without it. `centrality`: share of the shortest ways between message VPNs that lead over it.
+clocks is known and taken off; `latency_error_ns` bounds the error that is left, null otherwise. `link_ups`,
+`link_downs` and `up_ns` (time up, nanoseconds) are those of the end that saw more. `configured` is null without
+configurations to compare with. `cut`: what hangs together would fall apart without it. `centrality`: share of the
+shortest ways between message VPNs that lead over it.
 """
 
 RATES: Final = struct(
@@ -139,15 +140,20 @@ END_TO_END: Final = struct(
     **text("origin_router origin_vpn router vpn"),
     **long("messages p50_ns p95_ns p99_ns"),
     **flag("corrected"),
+    **long("error_ns"),
 )
-"""One row a pair of message VPNs: from first ingress to delivery, or to an endpoint."""
+"""One row a pair of message VPNs: from first ingress to delivery, or to an endpoint. `error_ns` bounds the error that
+is left of the clocks, null where they are not corrected."""
 
 CLOCKS: Final = struct(
     **text("router reference"),
-    **long("offset_ns error_ns pairs"),
+    **long("offset_ns error_ns pairs first_ns last_ns"),
+    **real("drift_ppm"),
 )
 """How far each router's clock is ahead of the reference's, from messages that crossed both ways; `error_ns` bounds
-the error, `pairs` are the routers it was compared with. A router that exchanged none both ways has null
+the error, `pairs` are the routers it was compared with. A clock that was set or drifts has a row for each stretch of
+time, from `first_ns` to before `last_ns` as itself shows them: `offset_ns` is at `first_ns`, and grows by `drift_ppm`
+nanoseconds each millisecond; of all others the three are null. A router that exchanged none both ways has null
 for the offset and the error. Each group of routers that can be compared has a reference of its own.
 """
 

@@ -240,13 +240,22 @@ create macro middle(ns) as (
     end
 )::bigint;
 
--- How far the clock of one router is ahead of that of another one, where they can be compared.
-create table ahead as
-select one.router as from_router, other.router as to_router, other.offset_ns - one.offset_ns as ahead_ns
+-- Routers whose clocks can be compared: those of one group, and each with itself.
+create table alike as
+select distinct one.router as from_router, other.router as to_router, true as corrected
 from corrections as one join corrections as other using (reference)
 where one.offset_ns is not null and other.offset_ns is not null and one.router != other.router
 union all
-select distinct router, router, 0 from recorded;
+select distinct router, router, true from recorded;
+
+-- How far a clock is ahead when it shows a time. One that was set or drifts has rows for the times that are known.
+create macro shown_by(clock, at_ns) as (
+    clock.offset_ns + coalesce(trunc((at_ns - clock.first_ns)::double * clock.drift_ppm / 1e6)::bigint, 0)
+);
+create macro is_of(clock, at_ns) as (
+    clock.offset_ns is not null
+    and (clock.first_ns is null or (clock.first_ns <= at_ns and at_ns < clock.last_ns))
+);
 
 -- Of each message that both ends of a bridge saw: first sent, first come.
 create table passage as
@@ -257,9 +266,16 @@ from crossed where message_id is not null
 group by all having times_sent > 0 and times_came > 0;
 
 create table latency as
-select from_router, from_vpn, to_router, to_vpn, bridge, times_sent, times_came,
-    came_ns - sent_ns - coalesce(ahead_ns, 0) as ns, ahead_ns is not null as corrected
-from passage left join ahead using (from_router, to_router);
+select from_router, from_vpn, to_router, to_vpn, bridge, times_sent, times_came, coalesce(corrected, false) as corrected,
+    came_ns - sent_ns
+        - case when corrected and from_router != to_router
+            then shown_by(later, came_ns) - shown_by(earlier, sent_ns) else 0 end as ns
+from passage left join alike using (from_router, to_router)
+left join corrections as earlier
+    on corrected and from_router != to_router and earlier.router = from_router and is_of(earlier, sent_ns)
+left join corrections as later
+    on corrected and from_router != to_router and later.router = to_router and is_of(later, came_ns)
+where ns is not null;
 
 create view edge_latencies as
 select from_router, from_vpn, to_router, to_vpn, bridge, count(*) as latency_samples,
@@ -271,10 +287,16 @@ select from_router, from_vpn, to_router, to_vpn, bridge, middle(ns) as latency_n
 from latency group by all;
 
 create table arrival as
-select entry_router, entry_vpn, router, vpn, event, endpoint, client,
-    ts_ns - origin_ts_ns - coalesce(ahead_ns, 0) as ns, ahead_ns is not null as corrected
-from trace left join ahead on entry_router = from_router and router = to_router
-where origin_ts_ns is not null and event in ('deliver', 'enqueue');
+select entry_router, entry_vpn, trace.router, vpn, event, endpoint, client, coalesce(corrected, false) as corrected,
+    ts_ns - origin_ts_ns
+        - case when corrected and entry_router != trace.router
+            then shown_by(later, ts_ns) - shown_by(earlier, origin_ts_ns) else 0 end as ns
+from trace left join alike on entry_router = from_router and trace.router = to_router
+left join corrections as earlier
+    on corrected and entry_router != trace.router and earlier.router = entry_router and is_of(earlier, origin_ts_ns)
+left join corrections as later
+    on corrected and entry_router != trace.router and later.router = trace.router and is_of(later, ts_ns)
+where origin_ts_ns is not null and event in ('deliver', 'enqueue') and ns is not null;
 
 create view end_to_end as
 select entry_router as origin_router, entry_vpn as origin_vpn, router, vpn, count(*) as messages,

@@ -7,14 +7,15 @@ import pytest
 
 from vpnrouter.report.flows.clocks import (
     CLOCK_DOUBT_NS,
+    WHOLE_TIME,
     clock_offsets,
     comparable,
-    offset_of,
     one_clock,
+    steady,
 )
 
 MS = 1_000_000
-UNKNOWN = {"reference": None, "offset_ns": None, "error_ns": None, "pairs": 0}
+UNKNOWN = {"reference": None, "offset_ns": None, "error_ns": None, "pairs": 0, **WHOLE_TIME}
 
 
 def age(origin: str | None, router: str, least_age_ns: int | None) -> dict[str, Any]:
@@ -22,11 +23,23 @@ def age(origin: str | None, router: str, least_age_ns: int | None) -> dict[str, 
     return {"origin_router": origin, "router": router, "least_age_ns": least_age_ns}
 
 
+def offsets(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """How far the clocks are ahead for the whole time, by router."""
+    return {row["router"]: row["offset_ns"] for row in steady(rows)}
+
+
 def test_two_ways_give_the_offset_and_its_bound() -> None:
     """5 ms ahead, 1 ms each way: ages 6 and -4, and half the round trip is the bound."""
     assert clock_offsets([age("a", "b", 6 * MS), age("b", "a", -4 * MS)]) == [
-        {"router": "a", "reference": "a", "offset_ns": 0, "error_ns": 0, "pairs": 1},
-        {"router": "b", "reference": "a", "offset_ns": 5 * MS, "error_ns": MS, "pairs": 1},
+        {"router": "a", "reference": "a", "offset_ns": 0, "error_ns": 0, "pairs": 1, **WHOLE_TIME},
+        {
+            "router": "b",
+            "reference": "a",
+            "offset_ns": 5 * MS,
+            "error_ns": MS,
+            "pairs": 1,
+            **WHOLE_TIME,
+        },
     ]
 
 
@@ -34,7 +47,7 @@ def test_the_least_age_of_several_ways_counts() -> None:
     """Messages that waited, or came over more bridges, do not spoil what the quick ones tell."""
     rows = [age("a", "b", 9 * MS), age("a", "b", 6 * MS), age("b", "a", -4 * MS)]
     rows.append(age("b", "a", 700 * MS))
-    assert offset_of(clock_offsets(rows)) == {"a": 0, "b": 5 * MS}
+    assert offsets(clock_offsets(rows)) == {"a": 0, "b": 5 * MS}
 
 
 def test_one_way_tells_nothing() -> None:
@@ -42,7 +55,7 @@ def test_one_way_tells_nothing() -> None:
     rows = [age("a", "b", MS), age("c", "c", MS), age(None, "d", MS), age("e", "a", None)]
     found = clock_offsets(rows)
     assert found == [{"router": name, **UNKNOWN} for name in "abcde"]
-    assert offset_of(found) == {}
+    assert offsets(found) == {}
 
 
 def test_the_router_with_most_pairs_is_the_reference() -> None:
@@ -52,7 +65,7 @@ def test_the_router_with_most_pairs_is_the_reference() -> None:
     found = clock_offsets(star + apart)
     assert comparable(found) == {"a": "b", "b": "b", "c": "b", "x": "x", "y": "x"}
     assert [row["pairs"] for row in found] == [1, 2, 1, 1, 1]
-    assert offset_of(found)["y"] == -2 * MS
+    assert offsets(found)["y"] == -2 * MS
 
 
 def test_narrow_chains_go_before_a_wide_pair() -> None:
@@ -68,6 +81,7 @@ def test_narrow_chains_go_before_a_wide_pair() -> None:
         "offset_ns": 20 * MS,
         "error_ns": 2 * MS,
         "pairs": 2,
+        **WHOLE_TIME,
     }
 
 
@@ -178,17 +192,17 @@ def test_routers_of_one_machine_have_one_clock() -> None:
     rows = [age("a", "b", 9 * MS), age("b", "a", MS), age("b", "c", 7 * MS), age("c", "b", -3 * MS)]
     hosts = {"a": ONE, "b": ONE, "d": ONE, "c": frozenset({"another"})}
     found = clock_offsets([*rows, age("a", "d", 4 * MS)], hosts)
-    assert offset_of(found) == {"a": 0, "b": 0, "d": 0, "c": 5 * MS}
+    assert offsets(found) == {"a": 0, "b": 0, "d": 0, "c": 5 * MS}
 
 
 def test_an_estimate_below_its_error_takes_nothing_off() -> None:
     """Clocks that agree as far as anybody can tell are left alone, and the bound says how far that is."""
     rows = [age("a", "b", 300_000), age("b", "a", 100_000)]
     found = clock_offsets(rows)
-    assert offset_of(found) == {"a": 0, "b": 0}
+    assert offsets(found) == {"a": 0, "b": 0}
     assert found[1]["error_ns"] == 300_000
     # Two machines that are known to be two: the middle is what errs least.
     apart = clock_offsets(rows, {"a": ONE, "b": frozenset({"another"})})
     assert (apart[1]["offset_ns"], apart[1]["error_ns"]) == (100_000, 200_000)
     beyond = clock_offsets([age("a", "b", 500_000), age("b", "a", -100_000)])
-    assert offset_of(beyond) == {"a": 0, "b": 300_000}
+    assert offsets(beyond) == {"a": 0, "b": 300_000}

@@ -13,6 +13,7 @@ from vpnrouter.report import schema
 from vpnrouter.report.digests.columns import middle_ns
 from vpnrouter.report.flows import collect
 from vpnrouter.report.flows import tables as module
+from vpnrouter.report.flows.clocks import WHOLE_TIME
 from vpnrouter.report.flows.tables import (
     Latency,
     ObservedBridge,
@@ -30,6 +31,7 @@ from vpnrouter.report.schema import (
     DISCARDS,
     EDGE,
     EDGES,
+    END_TO_END,
     NODES,
     RATES,
     TIMELINE,
@@ -70,14 +72,14 @@ def test_both_sides_make_one_edge() -> None:
     """Rows of sender and receiver give one edge with exact counts, bytes, modes and percentiles."""
     seen = seen_edges([sent(99, first_ns=5), total("bridge_receive", 100, last_ns=30)])
     spans = {FARES: [UpTime(1, 4), UpTime(6)]}
-    times = {FARES: Latency(80, 50, 95, 99)}
+    times = {FARES: Latency(80, True, 7, 50, 95, 99)}
     rows = edges(seen, times, spans, {"core": 40, "edge": 30}, {"core": "edge", "edge": "edge"})
     assert [list(row) for row in rows] == [EDGES.names]
     # fmt: off
     assert tuple(rows[0].values()) == (
         *FARES,
         100, 200, 6_400, 99, 100, 99, 1, 3,
-        80, 50, 95, 99, True,
+        80, 50, 95, 99, True, 7,
         0, 0, 37, 5, 30,
         None, None, None,
     )
@@ -177,13 +179,14 @@ def listed(edge: Edge, *counts: tuple[int, int]) -> dict[str, Any]:
     """A row of histograms."""
     pairs = [{"bucket": bucket, "count": count} for bucket, count in counts]
     samples = sum(count for _, count in counts)
-    return {**edge._asdict(), "samples": samples, "histogram": pairs}
+    told = {"samples": samples, "histogram": pairs, "corrected": True, "error_ns": 3}
+    return {**edge._asdict(), **told}
 
 
 def test_percentiles_are_of_the_whole_histogram() -> None:
     """Buckets in any order, and repeated ones, give the same percentiles and rows in order."""
     found, rows = latencies([listed(FARES, (9, 4), (-3, 50), (9, 46))])
-    assert found == {FARES: Latency(100, middle_ns(-3), 9, 9)}
+    assert found == {FARES: Latency(100, True, 3, middle_ns(-3), 9, 9)}
     assert [(row["bridge"], row["latency_ns"], row["messages"]) for row in rows] == [
         ("fares", -2, 50),
         ("fares", 9, 50),
@@ -309,16 +312,22 @@ def loss(event: str, at_ns: int, count: int, weight: float | None, **more: Any) 
     return {**nameless, **where, **times, "count": count, "weight": weight, **more}
 
 
+def counted(bucket: int, count: int, *, corrected: bool = True) -> dict[str, Any]:
+    """The figures of a row of HOPS or DELAYS; each has another error."""
+    error_ns = count if corrected else None
+    return {"bucket": bucket, "count": count, "corrected": corrected, "error_ns": error_ns}
+
+
 def hop(bridge: str | None, bucket: int, count: int) -> dict[str, Any]:
     """A row of HOPS."""
     ends = dict(zip(EDGE[:4], FARES[:4], strict=True))
-    return {**ends, "bridge": bridge, "bucket": bucket, "count": count}
+    return {**ends, "bridge": bridge, **counted(bucket, count)}
 
 
 def delay(origin: str, goal: str, bucket: int, count: int) -> dict[str, Any]:
     """A row of DELAYS between message VPNs "blue"."""
     ends = {"origin_router": origin, "origin_vpn": "blue", "router": goal, "vpn": "blue"}
-    return {**ends, "bucket": bucket, "count": count}
+    return {**ends, **counted(bucket, count, corrected=goal != "far")}
 
 
 def use(topic: str | None, vpn: str, event: str, count: int = 1, **more: Any) -> dict[str, Any]:
@@ -406,7 +415,14 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     ],
 }
 CLOCKS = [
-    {"router": name, "reference": reference, "offset_ns": 0, "error_ns": 0, "pairs": 1}
+    {
+        "router": name,
+        "reference": reference,
+        "offset_ns": 0,
+        "error_ns": 0,
+        "pairs": 1,
+        **WHOLE_TIME,
+    }
     for name, reference in (("core", "edge"), ("edge", "edge"), ("far", "far"))
 ]
 STAGES = ["bridges", "message VPNs", "ways", "topics", "discards", "timeline"]
@@ -439,7 +455,7 @@ def test_bridges_have_the_figures_of_both_ends(made: dict[str, Any]) -> None:
     ]
     names = ("peak_messages", "latency_samples", "latency_p50_ns", "latency_p95_ns", "link_ups")
     assert picked(made["edges"], *names, "up_ns") == [(5, 6, 7, 8, 2, 70), (3, 1, 7, 7, 0, None)]
-    assert picked(made["edges"], "latency_corrected") == [(True,)] * 2
+    assert picked(made["edges"], "latency_corrected", "latency_error_ns") == [(True, 3), (True, 1)]
     assert picked(made["latencies"], "bridge", "latency_ns", "messages") == [
         *(("fares", 7, 5), ("fares", 8, 1), ("", 7, 1), ("lossy", 7, 1)),
     ]
@@ -473,11 +489,12 @@ def test_message_vpns_and_times(made: dict[str, Any]) -> None:
         (60, 0, 3, 0, 0),
         (80, 0, 0, 0, 5),
     ]
-    names = ("origin_router", "router", "messages", "p50_ns", "p95_ns", "p99_ns", "corrected")
-    assert picked(made["end_to_end"], *names) == [
-        ("edge", "core", 20, 3, 3, 9, True),
-        ("edge", "edge", 5, 1, 1, 1, True),
-        ("edge", "far", 4, 2, 2, 2, False),
+    assert picked(
+        made["end_to_end"], "origin_router", *END_TO_END.names[2:3], *END_TO_END.names[4:]
+    ) == [
+        ("edge", "core", 20, 3, 3, 9, True, 10),
+        ("edge", "edge", 5, 1, 1, 1, True, 5),
+        ("edge", "far", 4, 2, 2, 2, False, None),
     ]
     assert made["clocks"] == CLOCKS
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from vpnrouter.report.flows.clocks import WHOLE_TIME
 from vpnrouter.report.rules.clocks import doubtful_clocks, moved_clocks, skewed_clocks
 
 MS = 1_000_000
@@ -22,6 +23,7 @@ def clock(
         "router": router,
         "reference": reference,
         "offset_ns": offset,
+        **WHOLE_TIME,
         "error_ns": error,
         "pairs": 1,
     }
@@ -133,7 +135,7 @@ MOVED = {
 def test_a_clock_that_moved_is_named(case: str) -> None:
     """Whose it was, by how much, which way and when; where nobody can tell whose, the sentence says so."""
     rows, (router, peer, seconds, at_s, told) = MOVED[case]
-    (found,) = moved_clocks(rows, rows)
+    (found,) = moved_clocks(rows, rows, [])
     assert (found.kind, found.severity) == ("clock_moved", "warning")
     assert (found.router, found.peer_router) == (router, peer)
     assert found.value == pytest.approx(seconds)
@@ -153,7 +155,7 @@ def test_a_clock_that_moved_is_named(case: str) -> None:
 )
 def test_clocks_that_run_evenly_moved_not(rows: list[dict[str, Any]]) -> None:
     """Waits, a difference, some milliseconds of a time server; and of one way nobody can say."""
-    assert moved_clocks(rows, rows) == []
+    assert moved_clocks(rows, rows, []) == []
 
 
 DAY_MS = 86_400_000

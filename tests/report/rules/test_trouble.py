@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from vpnrouter.report.analysis import find_trouble
 from vpnrouter.report.digests.schema import DIGESTS
+from vpnrouter.report.flows.clocks import WHOLE_TIME
 from vpnrouter.report.schema import Finding
 
 MakeRow = Callable[..., dict[str, Any]]
@@ -132,7 +133,7 @@ def test_a_sick_mesh_has_a_finding_for_each_trouble(
     endpoints = [load("q", 0, 10), load("q", 3, 150), load("q", 3, 160), load("plain", None, 500)]
     endpoints += [load("one", 0, 500), load("idle", 0, 2), load("idle", 1, 37)]
     clocks = [
-        {"router": name, "reference": "a", "offset_ns": offset, "error_ns": 1_000}
+        {"router": name, "reference": "a", "offset_ns": offset, "error_ns": 1_000, **WHOLE_TIME}
         for name, offset in (("b", 3_000_000), ("e", 41 * SECOND))
     ]
     goals = {"way": "b/y", "agreed": "b/y", "untold": "f/v", "tilted": "e/v"}
@@ -188,6 +189,12 @@ def test_a_healthy_mesh_has_no_trouble(
         "endpoints": [load("q", at, 100 + at) for at in range(4)],
     }
     links = [link_row(0, 30), link_row(40, 60)]
-    clock = {"router": "b", "reference": "a", "offset_ns": 3_000_000, "error_ns": 1_000}
+    clock = {
+        "router": "b",
+        "reference": "a",
+        "offset_ns": 3_000_000,
+        "error_ns": 1_000,
+        **WHOLE_TIME,
+    }
     found = run(rows, [bridge_row(sent=120, messages=120)], links, [clock])
     assert [(one.kind, one.severity) for one in found] == [("two_ways", "info")]

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.report.flows.clocks import comparable, offset_of
+from vpnrouter.report.flows.clocks import comparable, steady
 
 STEPS: Final = 32
 """Buckets for each doubling."""
@@ -120,17 +120,60 @@ class Corrections:
 
     def __init__(self, clocks: Iterable[Mapping[str, Any]] = ()) -> None:
         rows = [dict(row) for row in clocks]
-        self._ahead = {name: offset for name, offset in offset_of(rows).items() if offset}
+        self._ahead = {row["router"]: row["offset_ns"] for row in steady(rows) if row["offset_ns"]}
         self._group = comparable(rows)
+        self._errors: dict[str, int] = {}
+        self._moving: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            if row["offset_ns"] is not None:
+                router = row["router"]
+                self._errors[router] = max(self._errors.get(router, 0), row["error_ns"])
+                if row["first_ns"] is not None:
+                    self._moving.setdefault(router, []).append(row)
 
-    def between(self, first: Column, second: Column) -> Column:
-        """Return how far the clock of the router `second` is ahead of that of `first`, nanoseconds; 0 where the two
-        cannot be compared.
+    def between(self, first: Column, second: Column) -> list[Column]:
+        """Return the columns that `took` needs of each pair of routers: `ahead_ns`, how far the clock of `second` is
+        ahead of that of `first`, and, where clocks moved, `first_clock` and `second_clock`, null for those that did
+        not. 0 and null where the two cannot be compared.
         """
-        if not self._ahead:
-            return F.lit(0).cast("long")
+        comparable_ = self.compare(first, second)
         difference = self._ahead_of(second) - self._ahead_of(first)
-        return F.when(self.compare(first, second), difference).otherwise(F.lit(0).cast("long"))
+        ahead = F.when(comparable_, difference).otherwise(F.lit(0).cast("long"))
+        if not self._moving:
+            return [ahead.alias("ahead_ns")]
+        clocks = F.create_map(
+            *(
+                part
+                for router, rows in self._moving.items()
+                for part in (F.lit(router), F.array(*map(_stretch, rows)))
+            )
+        )
+        apart = comparable_ & (first != second)
+        return [
+            ahead.alias("ahead_ns"),
+            F.when(apart, F.element_at(clocks, first)).alias("first_clock"),
+            F.when(apart, F.element_at(clocks, second)).alias("second_clock"),
+        ]
+
+    def are_needed(self) -> Column:
+        """Return whether the columns of `between` say anything."""
+        ahead = F.col("ahead_ns") != 0
+        if not self._moving:
+            return ahead
+        return ahead | F.col("first_clock").isNotNull() | F.col("second_clock").isNotNull()
+
+    def took(self, first_ns: Column, second_ns: Column) -> Column:
+        """Return nanoseconds from a time by the first router's clock to one by the second's, in a frame with the
+        columns of `between`. Null at times for which nobody knows what a clock that moved showed.
+        """
+        took = second_ns - first_ns - F.coalesce(F.col("ahead_ns"), F.lit(0))
+        if not self._moving:
+            return took
+        return (
+            took
+            + _ahead_at(F.col("first_clock"), first_ns)
+            - _ahead_at(F.col("second_clock"), second_ns)
+        )
 
     def compare(self, first: Column, second: Column) -> Column:
         """Return whether times of these two routers compare, as `one_clock` says of names."""
@@ -141,7 +184,49 @@ class Corrections:
         grouped = F.element_at(groups, first) == F.element_at(groups, second)
         return same | F.coalesce(grouped, F.lit(False))
 
+    def error(self, first: Column, second: Column) -> Column:
+        """Return the bound of the error of the time between two routers, nanoseconds; null where they do not compare,
+        0 within one.
+        """
+        same = F.coalesce(first == second, F.lit(False))
+        nothing = F.lit(0).cast("long")
+        if not self._errors:
+            return F.when(same, nothing)
+        both = _of(self._errors, first) + _of(self._errors, second)
+        return F.when(same, nothing).when(self.compare(first, second), both)
+
     def _ahead_of(self, router: Column) -> Column:
-        pairs = [F.lit(one) for name, offset in self._ahead.items() for one in (name, offset)]
-        known = F.element_at(F.create_map(*pairs), router)
-        return F.coalesce(known.cast("long"), F.lit(0).cast("long"))
+        nothing = F.lit(0).cast("long")
+        return F.coalesce(_of(self._ahead, router), nothing) if self._ahead else nothing
+
+
+def settled_by(
+    corrections: Corrections, durations: DataFrame, first: str, second: str
+) -> DataFrame:
+    """Return durations between two routers, columns of the frame, with `corrected` and `error_ns`."""
+    routers = F.col(first), F.col(second)
+    return durations.withColumns(
+        {"corrected": corrections.compare(*routers), "error_ns": corrections.error(*routers)}
+    )
+
+
+def _of(figures: Mapping[str, int], router: Column) -> Column:
+    pairs = [F.lit(one) for name, figure in figures.items() for one in (name, figure)]
+    return F.element_at(F.create_map(*pairs), router).cast("long")
+
+
+def _stretch(row: Mapping[str, Any]) -> Column:
+    whole = (
+        F.lit(row[name]).cast("long").alias(name) for name in ("first_ns", "last_ns", "offset_ns")
+    )
+    return F.struct(*whole, F.lit(row["drift_ppm"]).alias("drift_ppm"))
+
+
+def _ahead_at(clock: Column, at_ns: Column) -> Column:
+    """Return how far a clock of `Corrections.between` is ahead when it shows a time: 0 for one that did not move, null
+    where that is not known.
+    """
+    there = F.get(F.filter(clock, lambda one: (one.first_ns <= at_ns) & (at_ns < one.last_ns)), 0)
+    since = (at_ns - there["first_ns"]) * there["drift_ppm"] / F.lit(1e6)
+    ahead = there["offset_ns"] + since.cast("long")
+    return F.when(clock.isNull(), F.lit(0).cast("long")).otherwise(ahead)

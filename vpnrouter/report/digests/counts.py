@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.columns import (
     Corrections,
     counted,
+    settled_by,
     stretch_of,
     weighed,
     with_bucket,
@@ -26,6 +29,7 @@ from vpnrouter.report.digests.schema import (
     USAGE,
     USES,
 )
+from vpnrouter.report.flows.clocks import MovingClock
 from vpnrouter.report.schema import conform
 from vpnrouter.report.visited import STEP, came_by_connector, since_provider
 from vpnrouter.trace.schema import CONTEXT
@@ -44,21 +48,21 @@ def delays(traces: Condensed, corrections: Corrections) -> DataFrame:
         for name in _ORIGIN
     }
     is_delivered = F.col("event").isin("deliver", "enqueue") & began["origin_router"].isNotNull()
-    ahead_ns = corrections.between(began["origin_router"], F.col("router")).alias("ahead_ns")
-    delivered = traces.contexts.where(is_delivered).select("context", ahead_ns)
+    clocks = corrections.between(began["origin_router"], F.col("router"))
+    delivered = traces.contexts.where(is_delivered).select("context", *clocks)
     rows = traces.rows.where(F.col("origin_ts_ns").isNotNull()).drop(*CONTEXT)
-    took = F.col("ts_ns") - F.col("origin_ts_ns") - F.col("ahead_ns")
+    took = corrections.took(F.col("origin_ts_ns"), F.col("ts_ns"))
     by_context = (
         with_bucket(traces.joined(rows, delivered), took)
         .groupBy("context", "bucket")
         .agg(counted())
+        .where(F.col("bucket").isNotNull())
     )
     keys = {**began, **_as_they_are("router", "vpn")}
     grouped = traces.grouped(
         by_context, is_delivered, keys, ["bucket"], [F.sum("count").alias("count")]
     )
-    compared = corrections.compare(F.col("origin_router"), F.col("router"))
-    return conform(grouped.withColumn("corrected", compared), DELAYS)
+    return conform(settled_by(corrections, grouped, "origin_router", "router"), DELAYS)
 
 
 def _as_they_are(*names: str) -> dict[str, Column]:
@@ -169,6 +173,57 @@ def ages(traces: Condensed, width_ns: int) -> DataFrame:
     aged = traces.stretches.where(F.col("least_age_ns").isNotNull())
     least = [F.min("least_age_ns").alias("least_age_ns")]
     return conform(traces.grouped(aged, _has_arrived(), keys, [_start(width_ns)], least), AGES)
+
+
+def clock_bounds(traces: Condensed, moving: Sequence[MovingClock], cell_ns: int) -> DataFrame:
+    """Return what messages say of clocks that moved: `router`, and the columns of rows for `followed`, of cells of
+    `cell_ns`.
+    """
+    pairs = [
+        (*(names if arrives else reversed(names)), one.router, arrives, offset_ns + sign * error_ns)
+        for one in moving
+        for other, (offset_ns, error_ns) in one.others.items()
+        for arrives, sign, names in (
+            (True, 1, (other, one.router)),
+            (False, -1, (other, one.router)),
+        )
+    ]
+    columns = zip(*pairs, strict=True)
+    names = ("origin_router", "router", "clock", "arrives", "ahead_ns")
+    table = pa.table({name: list(column) for name, column in zip(names, columns, strict=True)})
+    keys = {
+        "context": F.col("context"),
+        "origin_router": _ends_of(F.col("path"))["origin_router"],
+        **_as_they_are("router"),
+    }
+    between = F.broadcast(traces.rows.sparkSession.createDataFrame(table))
+    contexts = (
+        traces.contexts.where(_has_arrived())
+        .select(*(value.alias(name) for name, value in keys.items()))
+        .join(between, ["origin_router", "router"])
+        .select("context", "clock", "arrives", "ahead_ns")
+    )
+    age_ns = F.col("ts_ns") - F.col("origin_ts_ns")
+    arrives = F.col("arrives")
+    at_ns = F.when(arrives, F.col("ts_ns")).otherwise(F.col("origin_ts_ns"))
+    bound_ns = F.when(arrives, age_ns + F.col("ahead_ns")).otherwise(F.col("ahead_ns") - age_ns)
+    told = F.struct(bound_ns.alias("ns"), at_ns.alias("at_ns"))
+    rows = traces.rows.where(F.col("origin_ts_ns").isNotNull()).drop(*CONTEXT)
+    by_cell = (
+        traces.joined(rows, contexts)
+        .groupBy(F.col("clock").alias("router"), F.floor(at_ns / cell_ns).alias("cell"))
+        .agg(
+            F.min(F.when(arrives, told)).alias("above"),
+            F.max(F.when(~arrives, told)).alias("below"),
+        )
+    )
+    sides = ("above", "below")
+    return by_cell.select(
+        "router",
+        "cell",
+        *(F.col(f"{side}.ns").alias(f"{side}_ns") for side in sides),
+        *(F.col(f"{side}.at_ns").alias(f"{side}_at_ns") for side in sides),
+    )
 
 
 def _ends_of(path: Column) -> dict[str, Column]:

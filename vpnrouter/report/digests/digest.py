@@ -15,9 +15,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from vpnrouter.report.digests.columns import Corrections, weighed
-from vpnrouter.report.digests.condense import condensed
+from vpnrouter.report.digests.condense import Condensed, condensed
 from vpnrouter.report.digests.counts import (
     ages,
+    clock_bounds,
     delays,
     endpoints,
     losses,
@@ -30,7 +31,6 @@ from vpnrouter.report.digests.counts import (
 )
 from vpnrouter.report.digests.journeys import (
     candidates,
-    corrected,
     doubles,
     edge_places,
     hops,
@@ -41,7 +41,13 @@ from vpnrouter.report.digests.journeys import (
 from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.engine.progress import Progress
-from vpnrouter.report.flows.clocks import clock_offsets, least_ages
+from vpnrouter.report.flows.clocks import (
+    clock_offsets,
+    least_ages,
+    moving_clocks,
+    with_stretches,
+)
+from vpnrouter.report.flows.moving_clocks import followed
 from vpnrouter.report.schema import Rows, conform
 from vpnrouter.report.traces.rows import TraceRows
 
@@ -51,7 +57,7 @@ _SUMS: Final = frozenset(
 _LEAST: Final = frozenset(
     {"first_ns", "least_age_ns", "example_topic", "example_path", "example_trace"}
 )
-_MOST: Final = frozenset({"last_ns"})
+_MOST: Final = frozenset({"last_ns", "error_ns"})
 _AS_THEY_ARE: Final = frozenset({"states"})
 """Digests whose rows are no sums."""
 
@@ -124,7 +130,7 @@ def digested(
         places_ = keep("message VPNs and bridges", "places", places(rows, states_, width_ns))
         paths_ = keep("ways", "paths", paths(rows))
         ages_ = keep("clocks", "ages", ages(rows, width_ns))
-        clocks = clock_offsets(least_ages(ages_).toArrow().to_pylist(), hosts)
+        clocks = _clocks(rows, least_ages(ages_).toArrow().to_pylist(), hosts, width_ns)
         corrections = Corrections(clocks)
         uses_ = keep("topics", "uses", uses(rows))
         keep("losses", "losses", losses(rows, width_ns))
@@ -133,7 +139,7 @@ def digested(
         keep("delays", "delays", delays(rows, corrections))
         progress.stage("messages followed")
         edges = many.keep(edge_places(places_))
-        sums = many.keep(summed(meetings(rows, partitions), corrected(edges, corrections)))
+        sums = many.keep(summed(meetings(rows, partitions), edges, corrections))
         sums.count()
         keep("latencies", "hops", hops(sums, edges, corrections))
         twice = doubles(sums, edges, uses_)
@@ -143,3 +149,24 @@ def digested(
         keep("duplicates", "doubles", twice)
         assert frames.keys() == DIGESTS.keys()  # noqa: S101 - a digest that is forgotten is a defect
         yield Digests(frames=frames, clocks=clocks, rows=rows.count)
+
+
+_CELLS: Final = 16
+"""Parts of a stretch by which clocks that moved are followed: what is in the part in which one was set is not counted.
+"""
+
+
+def _clocks(
+    rows: Condensed, least: Rows, hosts: Mapping[str, frozenset[str]] | None, width_ns: int
+) -> Rows:
+    """Return CLOCKS from rows of `least_ages`. The trace rows are read once more where a clock moved."""
+    clocks = clock_offsets(least, hosts)
+    moving = moving_clocks(least, clocks, hosts)
+    if not moving:
+        return clocks
+    cell_ns = max(1, width_ns // _CELLS)
+    cells: dict[str, Rows] = {}
+    for row in clock_bounds(rows, moving, cell_ns).toArrow().to_pylist():
+        cells.setdefault(row["router"], []).append(row)
+    stretches = {router: followed(known, cell_ns) for router, known in cells.items()}
+    return with_stretches(clocks, moving, stretches)

@@ -16,7 +16,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from vpnrouter.report.digests.columns import Corrections, ends, with_bucket
+from vpnrouter.report.digests.columns import Corrections, ends, settled_by, with_bucket
 from vpnrouter.report.digests.condense import Condensed
 from vpnrouter.report.digests.schema import DOUBLES, HOPS
 from vpnrouter.report.schema import EDGE, conform
@@ -80,14 +80,16 @@ def meetings(traces: Condensed, partitions: int) -> DataFrame:
     )
 
 
-def summed(met: DataFrame, corrected: DataFrame) -> DataFrame:
-    """Return the result of `meetings` summed up by place and bucket of the time taken.
+def summed(met: DataFrame, edges: DataFrame, corrections: Corrections) -> DataFrame:
+    """Return the result of `meetings` summed up by place and bucket of the time taken, where the edges with their
+    `place` are those that messages crossed.
 
-    `corrected` has `place` and `ahead_ns`, how far the clock of the receiving router is ahead of the sending
-    one's. Columns: `place`, `bucket` (null for what is no bridge, or has one end only), `count`,
+    Columns: `place`, `bucket` (null for what is no bridge, or has one end only), `count`,
     `messages` and `copies` of those that came more than once, `first_ns` and `last_ns` of these.
     """
-    took = F.col("came_ns") - F.col("sent_ns") - F.coalesce(F.col("ahead_ns"), F.lit(0))
+    clocks = corrections.between(F.col("from_router"), F.col("to_router"))
+    corrected = edges.select("place", *clocks).where(corrections.are_needed())
+    took = corrections.took(F.col("sent_ns"), F.col("came_ns"))
     again = F.col("copies") > 1
     return (
         with_bucket(met.join(F.broadcast(corrected), "place", "left"), took)
@@ -113,17 +115,10 @@ def edge_places(places: DataFrame) -> DataFrame:
     return edges.distinct().withColumn("place", _marked(F.xxhash64(*EDGE), _RECEIVE))
 
 
-def corrected(edges: DataFrame, corrections: Corrections) -> DataFrame:
-    """Return `place` and `ahead_ns` of those edges that need a correction."""
-    difference = corrections.between(F.col("from_router"), F.col("to_router"))
-    return edges.select("place", difference.alias("ahead_ns")).where(F.col("ahead_ns") != 0)
-
-
 def hops(sums: DataFrame, edges: DataFrame, corrections: Corrections) -> DataFrame:
     """Return HOPS from the result of `summed` and the edges with their `place`."""
     crossed = sums.where(F.col("bucket").isNotNull()).join(F.broadcast(edges), "place")
-    compared = corrections.compare(F.col("from_router"), F.col("to_router"))
-    return conform(crossed.withColumn("corrected", compared), HOPS)
+    return conform(settled_by(corrections, crossed, "from_router", "to_router"), HOPS)
 
 
 def doubles(sums: DataFrame, edges: DataFrame, uses: DataFrame) -> DataFrame:

@@ -76,21 +76,21 @@ DELAYS: Final = struct(
     **text("origin_router origin_vpn router vpn"),
     **flag("corrected"),
     **integer("bucket"),
-    **long("count"),
+    **long("count error_ns"),
 )
 """How long messages were under way from their first ingress to a delivery or an endpoint (`deliver`, `enqueue`),
 by clocks that are corrected: counts by bucket of `vpnrouter.report.digests.columns`. `corrected`: the difference of the
-clocks was known when they were counted.
+clocks was known when they were counted, and `error_ns` is a bound of its error, null where it was not.
 """
 
 HOPS: Final = struct(
     **text("from_router from_vpn to_router to_vpn bridge"),
     **flag("corrected"),
     **integer("bucket"),
-    **long("count"),
+    **long("count error_ns"),
 )
-"""How long messages took over each bridge, from `bridge_send` to `bridge_receive`, by corrected clocks; `corrected` as
-in DELAYS.
+"""How long messages took over each bridge, from `bridge_send` to `bridge_receive`, by corrected clocks; `corrected` and
+`error_ns` as in DELAYS.
 """
 
 DOUBLES: Final = struct(

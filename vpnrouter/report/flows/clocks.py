@@ -21,7 +21,8 @@ CLOCK_AGREE_NS the offset counts as 0, and the bound is wider by the estimate.
 One offset is taken for the whole time looked at. A clock that is set or drifts in that time shows itself by a round
 trip that is negative, which no clocks that run evenly give. Up to CLOCK_MOVED_NS its absolute value is the bound;
 beyond, the pair has moved, and the router that all moved pairs have in common is compared with none: one offset would
-be wrong by as much before the move as after it. `moves` says who it was, by how much, and when.
+be wrong by as much before the move as after it. `moves` says who it was, by how much, and when; `moving_clocks` has
+what it takes to follow such a clock through time (vpnrouter.report.flows.moving_clocks).
 """
 
 import heapq
@@ -34,6 +35,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from vpnrouter.limits import REPORT_MOVING_CLOCKS
 from vpnrouter.report.schema import Rows
 
 CLOCK_DOUBT_NS: Final = 1_000_000_000
@@ -47,6 +49,9 @@ is smaller than its error, and bounded by less than this, shows delays on the wa
 CLOCK_MOVED_NS: Final = 10_000_000
 """Clocks that follow time servers wander against each other by less; what is left of it is in the bound of the error.
 """
+
+WHOLE_TIME: Final = {"first_ns": None, "last_ns": None, "drift_ppm": None}
+"""Columns of CLOCKS of a clock that neither was set nor drifts."""
 
 _Estimate = tuple[int, int]
 """How far the second router's clock is ahead of the first one's, and the bound of the error."""
@@ -79,7 +84,7 @@ def clock_offsets(
     routers, ages = _ages(paths)
     known = hosts or {}
     pairs = _pairs(ages, known)
-    _leave_out(_blamed(ages), pairs, known)
+    _leave_out(_left_out(ages, known), pairs)
     _share_clocks(pairs, routers, known)
     clocks: dict[str, dict[str, Any]] = {}
     reached: set[str] = set()
@@ -99,15 +104,18 @@ def clock_offsets(
                 "pairs": len(pairs[router]),
             }
     unknown = {"reference": None, "offset_ns": None, "error_ns": None, "pairs": 0}
-    return [clocks.get(router, {"router": router, **unknown}) for router in sorted(routers)]
+    return [
+        {**clocks.get(router, {"router": router, **unknown}), **WHOLE_TIME}
+        for router in sorted(routers)
+    ]
 
 
-def offset_of(clocks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return by router how many nanoseconds its clock is ahead, where that is known, from rows of CLOCKS.
+def steady(clocks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows of CLOCKS of an offset that is known and applies to the whole time.
 
     A time by a router's clock minus its offset is the time by the clock of the group's reference.
     """
-    return {row["router"]: row["offset_ns"] for row in clocks if row["offset_ns"] is not None}
+    return [row for row in clocks if row["offset_ns"] is not None and row["first_ns"] is None]
 
 
 def comparable(clocks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
@@ -162,12 +170,7 @@ def _blamed(ages: _Ages) -> dict[str, list[str]]:
     under both names.
     """
     moved = _moved(ages)
-    sound = {
-        name
-        for one, other in ages
-        if (other, one) in ages and _ordered(one, other) not in moved
-        for name in (one, other)
-    }
+    sound = _sound(ages)
     left = set(moved)
     blamed: dict[str, list[str]] = {}
     while left:
@@ -183,20 +186,114 @@ def _blamed(ages: _Ages) -> dict[str, list[str]]:
     return blamed
 
 
-def _leave_out(
-    blamed: Iterable[str],
-    pairs: dict[str, dict[str, _Estimate]],
-    hosts: Mapping[str, frozenset[str]],
-) -> None:
-    """Compare the blamed routers, and those that share their machine's clock, with none."""
-    moved = set(blamed)
-    machines = {hosts[name] for name in moved if hosts.get(name)}
-    moved |= {name for name, machine in hosts.items() if machine in machines}
+def _sound(ages: _Ages) -> set[str]:
+    """Return the routers whose clocks did not move against that of another one."""
+    moved = _moved(ages)
+    return {
+        name
+        for one, other in ages
+        if (other, one) in ages and _ordered(one, other) not in moved
+        for name in (one, other)
+    }
+
+
+def _left_out(ages: _Ages, hosts: Mapping[str, frozenset[str]]) -> dict[str, bool]:
+    """Return in order the blamed routers, and then those that share the clocks of their machines, and whether it is
+    known whose clock moved.
+
+    Of a pair that stands alone it is not. Where the two compare with nobody else, the second one by name may as well be
+    the one that is right, and is not among them.
+    """
+    blamed, sound = _blamed(ages), _sound(ages)
+    moved = {}
+    for name, others in blamed.items():
+        is_alone = _stands_alone(name, others, blamed)
+        if not is_alone or name in sound or name < others[0]:
+            moved[name] = not is_alone or name not in sound
+    machines = {hosts[name]: moved[name] for name in moved if hosts.get(name)}
+    shared = {name: machines[host] for name, host in sorted(hosts.items()) if host in machines}
+    return {**moved, **shared}
+
+
+def _stands_alone(name: str, others: list[str], blamed: Mapping[str, list[str]]) -> bool:
+    """Return whether the clock that moved may be this router's or the one other's."""
+    return len(others) == 1 and blamed.get(others[0]) == [name]
+
+
+def _leave_out(moved: Iterable[str], pairs: dict[str, dict[str, _Estimate]]) -> None:
+    """Compare routers with none."""
     for name in moved:
         for other in pairs.pop(name, {}):
             pairs.get(other, {}).pop(name, None)
     for name in [name for name, others in pairs.items() if not others]:
         del pairs[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovingClock:
+    """A router whose clock moved, and how far the clocks of others of one group are ahead of that of `reference`, and
+    the bound of the error, nanoseconds: of those with which it exchanged messages both ways.
+    """
+
+    router: str
+    reference: str
+    others: Mapping[str, tuple[int, int]]
+
+
+def moving_clocks(
+    least: Iterable[Mapping[str, Any]],
+    clocks: Iterable[Mapping[str, Any]],
+    hosts: Mapping[str, frozenset[str]] | None = None,
+) -> list[MovingClock]:
+    """Return the clocks that moved and can be followed, from rows of `least_ages` and of CLOCKS; at most
+    REPORT_MOVING_CLOCKS.
+
+    The group is that of most of the others. One that compares with nobody else is a group of its own. Of two that
+    contradict each other and nobody else, neither is followed.
+    """
+    _, ages = _ages(least)
+    moved = _left_out(ages, hosts or {})
+    known = {row["router"]: row for row in clocks if row["offset_ns"] is not None}
+    found = []
+    for router in (router for router, is_known in moved.items() if is_known):
+        groups: dict[str, dict[str, tuple[int, int]]] = {}
+        for origin, other in ages:
+            if origin == router and other not in moved and (other, router) in ages:
+                row = known.get(other, {"reference": other, "offset_ns": 0, "error_ns": 0})
+                groups.setdefault(row["reference"], {})[other] = (row["offset_ns"], row["error_ns"])
+        if groups:
+            reference = min(groups, key=lambda name: (-len(groups[name]), name))
+            found.append(MovingClock(router=router, reference=reference, others=groups[reference]))
+    return found[:REPORT_MOVING_CLOCKS]
+
+
+def with_stretches(
+    clocks: Rows, moving: Iterable[MovingClock], stretches: Mapping[str, Iterable[Any]]
+) -> Rows:
+    """Return rows of CLOCKS, by name of router and time, with those of clocks that were followed: `stretches` by
+    router.
+    """
+    rows = {row["router"]: [row] for row in clocks}
+    for one in moving:
+        times = [
+            {
+                "router": one.router,
+                "reference": one.reference,
+                "offset_ns": stretch.offset_ns,
+                "error_ns": stretch.error_ns,
+                "pairs": len(one.others),
+                "first_ns": stretch.first_ns,
+                "last_ns": stretch.last_ns,
+                "drift_ppm": stretch.drift_ppm,
+            }
+            for stretch in stretches.get(one.router, ())
+        ]
+        if times:
+            rows[one.router] = times
+            alone = rows[one.reference][0]
+            if alone["reference"] is None:
+                alone |= {"reference": one.reference, "offset_ns": 0, "error_ns": 0, "pairs": 1}
+    return [row for name in sorted(rows) for row in rows[name]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +336,7 @@ def moves(rows: Iterable[Mapping[str, Any]], least: Iterable[Mapping[str, Any]])
             )
     found = []
     for router, others in sorted(blamed.items()):
-        alone = len(others) == 1 and blamed.get(others[0]) == [router]
+        alone = _stands_alone(router, others, blamed)
         if alone and router > others[0]:
             continue
         most, other = max((moved[_ordered(router, name)], name) for name in others)

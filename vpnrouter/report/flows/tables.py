@@ -101,23 +101,38 @@ SHARES: Final = (0.5, 0.95, 0.99)
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Percentiles of a bridge's latency in nanoseconds, None without samples."""
+    """Percentiles of a bridge's latency in nanoseconds, None without samples; of all of them whether clocks were
+    corrected, and the bound of the error that is left.
+    """
 
     samples: int
+    corrected: bool
+    error_ns: int | None
     p50_ns: int | None
     p95_ns: int | None
     p99_ns: int | None
 
 
 def histograms(hops: DataFrame) -> pa.Table:
-    """Return from HOPS one row for each edge with `samples` and its `histogram`, most samples first."""
+    """Return from HOPS one row for each edge with `samples` and its `histogram`, `corrected` and `error_ns`, most
+    samples first.
+    """
     named = hops.withColumn("bridge", F.coalesce(F.col("bridge"), F.lit("")))
     return (
         named.groupBy(*EDGE)
-        .agg(F.sum("count").alias("samples"), histogram().alias("histogram"))
+        .agg(F.sum("count").alias("samples"), histogram().alias("histogram"), *_clock_error())
         .orderBy(F.desc("samples"), *EDGE)
         .toArrow()
     )
+
+
+def _clock_error() -> list[Column]:
+    """Return whether clocks were corrected for all durations, and the bound of the error that is left."""
+    corrected = F.bool_and("corrected")
+    return [
+        corrected.alias("corrected"),
+        F.when(corrected, F.max("error_ns")).alias("error_ns"),
+    ]
 
 
 def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], Rows]:
@@ -132,7 +147,12 @@ def latencies(rows: Iterable[Mapping[str, Any]]) -> tuple[dict[Edge, Latency], R
     for row in rows:
         edge = edge_named(row)
         counts = merged(row["histogram"])
-        by_edge[edge] = Latency(row["samples"], *percentiles(counts.items(), SHARES))
+        by_edge[edge] = Latency(
+            row["samples"],
+            row["corrected"],
+            row["error_ns"],
+            *percentiles(counts.items(), SHARES),
+        )
         full = full or len(listed) + len(counts) > REPORT_LATENCIES
         if full:
             continue
@@ -155,23 +175,20 @@ _PAIR: Final = ("origin_router", "origin_vpn", "router", "vpn")
 
 
 def delays(digest: DataFrame) -> pa.Table:
-    """Return from DELAYS one row for each pair of message VPNs with `messages` and the `histogram`: the
-    REPORT_END_TO_END pairs with most messages, these first.
+    """Return from DELAYS one row for each pair of message VPNs with `messages`, the `histogram`, `corrected` and
+    `error_ns`: the REPORT_END_TO_END pairs with most messages, these first.
     """
     return (
         digest.groupBy(*_PAIR)
-        .agg(F.sum("count").alias("messages"), histogram().alias("histogram"))
+        .agg(F.sum("count").alias("messages"), histogram().alias("histogram"), *_clock_error())
         .orderBy(F.desc("messages"), *_PAIR)
         .limit(REPORT_END_TO_END)
         .toArrow()
     )
 
 
-def end_to_end(rows: Iterable[Mapping[str, Any]], references: Mapping[str, str]) -> Rows:
-    """Return END_TO_END from rows of `delays`, in the same order.
-
-    `references` are those of the clocks (`comparable`).
-    """
+def end_to_end(rows: Iterable[Mapping[str, Any]]) -> Rows:
+    """Return END_TO_END from rows of `delays`, in the same order."""
     pairs = []
     for row in rows:
         p50_ns, p95_ns, p99_ns = percentiles(merged(row["histogram"]).items(), SHARES)
@@ -182,7 +199,8 @@ def end_to_end(rows: Iterable[Mapping[str, Any]], references: Mapping[str, str])
                 "p50_ns": p50_ns,
                 "p95_ns": p95_ns,
                 "p99_ns": p99_ns,
-                "corrected": one_clock(references, row["origin_router"], row["router"]),
+                "corrected": row["corrected"],
+                "error_ns": row["error_ns"],
             }
         )
     return pairs
@@ -541,7 +559,7 @@ def _spans(changes: Sequence[Mapping[str, Any]], first_seen_ns: int | None) -> l
     return spans
 
 
-_NO_LATENCY: Final = Latency(0, None, None, None)
+_NO_LATENCY: Final = Latency(0, False, None, None, None, None)
 
 
 @dataclass(slots=True)
@@ -652,7 +670,12 @@ def edges(
                 "latency_p50_ns": latency.p50_ns,
                 "latency_p95_ns": latency.p95_ns,
                 "latency_p99_ns": latency.p99_ns,
-                "latency_corrected": one_clock(references, edge[0], edge[2]),
+                "latency_corrected": (
+                    latency.corrected
+                    if latency.samples
+                    else one_clock(references, edge[0], edge[2])
+                ),
+                "latency_error_ns": latency.error_ns,
                 "link_ups": one.link_ups,
                 "link_downs": one.link_downs,
                 "up_ns": None if not up else time_up(up, max(ends, default=up[-1].up_ns)),
@@ -756,7 +779,7 @@ def flows(
     begin("message VPNs")
     node_rows = nodes(rows_in(of_places), rows_in(changes), observed)
     edge_rows = edges(observed, percentiles, spans, last_seen(node_rows), references)
-    end_rows = end_to_end(rows_in(delays(digests["delays"])), references)
+    end_rows = end_to_end(rows_in(delays(digests["delays"])))
     begin("ways")
     way_rows = ways_and_lengths(digests["paths"], REPORT_WAYS).toArrow().to_pylist()
     published = sum(row["ingress"] or 0 for row in node_rows)

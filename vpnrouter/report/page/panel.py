@@ -42,6 +42,7 @@ _EDGE: Final = (
     ("Latency p50", "latency_p50_ns", duration),
     ("Latency p95", "latency_p95_ns", duration),
     ("Latency p99", "latency_p99_ns", duration),
+    ("Latency give or take", "latency_error_ns", duration),
     ("Link up", "link_ups", count),
     ("Link down", "link_downs", count),
     ("Time up", "up_ns", duration),

@@ -281,6 +281,7 @@ def edge_sheet(edges: Rows, shapes: ShapeIndex, *, estimated: bool) -> Sheet:
         figures("p95", "latency_p95_ns", time),
         figures("p99", "latency_p99_ns", time),
         column("Clocks corrected", "latency_corrected", yes_no, _CORRECTED),
+        figures("Give or take", "latency_error_ns", time, _ERROR),
         figures("Link up", "link_ups", hint="times that the link came up"),
         figures(
             "Link down",
@@ -402,6 +403,7 @@ def _placed(shapes: ShapeIndex, row: Row, router: str = "router", vpn: str = "vp
 
 
 _CORRECTED: Final = "the difference of the two clocks is taken off"
+_ERROR: Final = "a bound of the error that the clocks leave"
 _TONES: Final[dict[str, Tone]] = {"error": "error", "warning": "warning", "info": "info"}
 _CHANGE_TONES: Final[dict[str, Tone]] = {"new": "good", "gone": "error", "more": "info"}
 
@@ -586,6 +588,7 @@ def delay_sheet(end_to_end: Rows, shapes: ShapeIndex) -> Sheet:
         figures("p95", "p95_ns", time),
         figures("p99", "p99_ns", time),
         column("Clocks corrected", "corrected", yes_no, _CORRECTED),
+        figures("Give or take", "error_ns", time, _ERROR),
     ]
     return _sheet(
         "end_to_end",
@@ -596,6 +599,10 @@ def delay_sheet(end_to_end: Rows, shapes: ShapeIndex) -> Sheet:
     )
 
 
+def _pace(value: float | None) -> Cell:
+    return Cell(text=decimal(value), key=0.0 if value is None else value)
+
+
 def clock_sheet(clocks: Rows) -> Sheet:
     """Return the corrections of clocks, the largest first."""
     columns = [
@@ -604,6 +611,9 @@ def clock_sheet(clocks: Rows) -> Sheet:
         figures("Ahead by", "offset_ns", time, "taken off before latencies are reckoned"),
         figures("Give or take", "error_ns", time),
         figures("Compared with", "pairs", hint="routers, by traffic both ways"),
+        column("From", "first_ns", when, "of a clock that was set or drifts, by itself"),
+        column("To", "last_ns", when),
+        figures("Millionths fast", "drift_ppm", _pace),
     ]
     shown = sorted(clocks, key=lambda row: -abs(row["offset_ns"] or 0))[:REPORT_PAGE_ROWS]
     return _sheet("clocks", columns, shown, len(clocks))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median_high, median_low
 from typing import Any, Final
 
-from vpnrouter.report.flows.clocks import ClockMove, moves, one_clock
+from vpnrouter.report.flows.clocks import ClockMove, moves, one_clock, steady
 from vpnrouter.report.rules.context import lasting
 from vpnrouter.report.schema import INFO, WARNING, Finding, Rows
 from vpnrouter.units import SECOND_NS
@@ -43,11 +43,10 @@ def skewed_clocks(clocks: Rows) -> list[Finding]:
 
 
 def groups_of(clocks: Rows) -> dict[str, Rows]:
-    """Return the rows of CLOCKS with an offset by their reference, which is among them."""
+    """Return the rows of CLOCKS with an offset for the whole time by their reference, which is among them."""
     groups: dict[str, Rows] = {}
-    for row in clocks:
-        if row["offset_ns"] is not None and row["reference"]:
-            groups.setdefault(row["reference"], []).append(row)
+    for row in steady(clocks):
+        groups.setdefault(row["reference"], []).append(dict(row))
     for reference, rows in groups.items():
         if all(row["router"] != reference for row in rows):
             rows.append({"router": reference, "offset_ns": 0, "error_ns": 0})
@@ -81,15 +80,16 @@ _PPM: Final = 1_000_000
 
 
 def moved_clocks(
-    ages: Iterable[Mapping[str, Any]], least: Iterable[Mapping[str, Any]]
+    ages: Iterable[Mapping[str, Any]], least: Iterable[Mapping[str, Any]], clocks: Rows
 ) -> list[Finding]:
-    """Return a `clock_moved` for each clock that was set or drifts, from rows of AGES and of `least_ages`; `value` is
-    by how many seconds it moved ahead, at least.
+    """Return a `clock_moved` for each clock that was set or drifts, from rows of AGES, of `least_ages` and of CLOCKS;
+    `value` is by how many seconds it moved ahead, at least.
     """
-    return [_moved(move) for move in moves(ages, least)]
+    followed = {row["router"] for row in clocks if row["first_ns"] is not None}
+    return [_moved(move, move.router in followed) for move in moves(ages, least)]
 
 
-def _moved(move: ClockMove) -> Finding:
+def _moved(move: ClockMove, is_followed: bool) -> Finding:
     others = ", ".join(move.others[:_NAMED]) + (" and others" if len(move.others) > _NAMED else "")
     seconds = move.moved_ns / SECOND_NS
     way = {True: " ahead", False: " back", None: ""}[move.ahead]
@@ -101,6 +101,11 @@ def _moved(move: ClockMove) -> Finding:
         what = f"{'drifted' if way else 'was set or drifted'}{way} by {lasting(seconds)}" + (
             f" in {lasting(span_ns / SECOND_NS)}{pace}" if way else ""
         )
+    latencies = (
+        "latencies between them are corrected by what it showed before and after, without those of the time between."
+        if is_followed
+        else "latencies between them are not corrected, and some are wrong by as much."
+    )
     doubt = f" (or that of {others} the other way)" if move.alone else ""
     return Finding(
         kind="clock_moved",
@@ -110,8 +115,7 @@ def _moved(move: ClockMove) -> Finding:
         value=-seconds if move.ahead is False else seconds,
         first_ns=move.first_ns if move.at_ns is None else move.at_ns,
         last_ns=move.last_ns if move.at_ns is None else move.at_ns,
-        detail=f"The clock of {move.router} {what} against that of {others}{doubt}: latencies between them"
-        " are not corrected, and some are wrong by as much.",
+        detail=f"The clock of {move.router} {what} against that of {others}{doubt}: {latencies}",
     )
 
 
