@@ -17,7 +17,7 @@ from vpnrouter.report.change.configured import Configured, bridge_subscriptions
 from vpnrouter.report.change.drift import drift
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.engine.kept import KeptFrames
-from vpnrouter.report.flows.clocks import least_ages, moved_routers
+from vpnrouter.report.flows.clocks import clock_ages
 from vpnrouter.report.flows.tables import flows
 from vpnrouter.report.flows.usage import not_attributed, usage
 from vpnrouter.report.planning.plan import plan
@@ -102,12 +102,9 @@ def find_trouble(
 
 
 def _clocks(ages: DataFrame, clocks: Rows) -> list[Finding]:
-    """Return what the ages show about clocks; those by stretch only where it takes them to say when one was set."""
-    least = _rows(least_ages(ages))
-    routers = moved_routers(least)
-    between = F.col("router").isin(*routers) & F.col("origin_router").isin(*routers)
-    moved = moved_clocks(_rows(ages.where(between)), least, clocks) if routers else []
-    return [*moved, *doubtful_clocks(least, clocks)]
+    """Return what the ages show about clocks."""
+    known = clock_ages(ages)
+    return [*moved_clocks(known, clocks), *doubtful_clocks(known, clocks)]
 
 
 def _black_holes(digests: Mapping[str, DataFrame]) -> list[Finding]:

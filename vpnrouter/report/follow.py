@@ -52,7 +52,7 @@ from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.engine.progress import Progress
-from vpnrouter.report.flows.clocks import clock_offsets, least_ages
+from vpnrouter.report.flows.clocks import clock_ages, clock_offsets
 from vpnrouter.report.lakehouse.formats import LAKEHOUSE
 from vpnrouter.report.output import HTML, Output, Summary, parquet_of, summary_of, write_report
 from vpnrouter.report.request import ReportRequest
@@ -521,10 +521,8 @@ class DigestWriter:
 
     def clocks(self, more: pa.Table | None = None) -> Rows:
         """Return rows of CLOCKS up to now, with what the AGES of a batch add that is not in the store yet."""
-        age_rows: Rows = least_ages(self.frame("ages")).toArrow().to_pylist()
-        if more is not None:
-            age_rows += more.to_pylist()
-        return clock_offsets(age_rows, self._known().hosts())
+        known = clock_ages(self.frame("ages"), None if more is None else more.to_pylist())
+        return clock_offsets(known, self._known().hosts())
 
     def frame(self, name: str) -> DataFrame:
         """Return a digest up to now."""

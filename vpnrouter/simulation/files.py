@@ -90,6 +90,9 @@ class RowGenerator:
         self._clocks_ns = plan.clocks_ns
         self._set_at_ns = np.full(len(plan.clocks_ns), np.iinfo(np.int64).max)
         self._set_by_ns = np.zeros(len(plan.clocks_ns), np.int64)
+        self._drifts = np.zeros(len(plan.clocks_ns))
+        for router, ppm in plan.clock_drifts_ppm.items():
+            self._drifts[router] = ppm / 1e6
         for router, (at_s, by_ns) in plan.clock_sets.items():
             self._set_at_ns[router], self._set_by_ns[router] = round(at_s * SECOND_NS), by_ns
         self._start_ns = start_ns
@@ -192,6 +195,7 @@ class RowGenerator:
             at_ns
             + (self._clocks_ns[router] + self._start_ns)
             + np.where(was_set, self._set_by_ns[router], 0)
+            + (self._drifts[router] * at_ns).astype(np.int64)
         )
 
     def _state_rows(self, states: Sequence[State]) -> Rows:

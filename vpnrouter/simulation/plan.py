@@ -54,10 +54,10 @@ class Plan:
     """A whole simulation.
 
     `seconds` is its length; `clocks_ns` how far each router's clock is ahead, `clock_sets` when one is set, in
-    seconds, and how many nanoseconds ahead. `feeds` get their templates from the plan, `scripted` ones from their
-    fault. `downs` are spans in which a bridge is down (begin, end, reason), `stalls` one in which it loses
-    everything, both in seconds. `refusals` are bridges that never come up: when they are refused, in seconds, and why.
-    `extra_subscriptions` are (site, client, MQTT filter).
+    seconds, and how many nanoseconds ahead, `clock_drifts_ppm` by how many millionths one is fast. `feeds` get their
+    templates from the plan, `scripted` ones from their fault. `downs` are spans in which a bridge is down (begin,
+    end, reason), `stalls` one in which it loses everything, both in seconds. `refusals` are bridges that never come
+    up: when they are refused, in seconds, and why. `extra_subscriptions` are (site, client, MQTT filter).
     """
 
     mesh: Mesh
@@ -66,6 +66,7 @@ class Plan:
     profiles: list[Profile]
     clocks_ns: NDArray[np.int64]
     clock_sets: dict[int, tuple[float, int]] = field(default_factory=dict)
+    clock_drifts_ppm: dict[int, float] = field(default_factory=dict)
     templates: Templates = field(default_factory=Templates)
     topics: Topics = field(default_factory=Topics)
     streams: list[Stream] = field(default_factory=list)

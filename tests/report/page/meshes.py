@@ -127,6 +127,7 @@ def _edge(draw: random.Random, start: Row, goal: Row, at: int) -> Row:
         latency_p95_ns=int(p50 * draw.uniform(1.5, 4)) if messages else None,
         latency_p99_ns=int(p50 * draw.uniform(4, 12)) if messages else None,
         latency_corrected=draw.random() > 0.1 if messages else None,
+        latency_error_ns=200_000 if messages else None,
         link_ups=5 if flapping else 1,
         link_downs=5 if flapping else 0,
         up_ns=STRETCHES * WIDTH * (8 if flapping else 10) // 10,
@@ -276,13 +277,14 @@ def _studies(draw: random.Random, nodes: list[Row]) -> dict[str, list[Row]]:
             {"origin_router": a["router"], "origin_vpn": a["vpn"], "router": b["router"],
              "vpn": b["vpn"], "messages": draw.randrange(1, 99_999), "p50_ns": 1_200_000,
              "p95_ns": draw.randrange(2_000_000, 90_000_000), "p99_ns": 99_000_000,
-             "corrected": True}
+             "corrected": True, "error_ns": 400_000}
             for a, b in joined
         ],
         "clocks": [
             {"router": name, "reference": routers[0],
              "offset_ns": draw.randrange(-9_000_000, 9_000_000) if at else 0,
-             "error_ns": 200_000, "pairs": 3}
+             "error_ns": 200_000, "pairs": 3, "first_ns": BEGIN if at == 1 else None,
+             "last_ns": BEGIN + WIDTH if at == 1 else None, "drift_ppm": 120.5 if at == 1 else None}
             for at, name in enumerate(routers)
         ],
         "ways": [

@@ -108,7 +108,7 @@ HOSTILE: Final = (
 NUMBERS: Final = {
     *("messages", "bytes", "value", "rank", "score", "before", "after", "corrected", "pairs"),
     *("hops", "component", "articulation", "centrality", "bridges_in", "bridges_out", "links"),
-    "widest",
+    *("widest", "drift_ppm"),
 }
 VOID: Final = {"meta", "img", "link", "br", "hr", "input"}
 

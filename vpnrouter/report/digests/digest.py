@@ -42,8 +42,8 @@ from vpnrouter.report.digests.schema import DIGESTS
 from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import (
+    clock_ages,
     clock_offsets,
-    least_ages,
     moving_clocks,
     with_stretches,
 )
@@ -130,7 +130,7 @@ def digested(
         places_ = keep("message VPNs and bridges", "places", places(rows, states_, width_ns))
         paths_ = keep("ways", "paths", paths(rows))
         ages_ = keep("clocks", "ages", ages(rows, width_ns))
-        clocks = _clocks(rows, least_ages(ages_).toArrow().to_pylist(), hosts, width_ns)
+        clocks = _clocks(rows, clock_ages(ages_), hosts, width_ns)
         corrections = Corrections(clocks)
         uses_ = keep("topics", "uses", uses(rows))
         keep("losses", "losses", losses(rows, width_ns))
@@ -157,16 +157,16 @@ _CELLS: Final = 16
 
 
 def _clocks(
-    rows: Condensed, least: Rows, hosts: Mapping[str, frozenset[str]] | None, width_ns: int
+    rows: Condensed, known: Rows, hosts: Mapping[str, frozenset[str]] | None, width_ns: int
 ) -> Rows:
-    """Return CLOCKS from rows of `least_ages`. The trace rows are read once more where a clock moved."""
-    clocks = clock_offsets(least, hosts)
-    moving = moving_clocks(least, clocks, hosts)
+    """Return CLOCKS from rows of `clock_ages`. The trace rows are read once more where a clock moved."""
+    clocks = clock_offsets(known, hosts)
+    moving = moving_clocks(known, clocks, hosts)
     if not moving:
         return clocks
     cell_ns = max(1, width_ns // _CELLS)
     cells: dict[str, Rows] = {}
     for row in clock_bounds(rows, moving, cell_ns).toArrow().to_pylist():
         cells.setdefault(row["router"], []).append(row)
-    stretches = {router: followed(known, cell_ns) for router, known in cells.items()}
+    stretches = {router: followed(mine, cell_ns) for router, mine in cells.items()}
     return with_stretches(clocks, moving, stretches)

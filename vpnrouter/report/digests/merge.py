@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from vpnrouter.report.digests.columns import Corrections, stretch_of
 from vpnrouter.report.digests.digest import Digests, combined
 from vpnrouter.report.engine.kept import KeptFrames
-from vpnrouter.report.flows.clocks import clock_offsets, least_ages
+from vpnrouter.report.flows.clocks import clock_ages, clock_offsets
 from vpnrouter.report.flows.collect import width_for
 
 TIMED: Final = {"hops": ("from_router", "to_router"), "delays": ("origin_router", "router")}
@@ -43,7 +43,7 @@ def merged(
             if name in _STRETCHED:
                 wider = part.withColumn("start_ns", stretch_of(F.col("start_ns"), width_ns))
             frames[name] = kept.keep(combined(name, wider))
-        clocks = clock_offsets(least_ages(frames["ages"]).toArrow().to_pylist(), hosts)
+        clocks = clock_offsets(clock_ages(frames["ages"]), hosts)
         for name in TIMED:
             frames[name] = settled(name, frames[name], Corrections(clocks))
         yield Digests(frames=frames, clocks=clocks), width_ns

@@ -60,20 +60,24 @@ _Ages = Mapping[tuple[str, str], int]
 """The least age of messages from the first router of a pair to the second, nanoseconds."""
 
 
-def least_ages(ages: DataFrame) -> DataFrame:
-    """Return `origin_router`, `router`, `least_age_ns` from the AGES digest, one row for each pair of routers.
-
-    All that `clock_offsets` needs.
+def clock_ages(ages: DataFrame, more: Rows | None = None) -> Rows:
+    """Return from the AGES digest what the other functions need: `origin_router`, `router` and `least_age_ns` of each
+    pair of routers, and rows of AGES of those that a clock that moved has to do with. `more` are rows of AGES that the
+    digest does not have yet.
     """
-    return ages.groupBy("origin_router", "router").agg(
-        F.min("least_age_ns").alias("least_age_ns"),
-    )
+    pairs = ages.groupBy("origin_router", "router").agg(F.min("least_age_ns").alias("least_age_ns"))
+    rows: Rows = [*pairs.toArrow().to_pylist(), *(more or [])]
+    routers = {name for pair in _moved(_ages(rows)[1]) for name in pair}
+    if routers:
+        concerned = F.col("router").isin(*routers) | F.col("origin_router").isin(*routers)
+        rows += ages.where(concerned).toArrow().to_pylist()
+    return rows
 
 
 def clock_offsets(
-    paths: Iterable[Mapping[str, Any]], hosts: Mapping[str, frozenset[str]] | None = None
+    rows: Iterable[Mapping[str, Any]], hosts: Mapping[str, frozenset[str]] | None = None
 ) -> Rows:
-    """Return rows of CLOCKS, by name of router, from rows of AGES or of `least_ages`.
+    """Return rows of CLOCKS, by name of router, from rows of `clock_ages`.
 
     `hosts` are the machines that a router's files name (Inventory.hosts), none where a file names none.
 
@@ -81,10 +85,11 @@ def clock_offsets(
     offset and the error, and 0 pairs. So has one whose offset is not as large as the sum of the errors that lead to
     it, where that leaves open more than CLOCK_DOUBT_NS.
     """
-    routers, ages = _ages(paths)
+    known_ages = list(rows)
+    routers, ages = _ages(known_ages)
     known = hosts or {}
     pairs = _pairs(ages, known)
-    _leave_out(_left_out(ages, known), pairs)
+    _leave_out(_left_out(known_ages, known), pairs)
     _share_clocks(pairs, routers, known)
     clocks: dict[str, dict[str, Any]] = {}
     reached: set[str] = set()
@@ -136,11 +141,11 @@ def one_clock(references: Mapping[str, str], first: str | None, second: str | No
     return known is not None and known == references.get(second)
 
 
-def _ages(paths: Iterable[Mapping[str, Any]]) -> tuple[set[str], dict[tuple[str, str], int]]:
+def _ages(rows: Iterable[Mapping[str, Any]]) -> tuple[set[str], dict[tuple[str, str], int]]:
     """Return all routers, and the least age of messages from the first router of a pair to the second."""
     routers: set[str] = set()
     ages: dict[tuple[str, str], int] = {}
-    for row in paths:
+    for row in rows:
         origin, router, age = row["origin_router"], row["router"], row["least_age_ns"]
         routers.update(name for name in (origin, router) if name is not None)
         if age is None or origin is None or router is None or origin == router:
@@ -163,61 +168,104 @@ def _moved(ages: _Ages) -> dict[tuple[str, str], int]:
     return moved
 
 
-def _blamed(ages: _Ages) -> dict[str, list[str]]:
-    """Return the routers whose clocks moved and the others of their pairs, so that each pair has one of them.
+_Series = Mapping[tuple[str, str], list[tuple[int, int]]]
+"""Least ages of messages from the first router of a pair to the second, in order of time, with the begins of their
+stretches."""
 
-    Of a pair that stands alone it is the one that gets on with nobody else; where that does not tell, the pair is there
-    under both names.
+
+def _series(rows: Iterable[Mapping[str, Any]]) -> _Series:
+    """Return what rows of AGES among these say, by pair."""
+    least: dict[tuple[str, str], dict[int, int]] = {}
+    for row in rows:
+        at, age = row.get("start_ns"), row["least_age_ns"]
+        if at is not None and age is not None and row["origin_router"] is not None:
+            known = least.setdefault((row["origin_router"], row["router"]), {})
+            known[at] = min(age, known.get(at, age))
+    return {pair: sorted(known.items()) for pair, known in least.items()}
+
+
+class _Blame:
+    """Whose clock moved, from rows of `clock_ages`.
+
+    `blamed` has routers and the others of their pairs, so that each pair that moved has one of them. That is the router
+    of most pairs; of equals the one whose other ages show the move too; then the one that gets on with nobody else.
+    Where all that does not tell, the pair is there under both names.
     """
-    moved = _moved(ages)
-    sound = _sound(ages)
-    left = set(moved)
-    blamed: dict[str, list[str]] = {}
-    while left:
-        counts = Counter(name for pair in left for name in pair)
-        # Of equals the first by name, whatever the order of the pairs.
-        worst = min(counts, key=lambda name: (-counts[name], name in sound, name))
-        mine = {pair for pair in left if worst in pair}
-        left -= mine
-        others = sorted({name for pair in mine for name in pair} - {worst})
-        blamed[worst] = others
-        if len(others) == 1 and (others[0] in sound) == (worst in sound):
-            blamed[others[0]] = [worst]
-    return blamed
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        listed = list(rows)
+        _, self._ages = _ages(listed)
+        self.moved = _moved(self._ages)
+        self.series = _series(listed)
+        self.sound = {
+            name
+            for one, other in self._ages
+            if (other, one) in self._ages and _ordered(one, other) not in self.moved
+            for name in (one, other)
+        }
+        self.blamed: dict[str, list[str]] = {}
+        left = set(self.moved)
+        while left:
+            counts = Counter(name for pair in left for name in pair)
+            most = max(counts.values())
+            # Of equals the first by name, whatever the order of the pairs.
+            first = {name: self._rank(name, left) for name in counts if counts[name] == most}
+            worst = min(first, key=lambda name: (*first[name], name))
+            mine = {pair for pair in left if worst in pair}
+            left -= mine
+            others = sorted({name for pair in mine for name in pair} - {worst})
+            self.blamed[worst] = others
+            if len(others) == 1 and first.get(others[0]) == first[worst]:
+                self.blamed[others[0]] = [worst]
+
+    def _rank(self, name: str, left: Iterable[tuple[str, str]]) -> tuple[int, bool]:
+        """Return what sorts the router first whose clock it is."""
+        pairs = [pair for pair in left if name in pair]
+        if len(pairs) > 1:
+            return 0, name in self.sound
+        (pair,) = pairs
+        return -self._shown(name, pair), name in self.sound
+
+    def _shown(self, name: str, pair: tuple[str, str]) -> int:
+        """Return how many more ways to the router, and from it, became slower or faster by the move than did not."""
+        one, other = pair
+        towards, away = self.series.get((other, one), []), self.series.get((one, other), [])
+        at_ns = _set_at(towards, away, self.moved[pair])[1]
+        if at_ns is None:
+            return 0
+        shown = 0
+        for ends, ages in self.series.items():
+            before = [age for start, age in ages if start < at_ns]
+            after = [age for start, age in ages if start > at_ns]
+            if name in ends and set(ends) != set(pair) and before and after:
+                changed = abs(min(after) - min(before)) >= self.moved[pair] // 2
+                shown += 1 if changed else -1
+        return shown
+
+    def is_alone(self, name: str) -> bool:
+        """Return whether the clock that moved may be this router's or the one other's."""
+        others = self.blamed[name]
+        return len(others) == 1 and self.blamed.get(others[0]) == [name]
 
 
-def _sound(ages: _Ages) -> set[str]:
-    """Return the routers whose clocks did not move against that of another one."""
-    moved = _moved(ages)
-    return {
-        name
-        for one, other in ages
-        if (other, one) in ages and _ordered(one, other) not in moved
-        for name in (one, other)
-    }
-
-
-def _left_out(ages: _Ages, hosts: Mapping[str, frozenset[str]]) -> dict[str, bool]:
+def _left_out(
+    rows: Iterable[Mapping[str, Any]], hosts: Mapping[str, frozenset[str]]
+) -> dict[str, bool]:
     """Return in order the blamed routers, and then those that share the clocks of their machines, and whether it is
     known whose clock moved.
 
     Of a pair that stands alone it is not. Where the two compare with nobody else, the second one by name may as well be
     the one that is right, and is not among them.
     """
-    blamed, sound = _blamed(ages), _sound(ages)
+    blame = _Blame(rows)
     moved = {}
-    for name, others in blamed.items():
-        is_alone = _stands_alone(name, others, blamed)
-        if not is_alone or name in sound or name < others[0]:
-            moved[name] = not is_alone or name not in sound
+    for name, others in blame.blamed.items():
+        is_alone = blame.is_alone(name)
+        if not is_alone or name in blame.sound or name < others[0]:
+            moved[name] = not is_alone or name not in blame.sound
     machines = {hosts[name]: moved[name] for name in moved if hosts.get(name)}
     shared = {name: machines[host] for name, host in sorted(hosts.items()) if host in machines}
     return {**moved, **shared}
-
-
-def _stands_alone(name: str, others: list[str], blamed: Mapping[str, list[str]]) -> bool:
-    """Return whether the clock that moved may be this router's or the one other's."""
-    return len(others) == 1 and blamed.get(others[0]) == [name]
 
 
 def _leave_out(moved: Iterable[str], pairs: dict[str, dict[str, _Estimate]]) -> None:
@@ -232,7 +280,7 @@ def _leave_out(moved: Iterable[str], pairs: dict[str, dict[str, _Estimate]]) -> 
 @dataclass(frozen=True, kw_only=True)
 class MovingClock:
     """A router whose clock moved, and how far the clocks of others of one group are ahead of that of `reference`, and
-    the bound of the error, nanoseconds: of those with which it exchanged messages both ways.
+    the bound of the error, nanoseconds: of those to which it sent messages, or from which it got some.
     """
 
     router: str
@@ -241,26 +289,33 @@ class MovingClock:
 
 
 def moving_clocks(
-    least: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     clocks: Iterable[Mapping[str, Any]],
     hosts: Mapping[str, frozenset[str]] | None = None,
 ) -> list[MovingClock]:
-    """Return the clocks that moved and can be followed, from rows of `least_ages` and of CLOCKS; at most
+    """Return the clocks that moved and can be followed, from rows of `clock_ages` and of CLOCKS; at most
     REPORT_MOVING_CLOCKS.
 
     The group is that of most of the others. One that compares with nobody else is a group of its own. Of two that
     contradict each other and nobody else, neither is followed.
     """
-    _, ages = _ages(least)
-    moved = _left_out(ages, hosts or {})
+    listed = list(rows)
+    _, ages = _ages(listed)
+    moved = _left_out(listed, hosts or {})
     known = {row["router"]: row for row in clocks if row["offset_ns"] is not None}
+    near: dict[str, set[str]] = {}
+    for one, other in ages:
+        near.setdefault(one, set()).add(other)
+        near.setdefault(other, set()).add(one)
     found = []
     for router in (router for router, is_known in moved.items() if is_known):
         groups: dict[str, dict[str, tuple[int, int]]] = {}
-        for origin, other in ages:
-            if origin == router and other not in moved and (other, router) in ages:
-                row = known.get(other, {"reference": other, "offset_ns": 0, "error_ns": 0})
+        for other in near.get(router, set()) - moved.keys():
+            if other in known:
+                row = known[other]
                 groups.setdefault(row["reference"], {})[other] = (row["offset_ns"], row["error_ns"])
+            elif (router, other) in ages and (other, router) in ages:
+                groups[other] = {other: (0, 0)}
         if groups:
             reference = min(groups, key=lambda name: (-len(groups[name]), name))
             found.append(MovingClock(router=router, reference=reference, others=groups[reference]))
@@ -316,31 +371,18 @@ class ClockMove:
     alone: bool
 
 
-def moved_routers(rows: Iterable[Mapping[str, Any]]) -> set[str]:
-    """Return the routers of pairs whose clocks moved, from rows of AGES or of `least_ages`."""
-    return {name for pair in _moved(_ages(rows)[1]) for name in pair}
-
-
-def moves(rows: Iterable[Mapping[str, Any]], least: Iterable[Mapping[str, Any]]) -> list[ClockMove]:
-    """Return the clocks that moved, by name of router, from rows of AGES and all of `least_ages`. Of a pair that stands
-    alone, one is told.
+def moves(rows: Iterable[Mapping[str, Any]]) -> list[ClockMove]:
+    """Return the clocks that moved, by name of router, from rows of `clock_ages`. Of a pair that stands alone, one is
+    told.
     """
-    _, ages = _ages(least)
-    moved = _moved(ages)
-    blamed = _blamed(ages)
-    series: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for row in rows:
-        if row["least_age_ns"] is not None and row["origin_router"] is not None:
-            series.setdefault((row["origin_router"], row["router"]), []).append(
-                (row["start_ns"], row["least_age_ns"])
-            )
+    blame = _Blame(rows)
     found = []
-    for router, others in sorted(blamed.items()):
-        alone = _stands_alone(router, others, blamed)
+    for router, others in sorted(blame.blamed.items()):
+        alone = blame.is_alone(router)
         if alone and router > others[0]:
             continue
-        most, other = max((moved[_ordered(router, name)], name) for name in others)
-        towards, away = sorted(series[other, router]), sorted(series[router, other])
+        most, other = max((blame.moved[_ordered(router, name)], name) for name in others)
+        towards, away = blame.series[other, router], blame.series[router, other]
         ahead, at_ns = _set_at(towards, away, most)
         times = [at for at, _ in (*towards, *away)]
         found.append(

@@ -214,6 +214,15 @@ class _Bounds:
                 bad = middle
         return good
 
+    def known(self, first: int, last: int) -> tuple[int, int]:
+        """Return from which cell to before which one the bounds of these cells are from above and from below.
+
+        After the last bound from below a clock may have been set ahead, and nobody would see it.
+        """
+        numbers = self.numbers[first:last]
+        sides = [numbers[~np.isnan(side[first:last])] for side in (self.above, self.below)]
+        return max(int(side[0]) for side in sides), min(int(side[-1]) for side in sides) + 1
+
     def line(self, first: int, last: int) -> _Line | None:
         """Return what is known of the line between the bounds of these cells; None: there is none."""
         line = _Line(self, slice(first, last))
@@ -329,9 +338,13 @@ class _Ends:
 
     def stretch(self, number: int) -> ClockStretch | None:
         """Return a stretch; None where nothing is known of it."""
-        first, end = self._first[number], self._end[number]
         line = self._bounds.line(*self._cells[number])
-        if end <= first or line is None or line.cells < _LEAST_CELLS:
+        if line is None or line.cells < _LEAST_CELLS:
+            return None
+        known_first, known_end = self._bounds.known(*self._cells[number])
+        first = max(self._first[number], known_first)
+        end = min(self._end[number], known_end)
+        if end <= first:
             return None
         begin_s, end_s = self._second(first), self._second(end)
         return ClockStretch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from statistics import median_high, median_low
 from typing import Any, Final
 
@@ -79,14 +78,12 @@ def _skew(row: dict[str, Any], ahead: int, error: int, other: str, compared: int
 _PPM: Final = 1_000_000
 
 
-def moved_clocks(
-    ages: Iterable[Mapping[str, Any]], least: Iterable[Mapping[str, Any]], clocks: Rows
-) -> list[Finding]:
-    """Return a `clock_moved` for each clock that was set or drifts, from rows of AGES, of `least_ages` and of CLOCKS;
-    `value` is by how many seconds it moved ahead, at least.
+def moved_clocks(ages: Rows, clocks: Rows) -> list[Finding]:
+    """Return a `clock_moved` for each clock that was set or drifts, from rows of `clock_ages` and of CLOCKS; `value`
+    is by how many seconds it moved ahead, at least.
     """
     followed = {row["router"] for row in clocks if row["first_ns"] is not None}
-    return [_moved(move, move.router in followed) for move in moves(ages, least)]
+    return [_moved(move, move.router in followed) for move in moves(ages)]
 
 
 def _moved(move: ClockMove, is_followed: bool) -> Finding:
@@ -127,7 +124,7 @@ _LONG_NS: Final = 60_000_000_000
 
 def doubtful_clocks(ages: Rows, clocks: Rows) -> list[Finding]:
     """Return a `clock_skew` for each pair of routers that exchange messages one way only and whose clocks cannot be
-    right, from rows of `least_ages` and of CLOCKS; `value` is by how many seconds `router` is ahead at least.
+    right, from rows of `clock_ages` and of CLOCKS; `value` is by how many seconds `router` is ahead at least.
 
     A message that arrives before it was sent proves a difference. One that is under way for minutes may have waited, so
     that the finding is for information.
@@ -135,7 +132,8 @@ def doubtful_clocks(ages: Rows, clocks: Rows) -> list[Finding]:
     references = {row["router"]: row["reference"] for row in clocks if row["reference"]}
     both = {(row["origin_router"], row["router"]) for row in ages}
     findings = []
-    for row in sorted(ages, key=lambda one: (one["origin_router"] or "", one["router"])):
+    pairs = [row for row in ages if row.get("start_ns") is None]
+    for row in sorted(pairs, key=lambda one: (one["origin_router"] or "", one["router"])):
         origin, router, age = row["origin_router"], row["router"], row["least_age_ns"]
         if origin is None or age is None or -_LEAST_NS < age < _LONG_NS:
             continue

@@ -5,6 +5,7 @@ A difference between configuration and traces can only be found by a report that
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,10 @@ from vpnrouter.simulation.traffic import DIRECT, PERSISTENT, Feed, receive, rout
 from vpnrouter.units import SECOND_NS
 
 _SKEW_S: Final = (0.05, 5.0)
+_DRIFTS_PPM: Final = (50.0, 450.0)
+_LONG_S: Final = 1_800.0
+"""Time in which the slowest drift is as much as the least clock that is off."""
+
 _CLOCKS: Final = frozenset({"clock_skew", "clock_moved"})
 _LEAST_ROUTERS: Final = 4
 
@@ -38,16 +43,23 @@ def clock_skew(placement: Placement) -> None:
 
 def clock_moved(placement: Placement) -> None:
     """Plant a clock that is set in the middle of the time, by tens of milliseconds to seconds, of a router that
-    exchanges messages with two others: of a pair nobody could say whose clock it was.
+    exchanges messages with two others: of a pair nobody could say whose clock it was. Each second one drifts, where
+    there is time for that.
 
     Raises:
         OperationError: there is no such router.
     """
     chosen, offset_s = _wrong_clock(placement, 2)
-    first, last = placement.plan.busy_s
+    plan = placement.plan
+    first, last = plan.busy_s
     at_s = first + (last - first) * float(placement.rng.uniform(0.3, 0.7))
-    placement.plan.clock_sets[chosen] = at_s, round(offset_s * SECOND_NS)
-    router = placement.plan.mesh.network.routers[chosen]
+    if placement.planted("clock_moved") % 2 and plan.seconds >= _LONG_S:
+        ppm = math.copysign(float(placement.rng.uniform(*_DRIFTS_PPM)), offset_s)
+        at_s, offset_s = 0.0, ppm * plan.seconds / 1e6
+        plan.clock_drifts_ppm[chosen] = ppm
+    else:
+        plan.clock_sets[chosen] = at_s, round(offset_s * SECOND_NS)
+    router = plan.mesh.network.routers[chosen]
     placement.faults.append(
         {"kind": "clock_moved", "router": router, "value": offset_s, "begin_s": at_s}
     )
