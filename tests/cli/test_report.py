@@ -129,10 +129,23 @@ def test_a_report_is_made(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("stage", ["Spark starts", "links and subscriptions", "messages followed"])
-def test_an_interrupt_ends_a_report(tmp_path: Path, stage: str) -> None:
-    """^C, which a terminal sends to Java as well, at the start and while jobs run: 130, and one line for it."""
+@pytest.mark.parametrize(
+    ("stage", "number"),
+    [
+        ("Spark starts", signal.SIGINT),
+        ("links and subscriptions", signal.SIGINT),
+        ("messages followed", signal.SIGINT),
+        ("Spark starts", signal.SIGTERM),
+        ("messages followed", signal.SIGTERM),
+    ],
+)
+def test_an_interrupt_ends_a_report(tmp_path: Path, stage: str, number: int) -> None:
+    """^C and the end of a service, at the start and while jobs run: 128 and the signal, one line for it, and nothing is
+    left.
+    """
     write(tmp_path / "traces/part-1.parquet", 50)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     with subprocess.Popen(
         [
             sys.executable,
@@ -144,14 +157,16 @@ def test_an_interrupt_ends_a_report(tmp_path: Path, stage: str) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
     ) as process:
         assert process.stdout is not None
         lines = []
         for line in process.stdout:
             lines.append(line.strip())
             if lines[-1] == f"report: {stage}":
-                os.killpg(process.pid, signal.SIGINT)
-    assert process.returncode == 130, lines
+                os.killpg(process.pid, number)
+    assert process.returncode == 128 + number, lines
+    assert list(scratch.iterdir()) == []
     assert lines.pop() == "vpnrouter: interrupted before the report was written"
     assert all(line.startswith("report: ") for line in lines), lines
     assert not list((tmp_path / "out").glob("*"))
@@ -252,6 +267,8 @@ def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         [str(tmp_path), "--output", out, "--connect", "sc://127.0.0.1", "--master", "local"],
         [str(tmp_path), "--output", out, "--connect", "sc://127.0.0.1", "--follow"],
         [str(tmp_path), "--output", out, "--conf", "spark.driver.memory"],
+        ["", "--output", out],
+        [str(tmp_path), "--output", ""],
     ):
         assert run(["report", *arguments]) == 2
         captured = capfd.readouterr()
@@ -274,6 +291,15 @@ def test_wrong_use(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (["--format", "html,iceberg", "--connect", "sc://h"], "leave out --connect"),
         (["--format", "delta", "--catalog", "lake"], "add --format iceberg"),
         (["--format", "iceberg", "--catalog", "lake."], "write NAME or NAME.NAMESPACE"),
+        (["--since", "300000w", "--until", "0001-01-01T00:00:00+14:00"], "nothing lies between"),
+        (["--since", "9999-12-31T23:59:59.999999-14:00", "--until", "2300-01-01"], "nothing lies"),
+        (["--against", "99999999999999999d..99999999999999999w"], "nothing lies between"),
+        (["--asyncapi", ""], "it is empty, and names no place"),
+        (["--connect", ""], "--connect is empty"),
+        (["--master", " "], "--master is empty"),
+        (["--packages", ""], "--packages is empty"),
+        (["--late", "3"], "--every and --late are of --follow"),
+        (["--every", "3"], "--every and --late are of --follow"),
         (["--follow", "--until", "1h"], "leave out --until and --against"),
         (["--follow", "--against", "2h..1h"], "leave out --until and --against"),
         (["--follow", "--asyncapi", "docs"], "leave out --follow"),

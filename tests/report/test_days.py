@@ -161,6 +161,26 @@ def test_damaged_digests_are_made_anew(
     assert written(tmp_path) == before
 
 
+def test_a_day_with_a_file_that_could_not_be_read_is_read_again(
+    traces: Path, taken: Callable[..., Days], tmp_path: Path
+) -> None:
+    """Its store may work now, and figures are not left out for ever. One that is damaged stays set aside."""
+    root = tmp_path / "traces"
+    shutil.copytree(traces / f"date={DATES[0]}", root / f"date={DATES[0]}")
+    rows = taken(root).inventory(Span()).rows
+    manifest = tmp_path / "report" / FOLDER / f"date={DATES[0]}" / MANIFEST
+    known = json.loads(manifest.read_text())
+    aside = {"path": known["files"].pop()["path"], "reason": "cannot be read: 500", "same_as": ""}
+    for may_pass in (False, True):
+        known["set_aside"] = [{**aside, "may_pass": may_pass}]
+        manifest.write_text(json.dumps(known))
+        inventory = taken(root).inventory(Span())
+        assert (inventory.rows == rows) is may_pass
+        assert [file.reason for file in inventory.set_aside] == (
+            [] if may_pass else [aside["reason"]]
+        )
+
+
 def test_damaged_and_undated_files(
     traces: Path, taken: Callable[..., Days], tmp_path: Path
 ) -> None:
@@ -239,6 +259,14 @@ def test_a_whole_report(
     assert sorted(before) == [f"date={date}" for date in DATES[:2]]
     assert build.build_report(request).rows == summary.rows
     assert written(tmp_path) == before
+    # Digests that are damaged inside are made anew, with their whole day.
+    for date in DATES[:2]:
+        for path in (tmp_path / "report" / FOLDER / f"date={date}").glob("[pu]*.parquet"):
+            data = bytearray(path.read_bytes())
+            data[4 : len(data) // 2] = bytes(len(data) // 2 - 4)
+            path.write_bytes(data)
+    assert build.build_report(request).rows == summary.rows
+    assert sorted(written(tmp_path)) == sorted(before)
     shutil.rmtree(root)
     root.mkdir()
     with pytest.raises(OperationError, match="nothing to report on"):

@@ -258,9 +258,14 @@ class Following:
                 assert self._reader.is_alive(), self.errors()
                 assert self._changed.wait(PATIENCE_S), (self.summaries[-1:], self.errors())
 
-    def stop(self) -> int:
-        """Press ^C on its terminal, which sends SIGINT to Java as well; its exit code."""
-        os.killpg(self._process.pid, signal.SIGINT)
+    def stop(self, *, with_java: bool = False) -> int:
+        """Press ^C on its terminal; its exit code. `with_java`: end all processes, as who stops a service does."""
+        if with_java:
+            for java in _children(self._process.pid):
+                os.kill(java, signal.SIGTERM)
+            self._process.terminate()
+        else:
+            os.killpg(self._process.pid, signal.SIGINT)
         return self.ended()
 
     def ended(self) -> int:
@@ -276,6 +281,14 @@ class Following:
     def errors(self) -> str:
         """What it said on stderr."""
         return self._errors.read_text(encoding="utf-8")
+
+
+def _children(parent: int) -> list[int]:
+    return [
+        int(child)
+        for tasks in Path(f"/proc/{parent}/task").iterdir()
+        for child in (tasks / "children").read_text().split()
+    ]
 
 
 def _write(tracefiles: ModuleType, root: Path, numbers: range, part: int) -> None:
@@ -307,7 +320,7 @@ def test_a_followed_report(tracefiles: ModuleType, tmp_path: Path) -> None:
         following.wait_for(20, 0, output)
         assert (output / "report.html").exists()
     finally:
-        code = following.stop()
+        code = following.stop(with_java=True)
     assert code == 0, following.errors()
     assert "Traceback" not in following.errors()
     assert following.summaries[-1]["bridged"] == 20

@@ -135,15 +135,27 @@ def test_a_session_that_there_is(
 
 
 @pytest.mark.parametrize(
-    "url", ["sc://", "host:15002", "http://host", "sc://127.0.0.1:99999", "sc:host", ""]
+    "url",
+    [
+        "sc://",
+        "sc://;token=secret",
+        "host:15002",
+        "http://host",
+        "sc://127.0.0.1:99999",
+        "sc:host",
+        "",
+    ],
 )
 def test_an_address_of_no_server(url: str) -> None:
     """One line says how to write one."""
     with (
-        pytest.raises(OperationError, match="is no address of a Spark Connect server: write sc://"),
+        pytest.raises(
+            OperationError, match="is no address of a Spark Connect server: write sc://"
+        ) as told,
         connected_session(SparkSettings(connect=url)),
     ):
         pass
+    assert "secret" not in str(told.value)
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -152,7 +164,7 @@ def test_a_server_that_is_not_there() -> None:
         taken.bind(("127.0.0.1", 0))
         url = f"sc://127.0.0.1:{taken.getsockname()[1]}"
         with (
-            pytest.raises(OperationError, match=f"cannot reach {url}: Connection refused"),
-            connected_session(SparkSettings(connect=url)),
+            pytest.raises(OperationError, match=f"^cannot reach {url}: Connection refused$"),
+            connected_session(SparkSettings(connect=f"{url}/;token=secret")),
         ):
             pass

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.testing import assertSchemaEqual
 
 from vpnrouter.errors import OperationError
+from vpnrouter.report import build
 from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.java import Java, find_java, home_of, probe, version_of
 from vpnrouter.report.engine.progress import NoProgress, watched
@@ -565,3 +566,66 @@ def test_numbers_that_no_router_writes(
     )
     assert list(map(tuple, read)) == [(None, None, None), (None, None, None), (0, None, None)]
     assert inventory.files[0].sample is None
+
+
+def test_a_report_of_what_no_router_writes(
+    spark: SparkSession, tracefiles: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest, the least and negative numbers in every column, and names that are none, end no report."""
+    monkeypatch.setattr(build, "surrounding_session", lambda: spark)
+    least, most = -(1 << 31), (1 << 31) - 1
+    events = (
+        "ingress",
+        "enqueue",
+        "deliver",
+        "bridge_send",
+        "bridge_receive",
+        "discard",
+        "nothing",
+    )
+    rows = [
+        tracefiles.row(
+            event,
+            number,
+            "v",
+            topic="t",
+            client="c",
+            endpoint="q",
+            bridge="b",
+            mode="?",
+            peer_router="other",
+            peer_vpn="v",
+            path="other/v",
+            topic_syntax="jms",
+            hops=value,
+            partition=value,
+            size_bytes=far,
+            message_id=far,
+            count=far,
+            since_ingress_ns=far,
+            origin_ts_ns=far,
+            origin_router="other",
+            trace_id=f"{number:032x}",
+        )
+        for number, (event, value, far) in enumerate(
+            (event, value, far)
+            for event in events
+            for value, far in ((least, -(1 << 63)), (-1, -1), (0, 0), (most, (1 << 63) - 1))
+        )
+    ]
+    states = [
+        tracefiles.row(
+            event, 100 + number, "v", client=f"c{number % 2}", topic="a/+", topic_syntax=text
+        )
+        for number, (event, text) in enumerate(
+            (event, text)
+            for event in ("subscribe", "unsubscribe")
+            for text in ("jms", "", "smf", None)
+        )
+    ]
+    tracefiles.write(tmp_path / "traces", "edge", [*rows, *states], sample=1.0)
+    summary = build.build_report(
+        ReportRequest(traces=[str(tmp_path / "traces")], output=str(tmp_path / "report"))
+    )
+    assert summary.rows == len(rows) + len(states)
+    assert summary.set_aside == []

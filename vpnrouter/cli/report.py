@@ -115,15 +115,21 @@ Follow = Annotated[
     bool, typer.Option("--follow", help="Keep the report up to date while traces come in.")
 ]
 Every = Annotated[
-    float,
-    typer.Option(help="With --follow: seconds between looks for files.", min=0.5, max=3600),
+    float | None,
+    typer.Option(
+        help="With --follow: seconds between looks for files, 5 unless given.",
+        min=0.5,
+        max=3600,
+        show_default=False,
+    ),
 ]
 Late = Annotated[
-    int,
+    int | None,
     typer.Option(
-        help="With --follow: seconds that rows of a message may be later than others.",
+        help="With --follow: seconds that rows of a message may be later than others, 90 unless given.",
         min=1,
         max=86_400,
+        show_default=False,
     ),
 ]
 Formats = Annotated[
@@ -201,8 +207,8 @@ def command(
     without: Without = None,
     double: Double = None,
     follow: Follow = False,
-    every: Every = 5.0,
-    late: Late = 90,
+    every: Every = None,
+    late: Late = None,
     formats: Formats = "html,json,parquet",
     catalog: Catalog = None,
     asyncapi: AsyncApi = None,
@@ -248,10 +254,15 @@ def command(
         raise typer.BadParameter("--follow has no end: leave out --until and --against")
     if follow and asyncapi is not None:
         raise typer.BadParameter("--asyncapi is of a whole report: leave out --follow")
+    if not follow and (every is not None or late is not None):
+        raise typer.BadParameter("--every and --late are of --follow: add it, or leave them out")
     if incremental and (follow or asyncapi is not None):
         raise typer.BadParameter(
             "--incremental reads a day once: leave out --follow and --asyncapi"
         )
+    for name, value in (("connect", connect), ("master", master), ("packages", packages)):
+        if value is not None and not value.strip():
+            raise typer.BadParameter(f"--{name} is empty: leave it out, or say what it names")
     if connect is not None and master is not None:
         raise typer.BadParameter("--connect and --master exclude each other")
     if follow and connect is not None:
@@ -279,7 +290,7 @@ def command(
                 summary = build_report(request, progress)
             _print_whole(summary, as_json=as_json)
             return
-        times = FollowTimes(every_s=every, late_s=late)
+        times = FollowTimes(every_s=every or 5.0, late_s=late or 90)
         update = partial(_print_update, NewlyAside(), as_json=as_json)
         with _until_signal() as stop:
             Follower(request, times, progress, update).run(stop)
@@ -380,11 +391,23 @@ def _print_update(aside: NewlyAside, summary: "Summary", *, as_json: bool) -> No
 
 @contextmanager
 def _telling_interrupt() -> Iterator[None]:
+    """Tell of an interrupt, and end like that on SIGTERM too: what Spark has on disk goes with its session."""
+    ended = threading.Event()
+
+    def interrupt(*_: object) -> None:
+        ended.set()
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     except KeyboardInterrupt:
         print_notes("vpnrouter: interrupted before the report was written")
+        if ended.is_set():
+            raise typer.Exit(128 + signal.SIGTERM) from None
         raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

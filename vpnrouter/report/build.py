@@ -20,6 +20,7 @@ from vpnrouter.report.analysis import Analysis
 from vpnrouter.report.asyncapi.document import Observed
 from vpnrouter.report.asyncapi.write import write_documents
 from vpnrouter.report.days import Days, DayStore
+from vpnrouter.report.engine.failures import JavaEnded
 from vpnrouter.report.engine.progress import NoProgress, Progress
 from vpnrouter.report.engine.remote import is_beside, remote_storage
 from vpnrouter.report.engine.session import (
@@ -260,9 +261,8 @@ def _started(request: ReportRequest, *, lasting: bool, short: bool) -> Iterator[
         ) as spark:
             yield spark
     except OperationError as error:
-        raise OperationError(
-            f"{error} (Java's output: {log})" if log.exists() else str(error)
-        ) from None
+        kind = JavaEnded if isinstance(error, JavaEnded) else OperationError
+        raise kind(f"{error} (Java's output: {log})" if log.exists() else str(error)) from None
     except KeyboardInterrupt:
         log.unlink(missing_ok=True)
         raise

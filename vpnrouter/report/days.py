@@ -23,7 +23,7 @@ from vpnrouter.report.digests.counts import standing_at
 from vpnrouter.report.digests.digest import Digests
 from vpnrouter.report.digests.merge import merged
 from vpnrouter.report.digests.schema import DIGESTS
-from vpnrouter.report.engine.failures import spark_errors
+from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
 from vpnrouter.report.engine.progress import Progress, watched
 from vpnrouter.report.engine.remote import escaped
 from vpnrouter.report.jobs import SHORT_ROWS, digested_files, without_damaged
@@ -68,7 +68,7 @@ class DayStore:
         self._storage = storage
 
     def find(self, date: str, listed: Sequence[StoredFile]) -> Day | None:
-        """Return what is kept of a day, if it is of these files and can be read by this version."""
+        """Return what is kept of a day, if it is of these files, all of them read, and of this version."""
         path = below(self._folder_of(date), MANIFEST)
         if not self._storage.exists(path):
             return None
@@ -76,7 +76,8 @@ class DayStore:
             day = _day_of(date, json.loads(self._storage.read(path)), self._folder_of(date))
         except (OperationError, ValueError, KeyError, TypeError, AttributeError):
             return None
-        return day if day.listed == tuple(listed) and self._is_whole(day) else None
+        was_read = not any(file.may_pass for file in day.inventory.set_aside)
+        return day if was_read and day.listed == tuple(listed) and self._is_whole(day) else None
 
     def _is_whole(self, day: Day) -> bool:
         """Return whether all digests of a day are there, as long as they were written."""
@@ -204,6 +205,7 @@ class Days:
         self._progress = progress
         self._files: dict[str, list[StoredFile]] = {}
         self._days: dict[str, Day] = {}
+        self._anew: set[str] = set()
 
     def take(self) -> None:
         """List the trace files, and digest each day whose files are not those that its digests are of.
@@ -280,11 +282,30 @@ class Days:
         )
 
     def analyse(self, request: ReportRequest, before: Analysis | None = None) -> Analysis:
-        """Return the analysis of the days in the span of a request; `before` is that of a time to compare with.
+        """Return the analysis of the days in the span of a request; `before` is that of a time to compare with. A day
+        whose digests turn out to be damaged is digested anew.
 
         Raises:
             OperationError: Spark failed.
         """
+        while True:
+            try:
+                return self._analysed(request, before)
+            except DamagedTraceFile as damaged:
+                date = self._date_of(damaged.path)
+                if date is None:
+                    raise
+                self._days[date] = self._made(date, self._files[date])
+
+    def _date_of(self, path: str) -> str | None:
+        """Return the day that has this digest, None where none has. No digest is made anew twice."""
+        for date, day in self._days.items():
+            if date not in self._anew and any(path == file.path for file in day.digests.values()):
+                self._anew.add(date)
+                return date
+        return None
+
+    def _analysed(self, request: ReportRequest, before: Analysis | None) -> Analysis:
         days = self._in(request.span)
         with (
             spark_errors(),

@@ -49,7 +49,7 @@ from vpnrouter.report.digests.digest import combined
 from vpnrouter.report.digests.journeys import message
 from vpnrouter.report.digests.merge import merged
 from vpnrouter.report.digests.schema import DIGESTS, DOUBLES, HOPS
-from vpnrouter.report.engine.failures import DamagedTraceFile, spark_errors
+from vpnrouter.report.engine.failures import DamagedTraceFile, JavaEnded, spark_errors
 from vpnrouter.report.engine.kept import KeptFrames
 from vpnrouter.report.engine.progress import Progress
 from vpnrouter.report.flows.clocks import clock_ages, clock_offsets
@@ -552,6 +552,7 @@ WIDTH_NS: Final = 10_000_000_000
 """Stretches of a report that goes on: it has no end yet that its stretches could be fitted to."""
 
 _POLL_S: Final = 0.2
+_GRACE_S: Final = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -624,6 +625,17 @@ class Follower:
             OperationError: a root is no directory, a file is of a newer format, the store is damaged or
                 cannot be written, or Spark failed.
         """
+        try:
+            self._run(stop)
+        except JavaEnded:
+            # Who stops all processes together stops Java too, and that may be known first.
+            give_up_s = time.monotonic() + _GRACE_S
+            while not stop():
+                if time.monotonic() > give_up_s:
+                    raise
+                self._fresh.wait(_POLL_S)
+
+    def _run(self, stop: Callable[[], bool]) -> None:
         request = self._request
         if request.spark.connect:
             raise OperationError("--follow runs beside its Spark driver: it cannot use --connect")

@@ -39,6 +39,13 @@ class DamagedTraceFile(OperationError):
         self.path = path
 
 
+class JavaEnded(OperationError):
+    """Spark's Java process ended before it was told to."""
+
+    def __init__(self, message: str = "Spark failed: its Java process ended unexpectedly") -> None:
+        super().__init__(message)
+
+
 @contextlib.contextmanager
 def spark_errors() -> Iterator[None]:
     """Turn whatever Spark or its Java process raises in the block into an OperationError of one
@@ -46,10 +53,13 @@ def spark_errors() -> Iterator[None]:
 
     Raises:
         DamagedTraceFile: Spark could not read an input file.
+        JavaEnded: its Java process is gone.
         OperationError: any other failure.
     """
     try:
         yield
+    except Py4JNetworkError:
+        raise JavaEnded from None
     except (PySparkException, Py4JError) as error:
         text = text_of(error)
         broken = _BROKEN_FILE.search(text)
@@ -57,7 +67,7 @@ def spark_errors() -> Iterator[None]:
             raise DamagedTraceFile(unquote(broken.group(1))) from None
         raise OperationError(f"Spark failed: {first_line(text)}") from None
     except (ConnectionError, EOFError):
-        raise OperationError("Spark failed: its Java process ended unexpectedly") from None
+        raise JavaEnded from None
 
 
 def text_of(error: Exception) -> str:

@@ -159,7 +159,13 @@ def spark_session(
             _add_packages(launch, packages)
             try:
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                    conf=launch, popen_kwargs={"stdout": output, "stderr": subprocess.STDOUT}
+                    conf=launch,
+                    popen_kwargs={
+                        "stdout": output,
+                        "stderr": subprocess.STDOUT,
+                        # Signals to the group of this process are not for it: it ends when this one does.
+                        "start_new_session": True,
+                    },
                 )
             except PySparkRuntimeError as error:
                 raise OperationError(
@@ -211,7 +217,8 @@ def connected_session(settings: SparkSettings) -> Iterator[SparkSession]:
             with spark_errors():
                 session = builder.create()
         except OperationError as error:
-            raise OperationError(f"cannot reach {settings.connect}: {error}") from None
+            told = str(error).replace(settings.connect, _named(settings.connect))
+            raise OperationError(f"cannot reach {_named(settings.connect)}: {told}") from None
         cleanup.callback(_stop, session)
         with spark_errors():
             _obey(session)
@@ -228,7 +235,12 @@ def _knock(url: str) -> None:
     try:
         socket.create_connection((host, port), _KNOCK_SECONDS).close()
     except OSError as error:
-        raise OperationError(f"cannot reach {url}: {error.strerror or error}") from None
+        raise OperationError(f"cannot reach {_named(url)}: {error.strerror or error}") from None
+
+
+def _named(url: str) -> str:
+    """Return the URL of a Spark Connect server without its parameters, one of which may be a token."""
+    return url.partition("/;")[0].partition(";")[0]
 
 
 def _connect_address(url: str) -> tuple[str, int]:
@@ -239,9 +251,11 @@ def _connect_address(url: str) -> tuple[str, int]:
     """
     with contextlib.suppress(ValueError):
         place = urlsplit(url)
-        if place.scheme == "sc" and place.hostname:
+        if place.scheme == "sc" and place.hostname and ";" not in place.netloc:
             return place.hostname, place.port or _CONNECT_PORT
-    raise OperationError(f"{url} is no address of a Spark Connect server: write sc://HOST:PORT")
+    raise OperationError(
+        f"{_named(url)} is no address of a Spark Connect server: write sc://HOST:PORT"
+    )
 
 
 def surrounding_session() -> SparkSession | None:

@@ -59,11 +59,14 @@ class TraceFile:
 
 @dataclass(frozen=True, kw_only=True)
 class SetAside:
-    """A file that is not part of the report, and why. `same_as` is the other file with its contents, "" without one."""
+    """A file that is not part of the report, and why. `same_as` is the other file with its contents, "" without one.
+    `may_pass`: what is wrong may be its store, and not the file.
+    """
 
     path: str
     reason: str
     same_as: str = ""
+    may_pass: bool = False
 
 
 _TAIL_BYTES: Final = 16_384
@@ -98,13 +101,17 @@ def footers(
                 tails[place] = next(iter(storage.tails([file], needed)))
             elif needed > REPORT_FOOTER_BYTES:
                 limit = f"more than {REPORT_FOOTER_BYTES // 1_000_000} MB of footer"
-                tails[place] = OperationError(f"damaged: {limit}")
+                tails[place] = _TooLong(f"damaged: {limit}")
         for file, tail in zip(some, tails, strict=True):
             found = _read_footer(file, tail)
             if isinstance(found, str):
                 newer.append(found)
             else:
                 yield found
+
+
+class _TooLong(OperationError):
+    """A footer that is not read."""
 
 
 def _footer_bytes(tail: bytes) -> int:
@@ -118,7 +125,7 @@ def _read_footer(file: StoredFile, tail: bytes | OperationError) -> TraceFile | 
     """Return a file by its last bytes; of a newer format its name and which one."""
     path = file.path
     if isinstance(tail, OperationError):
-        return SetAside(path=path, reason=str(tail))
+        return SetAside(path=path, reason=str(tail), may_pass=not isinstance(tail, _TooLong))
     if not tail:
         return SetAside(path=path, reason="empty: no bytes")
     try:

@@ -18,7 +18,7 @@ from typing import Final
 from vpnrouter.errors import OperationError
 from vpnrouter.report.traces.footers import SetAside, TraceFile, footers
 from vpnrouter.report.traces.span import Span
-from vpnrouter.report.traces.storage import Storages, StoredFile, lies_below, without_links
+from vpnrouter.report.traces.storage import Storages, StoredFile, is_uri, lies_below, without_links
 from vpnrouter.trace.schema import VERSION
 from vpnrouter.units import SECOND_NS
 
@@ -85,12 +85,14 @@ class Inventory:
         )
 
     def without(self, path: str, reason: str) -> Inventory:
-        """Return a copy of the inventory with the file `path` moved to those set aside."""
+        """Return a copy of the inventory with the file `path`, whose contents could not be read, moved to those set
+        aside.
+        """
         return replace(
             self,
             files=tuple(file for file in self.files if file.path != path),
             earlier=tuple(file for file in self.earlier if file.path != path),
-            set_aside=(*self.set_aside, SetAside(path=path, reason=reason)),
+            set_aside=(*self.set_aside, SetAside(path=path, reason=reason, may_pass=is_uri(path))),
         )
 
     def without_any(self, aside: Iterable[SetAside]) -> Inventory:

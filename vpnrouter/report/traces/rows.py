@@ -17,6 +17,7 @@ from vpnrouter.report.engine.listed import are_far, read_listed
 from vpnrouter.report.engine.remote import escaped, is_beside
 from vpnrouter.report.page.contents import moment
 from vpnrouter.report.schema import TRACE_FILE, TRACE_READ, TRACES, conform
+from vpnrouter.report.subscriptions.held import DIALECTS
 from vpnrouter.report.traces.footers import TraceFile
 from vpnrouter.report.traces.inventory import Inventory, credible_times
 from vpnrouter.report.traces.span import Span
@@ -236,7 +237,7 @@ def _read(spark: SparkSession, files: list[StoredFile], source: tuple[str, ...])
 
 def narrowed(frame: DataFrame) -> DataFrame:
     """Return the columns of TRACE_FILE from those of TRACE_READ; an integer that does not fit, or that no router writes
-    and sums would overflow with, is null.
+    and sums would overflow with, is null, and so is a dialect of filters that is not known.
     """
     columns = []
     for field in TRACE_FILE.fields:
@@ -244,11 +245,20 @@ def narrowed(frame: DataFrame) -> DataFrame:
         if field.name in _BOUNDS:
             least, beyond = _BOUNDS[field.name]
             value = F.when((value >= least) & (value < beyond), value)
+        if field.name == "topic_syntax":
+            value = F.when(value.isin(*DIALECTS), value)
         columns.append(value.try_cast(field.dataType).alias(field.name))
     return frame.select(*columns)
 
 
-_BOUNDS: Final = {"size_bytes": (0, 1 << 32), "count": (1, 1 << 30), "origin_ts_ns": (0, 1 << 62)}
+_BOUNDS: Final = {
+    "size_bytes": (0, 1 << 32),
+    "count": (1, 1 << 30),
+    "origin_ts_ns": (0, 1 << 62),
+    "since_ingress_ns": (0, 1 << 62),
+    "hops": (0, 1 << 16),
+    "partition": (0, 1 << 16),
+}
 """The least value that a router writes, and one that none does."""
 
 

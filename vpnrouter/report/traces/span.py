@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vpnrouter.errors import OperationError
-from vpnrouter.units import SECOND_NS
+from vpnrouter.units import DAY_NS, SECOND_NS
 
 _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d|w)")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -37,7 +37,8 @@ class Span:
 
 def parse_time(text: str, now_ns: int) -> int:
     """Return a point of time, in nanoseconds since 1970: a date, a date and time (ISO 8601, UTC unless it says
-    otherwise), or a duration before `now_ns`.
+    otherwise), or a duration before `now_ns`. Times that 64 bits cannot say, before 1678 or after 2261, are the ends
+    of what they can: no row is beyond.
 
     Raises:
         OperationError: the text is none of these.
@@ -45,15 +46,31 @@ def parse_time(text: str, now_ns: int) -> int:
     stripped = text.strip()
     ago = _AGO.fullmatch(stripped)
     if ago is not None:
-        return now_ns - round(float(ago.group(1)) * _UNIT_S[ago.group(2)] * SECOND_NS)
+        seconds = min(float(ago.group(1)) * _UNIT_S[ago.group(2)], _LONGEST_S)
+        return _in_bounds(now_ns - round(seconds * SECOND_NS))
     try:
         moment = dt.datetime.fromisoformat(stripped)
     except ValueError:
         raise OperationError(f"not a time: {text!r}; write {_FORMS}") from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=dt.UTC)
-    since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1_000
+    try:
+        since = moment - _EPOCH
+    except OverflowError:
+        return _LAST_NS if moment.year > _EPOCH.year else -_LAST_NS
+    return _in_bounds(
+        (since.days * 86_400 + since.seconds) * SECOND_NS + since.microseconds * 1_000
+    )
+
+
+_LAST_NS: Final = ((1 << 63) // DAY_NS - 1) * DAY_NS
+"""The last midnight that 64 bits can say; the first is as long before 1970."""
+
+_LONGEST_S: Final = 2.0 * _LAST_NS / SECOND_NS
+
+
+def _in_bounds(time_ns: int) -> int:
+    return max(-_LAST_NS, min(_LAST_NS, time_ns))
 
 
 def parse_span(since: str | None, until: str | None, now_ns: int) -> Span:

@@ -32,8 +32,10 @@ def place_of(text: str) -> str:
     """Return the place that a text names; the URI of a file of this machine (`file:///traces`) becomes its path.
 
     Raises:
-        OperationError: a URI of files names another machine.
+        OperationError: it is empty, or a URI of files names another machine.
     """
+    if not text.strip():
+        raise OperationError("it is empty, and names no place")
     if not is_uri(text):
         return text
     scheme, host, path, _, _ = urlsplit(text)
