@@ -258,3 +258,34 @@ def test_a_store_with_a_fault(
     if aside:
         assert "router=extra" in aside[0]
         assert f": {SET_ASIDE[name]}" in aside[0]
+
+
+FILES = 130
+
+
+def test_how_often_a_store_is_asked(
+    store: Any, proxied: Any, report: Any, tracefiles: Any, tmp_path: Path
+) -> None:
+    """Of many small files, each is asked for once for its footer, once for what messages have in common, and once for
+    all rows: not for each question of the report.
+    """
+    for part in range(FILES):
+        rows = [tracefiles.row("ingress", 100 * part + number, "v") for number in range(5)]
+        tracefiles.write(tmp_path / "in", "edge", rows, part=part, sample=1.0)
+    traces = store.take(tmp_path / "in", "small")
+    gate = proxied(lambda _: 0)
+    done = report(traces, tmp_path / "out", "--json", conf=store.settings(gate.port))
+    assert json.loads(done.stdout)["rows"] == 5 * FILES
+    asked: dict[str, list[str]] = {}
+    for line in gate.asked:
+        method, target, _ = line.split()
+        path = target.partition("?")[0]
+        if path.endswith(".parquet"):
+            asked.setdefault(path, []).append(method)
+    assert len(asked) == FILES
+    for methods in asked.values():
+        assert methods[0] == "GET", (
+            "the footer is read without a question whether the file is there"
+        )
+        assert methods.count("HEAD") <= 2
+        assert len(methods) <= 5, methods
