@@ -403,6 +403,15 @@ ROUTER_NAME_LENGTH: Final = 64
 MSG_VPN_NAME_LENGTH: Final = 32
 """Characters of a message VPN name, as in the field. Beyond: ConfigError."""
 
+SERVER_NAME_LENGTH: Final = 253
+"""Characters of the name of a host (RFC 1035, 2.3.4)."""
+
+ALPN_NAME_LENGTH: Final = 255
+"""Characters of the name of a protocol over TLS (RFC 7301, 3.1)."""
+
+INTERFACE_LENGTH: Final = 45
+"""Characters of an IP address, or of the name of an interface, which has 15 at most."""
+
 BRIDGE_NAME_LENGTH: Final = 150
 """Characters of a bridge name, as in the field. Beyond: ConfigError."""
 

@@ -137,6 +137,18 @@ class ProviderConnect(Settings):
     """Seconds between two attempts, before jitter."""
 
 
+class ProviderTls(Settings):
+    """What the router says to a provider before TLS begins."""
+
+    server_name: str | None = attribute(None, text=names.SERVER_NAME, guards=True)
+    """Name that the provider is asked for (SNI), and that its certificate must have; the host of the url without
+    it."""
+
+    alpn: tuple[str, ...] = attribute((), text=names.ALPN, examples=("x-amzn-mqtt-ca",))
+    """Names of protocols that are offered (ALPN), the preferred one first: by them a cloud tells MQTT from HTTPS on
+    port 443."""
+
+
 class Provider(Settings, held=False):
     """The foreign broker: where it is, and how the router logs in."""
 
@@ -167,6 +179,13 @@ class Provider(Settings, held=False):
         ClientCertRemoteAuthentication, optional=True
     )
     """Client certificate to log in with, over TLS."""
+
+    tls: ProviderTls = group(ProviderTls)
+    """What is said before TLS begins."""
+
+    interface: str | None = attribute(None, text=names.INTERFACE)
+    """IP address of this machine, or name of its interface, from which the provider is reached; the one that the
+    system chooses without it."""
 
     client_id: str | None = attribute(None, text=Text(1, limits.CLIENT_ID_BYTES))
     """MQTT client id; ROUTER-VPN-CONNECTOR without it. The provider keeps what waits for the connector

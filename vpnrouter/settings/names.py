@@ -77,6 +77,28 @@ PROVIDER: Final = _name(
     says="A-Z a-z 0-9 . _ -",
 )
 
+SERVER_NAME: Final = _name(
+    "a server name",
+    limits.SERVER_NAME_LENGTH,
+    pattern=r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*",
+    says="A-Z a-z 0-9 -, in parts between dots",
+)
+"""What TLS calls a host name: no address (RFC 6066, 3)."""
+
+ALPN: Final = _name(
+    "a protocol name",
+    limits.ALPN_NAME_LENGTH,
+    pattern=r"[!-~]+",
+    says="printable ASCII without spaces",
+)
+
+INTERFACE: Final = _name(
+    "an interface",
+    limits.INTERFACE_LENGTH,
+    pattern=r"[A-Za-z0-9._:@-]+",
+    says="A-Z a-z 0-9 . _ : @ -",
+)
+
 QUEUE: Final = _name("a queue name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")
 
 TOPIC_ENDPOINT: Final = _name("a topic endpoint name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")

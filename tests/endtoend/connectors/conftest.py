@@ -43,20 +43,26 @@ class Sites:
         return self.here
 
     def text(
-        self, links: dict[str, Any], queues: Any = None, name: str = "there", **provider: Any
+        self,
+        links: dict[str, Any],
+        queues: Any = None,
+        name: str = "there",
+        vpn: Any = None,
+        **provider: Any,
     ) -> str:
-        """The configuration of the router with the connector, without its name."""
+        """The configuration of the router with the connector, without its name; `vpn` is more of its message VPN."""
         url = f"mqtt://127.0.0.1:{self.port}"
         connector = {
             "provider": {"url": url, "connect": {"retry_delay": 0}, "keepalive": 5, **provider},
             "links": links,
         }
+        blue = {**OPEN, "queues": queues or {}, "connectors": {name: connector}, **(vpn or {})}
         document = {
             "listeners": [
                 {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "blue"},
                 {"protocol": "http", "bind": "127.0.0.1:0"},
             ],
-            "msg_vpns": {"blue": {**OPEN, "queues": queues or {}, "connectors": {name: connector}}},
+            "msg_vpns": {"blue": blue},
         }
         return yaml.safe_dump(document)
 

@@ -91,6 +91,9 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
     nameless = provider.username is None and problems.is_unwritten((*place, "username"))
     if provider.password is not None and nameless:
         problems.error((*place, "password"), "needs a username beside it")
+    asked = provider.tls.server_name or provider.tls.alpn
+    if asked and not any(url.tls for url in urls_of(connector)):
+        problems.key_error((*place, "tls"), "is for an address with TLS: mqtts://")
     if provider.client_cert is not None:
         if any(not url.tls for url in urls_of(connector)):
             problems.key_error((*place, "client_cert"), "needs TLS to every address: mqtts://")

@@ -259,14 +259,20 @@ class ConnectorRunner(ConnectorCallbacks):
         level = self._level()
         configured = self.configured.provider
         settings = provider_settings_of(self.router.name, self.vpn.name, self.name, self.configured)
-        tls = TlsSettings(self._server_cert, configured.client_cert) if url.tls else None
+        tls = None
+        if url.tls:
+            name = configured.tls.server_name or ""
+            certificates = self._server_cert, configured.client_cert
+            tls = TlsSettings(*certificates, name, alpn=configured.tls.alpn)
         written = next(
             text
             for text in (configured.url, *configured.failover_urls)
             if text and parse_url(text) == url
         )
         asked = (self.vpn.name, written)
-        transport = await self._dialler.open(url.host, url.port, tls, lambda: None, asked)
+        transport = await self._dialler.open(
+            url.host, url.port, tls, lambda: None, asked, configured.interface or ""
+        )
         try:
             self._dialler.set_clocks()
             if not leaving:

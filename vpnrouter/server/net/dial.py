@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
@@ -56,7 +57,8 @@ passwords and write traces."""
 
 class TlsSettings:
     """How a connection is encrypted: what the remote's certificate must be, which one is shown, and which cipher
-    suites are offered. `name` is the name that the certificate must have, "" for the host that is dialled.
+    suites and protocols (`alpn`) are offered. `name` is the name that the certificate must have, "" for the host that
+    is dialled.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class TlsSettings:
         client_cert: ClientCertRemoteAuthentication | None,
         name: str = "",
         ciphers: str = DEFAULT_CIPHERS,
+        alpn: Sequence[str] = (),
     ) -> None:
         self.name = name
+        self.alpn = alpn
         self.ciphers = ciphers
         self.server_cert = server_cert
         self.client_cert = client_cert
@@ -99,8 +103,10 @@ class Dialler:
         tls: TlsSettings | None,
         resolved: Callable[[], None],
         asked: tuple[str, str] = ("", ""),
+        interface: str = "",
     ) -> Transport:
-        """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between.
+        """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between. `interface` is an
+        IP address of this machine or an interface from which to connect, "" for any.
 
         `asked` are the message VPN and the location as it is written. A location that is not allowed is not dialled,
         and the error does not tell what is there.
@@ -120,13 +126,14 @@ class Dialler:
             if not found:
                 raise OperationError(refusal(asked[1]))
         try:
-            sock = await _connect(found)
+            sock = await _connect(found, interface)
         except (OSError, trio.TooSlowError) as error:
-            raise OperationError(f"cannot connect to {shown}: {_why(error)}") from error
+            way = f"{shown} from {interface}" if interface else shown
+            raise OperationError(f"cannot connect to {way}: {_why(error)}") from error
         if tls is None:
             return Transport(sock, None)
         try:
-            context = client_context(tls.server_cert, tls.client_cert, tls.ciphers)
+            context = client_context(tls.server_cert, tls.client_cert, tls.ciphers, tls.alpn)
             with trio.fail_after(CONNECT_S):
                 return Transport(sock, await shake_hands(sock, context, tls.name or host))
         except trio.TooSlowError as error:
@@ -254,7 +261,7 @@ def _names(host: str, port: int) -> Addresses:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-async def _connect(found: Addresses) -> socket.socket:
+async def _connect(found: Addresses, interface: str) -> socket.socket:
     """A connected socket to the first of the addresses that answers; they share CONNECT_S, or what is left."""
     last: OSError | trio.TooSlowError | None = None
     left_s = min(CONNECT_S, trio.current_effective_deadline() - trio.current_time())
@@ -263,6 +270,7 @@ async def _connect(found: Addresses) -> socket.socket:
         try:
             # One address that swallows everything must not keep the next from being tried.
             with trio.fail_after(max(0.0, left_s) / len(found)):
+                await _bind(sock, interface)
                 await sock.connect(address)
         except (OSError, trio.TooSlowError) as error:
             sock.close()
@@ -273,6 +281,19 @@ async def _connect(found: Addresses) -> socket.socket:
             raise
         return socket.socket(fileno=sock.detach())
     raise last or OSError("no address")
+
+
+async def _bind(sock: trio.socket.SocketType, interface: str) -> None:
+    """Have a socket connect from an address of this machine or from an interface; "" for any."""
+    if not interface:
+        return
+    try:
+        ip_address(interface)
+    except ValueError:
+        name = interface.encode()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, name)
+    else:
+        await sock.bind((interface, 0))
 
 
 def _why(error: OSError | UnicodeError | trio.TooSlowError) -> str:

@@ -18,7 +18,7 @@ from vpnrouter.settings.bridge import DEFAULT_CIPHERS
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from cryptography import x509
 
@@ -406,8 +406,10 @@ def client_context(
     server_cert: TlsServerCert,
     client_cert: ClientCertRemoteAuthentication | None = None,
     ciphers: str = DEFAULT_CIPHERS,
+    alpn: Sequence[str] = (),
 ) -> DialTls:
-    """Read what a bridge trusts and, with `client_cert`, what it shows; TLS 1.2 or newer.
+    """Read what a bridge trusts and, with `client_cert`, what it shows; TLS 1.2 or newer. `alpn` are names of protocols
+    to offer.
 
     Made anew for each try, it takes renewed files without a reload. Raises OperationError naming the file
     that cannot be used.
@@ -417,6 +419,8 @@ def client_context(
     context.options |= ssl.OP_NO_RENEGOTIATION
     if ciphers != DEFAULT_CIPHERS:
         context.set_ciphers(ciphers)
+    if alpn:
+        context.set_alpn_protocols(list(alpn))
     context.check_hostname = server_cert.validate_name_enabled
     if server_cert.ca is None:
         context.load_default_certs()
