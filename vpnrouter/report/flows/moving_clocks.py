@@ -72,26 +72,8 @@ def followed(rows: Iterable[Mapping[str, Any]], cell_ns: int) -> list[ClockStret
     ends = _Ends(bounds, parts)
     stretches = (ends.stretch(number) for number in range(len(parts)))
     known = [one for one in stretches if one is not None and one.error_ns <= CLOCK_DOUBT_NS]
-    whole = _without(_shown_once(_of_one_time(known), cell_ns), bounds.holes)
+    whole = _without(_shown_once(known, cell_ns), bounds.holes)
     return whole if len(whole) <= REPORT_CLOCK_STRETCHES else []
-
-
-def _of_one_time(stretches: list[ClockStretch]) -> list[ClockStretch]:
-    """Return stretches without those in which the clock seems to go to and fro: it was set back, and shows the times of
-    before and of after.
-    """
-    kept: list[ClockStretch] = []
-    number = 0
-    while number < len(stretches):
-        one = stretches[number]
-        kept.append(one)
-        number += 1
-        for last in range(len(stretches) - 1, number, -1):
-            most = max(abs(_step(one, other)) for other in stretches[number:last])
-            if _agree(one, stretches[last]) and stretches[last].last_ns - one.last_ns <= most:
-                number = last + 1
-                break
-    return kept
 
 
 def _shown_once(stretches: list[ClockStretch], cell_ns: int) -> list[ClockStretch]:
