@@ -125,6 +125,32 @@ def _check_url(text: str) -> str:
 
 _URL: Final = Text(1, limits.PATH_LENGTH, _check_url)
 
+PROXY_SCHEME: Final = "http"
+"""Scheme of proxies: what is asked of one is not encrypted, and what goes through it as the provider's URL says."""
+
+
+def parse_proxy(text: str) -> ProviderUrl:
+    """Return the parts of a proxy's URL. Raises ValueError that says what is wrong."""
+    form = f"{PROXY_SCHEME}://HOST:PORT"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{text} is no URL: {error}") from error
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a URL has no login in it: username and password have keys of their own")
+    more = parts.path not in {"", "/"} or parts.query or parts.fragment
+    if parts.scheme != PROXY_SCHEME or not parts.hostname or port is None or more:
+        raise ValueError(f"{text} is not of the form {form}")
+    return ProviderUrl(parts.scheme, unquote(parts.hostname), port)
+
+
+def _check_proxy(text: str) -> str:
+    if len(text) > limits.PATH_LENGTH:
+        raise ValueError(f"a URL has at most {limits.PATH_LENGTH:,} characters")
+    parse_proxy(text)
+    return text
+
 
 class ProviderConnect(Settings):
     """How often a provider is tried."""
@@ -147,6 +173,23 @@ class ProviderTls(Settings):
     alpn: tuple[str, ...] = attribute((), text=names.ALPN, examples=("x-amzn-mqtt-ca",))
     """Names of protocols that are offered (ALPN), the preferred one first: by them a cloud tells MQTT from HTTPS on
     port 443."""
+
+
+class ProviderProxy(Settings):
+    """A proxy by which the provider is reached, asked by CONNECT of HTTP (RFC 9110, 9.3.6)."""
+
+    url: str | None = attribute(
+        None,
+        text=Text(1, limits.PATH_LENGTH, _check_proxy),
+        dials=lambda _, url: parse_proxy(url),
+    )
+    """http://HOST:PORT. The proxy looks the provider's name up."""
+
+    username: str | None = attribute(None, text=names.CLIENT_USERNAME)
+    """Username for the proxy, by the basic scheme."""
+
+    password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES), sent=True)
+    """Its password: text, {env: NAME} or {file: PATH}."""
 
 
 class Provider(Settings, held=False):
@@ -186,6 +229,9 @@ class Provider(Settings, held=False):
     interface: str | None = attribute(None, text=names.INTERFACE)
     """IP address of this machine, or name of its interface, from which the provider is reached; the one that the
     system chooses without it."""
+
+    proxy: ProviderProxy = group(ProviderProxy)
+    """The proxy by which it is reached; none without its url."""
 
     client_id: str | None = attribute(None, text=Text(1, limits.CLIENT_ID_BYTES))
     """MQTT client id; ROUTER-VPN-CONNECTOR without it. The provider keeps what waits for the connector

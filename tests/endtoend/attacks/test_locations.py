@@ -74,6 +74,26 @@ class Served:
         with self.client(user) as client:
             return client.post("/SEMP/v2/config/msgVpns/blue/connectors", json=row)
 
+    def by_proxy(self, user: str, name: str, location: str) -> httpx.Response:
+        """Have a connector made that goes by a proxy there, to a place where everybody may go."""
+        row = {
+            "connectorName": name,
+            "providerUrl": "mqtt://192.0.2.1",
+            "providerProxyUrl": f"http://{location}",
+        }
+        with self.client(user) as client:
+            return client.post("/SEMP/v2/config/msgVpns/blue/connectors", json=row)
+
+    def through_proxy(self, user: str, name: str, location: str) -> httpx.Response:
+        """Have a connector made that goes there by a proxy."""
+        row = {
+            "connectorName": name,
+            "providerUrl": f"mqtt://{location}",
+            "providerProxyUrl": "http://192.0.2.1:3128",
+        }
+        with self.client(user) as client:
+            return client.post("/SEMP/v2/config/msgVpns/blue/connectors", json=row)
+
     def reason(self, path: str, attribute: str, about: str) -> str:
         """What the tenant reads of why there is no connection, once that is about a location."""
         deadline = time.monotonic() + 30
@@ -90,6 +110,7 @@ WAYS = {
     "bridge": (Served.bridge, "bridges/{},auto", "inboundFailureReason"),
     "connector": (Served.connector, "connectors/{}", "failure"),
     "fail-over": (Served.fail_over, "connectors/{}", "failure"),
+    "proxy": (Served.by_proxy, "connectors/{}", "failure"),
 }
 """What may be made that connects, its path, and the attribute that says why it does not."""
 

@@ -4,12 +4,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
+TARGET = "broker.example.org:8883"
 LINKS = {"in": {"source": {"address": "in/#"}}}
 NAME = "broker.example.org"
 PATIENCE_S = 30.0
@@ -39,7 +41,11 @@ class Listening:
         self.names.append(name)
 
     def _serve(self) -> None:
-        plain, address = self._server.accept()
+        try:
+            plain, address = self._server.accept()
+        except OSError:
+            # The test has ended, and nobody came.
+            return
         self.peer = address[0]
         try:
             with self._context.wrap_socket(plain, server_side=True) as secured:
@@ -50,7 +56,9 @@ class Listening:
         self.served.set()
 
     def end(self) -> None:
-        """Close it."""
+        """Close it; who waits for a connection waits no more."""
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
         self._thread.join(PATIENCE_S)
 
@@ -125,3 +133,124 @@ def test_an_interface_that_is_not_there(sites: Any, interface: str) -> None:
     sites.connect(LINKS, wait=False, interface=interface, connect={"retry_delay": 3600})
     row = sites.state("waiting")
     assert f"from {interface}: " in row["failure"]
+
+
+class Tunnel:
+    """A proxy for one connection: it notes what it is asked for, answers, and passes on to a port."""
+
+    def __init__(self, answer: bytes, goal: int) -> None:
+        self._answer = answer
+        self._goal = goal
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self._server.settimeout(PATIENCE_S)
+        self.port: int = self._server.getsockname()[1]
+        self.asked: list[str] = []
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        # The router may close the connection at any time.
+        with suppress(OSError):
+            here, _ = self._server.accept()
+            with here:
+                self._answer_to(here)
+
+    def _answer_to(self, here: socket.socket) -> None:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += here.recv(4096)
+        self.asked = head.decode().splitlines()
+        here.sendall(self._answer)
+        if b" 200 " not in self._answer or len(self._answer) > 4096:
+            return
+        with socket.create_connection(("127.0.0.1", self._goal)) as there:
+            back = threading.Thread(target=self._pass, args=(there, here), daemon=True)
+            back.start()
+            self._pass(here, there)
+            back.join(PATIENCE_S)
+
+    @staticmethod
+    def _pass(source: socket.socket, goal: socket.socket) -> None:
+        try:
+            while data := source.recv(4096):
+                goal.sendall(data)
+            goal.shutdown(socket.SHUT_WR)
+        except OSError:
+            return
+
+    def end(self) -> None:
+        """Close it."""
+        self._server.close()
+        self._thread.join(PATIENCE_S)
+
+
+@pytest.fixture
+def tunnel(listening: Listening) -> Iterator[Any]:
+    """`tunnel(answer)` begins a proxy that answers so."""
+    made: list[Tunnel] = []
+
+    def begin(answer: bytes) -> Tunnel:
+        made.append(Tunnel(answer, listening.port))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.end()
+
+
+def by_proxy(sites: Any, tmp_path: Path, port: int, **proxy: Any) -> None:
+    """Start the router with a connector that goes by a proxy, to a name that nobody here can look up."""
+    sites.connect(
+        LINKS,
+        wait=False,
+        vpn={"bridging": {"tls_server_cert": {"ca": str(tmp_path / "ca.pem")}}},
+        url=f"mqtts://{TARGET}",
+        connect={"retry_delay": 3600},
+        proxy={"url": f"http://127.0.0.1:{port}", **proxy},
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 Connection established\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nProxy-agent: some\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+    ],
+)
+def test_a_proxy_is_asked_for_the_provider(
+    sites: Any, listening: Listening, tunnel: Any, tmp_path: Path, answer: bytes
+) -> None:
+    """It gets the name, which it looks up itself, and the login; TLS and MQTT go through it to the provider."""
+    proxy = tunnel(answer)
+    by_proxy(sites, tmp_path, proxy.port, username="us", password="secret")
+    assert listening.served.wait(PATIENCE_S), sites.row()
+    assert proxy.asked[0] == f"CONNECT {TARGET} HTTP/1.1"
+    assert f"Host: {TARGET}" in proxy.asked
+    assert "Proxy-Authorization: Basic dXM6c2VjcmV0" in proxy.asked
+    assert listening.names == [NAME]
+    assert listening.first == b"\x10"
+    assert "secret" not in "".join(sites.here.err)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "refused with status 407"),
+        (b"HTTP/1.1 302 Found\r\nLocation: http://else/\r\n\r\n", "refused with status 302"),
+        (b"HTTP/1.1 503 \x07\r\nContent-Length: 9\r\n\r\n", "refused with status 503"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "no HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + bytes(100_000), "no HTTP"),
+        (b"HTTP/1.1 201 Created\r\n\r\nmore", "spoke before it was asked"),
+        (b"", "it closed the connection"),
+    ],
+)
+def test_a_proxy_that_does_not_help(
+    sites: Any, tunnel: Any, tmp_path: Path, answer: bytes, told: str
+) -> None:
+    """The reason names the proxy, and the next attempt comes in its time."""
+    proxy = tunnel(answer)
+    by_proxy(sites, tmp_path, proxy.port)
+    row = sites.state("waiting")
+    assert f"proxy 127.0.0.1:{proxy.port}: " in row["failure"]
+    assert told in row["failure"]

@@ -91,6 +91,10 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
     nameless = provider.username is None and problems.is_unwritten((*place, "username"))
     if provider.password is not None and nameless:
         problems.error((*place, "password"), "needs a username beside it")
+    if provider.proxy.password is not None and provider.proxy.username is None:
+        problems.error((*place, "proxy", "password"), "needs a username beside it")
+    if provider.proxy.username is not None and provider.proxy.url is None:
+        problems.key_error((*place, "proxy"), "has no url")
     asked = provider.tls.server_name or provider.tls.alpn
     if asked and not any(url.tls for url in urls_of(connector)):
         problems.key_error((*place, "tls"), "is for an address with TLS: mqtts://")

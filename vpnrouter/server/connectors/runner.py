@@ -39,9 +39,9 @@ from vpnrouter.events.table import (
     CONNECTOR_UP,
 )
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.dial import TlsSettings
+from vpnrouter.server.net.dial import Proxy, TlsSettings
 from vpnrouter.server.net.reactor import flush_ready
-from vpnrouter.settings.connector import parse_url
+from vpnrouter.settings.connector import parse_proxy, parse_url
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -53,6 +53,15 @@ if TYPE_CHECKING:
     from vpnrouter.events.table import EventType
     from vpnrouter.server.net.dial import Dialler
     from vpnrouter.settings.message_vpn import TlsServerCert
+
+
+def _proxy_of(connector: Connector) -> Proxy | None:
+    written = connector.provider.proxy
+    if written.url is None:
+        return None
+    url = parse_proxy(written.url)
+    password = "" if written.password is None else written.password.reveal()
+    return Proxy(url.host, url.port, written.url, written.username or "", password)
 
 
 QUICK_RETRIES: Final = 3
@@ -271,7 +280,13 @@ class ConnectorRunner(ConnectorCallbacks):
         )
         asked = (self.vpn.name, written)
         transport = await self._dialler.open(
-            url.host, url.port, tls, lambda: None, asked, configured.interface or ""
+            url.host,
+            url.port,
+            tls,
+            lambda: None,
+            asked,
+            configured.interface or "",
+            _proxy_of(self.configured),
         )
         try:
             self._dialler.set_clocks()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import h11
 import trio
 
 from vpnrouter.config.locations import Locations, refusal
@@ -76,6 +78,19 @@ class TlsSettings:
         self.client_cert = client_cert
 
 
+class Proxy(NamedTuple):
+    """A proxy to go by: its address, as it is written in the configuration too, and the login, "" for none."""
+
+    host: str
+    port: int
+    written: str
+    username: str = ""
+    password: str = ""
+
+    def __str__(self) -> str:
+        return f"proxy {shown_address((self.host, self.port))}"
+
+
 class Transport(NamedTuple):
     """A connected socket, and the TLS over it, None where it is plain."""
 
@@ -104,9 +119,10 @@ class Dialler:
         resolved: Callable[[], None],
         asked: tuple[str, str] = ("", ""),
         interface: str = "",
+        proxy: Proxy | None = None,
     ) -> Transport:
         """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between. `interface` is an
-        IP address of this machine or an interface from which to connect, "" for any.
+        IP address of this machine or an interface from which to connect, "" for any. A `proxy` looks HOST up itself.
 
         `asked` are the message VPN and the location as it is written. A location that is not allowed is not dialled,
         and the error does not tell what is there.
@@ -116,23 +132,26 @@ class Dialler:
         shown = shown_address((host, port))
         if self.locations.forbids(*asked):
             raise OperationError(refusal(asked[1]))
-        found = await self._look_up(host, port)
-        resolved()
-        if self.locations.asks(*asked):
-            # The addresses that were checked are dialled: no second look-up can bring others.
-            found = [
-                one for one in found if self.locations.allow(host, _ip(one), port, own=_is_own(one))
-            ]
-            if not found:
+        if proxy is None:
+            found = await self._look_up_allowed(host, port, *asked)
+        else:
+            if self.locations.asks(*asked) and not self.locations.may_be_allowed(host, port):
                 raise OperationError(refusal(asked[1]))
+            if self.locations.forbids(asked[0], proxy.written):
+                raise OperationError(refusal(proxy.written))
+            found = await self._look_up_allowed(proxy.host, proxy.port, asked[0], proxy.written)
+        resolved()
+        way = shown if proxy is None else str(proxy)
         try:
             sock = await _connect(found, interface)
         except (OSError, trio.TooSlowError) as error:
-            way = f"{shown} from {interface}" if interface else shown
+            way = f"{way} from {interface}" if interface else way
             raise OperationError(f"cannot connect to {way}: {_why(error)}") from error
-        if tls is None:
-            return Transport(sock, None)
         try:
+            if proxy is not None:
+                await _go_through(sock, proxy, shown)
+            if tls is None:
+                return Transport(sock, None)
             context = client_context(tls.server_cert, tls.client_cert, tls.ciphers, tls.alpn)
             with trio.fail_after(CONNECT_S):
                 return Transport(sock, await shake_hands(sock, context, tls.name or host))
@@ -145,6 +164,20 @@ class Dialler:
         except BaseException:
             sock.close()
             raise
+
+    async def _look_up_allowed(
+        self, host: str, port: int, msg_vpn: str, location: str
+    ) -> Addresses:
+        """The addresses of a host that may be dialled for a location. Raises OperationError where none may."""
+        found = await self._look_up(host, port)
+        if self.locations.asks(msg_vpn, location):
+            # The addresses that were checked are dialled: no second look-up can bring others.
+            found = [
+                one for one in found if self.locations.allow(host, _ip(one), port, own=_is_own(one))
+            ]
+            if not found:
+                raise OperationError(refusal(location))
+        return found
 
     def serve(self, transport: Transport, connection: Connection) -> None:
         """Serve what `open` gave."""
@@ -281,6 +314,44 @@ async def _connect(found: Addresses, interface: str) -> socket.socket:
             raise
         return socket.socket(fileno=sock.detach())
     raise last or OSError("no address")
+
+
+async def _go_through(sock: socket.socket, proxy: Proxy, target: str) -> None:
+    """Have a proxy connect to HOST:PORT. Raises OperationError with one line that says why it does not."""
+    http = h11.Connection(h11.CLIENT)
+    headers = [("Host", target)]
+    if proxy.username:
+        login = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+        headers.append(("Proxy-Authorization", f"Basic {login}"))
+    sock.setblocking(False)
+    try:
+        asked = http.send(h11.Request(method="CONNECT", target=target, headers=headers)) or b""
+        http.send(h11.EndOfMessage())
+        with trio.fail_after(CONNECT_S):
+            own = memoryview(asked)
+            while own:
+                own = own[await _ready(sock.send, trio.lowlevel.wait_writable, sock, own) :]
+            event = http.next_event()
+            while event is h11.NEED_DATA or isinstance(event, h11.InformationalResponse):
+                if event is h11.NEED_DATA:
+                    data = await _ready(sock.recv, trio.lowlevel.wait_readable, sock, RECEIVE_BYTES)
+                    if not data:
+                        raise ConnectionResetError("it closed the connection")
+                    http.receive_data(data)
+                event = http.next_event()
+    except (OSError, h11.ProtocolError, trio.TooSlowError) as error:
+        why = "no HTTP" if isinstance(error, h11.ProtocolError) else _why(error)
+        raise OperationError(f"{proxy}: {why}") from error
+    if not isinstance(event, h11.Response):
+        raise OperationError(f"{proxy}: no HTTP")
+    if not _OK <= event.status_code < _REDIRECT:
+        raise OperationError(f"{proxy}: refused with status {event.status_code}")
+    if http.trailing_data[0]:
+        raise OperationError(f"{proxy}: {target} spoke before it was asked")
+
+
+_OK: Final = 200
+_REDIRECT: Final = 300
 
 
 async def _bind(sock: trio.socket.SocketType, interface: str) -> None:
