@@ -210,19 +210,19 @@ def by_proxy(sites: Any, tmp_path: Path, port: int, **proxy: Any) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"HTTP/1.1 200 Connection established\r\n\r\n",
-        b"HTTP/1.0 200 OK\r\nProxy-agent: some\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
-    ],
-)
+ANSWERS = {
+    "1.1": b"HTTP/1.1 200 Connection established\r\n\r\n",
+    "1.0": b"HTTP/1.0 200 OK\r\nProxy-agent: some\r\n\r\n",
+    "after a word": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
 def test_a_proxy_is_asked_for_the_provider(
-    sites: Any, listening: Listening, tunnel: Any, tmp_path: Path, answer: bytes
+    sites: Any, listening: Listening, tunnel: Any, tmp_path: Path, name: str
 ) -> None:
     """It gets the name, which it looks up itself, and the login; TLS and MQTT go through it to the provider."""
-    proxy = tunnel(answer)
+    proxy = tunnel(ANSWERS[name])
     by_proxy(sites, tmp_path, proxy.port, username="us", password="secret")
     assert listening.served.wait(PATIENCE_S), sites.row()
     assert proxy.asked[0] == f"CONNECT {TARGET} HTTP/1.1"
@@ -233,22 +233,30 @@ def test_a_proxy_is_asked_for_the_provider(
     assert "secret" not in "".join(sites.here.err)
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "refused with status 407"),
-        (b"HTTP/1.1 302 Found\r\nLocation: http://else/\r\n\r\n", "refused with status 302"),
-        (b"HTTP/1.1 503 \x07\r\nContent-Length: 9\r\n\r\n", "refused with status 503"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "no HTTP"),
-        (b"HTTP/1.1 200 OK\r\nX: " + bytes(100_000), "no HTTP"),
-        (b"HTTP/1.1 201 Created\r\n\r\nmore", "spoke before it was asked"),
-        (b"", "it closed the connection"),
-    ],
-)
-def test_a_proxy_that_does_not_help(
-    sites: Any, tunnel: Any, tmp_path: Path, answer: bytes, told: str
-) -> None:
+UNHELPFUL = {
+    "refuses the login": (
+        b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
+        "refused with status 407",
+    ),
+    "points elsewhere": (
+        b"HTTP/1.1 302 Found\r\nLocation: http://else/\r\n\r\n",
+        "refused with status 302",
+    ),
+    "has control characters": (
+        b"HTTP/1.1 503 \x07\r\nContent-Length: 9\r\n\r\n",
+        "refused with status 503",
+    ),
+    "is another server": (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "no HTTP"),
+    "goes on without end": (b"HTTP/1.1 200 OK\r\nX: " + bytes(100_000), "no HTTP"),
+    "speaks too early": (b"HTTP/1.1 201 Created\r\n\r\nmore", "spoke before it was asked"),
+    "closes": (b"", "it closed the connection"),
+}
+
+
+@pytest.mark.parametrize("name", UNHELPFUL)
+def test_a_proxy_that_does_not_help(sites: Any, tunnel: Any, tmp_path: Path, name: str) -> None:
     """The reason names the proxy, and the next attempt comes in its time."""
+    answer, told = UNHELPFUL[name]
     proxy = tunnel(answer)
     by_proxy(sites, tmp_path, proxy.port)
     row = sites.state("waiting")
