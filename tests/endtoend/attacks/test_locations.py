@@ -78,8 +78,9 @@ class Served:
         """Have a connector made that goes by a proxy there, to a place where everybody may go."""
         row = {
             "connectorName": name,
-            "providerUrl": "mqtt://192.0.2.1",
+            "providerUrl": "mqtt://nowhere.invalid",
             "providerProxyUrl": f"http://{location}",
+            "providerConnectRetryDelay": 0,
         }
         with self.client(user) as client:
             return client.post("/SEMP/v2/config/msgVpns/blue/connectors", json=row)
@@ -183,6 +184,14 @@ def test_names_are_looked_at_when_they_are_dialled(serve: Callable[..., Served],
         served.door.accept()
 
 
+def test_a_proxy_is_no_way_round(serve: Callable[..., Served]) -> None:
+    """What may not be dialled may not be asked of a proxy either."""
+    served = serve()
+    for number, host in enumerate(NEAR):
+        answer = served.through_proxy("tenant", f"c{number}", f"{host}:{served.open_port}")
+        assert answer.status_code == 400, host
+
+
 @each_way
 def test_what_the_file_allows(serve: Callable[..., Served], way: str) -> None:
     """A network in `bridging.allowed_locations` is dialled."""
@@ -246,7 +255,7 @@ def test_addresses_of_the_machine_in_its_network(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(connect, "_is_own", lambda found: connect._ip(found) in own)
     dialled: list[str] = []
 
-    async def connected(found: Any) -> Any:
+    async def connected(found: Any, _: str) -> Any:
         dialled.extend(map(connect._ip, found))
         raise TimeoutError
 

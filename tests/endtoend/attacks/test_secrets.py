@@ -83,6 +83,11 @@ def document(plant: Planter, form: str) -> dict[str, Any]:
         "username": "z",
         "password": plant.secret("msg_vpns.connectors.provider.password"),
         "client_cert": plant.opened("msg_vpns.connectors.provider.client_cert.password"),
+        "proxy": {
+            "url": "http://127.0.0.1:9",
+            "username": "p",
+            "password": plant.secret("msg_vpns.connectors.provider.proxy.password"),
+        },
         "connect": {"retry_delay": 0},
     }
     remote = {

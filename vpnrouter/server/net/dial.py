@@ -294,7 +294,7 @@ def _names(host: str, port: int) -> Addresses:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-async def _connect(found: Addresses, interface: str) -> socket.socket:
+async def _connect(found: Addresses, interface: str = "") -> socket.socket:
     """A connected socket to the first of the addresses that answers; they share CONNECT_S, or what is left."""
     last: OSError | trio.TooSlowError | None = None
     left_s = min(CONNECT_S, trio.current_effective_deadline() - trio.current_time())
