@@ -217,6 +217,7 @@ def other(of: type[Settings], place: AttributePath) -> Any:
 FORMS = {
     ("provider", "url"): "mqtt://b",
     ("provider", "failover_urls"): "mqtt://b",
+    ("proxy", "url"): "http://b:1",
     ("allowed_origins",): "http://a",
     ("failover_servers",): "amqp://a",
     ("always",): "discard",

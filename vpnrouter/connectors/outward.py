@@ -140,16 +140,29 @@ class OutwardLink:
             self.status.happened(LinkEvent.REFUSED, self._now_ns, obstacle)
             return
         self.provider = provider
+        provider.offer(self)
+
+    def opened(self) -> None:
+        """The provider takes the messages of the link."""
+        provider = self.provider
+        if provider is None:
+            return
         if self.tap is not None:
             self.tap.plug(provider)
         else:
             try:
                 self._bind(provider)
             except Refused as refusal:
-                reason = f"{self.terms.source}: {refusal.reason}"
-                self.status.happened(LinkEvent.REFUSED, self._now_ns, reason)
+                self.not_opened(f"{self.terms.source}: {refusal.reason}")
                 return
         self.status.happened(LinkEvent.OPENED, self._now_ns)
+
+    def not_opened(self, why: str) -> None:
+        """The provider does not take them, or does so no more, for `why`."""
+        if self.tap is not None:
+            self.tap.unplug()
+        self._unbind()
+        self.status.happened(LinkEvent.REFUSED, self._now_ns, why)
 
     def _bind(self, provider: Provider) -> None:
         """Consume from the queue. Raises Refused."""

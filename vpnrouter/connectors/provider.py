@@ -66,10 +66,10 @@ class ConnectorCallbacks(LinkOwner):
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Provider:
     """One connection to a provider. `protocol` is what it speaks, as people write it; `place` its name in paths, and
-    `carries_path` whether it passes these on.
+    `carries_path` whether it passes these on. `unclaimed` counts messages of it that no link takes, by reason.
     """
 
-    __slots__ = ("carries_path", "connection", "place", "protocol")
+    __slots__ = ("carries_path", "connection", "place", "protocol", "unclaimed")
 
     def __init__(
         self, connection: Connection, protocol: str, place: str, *, carries_path: bool
@@ -78,6 +78,7 @@ class Provider:
         self.protocol = protocol
         self.place = place
         self.carries_path = carries_path
+        self.unclaimed: dict[str, int] = {}
 
     def begin(self) -> None:
         """Log in."""
@@ -102,6 +103,10 @@ class Provider:
         raise AssertionError(link)
 
     # -- links that take messages out ------------------------------------------------------------
+
+    def offer(self, link: OutwardLink) -> None:
+        """Have the provider take the messages of a link, which is told whether it does (`opened`, `not_opened`)."""
+        link.opened()
 
     def flow(self, link: OutwardLink, endpoint: Endpoint) -> OutwardFlow:
         """Return a flow that sends what `endpoint` has for a link; not bound yet."""

@@ -30,8 +30,25 @@ Then = Literal["dead-letter", "park", "skip", "stop"]
 AS_SOURCE: Final = "AS_SOURCE"
 """In a target: the topic that the message has."""
 
-PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
-"""Schemes of providers, and the port of a URL that names none."""
+
+class Scheme(NamedTuple):
+    """What the scheme of a provider's URL says: the `protocol`, the `port` of a URL that names none, and whether the
+    connection is encrypted.
+    """
+
+    protocol: str
+    port: int
+    tls: bool
+
+
+MQTT: Final = "mqtt"
+"""Protocol of a provider."""
+
+SCHEMES: Final = {
+    "mqtt": Scheme(MQTT, 1883, tls=False),
+    "mqtts": Scheme(MQTT, 8883, tls=True),
+}
+"""The schemes of URLs of providers."""
 
 _THIS_MACHINE: Final = "localhost"
 
@@ -51,8 +68,6 @@ MACHINE: Final = "@"
 NAMED: Final = "provider://"
 """Before the name of a provider that has one, in paths."""
 
-TLS_SCHEMES: Final = frozenset({"mqtts"})
-
 
 class ProviderUrl(NamedTuple):
     """The address of a provider; `host` is an IPv6 address without its brackets."""
@@ -64,7 +79,12 @@ class ProviderUrl(NamedTuple):
     @property
     def tls(self) -> bool:
         """Whether the connection is encrypted."""
-        return self.scheme in TLS_SCHEMES
+        return SCHEMES[self.scheme].tls
+
+    @property
+    def protocol(self) -> str:
+        """What the provider speaks."""
+        return SCHEMES[self.scheme].protocol
 
     def place(self, router: str) -> str:
         """Return what names the broker in the paths of messages of the router.
@@ -104,16 +124,15 @@ def parse_url(text: str) -> ProviderUrl:
         port = parts.port
     except ValueError as error:
         raise ValueError(f"{text} is no URL: {error}") from error
-    if parts.scheme not in PORTS:
-        known = ", ".join(f"{scheme}://" for scheme in PORTS)
+    if parts.scheme not in SCHEMES:
+        known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise ValueError(f"{text} does not begin with one of {known}")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a URL has no login in it: username and password have keys of their own")
     if not parts.hostname or parts.path not in {"", "/"} or parts.query or parts.fragment:
         raise ValueError(f"{text} is not of the form {parts.scheme}://HOST[:PORT]")
-    return ProviderUrl(
-        parts.scheme, unquote(parts.hostname), PORTS[parts.scheme] if port is None else port
-    )
+    default = SCHEMES[parts.scheme].port
+    return ProviderUrl(parts.scheme, unquote(parts.hostname), default if port is None else port)
 
 
 def _check_url(text: str) -> str:

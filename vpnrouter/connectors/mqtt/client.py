@@ -94,7 +94,7 @@ PROTOCOLS: Final[dict[int, str]] = {5: "MQTT 5", 0x84: "MQTT 3.1.1", 4: "MQTT 3.
 class MqttClient(Provider):
     """One connection of a connector, from its CONNECT on. `level` is one of LEVELS.
 
-    `leaving`: it only logs in to end the session at the provider. `unclaimed` counts messages that no link takes.
+    `leaving`: it only logs in to end the session at the provider.
     """
 
     def __init__(
@@ -160,7 +160,6 @@ class MqttClient(Provider):
         self._unanswered = False
         self._renews = False
         self._proved = False
-        self.unclaimed: dict[str, int] = {}
         self._timers = ClientTimers(self)
 
     # -- login -----------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.connector import Connector, ConnectorLink
     from vpnrouter.connectors.provider import Loss, Provider
+    from vpnrouter.connectors.settings import ProviderSettings
     from vpnrouter.core.router import Router
     from vpnrouter.events.table import EventType
     from vpnrouter.server.net.dial import Dialler
@@ -108,7 +109,7 @@ class ConnectorRunner(ConnectorCallbacks):
         self._dialler = dialler
         self._draw = draw
         self._clock = clock
-        self._client: MqttClient | None = None
+        self._client: Provider | None = None
         self._version = 0
         self._quick = 0
         self._leaving = False
@@ -265,7 +266,6 @@ class ConnectorRunner(ConnectorCallbacks):
     async def _open(self, *, leaving: bool = False) -> None:
         machine = self.machine
         url = machine.url
-        level = self._level()
         configured = self.configured.provider
         settings = provider_settings_of(self.router.name, self.vpn.name, self.name, self.configured)
         tls = None
@@ -292,18 +292,7 @@ class ConnectorRunner(ConnectorCallbacks):
             self._dialler.set_clocks()
             if not leaving:
                 machine.reached(self._clock())
-            client = MqttClient(
-                owner=self,
-                vpn=self.vpn,
-                peer=str(url),
-                session=self.session,
-                home=self._memory,
-                inward=self.links.inward,
-                outward=self.links.outward,
-                settings=settings,
-                level=level,
-                leaving=leaving,
-            )
+            client = self._new_client(settings, leaving=leaving)
             self._client = client
             client.begin()
             self._dialler.serve(transport, client.connection)
@@ -312,6 +301,21 @@ class ConnectorRunner(ConnectorCallbacks):
             self._dialler.drop(transport)
             raise
         flush_ready(self.vpn.context)
+
+    def _new_client(self, settings: ProviderSettings, *, leaving: bool) -> Provider:
+        """Return a connection that speaks what the address in use says."""
+        return MqttClient(
+            owner=self,
+            vpn=self.vpn,
+            peer=str(self.machine.url),
+            session=self.session,
+            home=self._memory,
+            inward=self.links.inward,
+            outward=self.links.outward,
+            settings=settings,
+            level=self._level(),
+            leaving=leaving,
+        )
 
     def _level(self) -> int:
         """Return the version to speak: that of the configuration, else the one that worked last, else the next one."""
