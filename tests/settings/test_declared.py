@@ -217,7 +217,7 @@ def other(of: type[Settings], place: AttributePath) -> Any:
 FORMS = {
     ("provider", "url"): "mqtt://b",
     ("provider", "failover_urls"): "mqtt://b",
-    ("proxy", "url"): "http://b:1",
+    ("provider", "proxy", "url"): "http://b:1",
     ("allowed_origins",): "http://a",
     ("failover_servers",): "amqp://a",
     ("always",): "discard",
@@ -227,6 +227,9 @@ FORMS = {
     ("umask",): "027",
 }
 """Attributes that are texts of a form, and one of these."""
+
+ENDS = {("provider", "proxy", "url"): ":1"}
+"""What those end with that need more than their beginning."""
 
 NEEDED = {"protocol": "mqtt", "bind": "a:1"}
 """Keys that are texts of a form, and one of these."""
@@ -350,10 +353,12 @@ def test_length(declared: Declared, place: AttributePath) -> None:
     text = place.attribute.text
     assert text is not None
     begin = "".join(FORMS.get(place.path, "").partition("://")[:2])
-    least = max(text.least, int(is_secret(declared.of, place)), len(begin) + bool(begin))
+    end = ENDS.get(place.path, "")
+    form = len(begin) + len(end)
+    least = max(text.least, int(is_secret(declared.of, place)), form + bool(begin))
 
     def long(length: int) -> Any:
-        value = begin + "a" * (length - len(begin))
+        value = begin + "a" * (length - form) + end
         return (value,) if "..." in str(hint_of(declared.of, place)) else value
 
     # Names of cipher suites are not of any length.
