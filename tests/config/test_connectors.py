@@ -31,14 +31,30 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
     ("provider", "link", "told"),
     [
         ("{}", LINK, "has no provider.url"),
-        ('{url: "http://h"}', LINK, "does not begin with one of mqtt://, mqtts://"),
+        (
+            '{url: "http://h"}',
+            LINK,
+            "does not begin with one of mqtt://, mqtts://, amqp://, amqps://",
+        ),
         ('{url: "mqtt://u:p@h"}', LINK, "a URL has no login in it"),
         ('{url: "mqtt://h", password: x}', LINK, "needs a username beside it"),
-        ('{url: "mqtt://h", client_cert: {}}', LINK, "needs TLS to every address: mqtts://"),
+        (
+            '{url: "mqtt://h", client_cert: {}}',
+            LINK,
+            "needs TLS to every address: mqtts:// or amqps://",
+        ),
         ('{url: "mqtts://h", client_cert: {}}', LINK, "has no certificate"),
         ('{url: "mqtt://h", name: a b}', LINK, "a provider name may only contain"),
-        ('{url: "mqtt://h", tls: {alpn: [mqtt]}}', LINK, "is for an address with TLS: mqtts://"),
-        ('{url: "mqtt://h", tls: {server_name: h}}', LINK, "is for an address with TLS: mqtts://"),
+        (
+            '{url: "mqtt://h", tls: {alpn: [mqtt]}}',
+            LINK,
+            "is for an address with TLS: mqtts:// or amqps://",
+        ),
+        (
+            '{url: "mqtt://h", tls: {server_name: h}}',
+            LINK,
+            "is for an address with TLS: mqtts:// or amqps://",
+        ),
         ('{url: "mqtts://h", tls: {server_name: "a..b"}}', LINK, "a server name may only contain"),
         ('{url: "mqtts://h", tls: {server_name: "ä"}}', LINK, "a server name may only contain"),
         ('{url: "mqtts://h", tls: {alpn: ["a b"]}}', LINK, "a protocol name may only contain"),
@@ -65,7 +81,7 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
         (GOOD, "{source: {address: a}, target: {queue: q, topic: b}}", "topic or queue, not both"),
         (GOOD, "{source: {address: a/+}, target: {topic: 'b/{2}'}}", "names {2} at character 3"),
         (GOOD, "{source: {queue: q}, target: {address: 'b/{2}'}}", "names {2} at character 3"),
-        (GOOD, "{source: {address: a, selector: x = 1}}", "source.selector is for a queue or"),
+        (GOOD, "{source: {address: a, selector: x = 1}}", "a provider of MQTT has none"),
         (GOOD, "{source: {queue: q, selector: x =}}", "selector"),
     ],
 )
@@ -114,7 +130,7 @@ def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
     links = '{source: {address: "a/#"}}\n          m: {source: {topic: "a/b"}}'
     plain = '{url: "mqtt://h", username: u, password: p}'
     found = warnings_of(text(plain, links))
-    assert any("everybody on the way can read it: use mqtts://" in one for one in found)
+    assert any("everybody on the way can read it: use mqtts:// or amqps://" in one for one in found)
     assert any(
         "brings back what m takes out if the provider speaks no MQTT 5" in one for one in found
     )

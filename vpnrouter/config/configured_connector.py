@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
+from vpnrouter.connectors.amqp.brokers import kind_and_name
 from vpnrouter.connectors.links import LinkSettings
 from vpnrouter.connectors.machine import Attempts
 from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.access import ProviderClient
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.selectors import parse_selector
-from vpnrouter.settings.connector import AS_SOURCE, NAMED, parse_url
+from vpnrouter.settings.connector import AMQP, AS_SOURCE, NAMED, parse_url
 from vpnrouter.settings.schema import apply_settings
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.mapping import parse_rule
@@ -24,13 +25,24 @@ if TYPE_CHECKING:
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import MappingRule
 
+CAPTURE: Final = "{"
+"""Begins what a template takes out of the source's topic."""
+
 ALL_TOPICS: Final = "#"
 """What a queue may hold, as a filter of MQTT: {1} is the whole topic."""
+
+
+def speaks_amqp(connector: Connector) -> bool:
+    """Return whether the provider is one of AMQP."""
+    return any(url.protocol == AMQP for url in urls_of(connector))
 
 
 def source_filter(connector: Connector, link: ConnectorLink) -> Filter:
     """Return the filter of the topics of a link's messages. Raises TopicError."""
     source = link.source
+    if source.address is not None and speaks_amqp(connector):
+        # An address is no filter: what comes of it has a topic by its own name.
+        return parse_filter(ALL_TOPICS, MQTT)
     if source.address is not None:
         found = parse_filter(source.address, MQTT)
         return parse_filter(source.address.split("/", 2)[2], MQTT) if found.share else found
@@ -45,6 +57,12 @@ def rule_of(connector: Connector, link: ConnectorLink) -> MappingRule | None:
     if target == AS_SOURCE or link.target.queue is not None:
         return None
     source = link.source
+    if speaks_amqp(connector):
+        if link.inbound:
+            return parse_rule(ALL_TOPICS, target, MQTT)
+        target = kind_and_name(target)[1]
+        if CAPTURE not in target:
+            return None
     if source.topic is not None:
         return parse_rule(source.topic, target, _dialect(connector))
     if source.address is None:
@@ -65,6 +83,9 @@ def links_of(connector: Connector) -> list[LinkSettings]:
     for name, link in connector.links.items():
         source = link.source
         selector = source.selector
+        amqp = speaks_amqp(connector)
+        remote = link.inbound and amqp
+        target = link.target.address
         computed = LinkSettings(
             name=name,
             source=source.address or source.queue or source.topic or "",
@@ -72,8 +93,13 @@ def links_of(connector: Connector) -> list[LinkSettings]:
             inbound=link.inbound,
             from_queue=source.queue is not None,
             rule=rule_of(connector, link),
-            selector=None if selector is None else parse_selector(selector),
+            selector=None if selector is None or remote else parse_selector(selector),
             no_local=no_local,
+            target=target,
+            one_target=amqp and target != AS_SOURCE and CAPTURE not in target,
+            subscription=source.subscription or "",
+            shared=source.shared,
+            selector_text=(selector or "") if remote else "",
         )
         links.append(apply_settings(computed, connector, link))
     return links
@@ -134,6 +160,7 @@ def provider_settings_of(
         place=place,
         client_id=client_id,
         password=None if password is None else password.reveal().encode(),
+        shows_certificate=connector.provider.client_cert is not None,
     )
     return apply_settings(computed, connector)
 

@@ -16,6 +16,7 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
 from vpnrouter.connectors.links import label
+from vpnrouter.core.amqp.incoming_message import trace_parent_of
 from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import (
     DUPLICATE,
@@ -32,6 +33,7 @@ from vpnrouter.core.guaranteed.flow import REJECTED as NEVER_WANTED
 from vpnrouter.core.guaranteed.flow_selection import FlowSelection
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED, CompletionCallback
+from vpnrouter.core.message import AMQP
 from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.core.tracing import read
@@ -259,8 +261,7 @@ class InwardLink:
         """Decide whether a message is traced: as its publisher says, or by the sampler."""
         publisher = self.publisher
         context = self.vpn.context
-        block = message.block
-        parent = read(block) if block and context.honours else None
+        parent = _parent_of(message) if context.honours else None
         if parent is not None and parent.sampled:
             # Who publishes traces it: that is no draw of ours.
             self._trace(message, parent)
@@ -482,6 +483,12 @@ class InwardLink:
         if reason:
             self.held(reason)
         return reason != ""
+
+
+def _parent_of(message: Message) -> TraceParent | None:
+    if message.encoding == AMQP:
+        return trace_parent_of(message)
+    return read(message.block) if message.block else None
 
 
 @final

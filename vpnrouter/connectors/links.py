@@ -34,6 +34,9 @@ class LinkSettings:
     take out is kept. `no_local`: what came from the provider does not go back. A message that the provider has refused
     `reject_attempts` times (0: no bound) goes where `then` says. One that has visited more than `max_ttl` places does
     not come in.
+
+    Of AMQP: `target` is the address at the provider as written, `one_target`: all messages go there. A link inward has
+    the `subscription` of this name, `shared` with others, and has the provider select by `selector_text`.
     """
 
     name: str
@@ -52,6 +55,11 @@ class LinkSettings:
     reject_attempts: int = 3
     then: str = DEAD_LETTER
     max_ttl: int = limits.HOPS
+    target: str = ""
+    one_target: bool = False
+    subscription: str = ""
+    shared: bool = False
+    selector_text: str = ""
 
     @property
     def direct(self) -> bool:

@@ -28,7 +28,9 @@ from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.timers import Job, TimerTarget
+from vpnrouter.core.tracing import trace_kept
 from vpnrouter.errors import Refused, TopicError
+from vpnrouter.trace.events import DELIVER, REDELIVER
 from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
@@ -493,6 +495,25 @@ class OutwardFlow(Flow):
 
     def let_be(self, message_id: int) -> None:
         """Forget what was sent of a message over an earlier connection: it is not sent again."""
+
+    def trace_sent(self, message_id: int, message: Message) -> None:
+        """Record that a traced message was sent to the provider."""
+        provider = self.link.provider
+        if not message.traced or provider is None:
+            return
+        endpoint = self.endpoint
+        count = endpoint.redeliveries.get(message_id, 0)
+        trace_kept(
+            endpoint.vpn,
+            REDELIVER if count else DELIVER,
+            message,
+            endpoint.name,
+            "",
+            self.client_name,
+            endpoint.partition_of(message_id, message),
+            link=self.link.label,
+            provider=provider.place,
+        )
 
     @override
     def letting_go(self) -> None:

@@ -92,6 +92,9 @@ class Provider:
         """Log in anew, at once, for `why`: what is not acknowledged comes again."""
         raise AssertionError(why)
 
+    def on_timer(self, kind: int) -> None:
+        """Do what is due, by the kind of a timer that it has armed."""
+
     # -- links that bring messages in ------------------------------------------------------------
 
     def obstacle(self, terms: LinkSettings) -> str:

@@ -77,6 +77,11 @@ def visited(block: bytes) -> tuple[bytes, list[str]]:
     if _NAME not in block:
         return block, []
     rest, found = take_out(block, (PATH_NAME,))
-    places = [unquote(place) for _, text in found for place in text.split(" ") if place]
+    return rest, places_of(" ".join([text for _, text in found]))
+
+
+def places_of(text: str) -> list[str]:
+    """Return the path that a value of the property says, but for what can be no place."""
+    places = [unquote(place) for place in text.split(" ") if place]
     kept = [place for place in places if len(place.encode()) <= limits.LINK_PATH_ENTRY_BYTES]
-    return rest, kept[-limits.LINK_PATH_KEPT :]
+    return kept[-limits.LINK_PATH_KEPT :]

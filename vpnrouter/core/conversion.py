@@ -527,8 +527,14 @@ def _string(text: str) -> str:
 # -- MQTT to AMQP ------------------------------------------------------------------------------------
 
 
-def from_mqtt(topic: bytes, payload: bytes, block: bytes) -> bytes:
-    """Return the content of an MQTT message in AMQP's terms."""
+def from_mqtt(
+    topic: bytes, payload: bytes, block: bytes, to: str = "", *, to_queue: bool = False
+) -> bytes:
+    """Return the content of an MQTT message in AMQP's terms.
+
+    It is addressed to the topic, or to the address `to` of another broker, which is that of a queue there (`to_queue`)
+    or of a topic.
+    """
     properties = Properties()
     if block:
         field = varint(len(block)) + block
@@ -546,10 +552,13 @@ def from_mqtt(topic: bytes, payload: bytes, block: bytes) -> bytes:
     if content_type is None and is_text:
         content_type = _UTF8
     typed = is_text or (content_type or "").startswith("text/")
-    to = address_of_topic(topic.decode("utf-8", "replace"))
+    jms_kind = Typed(types.BYTE, _JMS_QUEUE if to_queue else _JMS_TOPIC)
+    if not to:
+        to = address_of_topic(topic.decode("utf-8", "replace"))
+        jms_kind = _jms_kind(to)
     annotations: dict[object, object] = {
         Symbol(JMS_TYPE): Typed(types.BYTE, _JMS_TEXT if typed else _JMS_BYTES),
-        Symbol(JMS_DESTINATION): _jms_kind(to),
+        Symbol(JMS_DESTINATION): jms_kind,
     }
     reply_to = _reply_to(properties.response_topic)
     if reply_to is not None:
@@ -597,30 +606,47 @@ def annotated(content: bytes, block: bytes) -> bytes:
         before = more.get(key)
         # Several of one name, such as the queues that gave a message up, are one text.
         more[key] = text if before is None else f"{before},{text}"
-    return _with_annotations(content, more)
+    return _with_pairs(content, MESSAGE_ANNOTATIONS, more)
 
 
 def with_annotation(content: bytes, name: str, value: object) -> bytes:
     """Return an AMQP message with one more annotation; the bare message stays as it is."""
-    return _with_annotations(content, {Symbol(name): value})
+    return _with_pairs(content, MESSAGE_ANNOTATIONS, {Symbol(name): value})
 
 
-def _with_annotations(content: bytes, more: dict[object, object]) -> bytes:
-    """Put `more` in the place of annotations of the same names; the others stay byte for byte.
-
-    A message whose annotations are damaged stays as it is.
+def with_application_properties(content: bytes, more: Mapping[str, str | None]) -> bytes:
+    """Return an AMQP message with `more` in the place of application properties of the same names; those that are None
+    are taken out. Raises ProtocolError for a message that is damaged between its sections.
     """
-    found = sections(content)
-    items = [types.write(one) for pair in more.items() for one in pair]
-    rest = content
-    if found and found[0].code == MESSAGE_ANNOTATIONS:
-        first = found[0]
-        rest = content[first.end :]
-        try:
-            items = _raw_pairs(content, first, more) + items
-        except ProtocolError:
-            return content
-    return _DESCRIPTOR + bytes((MESSAGE_ANNOTATIONS,)) + types.write_compound(items, 0xC1) + rest
+    said: dict[object, object] = {}
+    said.update(more)
+    return _with_pairs(content, APPLICATION_PROPERTIES, said)
+
+
+def _with_pairs(content: bytes, code: int, more: dict[object, object]) -> bytes:
+    """Put `more` in the place of pairs of the same keys in a section that is a map, and take out those that are None;
+    the others stay byte for byte.
+
+    A message whose section is damaged stays as it is.
+    """
+    start = end = len(content)
+    items: list[bytes] = []
+    for found in sections(content):
+        if found.code < code:
+            continue
+        start = end = found.start
+        if found.code == code:
+            end = found.end
+            try:
+                items = _raw_pairs(content, found, more)
+            except ProtocolError:
+                return content
+        break
+    for key, value in more.items():
+        if value is not None:
+            items += [types.write(key), types.write(value)]
+    changed = _DESCRIPTOR + bytes((code,)) + types.write_compound(items, 0xC1)
+    return content[:start] + changed + content[end:]
 
 
 def _raw_pairs(content: bytes, found: Section, without: Mapping[object, object]) -> list[bytes]:
@@ -648,6 +674,32 @@ def _reply_to(topic: str | None) -> str | None:
 def _jms_kind(address: str) -> Typed:
     """Return the annotation that says what an address of this router is: without it, of the kind that it came from."""
     return Typed(types.BYTE, _JMS_QUEUE if address.startswith(QUEUE_SCHEME) else _JMS_TOPIC)
+
+
+def properties_of_content(content: bytes) -> MessageProperties:
+    """Return the properties that a message has (3.2.4), none of them where it has no such section.
+
+    Raises ProtocolError for a damaged one.
+    """
+    for found in sections(content):
+        if found.code == PROPERTIES:
+            return _properties(content, found)
+    return _NO_PROPERTIES
+
+
+def readdressed(content: bytes, to: str) -> bytes:
+    """Return an AMQP message with another address (3.2.4: to). Raises ProtocolError for a damaged one."""
+    start = end = len(content)
+    said = _NO_PROPERTIES
+    for found in sections(content):
+        if found.code < PROPERTIES:
+            continue
+        start = end = found.start
+        if found.code == PROPERTIES:
+            end = found.end
+            said = _properties(content, found)
+        break
+    return content[:start] + performatives.write(said._replace(to=to)) + content[end:]
 
 
 def _text_or_bytes(data: bytes) -> object:

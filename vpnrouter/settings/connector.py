@@ -25,6 +25,16 @@ from vpnrouter.units import SECOND_NS
 QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
 Retained = Literal["keep", "clear"]
 MqttVersion = Literal["auto", "5", "3.1.1"]
+ProviderBroker = Literal[
+    "auto",
+    "artemis",
+    "ibm-mq",
+    "rabbitmq",
+    "rabbitmq3",
+    "service-bus",
+    "vpnrouter",
+    "other",
+]
 Then = Literal["dead-letter", "park", "skip", "stop"]
 
 AS_SOURCE: Final = "AS_SOURCE"
@@ -42,11 +52,14 @@ class Scheme(NamedTuple):
 
 
 MQTT: Final = "mqtt"
-"""Protocol of a provider."""
+AMQP: Final = "amqp"
+"""Protocols of providers."""
 
 SCHEMES: Final = {
     "mqtt": Scheme(MQTT, 1883, tls=False),
     "mqtts": Scheme(MQTT, 8883, tls=True),
+    "amqp": Scheme(AMQP, 5672, tls=False),
+    "amqps": Scheme(AMQP, 5671, tls=True),
 }
 """The schemes of URLs of providers."""
 
@@ -275,6 +288,19 @@ class Provider(Settings, held=False):
     mosquitto takes max_inflight_messages (20) and loses the others without a word: half of that is safe. In MQTT 5 the
     provider says it."""
 
+    broker: ProviderBroker = attribute("auto", held="broker")
+    """Of AMQP: what the provider is, where it does not say so itself. It decides what queue:// and topic:// mean there
+    (docs/connectors.md); other is one that understands the capabilities `queue` and `topic` of JMS."""
+
+    virtual_host: str | None = attribute(
+        None, text=Text(1, limits.PATH_LENGTH), held="virtual_host"
+    )
+    """Of AMQP: the name under which the provider is asked for, such as vhost:NAME of RabbitMQ; the host of the url
+    without it."""
+
+    window: int = attribute(1_000, least=1, most=10_000, held="window")
+    """Of AMQP: messages that each link may be sent, and that are not answered yet."""
+
     connect: ProviderConnect = group(ProviderConnect, held="connect")
     """How often it is tried."""
 
@@ -283,7 +309,15 @@ class LinkSource(Settings, held=False):
     """Where a link takes messages from: exactly one of these."""
 
     address: str | None = attribute(None, examples=("sensors/#",))
-    """At the provider: an MQTT topic filter, also $share/GROUP/FILTER. The link brings messages in."""
+    """At the provider: an MQTT topic filter, also $share/GROUP/FILTER; of AMQP queue://NAME, topic://NAME, or an
+    address of its own. The link brings messages in."""
+
+    subscription: str | None = attribute(None, text=names.SUBSCRIPTION)
+    """Of AMQP, beside the address of a topic: name of a durable subscription, which keeps messages for the connector
+    while it is away."""
+
+    shared: bool = attribute(False)
+    """Whether the subscription is shared: of all that have it, one gets a message."""
 
     queue: str | None = attribute(None, text=names.QUEUE)
     """A queue of this message VPN. The link takes messages out of it."""
@@ -293,7 +327,8 @@ class LinkSource(Settings, held=False):
     for it while it is down, unless its quality of service is at-most-once."""
 
     selector: str | None = attribute(None)
-    """Condition on headers and properties of what the link takes out, SQL-92 as in JMS."""
+    """Condition on headers and properties of what the link takes out, SQL-92 as in JMS; of AMQP also of what it brings
+    in, which the provider selects then."""
 
     @property
     def kind(self) -> str:
@@ -307,9 +342,9 @@ class LinkTarget(Settings, held=False):
     """Where a link gives messages to."""
 
     address: str = attribute(AS_SOURCE)
-    """At the provider, of a link that takes messages out: a topic, AS_SOURCE for the topic that the
-    message has. {1}, {2} … are what the wildcards of the source matched, of a queue {1} is the whole
-    topic."""
+    """At the provider, of a link that takes messages out: a topic, AS_SOURCE for the topic that the message has; of
+    AMQP queue://NAME, topic://NAME, or an address of its own. {1}, {2} … are what the wildcards of the source matched,
+    of a queue {1} is the whole topic."""
 
     topic: str = attribute(AS_SOURCE)
     """In this message VPN, of a link that brings messages in: a topic, likewise."""
@@ -363,12 +398,12 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
         if (source.address, source.queue, source.topic).count(None) != 2:
             raise ValueError("source has exactly one of address, queue and topic")
         if self.inbound:
-            if source.selector is not None:
-                raise ValueError("source.selector is for a queue or topic of this message VPN")
             if target.address != AS_SOURCE:
                 raise ValueError("target.address is for a source that is a queue or topic")
             if target.queue is not None and target.topic != AS_SOURCE:
                 raise ValueError("target has topic or queue, not both")
+        elif source.subscription is not None or source.shared:
+            raise ValueError("source.subscription and source.shared are for an address")
         elif target.queue is not None or target.topic != AS_SOURCE:
             raise ValueError("the target of a queue or topic is an address at the provider")
 

@@ -101,6 +101,8 @@ INTERFACE: Final = _name(
 
 QUEUE: Final = _name("a queue name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")
 
+SUBSCRIPTION: Final = _name("a subscription name", limits.QUEUE_NAME_LENGTH, "|*?")
+
 TOPIC_ENDPOINT: Final = _name("a topic endpoint name", limits.QUEUE_NAME_LENGTH, "*?'<>&;")
 
 REPLAY_LOG: Final = _name("a replay log name", limits.REPLAY_LOG_NAME_LENGTH, "*?'<>&;")

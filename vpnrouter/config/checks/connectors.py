@@ -11,8 +11,10 @@ from vpnrouter.config.configured_connector import (
     place_of,
     rule_of,
     source_filter,
+    speaks_amqp,
     urls_of,
 )
+from vpnrouter.connectors.amqp.brokers import TOPIC, broker_named, kind_and_name
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE
 from vpnrouter.topics.algebra import witness
@@ -95,12 +97,17 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
         problems.error((*place, "proxy", "password"), "needs a username beside it")
     if provider.proxy.username is not None and provider.proxy.url is None:
         problems.key_error((*place, "proxy"), "has no url")
+    protocols = {url.protocol for url in urls_of(connector)}
+    if len(protocols) > 1:
+        problems.key_error(path, "has addresses of several protocols: a provider speaks one")
     asked = provider.tls.server_name or provider.tls.alpn
     if asked and not any(url.tls for url in urls_of(connector)):
-        problems.key_error((*place, "tls"), "is for an address with TLS: mqtts://")
+        problems.key_error((*place, "tls"), "is for an address with TLS: mqtts:// or amqps://")
     if provider.client_cert is not None:
         if any(not url.tls for url in urls_of(connector)):
-            problems.key_error((*place, "client_cert"), "needs TLS to every address: mqtts://")
+            problems.key_error(
+                (*place, "client_cert"), "needs TLS to every address: mqtts:// or amqps://"
+            )
         for key in ("certificate", "key"):
             file = getattr(provider.client_cert, key)
             if file is None:
@@ -108,7 +115,9 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
             else:
                 problems.readable((*place, "client_cert", key), file)
     elif provider.password is not None and any(not url.tls for url in urls_of(connector)):
-        problems.warning((*place, "password"), "everybody on the way can read it: use mqtts://")
+        problems.warning(
+            (*place, "password"), "everybody on the way can read it: use mqtts:// or amqps://"
+        )
 
 
 def _check_link(problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink) -> None:
@@ -118,10 +127,15 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
     except TopicError as error:
         problems.error((*at, "source", key), f"{error}{clause_of(error)}")
         return
-    if key != "queue":
+    amqp = speaks_amqp(connector)
+    if link.inbound:
+        _check_inbound(problems, at, link, amqp=amqp)
+    if key == "topic" or (key == "address" and not amqp):
         check_dialect(problems, (*at, "source", key), filter_)
     if filter_.share and not link.inbound:
         problems.error((*at, "source", key), "a connector has no share of its message VPN's topics")
+    if amqp and not link.inbound:
+        _check_outbound(problems, at, connector, link)
     try:
         rule_of(connector, link)
     except TopicError as error:
@@ -135,6 +149,42 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
             parse_selector(link.source.selector)
         except SelectorError as error:
             problems.error((*at, "source", "selector"), str(error))
+
+
+def _check_outbound(
+    problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink
+) -> None:
+    named = connector.provider.broker
+    exact = link.quality_of_service == "once-and-only-once"
+    if exact and named != "auto" and not broker_named(named).duplicate_id:
+        problems.error(
+            (*at, "quality_of_service"),
+            f"{named} offers nothing by which it would know a message again; duplicates-ok works",
+        )
+    if link.target.address != AS_SOURCE and not kind_and_name(link.target.address)[1]:
+        problems.error((*at, "target", "address"), "has no name")
+
+
+def _check_inbound(problems: ProblemList, at: Path, link: ConnectorLink, *, amqp: bool) -> None:
+    source = link.source
+    if not amqp:
+        for name, value in (("selector", source.selector), ("subscription", source.subscription)):
+            if value is not None:
+                problems.error((*at, "source", name), "a provider of MQTT has none: only AMQP has")
+        if source.shared:
+            problems.error(
+                (*at, "source", "shared"), "in MQTT the address says so: $share/GROUP/FILTER"
+            )
+        return
+    kind, name = kind_and_name(source.address or "")
+    if not name:
+        problems.error((*at, "source", "address"), "has no name")
+    if source.subscription is not None and kind != TOPIC:
+        problems.error(
+            (*at, "source", "subscription"), "is for the address of a topic: topic://NAME"
+        )
+    if source.shared and source.subscription is None:
+        problems.error((*at, "source", "shared"), "needs a subscription beside it")
 
 
 class LinkCrossing(NamedTuple):
@@ -165,6 +215,8 @@ def link_crossings(config: RouterConfig, msg_vpn: str) -> list[LinkCrossing]:
             plain = source.queue is None and target.queue is None and source.selector is None
             if not (link.enabled and plain and AS_SOURCE == target.topic == target.address):
                 continue
+            if link.inbound and speaks_amqp(connector):
+                continue  # what comes of an address, and whether others get it too, its provider decides
             path = ("msg_vpns", msg_vpn, "connectors", name, "links", link_name)
             version = connector.provider.mqtt_version
             try:

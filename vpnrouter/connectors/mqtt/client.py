@@ -13,6 +13,7 @@ from vpnrouter.connectors.mqtt.incoming import Incoming, digest_of
 from vpnrouter.connectors.mqtt.outgoing import MqttOutwardFlow, Outgoing
 from vpnrouter.connectors.mqtt.publishing import Publishing
 from vpnrouter.connectors.provider import Loss, Provider
+from vpnrouter.connectors.provider_timers import ProviderTimers
 from vpnrouter.connectors.visited import entry_of, visited
 from vpnrouter.core.discard_reasons import (
     DUPLICATE,
@@ -23,7 +24,6 @@ from vpnrouter.core.discard_reasons import (
 )
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import NEVER_S
-from vpnrouter.core.timers import TimerTarget
 from vpnrouter.core.tracing import outcome, sent_out
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.topics.algebra import intersects
@@ -56,10 +56,8 @@ if TYPE_CHECKING:
     from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
     from vpnrouter.connectors.provider import ConnectorCallbacks
     from vpnrouter.connectors.settings import ProviderSettings
-    from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.memory_account import MemoryAccount
-    from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
 
 LEVELS: Final = (5, 0x84, 4)
@@ -160,7 +158,7 @@ class MqttClient(Provider):
         self._unanswered = False
         self._renews = False
         self._proved = False
-        self._timers = ClientTimers(self)
+        self._timers = ProviderTimers(self)
 
     # -- login -----------------------------------------------------------------------------------
 
@@ -578,8 +576,8 @@ class MqttClient(Provider):
         """Have it proved that the provider has the acknowledgements that are out."""
         self._timers.arm(PROVE, PROVE_NS)
 
+    @override
     def on_timer(self, kind: int) -> None:
-        """Do what is due, by the kind of the timer."""
         connection = self.connection
         if connection.closing:
             return
@@ -689,43 +687,6 @@ class MqttClient(Provider):
                 suspected=self._proved and outgoing.was_alone,
             ),
         )
-
-
-@final
-class ClientTimers(TimerTarget):
-    """The deadlines of one client, one of each kind at a time."""
-
-    __slots__ = ("_armed", "_client")
-
-    def __init__(self, client: MqttClient) -> None:
-        self._client = client
-        self._armed: dict[int, Timer] = {}
-
-    def arm(self, kind: int, in_ns: int) -> None:
-        """Call the client's `on_timer` once, unless that is to happen already."""
-        if kind not in self._armed:
-            context = self._client.vpn.context
-            self._armed[kind] = context.timers.arm(context.now_ns + in_ns, self, kind)
-
-    def cancel(self, kind: int) -> None:
-        """Call it no more for this kind."""
-        timer = self._armed.pop(kind, None)
-        if timer is not None:
-            timer.cancel()
-
-    def stop(self) -> None:
-        """Call it no more."""
-        for kind in list(self._armed):
-            self.cancel(kind)
-
-    @override
-    def owning_connection(self) -> Connection | None:
-        return self._client.connection
-
-    @override
-    def on_timer(self, kind: int, now_ns: int) -> None:
-        self._armed.pop(kind, None)
-        self._client.on_timer(kind)
 
 
 def _overlap(inward: list[LinkSettings]) -> bool:

@@ -22,8 +22,6 @@ from vpnrouter.connectors.mqtt.session import KEYED, SYNCED
 from vpnrouter.connectors.outward import OutwardFlow
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback, UnitOfWork
-from vpnrouter.core.tracing import trace_kept
-from vpnrouter.trace.events import DELIVER, REDELIVER
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.encode import encode_ack
 from vpnrouter.wire.mqtt.reason import PUBREL
@@ -425,7 +423,7 @@ class MqttOutwardFlow(OutwardFlow):
             self.link.give_up(self, message_id, publishing.too_large)
             return
         self._send(frame)
-        self._trace(message_id, message)
+        self.trace_sent(message_id, message)
         self.link.accepted(self, message_id)
 
     def _send(self, frame: bytes) -> None:
@@ -487,23 +485,7 @@ class MqttOutwardFlow(OutwardFlow):
         fault = self.endpoint.spool.fault
         if fault is not None:
             fault("deliver-before-flush")
-        self._trace(known.message_id, message)
-
-    def _trace(self, message_id: int, message: Message) -> None:
-        if message.traced:
-            count = self.endpoint.redeliveries.get(message_id, 0)
-            endpoint = self.endpoint
-            trace_kept(
-                endpoint.vpn,
-                REDELIVER if count else DELIVER,
-                message,
-                endpoint.name,
-                "",
-                self.client_name,
-                endpoint.partition_of(message_id, message),
-                link=self.link.label,
-                provider=self.outgoing.publishing.place,
-            )
+        self.trace_sent(known.message_id, message)
 
     @override
     def let_be(self, message_id: int) -> None:

@@ -9,16 +9,15 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.core.amqp.errors import condition_of, error
+from vpnrouter.core.amqp.incoming_message import message_of, trace_parent_of
 from vpnrouter.core.amqp.link import Link
 from vpnrouter.core.amqp.sending_link import TopicSubscriber
 from vpnrouter.core.amqp.termini import says_kind
 from vpnrouter.core.conversion import (
-    DELIVERY_TIME,
     MEASURE,
     MessageHead,
     read_head,
     topic_of_address,
-    with_annotation,
 )
 from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
 from vpnrouter.core.forward import trace
@@ -26,18 +25,15 @@ from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
 from vpnrouter.core.guaranteed.endpoint import endpoint_named
 from vpnrouter.core.guaranteed.endpoint_settings import QUEUE
-from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, NO, lane_of
 from vpnrouter.core.guaranteed.queue_senders import QueueSender
 from vpnrouter.core.guaranteed.unit_of_work import DEMOTED, REJECTED, SPOOLED, UNMATCHED
-from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, HIGHEST, YES, Message
+from vpnrouter.core.message import AMQP, DELIVER_TO_ONE, Message
 from vpnrouter.core.route import Route
 from vpnrouter.core.selection import Selection, heavy, must_wait
-from vpnrouter.core.tracing import NAME as TRACEPARENT
-from vpnrouter.core.tracing import parsed, trace_kept_lost
+from vpnrouter.core.tracing import trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
 from vpnrouter.trace.events import REJECT
-from vpnrouter.units import MILLISECOND_NS
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -49,7 +45,6 @@ from vpnrouter.wire.amqp.performatives import (
     write,
 )
 from vpnrouter.wire.amqp.transfers import Burst
-from vpnrouter.wire.amqp.types import Typed
 
 if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
@@ -61,9 +56,7 @@ if TYPE_CHECKING:
     from vpnrouter.wire.amqp.types import MapWalk
 
 _QUEUE: Final = QUEUE_PREFIX.encode()
-_TRACEPARENT: Final = TRACEPARENT.encode()
 _DELIVER_TO_ONE: Final = DELIVER_TO_ONE.encode()
-_DMQ_ELIGIBLE: Final = DMQ_ELIGIBLE.encode()
 
 SECOND: Final = 1
 """Mode of a receiver that settles after the sender has (2.8.3)."""
@@ -427,31 +420,8 @@ class ReceivingLink(Link):
         settled: bool,
     ) -> Message:
         context = publisher.vpn.context
-        content = head.content
-        due_ms = head.deliver_at
-        wall_ms = context.wall_ns // MILLISECOND_NS
-        if due_ms < 0 and head.delay > 0:
-            # The delay counts from now on, also after a restart.
-            due_ms = wall_ms + head.delay
-            content = with_annotation(content, DELIVERY_TIME, Typed("timestamp", due_ms))
-        message = Message(topic, content, b"", False, self.client, AMQP)
-        if due_ms > wall_ms:
-            message.due_ns = context.now_ns + (due_ms - wall_ms) * MILLISECOND_NS
-        message.qos = 0 if settled else 1
-        if head.application:
-            self._take_wishes(message)
-        message.volatile = not head.durable
-        message.priority = min(head.priority, HIGHEST)
-        if head.group:
-            message.lane = lane_of(head.group.encode())
-        if head.ttl >= 0:
-            message.expires_ns = context.now_ns + head.ttl * MILLISECOND_NS
-        elif head.expires_at > 0:
-            left_ms = max(0, head.expires_at - wall_ms)
-            message.expires_ns = context.now_ns + max(1, left_ms * MILLISECOND_NS)
-        parent = None
-        if context.honours and _TRACEPARENT in content:
-            parent = parsed(message.text_property(TRACEPARENT).encode())
+        message = message_of(context, topic, head, self.client, settled=settled)
+        parent = trace_parent_of(message) if context.honours else None
         if parent is not None and parent.sampled:
             trace(publisher, message, parent)
         else:
@@ -461,14 +431,6 @@ class ReceivingLink(Link):
                 sampler.next()
                 trace(publisher, message, parent)
         return message
-
-    def _take_wishes(self, message: Message) -> None:
-        """Take what application properties ask the router for."""
-        content = message.payload
-        if _DELIVER_TO_ONE in content:
-            message.deliver_to_one = message.text_property(DELIVER_TO_ONE) in YES
-        if _DMQ_ELIGIBLE in content:
-            message.dmq_eligible = message.text_property(DMQ_ELIGIBLE) not in NO
 
     def publish(self, message: Message, token: int) -> None:
         """Give a guaranteed message to the spool, and count the outcome; it is told under `token`."""

@@ -18,6 +18,7 @@ from vpnrouter.config.configured_connector import (
     login_of,
     provider_settings_of,
 )
+from vpnrouter.connectors.amqp.client import AmqpProvider
 from vpnrouter.connectors.connector_links import ConnectorLinks
 from vpnrouter.connectors.link_state import LinkCounters, LinkState
 from vpnrouter.connectors.machine import Machine, State
@@ -41,7 +42,7 @@ from vpnrouter.events.table import (
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.dial import Proxy, TlsSettings
 from vpnrouter.server.net.reactor import flush_ready
-from vpnrouter.settings.connector import parse_proxy, parse_url
+from vpnrouter.settings.connector import AMQP, parse_proxy, parse_url
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -304,6 +305,20 @@ class ConnectorRunner(ConnectorCallbacks):
 
     def _new_client(self, settings: ProviderSettings, *, leaving: bool) -> Provider:
         """Return a connection that speaks what the address in use says."""
+        if self.machine.url.protocol == AMQP:
+            return AmqpProvider(
+                owner=self,
+                vpn=self.vpn,
+                peer=str(self.machine.url),
+                host=self.machine.url.host,
+                session=self.session,
+                home=self._memory,
+                inward=self.links.inward,
+                outward=self.links.outward,
+                settings=settings,
+                derivations=self.router.derivations,
+                leaving=leaving,
+            )
         return MqttClient(
             owner=self,
             vpn=self.vpn,

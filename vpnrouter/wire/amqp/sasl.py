@@ -23,8 +23,12 @@ OK: Final = 0
 REFUSED: Final = 1
 """Codes of an outcome (5.3.3.6)."""
 
+NO_BINDING: Final = "n,,"
+"""Header of a client that binds its login to no channel (RFC 5802, 7: gs2-header)."""
+
 _PROOF_BYTES: Final = 32
 _NAME: Final = re.compile(r"(?:[^,=\0]|=2C|=3D)+")
+_COUNT: Final = re.compile(r"i=[1-9][0-9]{0,8}")
 _NONCE: Final = re.compile(r"[!-+\--~]+")
 
 
@@ -52,6 +56,14 @@ class ClientFinal(NamedTuple):
     unproven: bytes
     nonce: str
     proof: bytes
+
+
+class ServerFirst(NamedTuple):
+    """The first message of SCRAM's server. `nonce` begins with the client's."""
+
+    nonce: str
+    salt: bytes
+    iterations: int
 
 
 def _malformed(what: str) -> ProtocolError:
@@ -104,6 +116,23 @@ def read_client_first(data: bytes) -> ClientFirst:
 def server_first(nonce: str, salt: bytes, iterations: int) -> bytes:
     """Return the server's first message; `nonce` begins with the client's."""
     return f"r={nonce},s={base64.b64encode(salt).decode()},i={iterations}".encode()
+
+
+def client_first_bare(username: str, nonce: str) -> str:
+    """Return the client's first message without its header."""
+    name = username.replace("=", "=3D").replace(",", "=2C")
+    return f"n={name},r={nonce}"
+
+
+def read_server_first(data: bytes, nonce: str) -> ServerFirst:
+    """Return what the server's first message says to a client that has sent `nonce`. Raises ProtocolError."""
+    parts = _text(data).split(",")
+    if len(parts) < 3 or not parts[1].startswith("s=") or not _COUNT.fullmatch(parts[2]):
+        raise _malformed("RFC 5802, 7: the server's first message has a nonce, a salt and a count")
+    both = _nonce(parts[0])
+    if not both.startswith(nonce) or both == nonce:
+        raise _malformed("RFC 5802, 5.1: the server's nonce does not go on from the client's")
+    return ServerFirst(both, _decoded(parts[1][2:]), int(parts[2][2:]))
 
 
 def read_client_final(data: bytes, header: bytes) -> ClientFinal:

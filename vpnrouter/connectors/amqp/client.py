@@ -1,0 +1,481 @@
+"""A connector's connection to a broker that speaks AMQP 1.0: the login, and its links over one session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, final
+
+from typing_extensions import override
+
+from vpnrouter import limits
+from vpnrouter.connectors.amqp.brokers import broker_named, broker_of, kind_and_name
+from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, ProviderConnection
+from vpnrouter.connectors.amqp.known import KnownMessages
+from vpnrouter.connectors.amqp.link import Ending, said
+from vpnrouter.connectors.amqp.login import REFUSED, SaslLogin
+from vpnrouter.connectors.amqp.receiver import Receiver
+from vpnrouter.connectors.amqp.sender import AmqpOutwardFlow, Sender
+from vpnrouter.connectors.amqp.session import ClientSession
+from vpnrouter.connectors.provider import Loss, Provider
+from vpnrouter.connectors.provider_timers import ProviderTimers
+from vpnrouter.core.amqp.errors import error
+from vpnrouter.core.discard_reasons import CLIENT_NOT_CONNECTED
+from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.tracing import sent_out
+from vpnrouter.units import MILLISECOND_NS, SECOND_NS
+from vpnrouter.wire.amqp.frames import AMQP_HEADER, EMPTY, MIN_MAX_FRAME
+from vpnrouter.wire.amqp.performatives import (
+    Close,
+    Detach,
+    Open,
+    SaslChallenge,
+    SaslMechanisms,
+    SaslOutcome,
+)
+from vpnrouter.wire.amqp.types import Symbol
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.amqp.brokers import Broker
+    from vpnrouter.connectors.amqp.link import ProviderLink
+    from vpnrouter.connectors.inward import InwardLink
+    from vpnrouter.connectors.links import LinkSettings
+    from vpnrouter.connectors.mqtt.session import ProviderSession
+    from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
+    from vpnrouter.connectors.provider import ConnectorCallbacks
+    from vpnrouter.connectors.settings import ProviderSettings
+    from vpnrouter.core.connection import Connection
+    from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.memory_account import MemoryAccount
+    from vpnrouter.core.message import Message
+    from vpnrouter.core.scram import Derivation
+    from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.errors import ProtocolError
+
+GREET: Final = 0
+BEAT: Final = 1
+IDLE: Final = 2
+WATCH: Final = 3
+AGAIN: Final = 4
+"""Kinds of timers: the login is late, a sign of life is due to the provider, or from it, a look is due whether messages
+are answered, refused links are to be asked for again."""
+
+LOOKS: Final = 5
+"""How often it is looked within the time that the provider has for an answer."""
+
+AGAIN_NS: Final = 10 * SECOND_NS
+"""How soon a link that the provider has refused is asked for again."""
+
+LEAST_BEAT_NS: Final = 50 * MILLISECOND_NS
+
+PROTOCOL: Final = "AMQP 1.0"
+
+RELAY: Final = "ANONYMOUS-RELAY"
+"""Capability of a provider that takes messages over a link without an address."""
+
+ENDED: Final = "the provider ended the connection"
+
+ALONE: Final = 1
+"""Messages on the way while one is suspected of ending the connection. Each answer lets one more be on the way then."""
+
+STORE_BYTES: Final = 8
+"""Bytes of the secret of a store that tell its messages from those of another one."""
+
+
+@final
+class AmqpProvider(Provider):
+    """One connection of a connector, from its first header on.
+
+    `host` is whom the address names. `leaving`: it only logs in to end the subscriptions `asked` of the session.
+    `broker` says what the provider is, once it has answered. `max_frame` bounds the frames that it takes. `store` names
+    the spool in the ids by which the provider knows messages again.
+    """
+
+    def __init__(
+        self,
+        owner: ConnectorCallbacks,
+        vpn: MessageVpn,
+        peer: str,
+        host: str,
+        session: ProviderSession,
+        home: MemoryAccount,
+        inward: list[InwardLink],
+        outward: list[OutwardLink],
+        settings: ProviderSettings,
+        derivations: list[Derivation],
+        *,
+        leaving: bool = False,
+    ) -> None:
+        connection = ProviderConnection(vpn.context, self, peer, home)
+        super().__init__(connection, PROTOCOL, settings.place, carries_path=True)
+        self.link_connection = connection
+        self.vpn = vpn
+        self.settings = settings
+        self.spool = session.spool
+        self.identity = (session.client_name, vpn.name)
+        self.session = ClientSession(self)
+        self.known = KnownMessages(session)
+        self.broker: Broker = broker_named("other")
+        self.max_frame = MIN_MAX_FRAME
+        spool = session.spool
+        self.store = "" if spool is None else spool.ledger.secret[:STORE_BYTES].hex()
+        self._owner = owner
+        self._kept = session
+        self._host = host
+        self._inward = {link.terms.name: link for link in inward}
+        self._outward = {link.terms.name: link for link in outward}
+        self._leaving = leaving
+        self._senders: dict[str, Sender] = {}
+        self._refused: dict[str, None] = {}
+        self._relays = False
+        self._joined = False
+        self._by_us = False
+        self._renews = False
+        self._beat_ns = 0
+        # How many messages may be on the way, 0 for no bound of this kind; `_proving`: one is suspected.
+        self._most = 0
+        self._proving = False
+        # The message that had to be answered next when it was last looked, and since when.
+        self._owed = -1
+        self._owed_ns = 0
+        self._unanswered = False
+        self._read_on = ReadOn(self)
+        self._timers = ProviderTimers(self)
+        nonce = vpn.credentials.assigned_client_id(vpn.context.ids.next())
+        self._login = SaslLogin(connection, settings, nonce, derivations)
+
+    # -- login -----------------------------------------------------------------------------------
+
+    @override
+    def begin(self) -> None:
+        self._timers.arm(GREET, limits.CONNECT_TIMEOUT_S * SECOND_NS)
+        self.link_connection.begin()
+
+    def login(self, packet: tuple[Any, ...]) -> None:
+        """Take a frame of SASL. Raises ProtocolError, and OperationError for what ends the login."""
+        if isinstance(packet, SaslMechanisms):
+            self._login.begin([str(name) for name in packet.sasl_server_mechanisms])
+        elif isinstance(packet, SaslChallenge):
+            self._login.challenged(packet.challenge)
+        elif isinstance(packet, SaslOutcome):
+            if packet.code:
+                why = REFUSED.get(packet.code, f"code {packet.code}")
+                self.end(f"the provider refused the login: {why}")
+                return
+            self._login.accepted(packet.additional_data or b"")
+            self._open()
+
+    def _open(self) -> None:
+        settings = self.settings
+        connection = self.link_connection
+        connection.state = AMQP_DUE
+        connection.outbox.control(AMQP_HEADER)
+        properties: dict[object, object] = {Symbol("product"): "vpnrouter"}
+        idle_ms = settings.keep_alive_s * 1_000
+        connection.say(
+            Open(
+                settings.client_id,
+                settings.virtual_host or self._host,
+                limits.AMQP_FRAME_BYTES,
+                0,
+                idle_ms,
+                desired_capabilities=[Symbol(RELAY), Symbol("SHARED-SUBS")],
+                properties=properties,
+            )
+        )
+
+    def opened(self, packet: Open) -> None:
+        """The provider has opened the connection. Where it is about to refuse it, `close` follows (Qpid JMS)."""
+        connection = self.link_connection
+        connection.state = OPENED
+        properties = packet.properties or {}
+        product = properties.get(Symbol("product"), properties.get("product"))
+        version = properties.get(Symbol("version"), properties.get("version"))
+        named = self.settings.broker
+        self.broker = (
+            broker_of(
+                product if isinstance(product, str) else "",
+                version if isinstance(version, str) else "",
+            )
+            if named == "auto"
+            else broker_named(named)
+        )
+        offered = [str(name) for name in packet.offered_capabilities or []]
+        self._relays = self.broker.relays and (RELAY in offered or self.broker.name != "other")
+        self.max_frame = min(max(packet.max_frame_size, MIN_MAX_FRAME), limits.AMQP_FRAME_BYTES)
+        if packet.idle_time_out:
+            # Twice as often as it asks for: what is late on its way is still in time.
+            self._beat_ns = max(packet.idle_time_out * MILLISECOND_NS // 2, LEAST_BEAT_NS)
+            self._timers.arm(BEAT, self._beat_ns)
+        self.session.begin()
+
+    def begun(self) -> None:
+        """The session has begun: the provider has let the router in."""
+        self._timers.cancel(GREET)
+        self._joined = True
+        if self._leaving:
+            self._forget(list(self._kept.asked))
+            self.end("the subscriptions are over")
+            return
+        kept = self._kept
+        if kept.is_new:
+            kept.keep()
+        self.connection.guaranteed = True
+        self._timers.arm(IDLE, self.settings.keep_alive_s * SECOND_NS)
+        self._watch()
+        for link in self._outward.values():
+            link.sweep()
+            if link.suspected:
+                self._proving = True
+        self._most = ALONE if self._proving else 0
+        gone = [name for name in kept.asked if name not in self._subscriptions()]
+        self._forget(gone)
+        self._owner.joined(self)
+
+    def closed(self, packet: Close) -> None:
+        """The provider closes the connection."""
+        self.link_connection.say(Close())
+        why = said(packet.error)
+        if not self._joined:
+            self._by_us = True
+            self.link_connection.end(f"the provider refused the connection: {why}")
+            return
+        self.link_connection.end(f"{ENDED}: {why}")
+
+    # -- durable subscriptions -------------------------------------------------------------------
+
+    def _subscriptions(self) -> dict[str, InwardLink]:
+        """Return the links whose messages wait at the provider, by the names of their subscriptions there."""
+        return {
+            link.terms.subscription: link
+            for link in self._inward.values()
+            if link.terms.subscription and link.terms.enabled
+        }
+
+    def _forget(self, names: list[str]) -> None:
+        """Have the provider end subscriptions that no link has any more."""
+        for name in names:
+            handle = self.session.next_handle()
+            if handle >= 0:
+                self.session.attach(Ending(self.session, name, handle))
+            del self._kept.asked[name]
+        if names:
+            self._kept.keep()
+
+    # -- links -----------------------------------------------------------------------------------
+
+    @override
+    def obstacle(self, terms: LinkSettings) -> str:
+        if terms.qos and self.spool is None:
+            return "guaranteed messages are disabled here"
+        broker = self.broker
+        if terms.inbound:
+            kind, name = kind_and_name(terms.source)
+            if not broker.origin(kind, name, terms.subscription):
+                return f"{broker.name} gives out no messages of a {kind}: name a queue of it"
+            return ""
+        kind, name = kind_and_name(terms.target)
+        if terms.one_target and not broker.target(kind, name):
+            return f"{broker.name} has no {kind}s to send to"
+        if not terms.one_target and not self._relays:
+            return "the provider takes no messages for an address of their own: name one address as the target"
+        if terms.qos == 2 and not broker.duplicate_id:
+            return (
+                "the provider offers nothing by which it would know a message again, which"
+                " once-and-only-once needs; duplicates-ok works"
+            )
+        return ""
+
+    @override
+    def ask(self, link: InwardLink) -> None:
+        handle = self.session.next_handle()
+        if handle < 0:
+            link.refused("the provider allows no more links")
+            return
+        subscription = link.terms.subscription
+        if subscription and subscription not in self._kept.asked:
+            self._kept.asked[subscription] = link.terms.qos
+            self._kept.keep()
+        self.session.attach(Receiver(self.session, link, handle))
+
+    @override
+    def offer(self, link: OutwardLink) -> None:
+        handle = self.session.next_handle()
+        if handle < 0:
+            link.not_opened("the provider allows no more links")
+            return
+        sender = Sender(self.session, link, handle)
+        self._senders[link.terms.name] = sender
+        self.session.attach(sender)
+
+    def drop(self, link: ProviderLink, why: str) -> None:
+        """Detach a link that the provider has attached in another way than was asked for."""
+        link.over = True
+        self.session.say(Detach(link.handle, True))
+        link.refused(why)
+
+    def retry(self, name: str) -> None:
+        """Ask for a link again after a while."""
+        self._refused[name] = None
+        self._timers.arm(AGAIN, AGAIN_NS)
+
+    def _ask_again(self) -> None:
+        refused, self._refused = self._refused, {}
+        for name in refused:
+            inward, outward = self._inward.get(name), self._outward.get(name)
+            if inward is not None:
+                self.ask(inward)
+            elif outward is not None:
+                self.offer(outward)
+
+    # -- messages that leave ---------------------------------------------------------------------
+
+    @override
+    def flow(self, link: OutwardLink, endpoint: Endpoint) -> OutwardFlow:
+        return AmqpOutwardFlow(self._senders[link.terms.name], link, endpoint)
+
+    @override
+    def send_direct(self, link: OutwardLink, message: Message, topic: bytes) -> str:
+        sender = self._senders.get(link.terms.name)
+        if sender is None or sender.over:
+            return CLIENT_NOT_CONNECTED
+        why = sender.send_direct(message, topic)
+        if message.traced and link.tap is not None and not why:
+            sent_out(self.vpn, link.tap, message, link.label, self.place)
+        return why
+
+    def room(self) -> int:
+        """Return how many more guaranteed messages may be on the way."""
+        if not self._most:
+            return limits.CLIENT_WINDOW
+        return self._most - len(self.session.unsettled)
+
+    def answered(self) -> None:
+        """The provider has answered messages: it lives on, and may be sent more."""
+        if self._most:
+            self._most += 1
+            if self._most > limits.RECEIVE_MAXIMUM:
+                self._most = 0
+            self.session.wake()
+
+    def hold_back(self) -> None:
+        """Read no further until the next commit, where too much waits for it."""
+        spool = self.spool
+        connection = self.connection
+        if spool is None or spool.down or connection.paused:
+            return
+        if spool.ledger.pending_bytes > limits.UNIT_BYTES:
+            connection.paused = True
+            spool.when_synced(self._read_on, 0)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    @override
+    def on_timer(self, kind: int) -> None:
+        connection = self.link_connection
+        if connection.closing:
+            return
+        now_ns = connection.context.now_ns
+        if kind == GREET:
+            self.end("the login takes too long")
+        elif kind == BEAT:
+            connection.outbox.control(EMPTY)
+            self._timers.arm(BEAT, self._beat_ns)
+        elif kind == IDLE:
+            self._look_for_life(now_ns)
+        elif kind == WATCH:
+            self._look(now_ns)
+        else:
+            self._ask_again()
+
+    def _look_for_life(self, now_ns: int) -> None:
+        """End a connection over which nothing comes for one and a half of the time that the provider was told."""
+        interval_ns = self.settings.keep_alive_s * SECOND_NS
+        silent_ns = now_ns - self.connection.heard_ns
+        if silent_ns > interval_ns * 3 // 2 and not self.connection.paused:
+            self._by_us = True
+            self.connection.cut_off("the provider gives no sign of life")
+            return
+        for link in self._outward.values():
+            link.sweep()
+        self._timers.arm(IDLE, interval_ns)
+
+    def _watch(self) -> None:
+        timeout_s = self.settings.answer_timeout_s
+        if timeout_s:
+            self._timers.arm(WATCH, timeout_s * SECOND_NS // LOOKS)
+
+    def _look(self, now_ns: int) -> None:
+        """End a connection over which the provider is alive, but does not answer a message for too long."""
+        owed = next(iter(self.session.unsettled), -1)
+        if owed < 0 or owed != self._owed:
+            self._owed = owed
+            self._owed_ns = now_ns
+        if now_ns - self._owed_ns >= self.settings.answer_timeout_s * SECOND_NS:
+            self._unanswered = True
+            seconds = (now_ns - self._owed_ns) // SECOND_NS
+            self.connection.cut_off(f"the provider has not answered a message for {seconds} s")
+            return
+        self._watch()
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    @override
+    def end(self, why: str) -> None:
+        self._by_us = True
+        connection = self.link_connection
+        if connection.state == OPENED:
+            connection.say(Close())
+        connection.end(why)
+
+    @override
+    def renew(self, why: str) -> None:
+        self._renews = True
+        self.end(why)
+
+    def violated(self, problem: ProtocolError) -> None:
+        """End the connection for a violation of AMQP by the provider."""
+        self._by_us = True
+        connection = self.link_connection
+        if connection.state == OPENED:
+            connection.say(Close(error(problem.reason_code, str(problem))))
+        connection.end(f"the provider broke the protocol: {problem}")
+
+    def ended(self, why: str) -> None:
+        """Tell the owner that the connection is over; what was on the way goes back to its queues."""
+        self._timers.stop()
+        oldest = None
+        on_the_way = len(self.session.unsettled)
+        if on_the_way and not self._by_us:
+            oldest = next(iter(self.session.unsettled.values()))
+        told = self._unanswered or why.startswith(ENDED)
+        self.session.end()
+        self._owner.lost(
+            self,
+            Loss(
+                why,
+                joined=self._joined,
+                renews=self._renews,
+                link="" if oldest is None else oldest[0].link.terms.name,
+                message_id=0 if oldest is None else oldest[1],
+                blame=why if told else f"{ENDED}: {why}",
+                suspected=self._proving and on_the_way == ALONE,
+            ),
+        )
+
+
+@final
+class ReadOn(CompletionCallback):
+    """Goes on reading a provider when the unit has been committed."""
+
+    __slots__ = ("_provider",)
+
+    def __init__(self, provider: AmqpProvider) -> None:
+        self._provider = provider
+
+    @override
+    def owning_connection(self) -> Connection | None:
+        return self._provider.connection
+
+    @override
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        if not self._provider.connection.closing:
+            self._provider.connection.resume()
