@@ -24,6 +24,7 @@ from vpnrouter.wire.amqp.performatives import (
     End,
     Flow,
     Header,
+    MessageProperties,
     Open,
     Rejected,
     SaslInit,
@@ -65,9 +66,11 @@ def body_of(payload: bytes) -> str:
     return ""
 
 
-def message(text: str) -> bytes:
-    """Return a durable message with a text in its data section."""
-    return performatives.write(Header(durable=True)) + b"\x00\x53\x75" + types.write(text.encode())
+def message(text: str, name: str | None = None) -> bytes:
+    """Return a durable message with a text in its data section, and an id if it has a `name`."""
+    said = b"" if name is None else performatives.write(MessageProperties(message_id=name))
+    body = b"\x00\x53\x75" + types.write(text.encode())
+    return performatives.write(Header(durable=True)) + said + body
 
 
 def request(value: Declare | Discharge) -> bytes:
@@ -190,11 +193,19 @@ def receives_from(name: str, address: str, credit: int) -> list[Say]:
 class AmqpProducer:
     """Sends `NAME-1`, `NAME-2`, … to an address, durable and not settled, at most `window` without an outcome.
 
-    What has none when the connection is lost is not sent again: whether the router has it is not known.
+    What has none when the connection is lost is not sent again: whether the router has it is not known. A message that
+    is `named` has its text as its id, too, and is for a queue of a broker that has to be told that it is one.
     """
 
     def __init__(
-        self, name: str, history: History, address: str, endpoint: str, window: int = 8
+        self,
+        name: str,
+        history: History,
+        address: str,
+        endpoint: str,
+        window: int = 8,
+        *,
+        named: bool = False,
     ) -> None:
         self.name = name
         self.stopping = False
@@ -203,6 +214,7 @@ class AmqpProducer:
         self._address = address
         self._endpoint = endpoint
         self._window = window
+        self._named = named
         self._count = 0
         self._number = 0
         self._open = False
@@ -216,7 +228,8 @@ class AmqpProducer:
     def opened(self) -> list[Say]:
         """Attach the link."""
         self._number = 0
-        return [sends_to(self.name, OUT, Target(self._address))]
+        capabilities: list[object] | None = [Symbol("queue")] if self._named else None
+        return [sends_to(self.name, OUT, Target(self._address, capabilities=capabilities))]
 
     def received(self, performative: Any, _: bytes) -> list[Say]:  # noqa: ANN401 - of any kind
         """Take outcomes."""
@@ -250,7 +263,7 @@ class AmqpProducer:
             self._number += 1
             self._in_flight[number] = text
             transfer = Transfer(OUT, number, number.to_bytes(4, "big"), 0, False)
-            said.append((transfer, message(text)))
+            said.append((transfer, message(text, text if self._named else None)))
         return said
 
     def closed(self) -> None:
@@ -261,11 +274,15 @@ class AmqpProducer:
 
 @final
 class AmqpConsumer:
-    """Receives from a queue and accepts, and is told by the router's settlement that this is stored (2.6.12)."""
+    """Receives from a queue, here or at `address`, and accepts.
 
-    def __init__(self, name: str, history: History, endpoint: str) -> None:
+    It is told by the router's settlement that this is stored (2.6.12).
+    """
+
+    def __init__(self, name: str, history: History, endpoint: str, address: str = "") -> None:
         self.name = name
         self.endpoint = endpoint
+        self._address = address or f"queue://{endpoint}"
         self.ready = False
         self.delivered: set[str] = set()
         self._history = history
@@ -278,14 +295,14 @@ class AmqpConsumer:
 
     def opened(self) -> list[Say]:
         """Attach the link, with credit without end."""
-        return receives_from(self.name, f"queue://{self.endpoint}", WINDOW)
+        return receives_from(self.name, self._address, WINDOW)
 
     def received(self, performative: Any, payload: bytes) -> list[Say]:  # noqa: ANN401 - of any kind
         """Accept what comes; take the settlement."""
         if isinstance(performative, Attach):
             self.ready = True
         elif isinstance(performative, Transfer):
-            text = body_of(payload)
+            text = body_of(payload).partition(" ")[0]
             number = performative.delivery_id or 0
             self.delivered.add(text)
             again = not header_of(payload).first_acquirer

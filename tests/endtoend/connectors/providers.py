@@ -16,6 +16,8 @@ from bench.guaranteed_rabbit import RabbitMq
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+PEERS = Path(__file__).resolve().parents[3] / ".peers"
+
 MOSQUITTO = """
 listener {port} 127.0.0.1
 allow_anonymous true
@@ -73,6 +75,50 @@ class ProgramProvider:
             process.wait(30)
 
 
+class ArtemisProvider:
+    """Artemis with its journal in a folder; it is killed, and comes again with what it had kept."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        classes = f"{PEERS}/artemis:{PEERS}/artemis/lib/*"
+        self._command = [
+            "java",
+            "-Xmx256m",
+            "-cp",
+            classes,
+            "ArtemisPeer",
+            str(port),
+            str(folder),
+            "keep",
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin a life, and wait until it is there."""
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=null)
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline().strip().isdigit()
+
+    def kill(self) -> None:
+        """End it at once."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate(timeout=30)
+
+    stop = kill
+
+    def freeze(self) -> None:
+        """Let it hang."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+
 class RabbitProvider:
     """RabbitMQ with its plugin for MQTT; it stops, and comes again with what it had kept."""
 
@@ -105,6 +151,9 @@ def missing(name: str) -> str:
     """Why a provider cannot be used on this machine; "" where it can."""
     if name == "rabbitmq":
         return RabbitMq("classic").missing()
+    if name == "artemis":
+        there = (PEERS / "artemis" / "ArtemisPeer.class").exists()
+        return "" if there else "Artemis is not installed: run .ci/peers"
     program = {"mosquitto": "mosquitto", "nats": "nats-server"}.get(name)
     if program is None or program_of(program):
         return ""
@@ -121,8 +170,10 @@ def program_of(name: str) -> str:
 def providing(name: str, port: int, folder: Path, more: str = "") -> Iterator[Any]:
     """Run a broker; `more` is appended to its configuration."""
     place = folder / name
-    broker: ProgramProvider | RabbitProvider
-    if name == "rabbitmq":
+    broker: ProgramProvider | RabbitProvider | ArtemisProvider
+    if name == "artemis":
+        broker = ArtemisProvider(place, port)
+    elif name == "rabbitmq":
         place.mkdir(exist_ok=True)
         broker = RabbitProvider(place, port, more)
     elif name == "mosquitto":

@@ -236,7 +236,7 @@ class Traffic:
         for event in self.history.events:
             if event.kind is HistoryEventKind.PUBLISHED and event.message in known:
                 for endpoint in event.targets:
-                    due[endpoint].add(event.message)
+                    due.setdefault(endpoint, set()).add(event.message)
         # What never comes, and whose settlement is never known, is told by `judge`.
         within(lambda: all(due[each.endpoint] <= each.delivered for each in self.consumers))
         within(lambda: all(each.idle for each in self.consumers))
