@@ -37,3 +37,20 @@ def connected(kit: ModuleType, spooled: ModuleType) -> Callable[..., Any]:
         return cast("Any", kit).Connected(spooled.SpooledWorld(), links, **more)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def amqp_kit(kit: ModuleType) -> ModuleType:
+    """The module amqp_connected.py."""
+    assert kit is not None
+    return load_module("connectors_amqp_connected", HERE / "amqp_connected.py")
+
+
+@pytest.fixture
+def amqp_connected(amqp_kit: ModuleType, spooled: ModuleType) -> Callable[..., Any]:
+    """`amqp_connected(links, …)`: a connector to a provider of AMQP with these links in a new router."""
+
+    def make(links: dict[str, Any], **provider: Any) -> Any:
+        return cast("Any", amqp_kit).AmqpConnected(spooled.SpooledWorld(), links, **provider)
+
+    return make

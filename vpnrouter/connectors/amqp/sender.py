@@ -117,6 +117,10 @@ class Sender(ProviderLink):
             self.credit = 0 if left >= HALF else left
         self.wake()
         if packet.drain:
+            flow = self.flow_out
+            if flow is not None and self.credit:
+                # What is there goes before the rest of the credit is used up (2.6.7).
+                flow.endpoint.dispatch()
             self._count = (self._count + self.credit) & SERIAL
             self.credit = 0
         if packet.drain or packet.echo:
