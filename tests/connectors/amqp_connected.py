@@ -89,14 +89,14 @@ class AmqpConnected(Connected):
         self.client = AmqpProvider(
             self,
             self.world.vpn(),
-            "192.0.2.9",
-            "provider.example.org",
-            self.session,
-            self.account,
-            self.links.inward,
-            self.links.outward,
-            settings,
-            self.derivations,
+            peer="192.0.2.9",
+            host="provider.example.org",
+            session=self.session,
+            home=self.account,
+            inward=self.links.inward,
+            outward=self.links.outward,
+            settings=settings,
+            derivations=self.derivations,
             leaving=leaving,
         )
         self.client.begin()

@@ -120,19 +120,30 @@ class ArtemisProvider:
 
 
 class RabbitProvider:
-    """RabbitMQ with its plugin for MQTT; it stops, and comes again with what it had kept."""
+    """RabbitMQ with its plugin for MQTT, or for AMQP 1.0 with a queue `bench`; it stops, and comes again with what it
+    had kept.
+    """
 
-    def __init__(self, folder: Path, port: int, more: str) -> None:
+    def __init__(self, folder: Path, port: int, more: str, *, amqp: bool = False) -> None:
         self._folder = folder
         self._port = port
         self._more = more
+        self._amqp = amqp
+        if amqp:
+            (folder / "port").write_text(str(port), encoding="utf-8")
         self._life = contextlib.ExitStack()
         self._pid = 0
 
     def start(self) -> None:
         """Begin a life."""
-        broker = RabbitMq("classic").with_mqtt(self._folder, self._port, self._more)
-        self._pid = self._life.enter_context(broker)
+        broker = RabbitMq("classic")
+        if self._amqp:
+            life = broker.with_amqp_1_0(self._folder, None)
+            _, self._pid = self._life.enter_context(life)
+            broker.prepare(("127.0.0.1", self._port), 1)
+        else:
+            life = broker.with_mqtt(self._folder, self._port, self._more)
+            self._pid = self._life.enter_context(life)
 
     def stop(self) -> None:
         """End it, so that it keeps what it has."""
@@ -173,6 +184,9 @@ def providing(name: str, port: int, folder: Path, more: str = "") -> Iterator[An
     broker: ProgramProvider | RabbitProvider | ArtemisProvider
     if name == "artemis":
         broker = ArtemisProvider(place, port)
+    elif name == "rabbitmq-amqp":
+        place.mkdir(exist_ok=True)
+        broker = RabbitProvider(place, port, more, amqp=True)
     elif name == "rabbitmq":
         place.mkdir(exist_ok=True)
         broker = RabbitProvider(place, port, more)
