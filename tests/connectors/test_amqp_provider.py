@@ -281,6 +281,10 @@ def test_the_window_counts_what_is_not_answered(amqp_connected: Any) -> None:
     there.gives("in", there_message("2"))
     (flow,) = [each for each in there.got() if isinstance(each, Flow)]
     assert (flow.link_credit, flow.delivery_count) == (4, 2)
+    # What has come, and is not in the synced spool yet, counts.
+    there.gives("in", *[there_message(text) for text in "3456"])
+    assert [each for each in there.received() if isinstance(each, Flow)] == []
+    assert [each.link_credit for each in there.got() if isinstance(each, Flow)] == [2, 4]
 
 
 def test_messages_in_parts(amqp_connected: Any) -> None:
@@ -300,6 +304,7 @@ def test_messages_in_parts(amqp_connected: Any) -> None:
     there.send(Transfer(handle, 2, b"2", 0, False, more=True), payload=part)
     for _ in range(most // len(part)):
         there.send(Transfer(handle, more=True), payload=part)
+    assert there.account.held < most
     there.send(Transfer(handle), payload=part)
     there.count = 3
     there.gives("in", there_message("behind"))
