@@ -147,7 +147,7 @@ def direct(broker: Broker, seconds: float) -> Row:
             sender.read_credit()
         with contextlib.suppress(BlockingIOError):
             data = left + receiver.sock.recv(1 << 18)
-            count, end = _count(plain, data)
+            count, end = count_of(plain, data)
             left = data[end:]
             got += count
             if got - granted > 5_000:
@@ -167,7 +167,7 @@ def direct(broker: Broker, seconds: float) -> Row:
     }
 
 
-def _count(plain: PlainTransfer, data: bytes) -> tuple[int, int]:
+def count_of(plain: PlainTransfer, data: bytes) -> tuple[int, int]:
     """How many transfers are whole in `data`, and where they end."""
     count = pos = 0
     size = len(data)
@@ -228,7 +228,7 @@ class Pair:
         """Take messages, and settle them together."""
         consumer = self.consumer
         data = consumer.left + consumer.sock.recv(1 << 18)
-        count, end = _count(PLAIN, data)
+        count, end = count_of(PLAIN, data)
         consumer.left = data[end:]
         if count:
             first = self.got
