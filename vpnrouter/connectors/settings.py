@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.units import SECOND_NS
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.http.templates import HeaderTemplate, PathTemplate
 
 
 @final
@@ -14,6 +19,8 @@ class ProviderSettings:
     A message that is not answered for `answer_timeout_s` ends the connection, 0 for never.
     `receive_maximum` is how many messages of QoS 2 may be unfinished at a provider that cannot say how many it takes.
     `place` is the name of the provider in the paths of messages, whichever address is in use.
+
+    To an HTTP server at most `max_connections` are made at a time, with the bearer `token`, None for none.
     """
 
     place: str = ""
@@ -23,3 +30,23 @@ class ProviderSettings:
     keep_alive_s: int = 30
     answer_timeout_s: int = 30
     receive_maximum: int = 10
+    token: str | None = None
+    max_connections: int = 16
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class RequestSettings:
+    """How a link sends messages to an HTTP server: `method`, `path`, and its own headers by name.
+
+    `order` is one of those of settings/connector.py. With `reply`, what is answered goes to the Response Topic of the
+    message. `first_ns` and `most_ns` bound the pauses between tries.
+    """
+
+    path: PathTemplate
+    method: str = "POST"
+    headers: list[tuple[str, HeaderTemplate]] = field(default_factory=list)
+    order: str = "key"
+    reply: bool = False
+    first_ns: int = SECOND_NS
+    most_ns: int = 60 * SECOND_NS
