@@ -1384,8 +1384,8 @@ HTTP_ANSWER_BYTES: Final = 16_777_216
 connection is closed."""
 
 HTTP_REPLY_BYTES: Final = 1_048_576
-"""Bytes of an answer that becomes a reply; all connections of a connector may hold one. Beyond: there is no reply, which
-is counted."""
+"""Bytes of an answer that becomes a reply; each connection of a connector may hold one. Beyond: there is no reply,
+which is counted."""
 
 HTTP_CONNECTIONS: Final = 256
 """Connections of one connector to an HTTP server at most, each with one request. Beyond: ConfigError."""

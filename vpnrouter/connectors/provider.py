@@ -89,7 +89,7 @@ class Provider:
         raise AssertionError(self)
 
     def added(self) -> Connection:
-        """Return the connection that is served over a transport which was made; of most providers it is the only one."""
+        """Return the connection that is served over a transport which was made: of most providers the only one."""
         return self.connection
 
     def not_reached(self, why: str) -> None:

@@ -69,9 +69,9 @@ class Outbox:
     until no more than `high` bytes wait, or until `until_ns` (backpressure.py); the outbox put itself on `crowded`,
     another list of the whole router, or None where nobody looks at it. `listed`: it is there. `reads`: publishers were
     left unread for it last, and it took something; `tried`: they were before.
-    `narrowed`: see `narrow`. `amqp`: the frames are those of AMQP, else of MQTT or of a link; `plain`: they are no frames that
-    could be counted. With a `packer`, set once
-    and never taken away, content is packed at the moment it is taken.
+    `narrowed`: see `narrow`. `amqp`: the frames are those of AMQP, else of MQTT or of a link; `plain`: there are no
+    frames that could be counted. With a `packer`, set once and never taken away, content is packed at the moment it is
+    taken.
     """
 
     __slots__ = (

@@ -395,8 +395,8 @@ class LinkRequest(Settings, held=False):
     Idempotency-Key are there without being named."""
 
     order: Order = attribute("key")
-    """key: messages with the same partition key wait for each other, others do not; link: each waits for the one before;
-    none: none waits."""
+    """key: messages with the same partition key wait for each other, others do not; link: each waits for the one
+    before; none: none waits."""
 
     reply: bool = attribute(False)
     """Whether the answer to a message that names a Response Topic is published there, with its Correlation Data."""

@@ -174,6 +174,7 @@ def _check_request(
     for name in sorted({name for name in names if names.count(name) > 1}):
         problems.key_error((*at, "request", "headers"), f"has {name} several times")
 
+
 def _check_link(problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink) -> None:
     key = link.source.kind
     try:

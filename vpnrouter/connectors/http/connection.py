@@ -40,7 +40,6 @@ class HttpConnection(Connection):
         most = bounds.max_msg_size + limits.HTTP_TARGET_BYTES + limits.PROPERTY_BYTES
         super().__init__(provider.vpn.context, peer, max(limits.OUTBOX_BYTES, most))
         self.outbox.plain = True
-        self.guaranteed = True
         self.provider = provider
         self.exchange: Exchange | None = None
         self.answer = AnswerReader()
@@ -88,7 +87,7 @@ class HttpConnection(Connection):
                     self.provider.answered(self, keeps=answer.keeps and pos == end)
                 elif answer.held > limits.SPARE_BYTES:
                     self.keep_packet(answer.held)
-                if self.ended:
+                if self.closing:
                     return -1
         except ProtocolError as error:
             self.end(f"what it answered is no HTTP: {error}", BROKEN)

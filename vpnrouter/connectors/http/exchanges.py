@@ -28,8 +28,8 @@ from vpnrouter.core.discard_reasons import (
 )
 from vpnrouter.core.guaranteed.flow import RELEASED
 from vpnrouter.core.timers import TimerTarget
-from vpnrouter.core.tracing import read, sent_out, trace_kept
 from vpnrouter.core.tracing import leaving as with_span
+from vpnrouter.core.tracing import read, sent_out, trace_kept
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES, REDELIVER
 
 if TYPE_CHECKING:
@@ -171,9 +171,7 @@ class LinkRequests(TimerTarget):
 
     # -- what is to be sent ----------------------------------------------------------------------
 
-    def take(
-        self, flow: HttpOutwardFlow, message_id: int, message: Message, topic: bytes
-    ) -> None:
+    def take(self, flow: HttpOutwardFlow, message_id: int, message: Message, topic: bytes) -> None:
         """Send a message of the link's queue in its turn; the link is told what became of it."""
         head = self._writer.head_for(topic)
         if not head:

@@ -17,7 +17,7 @@ JITTER_PARTS: Final = 1_024
 """A draw is one of so many numbers from 0 on."""
 
 TROUBLED: Final = 8
-"""Requests in a row that fail before a link sends one at a time, with pauses: it is no message that is at fault then."""
+"""Requests in a row that fail before a link sends one at a time, with pauses: no message is at fault then."""
 
 _DAY_S: Final = 86_400
 _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -77,7 +77,7 @@ def retry_after_ns(value: bytes, wall_ns: int) -> int:
 def date_s(text: str, now_s: int) -> int:
     """Return a date of HTTP in seconds since 1970, -1 for what is none.
 
-        Sun, 06 Nov 1994 08:49:37 GMT       Sunday, 06-Nov-94 08:49:37 GMT       Sun Nov  6 08:49:37 1994
+    Sun, 06 Nov 1994 08:49:37 GMT       Sunday, 06-Nov-94 08:49:37 GMT       Sun Nov  6 08:49:37 1994
     """
     words = text.lower().replace(",", " ").split()
     if len(words) == 4 and words[0] in _LONG_DAYS:
@@ -122,7 +122,15 @@ def _days(year: int, month: int, day: int) -> int:
     if month <= 2:
         year -= 1
         month += 12
-    return year * 365 + year // 4 - year // 100 + year // 400 + (month * 153 - 457) // 5 + day - 719_469
+    return (
+        year * 365
+        + year // 4
+        - year // 100
+        + year // 400
+        + (month * 153 - 457) // 5
+        + day
+        - 719_469
+    )
 
 
 @final

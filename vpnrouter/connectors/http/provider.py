@@ -82,6 +82,7 @@ class HttpProvider(Provider):
     ) -> None:
         connection = HttpHome(vpn, peer, self, home)
         super().__init__(connection, PROTOCOL, settings.place, carries_path=True)
+        connection.guaranteed = True
         self.vpn = vpn
         self.peer = peer
         self.identity = (publisher.subscriber.client_name, vpn.name)
@@ -122,6 +123,7 @@ class HttpProvider(Provider):
     @override
     def added(self) -> Connection:
         connection = HttpConnection(self, self.peer)
+        connection.guaranteed = True
         self._open[connection] = None
         self._idle.append(connection)
         if self._joined:
@@ -301,7 +303,7 @@ class HttpProvider(Provider):
         if exchange is None or self.over:
             return
         how = connection.how
-        if not exchange.once and how not in (BROKEN,):
+        if not exchange.once and how != BROKEN:
             # Others that were used before may be closed as well: what is sent again goes over a new one.
             self._drop_used()
         exchange.requests.lost(exchange, how, self.scrubbed(why))
@@ -408,7 +410,6 @@ class HttpHome(Connection):
     ) -> None:
         super().__init__(vpn.context, peer, limits.OUTBOX_BYTES)
         self.outbox.plain = True
-        self.guaranteed = True
         self._provider = provider
         self._home = home
         self.hold_in_account()

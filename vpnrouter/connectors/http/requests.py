@@ -149,5 +149,3 @@ def _content_type(properties: Properties) -> bytes:
     if properties.payload_format_indicator == 1:
         return f"Content-Type: {TEXT}\r\n".encode()
     return _BINARY_LINE
-
-

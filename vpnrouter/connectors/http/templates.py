@@ -91,7 +91,9 @@ def split_placeholders(text: str) -> list[str]:
         else:
             end = text.find("}", at)
             if end < 0:
-                raise ValueError(f"has a {{ without its }} at character {at}; a literal one is {{{{")
+                raise ValueError(
+                    f"has a {{ without its }} at character {at}; a literal one is {{{{"
+                )
             parts.append("".join(literal))
             parts.append(text[at:end])
             literal = []
