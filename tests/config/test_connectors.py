@@ -19,6 +19,7 @@ LINES = """msg_vpns:
 """
 
 GOOD = '{url: "mqtt://h"}'
+HOOK = '{url: "http://h"}'
 LINK = '{source: {address: "a/#"}}'
 
 
@@ -31,7 +32,29 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
     ("provider", "link", "told"),
     [
         ("{}", LINK, "has no provider.url"),
-        ('{url: "http://h"}', LINK, "does not begin with one of mqtt://, mqtts://"),
+        ('{url: "ftp://h"}', LINK, "does not begin with one of mqtt://, mqtts://"),
+        (HOOK, LINK, "nothing comes in from an HTTP server"),
+        (HOOK, "{source: {queue: q}, quality_of_service: once-and-only-once}", "is the most"),
+        (HOOK, "{source: {queue: q}, target: {address: '/a b'}}", "percent-encode it"),
+        (HOOK, "{source: {queue: q}, target: {address: '/{2}'}}", "names wildcard {2}"),
+        (HOOK, "{source: {queue: q}, target: {address: '/../a'}}", "has a segment . or .."),
+        (HOOK, "{source: {queue: q}, request: {headers: {Host: h}}}", "is not for links to set"),
+        (HOOK, "{source: {queue: q}, request: {headers: {'a b': h}}}", "a header's name is"),
+        (HOOK, '{source: {queue: q}, request: {headers: {A: "a\\r\\nb"}}}', "cannot carry"),
+        (HOOK, "{source: {queue: q}, request: {headers: {A: '{body}'}}}", "which is none of"),
+        (HOOK, "{source: {queue: q}, request: {headers: {A: x, a: y}}}", "has a several times"),
+        (HOOK, "{source: {queue: q}, request: {method: GET}}", "request.method"),
+        (GOOD, "{source: {queue: q}, request: {method: PUT}}", "is for an HTTP server"),
+        ('{url: "http://h/a?b"}', LINK, "is not of the form http://HOST[:PORT][/BASE]"),
+        ('{url: "http://h/a b"}', LINK, "percent-encode it"),
+        ('{url: "http://h/a/../b"}', LINK, "percent-encode it"),
+        ('{url: "http://h", failover_urls: ["mqtt://h"]}', LINK, "speak another protocol"),
+        ('{url: "http://h/a", failover_urls: ["http://i"]}', LINK, "have another path"),
+        ('{url: "http://h", token: x, username: u}', LINK, "give one of them"),
+        ('{url: "mqtt://h", token: x}', LINK, "is for an HTTP server"),
+        ('{url: "http://h", token: x}', LINK, "everybody on the way can read it: use https://"),
+        ('{url: "http://h", max_connections: 0}', LINK, "max_connections"),
+        ('{url: "http://h", max_connections: 257}', LINK, "max_connections"),
         ('{url: "mqtt://u:p@h"}', LINK, "a URL has no login in it"),
         ('{url: "mqtt://h", password: x}', LINK, "needs a username beside it"),
         ('{url: "mqtt://h", client_cert: {}}', LINK, "needs TLS to every address: mqtts://"),
@@ -80,7 +103,7 @@ def test_mistakes(
 @pytest.mark.parametrize(
     ("provider", "told"),
     [
-        ('{url: "http://h"}', "provider.url: http://h does not begin with"),
+        ('{url: "ftp://h"}', "provider.url: ftp://h does not begin with"),
         ("{url: [a]}", "provider.url: must be text"),
         ("{url: 5}", "provider.url: must be text"),
         ('{url: "mqtts://h", username: 5, password: x}', "provider.username: must be text"),

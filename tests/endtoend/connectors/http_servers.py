@@ -1,4 +1,4 @@
-"""HTTP servers as providers of connectors: one of the standard library, and one that sends whatever bytes it is told."""
+"""HTTP servers as providers of connectors: that of the standard library, and one that sends whatever it is told."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         body = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        request = Request(
-            self.command, self.path, headers, body, self.number, time.monotonic()
-        )
+        request = Request(self.command, self.path, headers, body, self.number, time.monotonic())
         self.server.requests.append(request)
         status, more, said = self.server.answer(request)
         self.send_response(status)
@@ -84,7 +82,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(said)
 
-    do_POST = do_PUT = do_PATCH = _take
+    do_POST = do_PUT = do_PATCH = _take  # noqa: N815 - named by the standard library
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""

@@ -80,7 +80,14 @@ def balanced(sites: Any) -> bool:
     for row in sites.row()["links"]:
         known = sum(
             row[f"{name}MsgCount"]
-            for name in ("delivered", "duplicate", "returned", "deadLetter", "discarded", "inFlight")
+            for name in (
+                "delivered",
+                "duplicate",
+                "returned",
+                "deadLetter",
+                "discarded",
+                "inFlight",
+            )
         )
         if row["msgCount"] != known:
             return False
@@ -187,7 +194,7 @@ def test_parallel(sites: Any, paho: Any, hook: Any, patiently: Any) -> None:
 
 
 def test_reply(sites: Any, paho: Any, hook: Any, patiently: Any) -> None:
-    """What the server answers goes to the Response Topic, with Correlation Data and type, once; not what is too large."""
+    """What the server answers goes to the Response Topic, with Correlation Data and type; not what is too large."""
 
     def answer(request: Any) -> Any:
         if request.body == b"large":
@@ -291,7 +298,9 @@ KINDS: Final[dict[str, Kind]] = {
     "informs for ever": Kind(b"HTTP/1.1 100 Continue\r\n\r\n", "answers 1xx", times=1_000),
     "head without an end": Kind(b"HTTP/1.1 200 OK\r\nX: " + bytes([120]) * 100_000, "a head of"),
     "fields without an end": Kind(b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 300 + b"\r\n", "fields"),
-    "chunks": Kind(b"HTTP/1.1 201 x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", often=9),
+    "chunks": Kind(
+        b"HTTP/1.1 201 x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", often=9
+    ),
     "closes each time": Kind(
         b"HTTP/1.1 200 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", closes=True, often=9
     ),
@@ -299,7 +308,9 @@ KINDS: Final[dict[str, Kind]] = {
     "body until it closes": Kind(b"HTTP/1.1 200 OK\r\n\r\nall", closes=True, often=9),
     "old": Kind(b"HTTP/1.0 200 OK\r\n\r\nall", closes=True, often=9),
     "more than was asked for": Kind(OK + OK, often=9),
-    "a body of a gigabyte": Kind(OK[:-5] + b"1000000000\r\n\r\n" + bytes(1 << 16), times=400, often=9),
+    "a body of a gigabyte": Kind(
+        OK[:-5] + b"1000000000\r\n\r\n" + bytes(1 << 16), times=400, often=9
+    ),
 }
 TAKEN_AT_ONCE: Final = 9
 """`often` of what is an answer that takes the message."""
@@ -372,13 +383,13 @@ def test_idle_connections_are_closed(
     assert sites.row()["links"][0]["refusedMsgCount"] == 0
 
 
-def test_troubled_server_is_left_alone(
-    sites: Any, paho: Any, hook: Any, patiently: Any
-) -> None:
+def test_troubled_server_is_left_alone(sites: Any, paho: Any, hook: Any, patiently: Any) -> None:
     """A server that answers everything with 500 gets few requests; when it works again, all arrive."""
     works = threading.Event()
     server = hook(lambda _: (204 if works.is_set() else 500, {}, b""))
-    links = {"out": {**WORK, "request": {"retry": {"initial_interval": 500, "max_interval": 4_000}}}}
+    links = {
+        "out": {**WORK, "request": {"retry": {"initial_interval": 500, "max_interval": 4_000}}}
+    }
     here = connect(sites, server.port, links)
     client = paho(here.port("mqtt"))
     for number in range(200):
@@ -421,9 +432,7 @@ def test_order_by_key(sites: Any, paho: Any, servers: Any, hook: Any) -> None:
         name = f"k{number % 7}"
         client.client.publish("w/x", f"{name} {number}".encode(), qos=1, properties=key(name))
     here.holds("blue", "work", 0)
-    assert {name: sorted(set(numbers)) for name, numbers in done.items()} == {
-        name: numbers for name, numbers in done.items()
-    }
+    assert done == {name: sorted(set(numbers)) for name, numbers in done.items()}
     assert sorted(number for numbers in done.values() for number in numbers) == list(range(200))
 
 
@@ -455,7 +464,9 @@ def test_order(sites: Any, paho: Any, servers: Any, hook: Any, patiently: Any, o
     assert sorted(server.bodies()) == [b"0", b"1", b"2"]
 
 
-def test_one_link_in_trouble(sites: Any, paho: Any, servers: Any, hook: Any, patiently: Any) -> None:
+def test_one_link_in_trouble(
+    sites: Any, paho: Any, servers: Any, hook: Any, patiently: Any
+) -> None:
     """A link whose path hangs does not hold up another one, though both share connections."""
     held = threading.Event()
 
@@ -576,7 +587,11 @@ def test_queue_is_shut_down(sites: Any, paho: Any, servers: Any, hook: Any, pati
     here = connect(sites, server.port)
     publish(paho(here.port("mqtt")), "w/x", b"1")
     patiently(lambda: len(server.requests) == 1, "it is under way")
-    sites.change({"out": WORK}, queues={**QUEUES, "work": {"egress_enabled": False}}, url=f"http://127.0.0.1:{server.port}")
+    sites.change(
+        {"out": WORK},
+        queues={**QUEUES, "work": {"egress_enabled": False}},
+        url=f"http://127.0.0.1:{server.port}",
+    )
     sites.until_link("out", state="refused")
     held.set()
     patiently(lambda: balanced(sites), "all messages accounted for")
@@ -611,7 +626,10 @@ def test_login(
         "token": {"token": {"file": str(tmp_path / "token")}},
         "password": {"username": "me", "password": TOKEN},
         "certificate": {
-            "client_cert": {"certificate": str(tmp_path / "me.crt"), "key": str(tmp_path / "me.key")}
+            "client_cert": {
+                "certificate": str(tmp_path / "me.crt"),
+                "key": str(tmp_path / "me.key"),
+            }
         },
     }
     wanted = {
