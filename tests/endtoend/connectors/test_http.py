@@ -684,3 +684,37 @@ def test_wrong_certificate(sites: Any, hook: Any, tmp_path: Path) -> None:
     )
     sites.until_failure("certificate verify failed")
     assert not server.requests
+
+
+def test_explain(tool: Any, tmp_path: Path) -> None:
+    """`explain` says by which request a message leaves, and that one without a path does not."""
+    file = tmp_path / "edge.yaml"
+    file.write_text(
+        """
+router: {name: edge}
+msg_vpns:
+  blue:
+    queues: {work: {subscriptions: ["w/>"]}}
+    connectors:
+      hook:
+        provider: {url: "https://hook.example.org/base", token: secret-of-the-hook}
+        links: {out: {source: {queue: work}, target: {address: "to/{1}"}, request: {method: PUT}}}
+"""
+    )
+
+    def said(topic: str) -> str:
+        words = (
+            "explain",
+            str(file),
+            "--at",
+            "edge/blue",
+            "--topic",
+            topic,
+            "--mode",
+            "persistent",
+        )
+        return str(tool(*words, code=None).stdout)
+
+    assert "takes it to https://hook.example.org:443/base by PUT /base/to/w/1" in said("w/1")
+    assert "link out does not take it: it can have no topic at the provider" in said("w/..")
+    assert "secret-of-the-hook" not in said("w/1")
