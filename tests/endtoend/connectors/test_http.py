@@ -694,6 +694,7 @@ def test_explain(tool: Any, tmp_path: Path) -> None:
 router: {name: edge}
 msg_vpns:
   blue:
+    authentication: {basic: {enabled: false}}
     queues: {work: {subscriptions: ["w/>"]}}
     connectors:
       hook:
