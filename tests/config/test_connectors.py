@@ -19,6 +19,7 @@ LINES = """msg_vpns:
 """
 
 GOOD = '{url: "mqtt://h"}'
+MANY = ", ".join(f"H{number}: x" for number in range(65))
 HOOK = '{url: "http://h"}'
 LINK = '{source: {address: "a/#"}}'
 
@@ -44,6 +45,8 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
         (HOOK, "{source: {queue: q}, request: {headers: {A: '{body}'}}}", "which is none of"),
         (HOOK, "{source: {queue: q}, request: {headers: {A: x, a: y}}}", "has a several times"),
         (HOOK, "{source: {queue: q}, request: {method: GET}}", "request.method"),
+        (HOOK, f"{{source: {{queue: q}}, request: {{headers: {{{MANY}}}}}}}", "at most 64"),
+        (f'{{url: "http://h", token: "{"x" * 8_193}"}}', LINK, "provider.token"),
         (GOOD, "{source: {queue: q}, request: {method: PUT}}", "is for an HTTP server"),
         ('{url: "http://h/a?b"}', LINK, "is not of the form http://HOST[:PORT][/BASE]"),
         ('{url: "http://h/a b"}', LINK, "percent-encode it"),
