@@ -261,6 +261,38 @@ def test_messages_ahead_are_bounded(hooked: Any) -> None:
     assert counts(there)[:2] == (limits.HTTP_AHEAD + 1, 1)
 
 
+def test_replies_for_a_full_queue(hooked: Any) -> None:
+    """Replies that a full queue refuses wait up to a bound; beyond they are counted, and those after it enter again."""
+    links = {"out": {"source": {"queue": "work"}, "request": {"reply": True}}}
+    there = hooked(links, most=1)
+    full = there.world.queue("full", "re", max_spooled_msg_count=1)
+    body = bytes(limits.HTTP_REPLY_BYTES)
+    answer = b"HTTP/1.1 200 x\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    client = there.world.join("asks")
+    asks = Properties(response_topic="re")
+    many = limits.LINK_WAITING_BYTES // len(body) + 3
+    for number in range(1, many + 1):
+        client.publish("work", b"%d" % number, qos=1, packet_id=number, properties=asks)
+        there.said(answer)
+    vpn = there.world.vpn()
+    assert full.spooled_count == 1
+    lost = vpn.discards.counts[TRANSMIT_CONGESTION]
+    assert 1 <= lost <= 3
+    for _ in range(many - lost):
+        full.purge()
+        there.go()
+        there.world.advance(1)
+        there.go()
+    full.purge()
+    there.go()
+    client.publish("work", b"last", qos=1, packet_id=many + 1, properties=asks)
+    there.said(answer)
+    there.go()
+    assert full.spooled_count == 1
+    assert vpn.discards.counts[TRANSMIT_CONGESTION] == lost
+    assert counts(there)[:2] == (many + 1, many + 1)
+
+
 def test_early_answer(hooked: Any) -> None:
     """An answer that comes before the request has left counts, but its connection is not used again."""
     there = hooked()

@@ -12,7 +12,7 @@ from vpnrouter.connectors.inward import InwardLink
 from vpnrouter.connectors.link_state import LinkCounters, LinkOwner
 from vpnrouter.connectors.links import LinkSettings
 from vpnrouter.connectors.provider import Receipts
-from vpnrouter.core.discard_reasons import MSG_TOO_BIG
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG, TRANSMIT_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.topics.grammar import MQTT, parse_filter
 from vpnrouter.wire.mqtt.properties import Properties
@@ -39,7 +39,7 @@ class NoReceipts(Receipts):
 @final
 class Replies:
     """The replies to messages of one link. They enter as what links bring in does: in order, and held where a queue is
-    full. What cannot enter is discarded, and counted by the message VPN.
+    full, LINK_WAITING_BYTES of them. What cannot enter is discarded, and counted by the message VPN.
     """
 
     __slots__ = ("_link", "_place", "_receipts", "counters")
@@ -85,6 +85,10 @@ class Replies:
             link.discards(reply, why)
         elif guaranteed:
             link.enter(reply, self._receipts, 0)
+            if link.shed:
+                # Too many wait for a full queue, and nobody sends this one again.
+                link.shed = False
+                link.vpn.discard(reply, TRANSMIT_CONGESTION)
         else:
             link.enter_direct(reply, exchange.requests.provider.connection)
 
