@@ -448,6 +448,9 @@ PATH_LENGTH: Final = 4_096
 PASSWORD_BYTES: Final = 128
 """UTF-8 bytes of a configured password, the field's bound. Beyond: ConfigError."""
 
+TOKEN_BYTES: Final = 8_192
+"""Characters of a bearer token for an HTTP server; those of clouds have some 2,000. Beyond: ConfigError."""
+
 PASSWORD_HASH_MEMORY: Final = 134_217_728
 """Memory one verification of a password hash may ask for (128 * N * r), so that a configured hash
 cannot take the router's. Beyond: the hash is refused with a ConfigError."""
@@ -1361,3 +1364,48 @@ TUI_TEXT: Final = 1_000
 TUI_LINES: Final = 10_000
 """Lines of a payload or an explanation that can be scrolled through. Beyond: they are left out, and the last
 line says so."""
+
+HTTP_HEAD_BYTES: Final = 65_536
+"""Bytes of the head of an answer to a web hook, and of its trailers; common servers send some 200. Beyond: the
+connection ends, and the message is tried again as one that was refused."""
+
+HTTP_FIELDS: Final = 256
+"""Lines of the head of an answer to a web hook. Beyond: the connection ends, likewise."""
+
+HTTP_LINE_BYTES: Final = 8_192
+"""Bytes of a line among the chunks of an answer to a web hook, which tells a size. Beyond: the connection ends,
+likewise."""
+
+HTTP_INFORMS: Final = 16
+"""Answers 1xx before the one that counts; servers send one. Beyond: the connection ends, likewise."""
+
+HTTP_ANSWER_BYTES: Final = 16_777_216
+"""Bytes of the body of an answer to a web hook that are read, kept or not. Beyond: its status counts, and the
+connection is closed."""
+
+HTTP_REPLY_BYTES: Final = 1_048_576
+"""Bytes of an answer that becomes a reply; each connection of a connector may hold one. Beyond: there is no reply,
+which is counted."""
+
+HTTP_CONNECTIONS: Final = 256
+"""Connections of one connector to an HTTP server at most, each with one request. Beyond: ConfigError."""
+
+HTTP_WAITING_BYTES: Final = 8_388_608
+"""Bytes of Direct messages that wait for a connection to an HTTP server. Beyond: they are discarded and counted."""
+
+HTTP_TARGET_BYTES: Final = 8_192
+"""Bytes of the path and query of a request; RFC 9112 asks servers to take 8,000. Beyond: the message has no address at
+the provider, and is given up."""
+
+HTTP_VALUE_BYTES: Final = 4_096
+"""Bytes of the value of one header that is made of a message. Beyond: it is cut, since servers refuse larger heads."""
+
+HTTP_HEADERS: Final = 64
+"""Headers that a link adds to its requests. Beyond: ConfigError."""
+
+HTTP_RETRY_AFTER_S: Final = 3_600
+"""Seconds that a server may ask for before the next request (Retry-After). Beyond: it is asked again after as many."""
+
+HTTP_AHEAD: Final = 64
+"""Messages of a queue that a link holds for each connection to an HTTP server that it may use: those whose keys wait
+for an answer do not hold up the others as long as there are fewer. Beyond: they wait in the spool."""

@@ -19,6 +19,8 @@ LINES = """msg_vpns:
 """
 
 GOOD = '{url: "mqtt://h"}'
+MANY = ", ".join(f"H{number}: x" for number in range(65))
+HOOK = '{url: "http://h"}'
 LINK = '{source: {address: "a/#"}}'
 
 
@@ -31,29 +33,49 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
     ("provider", "link", "told"),
     [
         ("{}", LINK, "has no provider.url"),
-        (
-            '{url: "http://h"}',
-            LINK,
-            "does not begin with one of mqtt://, mqtts://, amqp://, amqps://",
-        ),
+        ('{url: "ftp://h"}', LINK, "does not begin with one of mqtt://, mqtts://, amqp://"),
+        (HOOK, LINK, "nothing comes in from an HTTP server"),
+        (HOOK, "{source: {queue: q}, quality_of_service: once-and-only-once}", "is the most"),
+        (HOOK, "{source: {queue: q}, target: {address: '/a b'}}", "percent-encode it"),
+        (HOOK, "{source: {queue: q}, target: {address: '/{2}'}}", "names wildcard {2}"),
+        (HOOK, "{source: {queue: q}, target: {address: '/../a'}}", "has a segment . or .."),
+        (HOOK, "{source: {queue: q}, request: {headers: {Host: h}}}", "is not for links to set"),
+        (HOOK, "{source: {queue: q}, request: {headers: {'a b': h}}}", "a header's name is"),
+        (HOOK, '{source: {queue: q}, request: {headers: {A: "a\\r\\nb"}}}', "cannot carry"),
+        (HOOK, "{source: {queue: q}, request: {headers: {A: '{body}'}}}", "which is none of"),
+        (HOOK, "{source: {queue: q}, request: {headers: {A: x, a: y}}}", "has a several times"),
+        (HOOK, "{source: {queue: q}, request: {method: GET}}", "request.method"),
+        (HOOK, f"{{source: {{queue: q}}, request: {{headers: {{{MANY}}}}}}}", "at most 64"),
+        (f'{{url: "http://h", token: "{"x" * 8_193}"}}', LINK, "provider.token"),
+        (GOOD, "{source: {queue: q}, request: {method: PUT}}", "is for an HTTP server"),
+        ('{url: "http://h/a?b"}', LINK, "is not of the form http://HOST[:PORT][/BASE]"),
+        ('{url: "http://h/a b"}', LINK, "percent-encode it"),
+        ('{url: "http://h/a/../b"}', LINK, "percent-encode it"),
+        ('{url: "http://h", failover_urls: ["mqtt://h"]}', LINK, "speak another protocol"),
+        ('{url: "http://h/a", failover_urls: ["http://i"]}', LINK, "have another path"),
+        ('{url: "http://h", token: x, username: u}', LINK, "give one of them"),
+        ('{url: "mqtt://h", token: x}', LINK, "is for an HTTP server"),
+        ('{url: "http://h", token: x}', LINK, "everybody on the way can read it: use https://"),
+        ('{url: "http://h", max_connections: 0}', LINK, "max_connections"),
+        ('{url: "http://h", max_connections: 257}', LINK, "max_connections"),
         ('{url: "mqtt://u:p@h"}', LINK, "a URL has no login in it"),
         ('{url: "mqtt://h", password: x}', LINK, "needs a username beside it"),
         (
             '{url: "mqtt://h", client_cert: {}}',
             LINK,
-            "needs TLS to every address: mqtts:// or amqps://",
+            "needs TLS to every address: mqtts://",
         ),
         ('{url: "mqtts://h", client_cert: {}}', LINK, "has no certificate"),
         ('{url: "mqtt://h", name: a b}', LINK, "a provider name may only contain"),
         (
             '{url: "mqtt://h", tls: {alpn: [mqtt]}}',
             LINK,
-            "is for an address with TLS: mqtts:// or amqps://",
+            "is for an address with TLS: mqtts://",
         ),
         (
             '{url: "mqtt://h", tls: {server_name: h}}',
             LINK,
-            "is for an address with TLS: mqtts:// or amqps://",
+            "is for an address with TLS: mqtts://",
         ),
         ('{url: "mqtts://h", tls: {server_name: "a..b"}}', LINK, "a server name may only contain"),
         ('{url: "mqtts://h", tls: {server_name: "ä"}}', LINK, "a server name may only contain"),
@@ -96,7 +118,7 @@ def test_mistakes(
 @pytest.mark.parametrize(
     ("provider", "told"),
     [
-        ('{url: "http://h"}', "provider.url: http://h does not begin with"),
+        ('{url: "ftp://h"}', "provider.url: ftp://h does not begin with"),
         ("{url: [a]}", "provider.url: must be text"),
         ("{url: 5}", "provider.url: must be text"),
         ('{url: "mqtts://h", username: 5, password: x}', "provider.username: must be text"),
@@ -130,7 +152,7 @@ def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
     links = '{source: {address: "a/#"}}\n          m: {source: {topic: "a/b"}}'
     plain = '{url: "mqtt://h", username: u, password: p}'
     found = warnings_of(text(plain, links))
-    assert any("everybody on the way can read it: use mqtts:// or amqps://" in one for one in found)
+    assert any("everybody on the way can read it: use mqtts://" in one for one in found)
     assert any(
         "brings back what m takes out if the provider speaks no MQTT 5" in one for one in found
     )

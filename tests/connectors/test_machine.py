@@ -97,7 +97,7 @@ def test_urls(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a:1883", "http://a", "mqtt://", "mqtt://u:p@a", "mqtt://a/x", "mqtt://a:x", "mqtt://a?b"],
+    ["a:1883", "ftp://a", "mqtt://", "mqtt://u:p@a", "mqtt://a/x", "mqtt://a:x", "mqtt://a?b"],
 )
 def test_what_is_no_url(text: str) -> None:
     """One sentence says what is wrong."""

@@ -6,21 +6,24 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.connectors.amqp.brokers import kind_and_name
+from vpnrouter.connectors.http.templates import as_topic, parse_header, parse_path
 from vpnrouter.connectors.links import LinkSettings
 from vpnrouter.connectors.machine import Attempts
-from vpnrouter.connectors.settings import ProviderSettings
+from vpnrouter.connectors.settings import ProviderSettings, RequestSettings
 from vpnrouter.core.access import ProviderClient
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.selectors import parse_selector
-from vpnrouter.settings.connector import AMQP, AS_SOURCE, NAMED, parse_url
+from vpnrouter.settings.connector import AMQP, AS_SOURCE, HTTP, NAMED, parse_url
 from vpnrouter.settings.schema import apply_settings
 from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 from vpnrouter.topics.mapping import parse_rule
+from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from vpnrouter.config.connector import Connector, ConnectorLink
+    from vpnrouter.connectors.http.templates import PathTemplate
     from vpnrouter.settings.connector import ProviderUrl
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import MappingRule
@@ -54,7 +57,7 @@ def source_filter(connector: Connector, link: ConnectorLink) -> Filter:
 def rule_of(connector: Connector, link: ConnectorLink) -> MappingRule | None:
     """Return how a link renames messages, None where it does not. Raises TopicError."""
     target = link.target.topic if link.inbound else link.target.address
-    if target == AS_SOURCE or link.target.queue is not None:
+    if target == AS_SOURCE or link.target.queue is not None or speaks_http(connector):
         return None
     source = link.source
     if speaks_amqp(connector):
@@ -74,6 +77,35 @@ def rule_of(connector: Connector, link: ConnectorLink) -> MappingRule | None:
 
 def _dialect(connector: Connector) -> int:
     return MQTT if connector.topic_syntax == "mqtt" else SMF
+
+
+def speaks_http(connector: Connector) -> bool:
+    """Return whether the provider is an HTTP server."""
+    return any(url.protocol == HTTP for url in urls_of(connector))
+
+
+def path_of(connector: Connector, link: ConnectorLink) -> PathTemplate:
+    """Return the path of a link's requests to an HTTP server. Raises ValueError, and TopicError for its source."""
+    base = urls_of(connector)[0].base
+    filter_ = source_filter(connector, link)
+    address = link.target.address
+    return as_topic(base, filter_) if address == AS_SOURCE else parse_path(base, filter_, address)
+
+
+def request_of(connector: Connector, link: ConnectorLink) -> RequestSettings | None:
+    """Return how a link sends to an HTTP server, None where its provider is none."""
+    if not speaks_http(connector) or link.inbound:
+        return None
+    written = link.request
+    return RequestSettings(
+        path=path_of(connector, link),
+        method=written.method,
+        headers=[(name, parse_header(text)) for name, text in written.headers.items()],
+        order=written.order,
+        reply=written.reply,
+        first_ns=written.retry.initial_interval * MILLISECOND_NS,
+        most_ns=written.retry.max_interval * MILLISECOND_NS,
+    )
 
 
 def links_of(connector: Connector) -> list[LinkSettings]:
@@ -100,6 +132,7 @@ def links_of(connector: Connector) -> list[LinkSettings]:
             subscription=source.subscription or "",
             shared=source.shared,
             selector_text=(selector or "") if remote else "",
+            request=request_of(connector, link),
         )
         links.append(apply_settings(computed, connector, link))
     return links
@@ -155,12 +188,14 @@ def provider_settings_of(
 ) -> ProviderSettings:
     """Return how the connector `name` logs in, its password included."""
     password = connector.provider.password
+    token = connector.provider.token
     place, client_id = login_of(router, msg_vpn, name, connector)
     computed = ProviderSettings(
         place=place,
         client_id=client_id,
         password=None if password is None else password.reveal().encode(),
         shows_certificate=connector.provider.client_cert is not None,
+        token=None if token is None else token.reveal(),
     )
     return apply_settings(computed, connector)
 

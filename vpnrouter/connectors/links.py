@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.connectors.settings import RequestSettings
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.grammar import QUEUE_PREFIX, Filter, match_levels, queue_topic
@@ -33,7 +34,7 @@ class LinkSettings:
     is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
     take out is kept. `no_local`: what came from the provider does not go back. A message that the provider has refused
     `reject_attempts` times (0: no bound) goes where `then` says. One that has visited more than `max_ttl` places does
-    not come in.
+    not come in. `request` is how it sends to an HTTP server, None for other providers.
 
     Of AMQP: `target` is the address at the provider as written, `one_target`: all messages go there. A link inward has
     the `subscription` of this name, `shared` with others, and has the provider select by `selector_text`.
@@ -60,6 +61,7 @@ class LinkSettings:
     subscription: str = ""
     shared: bool = False
     selector_text: str = ""
+    request: RequestSettings | None = None
 
     @property
     def direct(self) -> bool:

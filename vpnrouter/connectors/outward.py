@@ -239,6 +239,16 @@ class OutwardLink:
         elif flow.endpoint.settle(flow, message_id, FAILED):
             self.counters.returned += 1
 
+    def tolerates(self, flow: OutwardFlow, message_id: int, why: str) -> bool:
+        """Count that the provider does not take a message, for `why`; return whether the flow keeps it, to send it
+        again. Else the link has given it up.
+        """
+        self.counters.refused += 1
+        if self._too_often(message_id):
+            self.give_up(flow, message_id, why)
+            return False
+        return True
+
     def ended_connection(self, message_id: int, why: str, *, proved: bool) -> None:
         """The provider has ended the connection instead of answering a message, which is in its queue again, and is
         there.

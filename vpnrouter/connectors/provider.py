@@ -62,6 +62,10 @@ class ConnectorCallbacks(LinkOwner):
         """The connection is over."""
         raise AssertionError(loss)
 
+    def more_connections(self, provider: Provider, count: int) -> None:
+        """Make so many more connections to a provider that takes several (`Provider.added`, `not_reached`)."""
+        raise AssertionError(count)
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Provider:
@@ -83,6 +87,14 @@ class Provider:
     def begin(self) -> None:
         """Log in."""
         raise AssertionError(self)
+
+    def added(self) -> Connection:
+        """Return the connection that is served over a transport which was made: of most providers the only one."""
+        return self.connection
+
+    def not_reached(self, why: str) -> None:
+        """One of the connections that were asked for cannot be made, for `why`."""
+        raise AssertionError(why)
 
     def end(self, why: str) -> None:
         """Log out, for `why`."""

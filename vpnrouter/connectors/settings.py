@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+from vpnrouter.units import SECOND_NS
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.http.templates import HeaderTemplate, PathTemplate
 
 
 @final
@@ -17,6 +22,8 @@ class ProviderSettings:
     the name of its row in the table of brokers, `auto` where it says itself what it is; `virtual_host` the name under
     which it is asked for; `window` how many messages each link may be sent that are not answered; `shows_certificate`:
     a certificate is shown over TLS.
+
+    To an HTTP server at most `max_connections` are made at a time, with the bearer `token`, None for none.
     """
 
     place: str = ""
@@ -30,3 +37,23 @@ class ProviderSettings:
     virtual_host: str = ""
     window: int = 1_000
     shows_certificate: bool = False
+    token: str | None = None
+    max_connections: int = 16
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class RequestSettings:
+    """How a link sends messages to an HTTP server: `method`, `path`, and its own headers by name.
+
+    `order` is one of those of settings/connector.py. With `reply`, what is answered goes to the Response Topic of the
+    message. `first_ns` and `most_ns` bound the pauses between tries.
+    """
+
+    path: PathTemplate
+    method: str = "POST"
+    headers: list[tuple[str, HeaderTemplate]] = field(default_factory=list)
+    order: str = "key"
+    reply: bool = False
+    first_ns: int = SECOND_NS
+    most_ns: int = 60 * SECOND_NS

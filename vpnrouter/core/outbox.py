@@ -69,8 +69,9 @@ class Outbox:
     until no more than `high` bytes wait, or until `until_ns` (backpressure.py); the outbox put itself on `crowded`,
     another list of the whole router, or None where nobody looks at it. `listed`: it is there. `reads`: publishers were
     left unread for it last, and it took something; `tried`: they were before.
-    `narrowed`: see `narrow`. `amqp`: the frames are those of AMQP, else of MQTT or of a link. With a `packer`, set once
-    and never taken away, content is packed at the moment it is taken.
+    `narrowed`: see `narrow`. `amqp`: the frames are those of AMQP, else of MQTT or of a link; `plain`: there are no
+    frames that could be counted. With a `packer`, set once and never taken away, content is packed at the moment it is
+    taken.
     """
 
     __slots__ = (
@@ -100,6 +101,7 @@ class Outbox:
         "narrowed",
         "packer",
         "parked",
+        "plain",
         "pressed",
         "reads",
         "ready",
@@ -134,6 +136,7 @@ class Outbox:
         self.dirty = False
         self.closed = False
         self.amqp = False
+        self.plain = False
         self.messages = 0
         self.bytes_ = 0
         self.discarded = 0
@@ -334,6 +337,8 @@ class Outbox:
         if self._taken_packed_sent >= 0:
             self._packed_sent = self._taken_packed_sent + sent
             return
+        if self.plain:
+            return
         # Remembered for close(): where in the rest the next frame begins, and what was cut in two.
         at = self._taken_skip
         cut = at > sent and self._taken_cut
@@ -391,6 +396,8 @@ class Outbox:
 
     def waiting(self) -> int:
         """How many messages wait here, those of which only a part has left among them."""
+        if self.plain:
+            return 0
         count = 1 if self._cut else 0
         at = self._skip
         first = 0

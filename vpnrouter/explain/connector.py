@@ -9,6 +9,7 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.config.configured_connector import links_of, place_of, urls_of
 from vpnrouter.connectors.connector_links import ConnectorLinks
+from vpnrouter.connectors.http.exchanges import NO_ADDRESS
 from vpnrouter.connectors.link_state import LinkEvent, LinkState
 from vpnrouter.connectors.links import LinkTopics
 from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
@@ -151,6 +152,8 @@ class MemoryProvider(Provider):
 
     @override
     def send_direct(self, link: OutwardLink, message: Message, topic: bytes) -> str:
+        if not _has_address(link, topic):
+            return TOPIC_PARSE_ERROR
         self.providers.take(self.connector, link, message, topic)
         if message.traced and link.tap is not None:
             outcome(link.vpn, link.tap, message, 1)
@@ -182,7 +185,16 @@ class MemoryFlow(OutwardFlow):
 
     @override
     def transmit(self, message_id: int, message: Message, topic: bytes) -> None:
+        if not _has_address(self.link, topic):
+            self.link.give_up(self, message_id, NO_ADDRESS)
+            return
         self._taken = True
         provider = self._provider
         provider.providers.take(provider.connector, self.link, message, topic, self.endpoint.name)
         self.link.accepted(self, message_id)
+
+
+def _has_address(link: OutwardLink, topic: bytes) -> bool:
+    """Return whether a message on `topic` has a path at an HTTP server; True of other providers."""
+    request = link.terms.request
+    return request is None or request.path.target(topic.decode(errors="replace")) != ""

@@ -69,6 +69,10 @@ def taken(passage: Passage) -> str:
     """Return how a link takes the message, or why it does not."""
     connector, link, event = passage.connector, passage.link, passage.event
     who = named(connector, link.terms.name)
+    request = link.terms.request
+    if not event.reason and request is not None:
+        path = request.path.target(event.topic)
+        return f"{who} takes it to {connector.address} by {request.method} {path}"
     if not event.reason:
         return f"{who} takes it to {connector.address} as topic {event.topic}, QoS {link.terms.qos}"
     why = {

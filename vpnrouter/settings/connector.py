@@ -11,6 +11,7 @@ from vpnrouter import limits
 from vpnrouter.settings import names
 from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
 from vpnrouter.settings.schema import (
+    IN_FILE,
     Effect,
     Secret,
     Settings,
@@ -37,6 +38,9 @@ ProviderBroker = Literal[
 ]
 Then = Literal["dead-letter", "park", "skip", "stop"]
 
+Method = Literal["POST", "PUT", "PATCH"]
+Order = Literal["key", "link", "none"]
+
 AS_SOURCE: Final = "AS_SOURCE"
 """In a target: the topic that the message has."""
 
@@ -53,6 +57,7 @@ class Scheme(NamedTuple):
 
 MQTT: Final = "mqtt"
 AMQP: Final = "amqp"
+HTTP: Final = "http"
 """Protocols of providers."""
 
 SCHEMES: Final = {
@@ -60,6 +65,8 @@ SCHEMES: Final = {
     "mqtts": Scheme(MQTT, 8883, tls=True),
     "amqp": Scheme(AMQP, 5672, tls=False),
     "amqps": Scheme(AMQP, 5671, tls=True),
+    "http": Scheme(HTTP, 80, tls=False),
+    "https": Scheme(HTTP, 443, tls=True),
 }
 """The schemes of URLs of providers."""
 
@@ -75,6 +82,12 @@ _LOCAL_DOMAIN: Final = ".localhost"
 _SHORT_LOOPBACK: Final = re.compile(r"127(\.[0-9]+){1,2}|0")
 """Forms of IPv4 addresses that only systems understand."""
 
+_BASE: Final = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})*)*")
+"""A path (RFC 3986, 3.3)."""
+
+_HTTP_HOST: Final = re.compile(r"[A-Za-z0-9._:%~-]+")
+"""What Host can have: a name, or an IP address without brackets."""
+
 MACHINE: Final = "@"
 """Before the router in the name of a provider on the router's own machine."""
 
@@ -83,11 +96,14 @@ NAMED: Final = "provider://"
 
 
 class ProviderUrl(NamedTuple):
-    """The address of a provider; `host` is an IPv6 address without its brackets."""
+    """The address of a provider; `host` is an IPv6 address without its brackets. `base` is what the paths of requests
+    to an HTTP server begin with, "" for nothing.
+    """
 
     scheme: str
     host: str
     port: int
+    base: str = ""
 
     @property
     def tls(self) -> bool:
@@ -109,9 +125,15 @@ class ProviderUrl(NamedTuple):
         name = str(self._replace(host=host))
         return f"{name}{MACHINE}{router}" if host == _THIS_MACHINE else name
 
+    @property
+    def authority(self) -> str:
+        """The server as requests of HTTP name it: without the port where that is the usual one (RFC 9110, 7.2)."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == SCHEMES[self.scheme].port else f"{host}:{self.port}"
+
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+        return f"{self.scheme}://{host}:{self.port}{self.base}"
 
 
 def _one_spelling(host: str) -> str:
@@ -142,16 +164,34 @@ def parse_url(text: str) -> ProviderUrl:
         raise ValueError(f"{text} does not begin with one of {known}")
     if parts.username is not None or parts.password is not None:
         raise ValueError("a URL has no login in it: username and password have keys of their own")
-    if not parts.hostname or parts.path not in {"", "/"} or parts.query or parts.fragment:
-        raise ValueError(f"{text} is not of the form {parts.scheme}://HOST[:PORT]")
-    default = SCHEMES[parts.scheme].port
-    return ProviderUrl(parts.scheme, unquote(parts.hostname), default if port is None else port)
+    scheme = SCHEMES[parts.scheme]
+    based = scheme.protocol == HTTP
+    base = parts.path.rstrip("/")
+    if not parts.hostname or (base and not based) or parts.query or parts.fragment:
+        form = f"{parts.scheme}://HOST[:PORT]{'[/BASE]' if based else ''}"
+        raise ValueError(f"{text} is not of the form {form}")
+    if not _BASE.fullmatch(base) or "/../" in f"{base}/" or "/./" in f"{base}/":
+        raise ValueError(f"{text} has a path that is none of a URL: percent-encode it")
+    host = unquote(parts.hostname)
+    if based and not _HTTP_HOST.fullmatch(host):
+        raise ValueError(f"{text} names a host that no request can name")
+    return ProviderUrl(parts.scheme, host, scheme.port if port is None else port, base)
 
 
 def _check_url(text: str) -> str:
     if len(text) > limits.PATH_LENGTH:
         raise ValueError(f"a URL has at most {limits.PATH_LENGTH:,} characters")
     parse_url(text)
+    return text
+
+
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+"""A token (RFC 9110, 5.6.2)."""
+
+
+def _check_header(text: str) -> str:
+    if not _HEADER.fullmatch(text):
+        raise ValueError("a header's name is 1 to 128 letters, digits and !#$%&'*+.^_`|~-")
     return text
 
 
@@ -233,7 +273,8 @@ class Provider(Settings, held=False):
         examples=("mqtt://broker.example.org:1883",),
         dials=lambda _, url: parse_url(url),
     )
-    """mqtt://HOST[:PORT], or mqtts:// for TLS, whose trust is that of bridging.tls_server_cert."""
+    """mqtt://HOST[:PORT], or mqtts:// for TLS, whose trust is that of bridging.tls_server_cert; of an HTTP server
+    http://HOST[:PORT][/BASE], or https://."""
 
     failover_urls: tuple[str, ...] = attribute((), text=_URL, dials=lambda _, url: parse_url(url))
     """Further addresses of the same provider, tried in their order when the one before fails."""
@@ -249,6 +290,9 @@ class Provider(Settings, held=False):
 
     password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES), sent=True)
     """Its password: text, {env: NAME} or {file: PATH}."""
+
+    token: Secret | None = attribute(None, text=Text(0, limits.TOKEN_BYTES), sent=True)
+    """Bearer token for an HTTP server, instead of username and password: text, {env: NAME} or {file: PATH}."""
 
     client_cert: ClientCertRemoteAuthentication | None = group(
         ClientCertRemoteAuthentication, optional=True
@@ -301,6 +345,11 @@ class Provider(Settings, held=False):
     window: int = attribute(1_000, least=1, most=10_000, held="window")
     """Of AMQP: messages that each link may be sent, and that are not answered yet."""
 
+    max_connections: int = attribute(
+        16, least=1, most=limits.HTTP_CONNECTIONS, held="max_connections"
+    )
+    """Connections to an HTTP server, each with one request at a time."""
+
     connect: ProviderConnect = group(ProviderConnect, held="connect")
     """How often it is tried."""
 
@@ -343,14 +392,57 @@ class LinkTarget(Settings, held=False):
 
     address: str = attribute(AS_SOURCE)
     """At the provider, of a link that takes messages out: a topic, AS_SOURCE for the topic that the message has; of
-    AMQP queue://NAME, topic://NAME, or an address of its own. {1}, {2} … are what the wildcards of the source matched,
-    of a queue {1} is the whole topic."""
+    AMQP queue://NAME, topic://NAME, or an address of its own; at an HTTP server path and query, behind the BASE of the
+    url. {1}, {2} … are what the wildcards of the source matched, of a queue {1} is the whole topic."""
 
     topic: str = attribute(AS_SOURCE)
     """In this message VPN, of a link that brings messages in: a topic, likewise."""
 
     queue: str | None = attribute(None, text=names.QUEUE, held="queue_target")
     """In this message VPN, of a link that brings messages in: one queue instead of a topic."""
+
+
+class LinkRetry(Settings, held=False):
+    """How long a link waits before it sends a message to an HTTP server again."""
+
+    initial_interval: int = attribute(1_000, least=10, most=3_600_000)
+    """Milliseconds after the first request that failed; twice as many after each one more, before jitter."""
+
+    max_interval: int = attribute(60_000, least=10, most=86_400_000)
+    """Milliseconds at most."""
+
+
+class LinkRequest(Settings, held=False):
+    """How a link sends messages to an HTTP server."""
+
+    method: Method = attribute("POST")
+    """Method of the requests."""
+
+    headers: dict[str, str] = attribute(
+        {},
+        named=Text(1, 128, _check_header),
+        text=Text(0, limits.HTTP_VALUE_BYTES),
+        examples=("X-Line",),
+        child=IN_FILE,
+    )
+    """Headers of each request by name. In a value {topic}, {message_id}, {correlation_data} and {property:NAME}, a user
+    property, are those of the message; one that becomes empty is left out. Content-Type, Message-Topic and
+    Idempotency-Key are there without being named."""
+
+    order: Order = attribute("key")
+    """key: messages with the same partition key wait for each other, others do not; link: each waits for the one
+    before; none: none waits."""
+
+    reply: bool = attribute(False)
+    """Whether the answer to a message that names a Response Topic is published there, with its Correlation Data."""
+
+    retry: LinkRetry = group(LinkRetry)
+    """How long it waits before it tries a message again."""
+
+    def check(self) -> None:
+        """Raise ValueError for more headers than a link may add."""
+        if len(self.headers) > limits.HTTP_HEADERS:
+            raise ValueError(f"headers has at most {limits.HTTP_HEADERS}")
 
 
 class ConnectorLink(Settings, effect=Effect.RECONNECT):
@@ -386,6 +478,9 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
 
     target: LinkTarget = group(LinkTarget)
     """Where they go."""
+
+    request: LinkRequest = group(LinkRequest)
+    """How they are sent to an HTTP server."""
 
     @property
     def inbound(self) -> bool:

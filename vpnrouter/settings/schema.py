@@ -87,6 +87,7 @@ TopicSyntax = Literal["smf", "mqtt"]
 CHILDREN: Final = "objects of their own"
 BESIDE: Final = "part of the key of each exception"
 KEY: Final = "the object's key"
+IN_FILE: Final = "in the file alone"
 """Why something is no attribute of its object in SEMP."""
 
 _SAME: Final = ""

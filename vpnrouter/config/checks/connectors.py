@@ -8,15 +8,18 @@ from vpnrouter import limits
 from vpnrouter.config.checks.message_vpns import check_dialect, clause_of
 from vpnrouter.config.configured_connector import (
     login_of,
+    path_of,
     place_of,
     rule_of,
     source_filter,
     speaks_amqp,
+    speaks_http,
     urls_of,
 )
 from vpnrouter.connectors.amqp.brokers import TOPIC, broker_named, kind_and_name
+from vpnrouter.connectors.http.templates import OWN_HEADERS, parse_header
 from vpnrouter.errors import SelectorError, TopicError
-from vpnrouter.settings.connector import AS_SOURCE
+from vpnrouter.settings.connector import AS_SOURCE, HTTP
 from vpnrouter.topics.algebra import witness
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
@@ -97,16 +100,13 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
         problems.error((*place, "proxy", "password"), "needs a username beside it")
     if provider.proxy.username is not None and provider.proxy.url is None:
         problems.key_error((*place, "proxy"), "has no url")
-    protocols = {url.protocol for url in urls_of(connector)}
-    if len(protocols) > 1:
-        problems.key_error(path, "has addresses of several protocols: a provider speaks one")
     asked = provider.tls.server_name or provider.tls.alpn
     if asked and not any(url.tls for url in urls_of(connector)):
-        problems.key_error((*place, "tls"), "is for an address with TLS: mqtts:// or amqps://")
+        problems.key_error((*place, "tls"), f"is for an address with TLS: {_secure(connector)}")
     if provider.client_cert is not None:
         if any(not url.tls for url in urls_of(connector)):
             problems.key_error(
-                (*place, "client_cert"), "needs TLS to every address: mqtts:// or amqps://"
+                (*place, "client_cert"), f"needs TLS to every address: {_secure(connector)}"
             )
         for key in ("certificate", "key"):
             file = getattr(provider.client_cert, key)
@@ -116,8 +116,67 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
                 problems.readable((*place, "client_cert", key), file)
     elif provider.password is not None and any(not url.tls for url in urls_of(connector)):
         problems.warning(
-            (*place, "password"), "everybody on the way can read it: use mqtts:// or amqps://"
+            (*place, "password"), f"everybody on the way can read it: use {_secure(connector)}"
         )
+    _check_protocol(problems, place, connector)
+
+
+def _secure(connector: Connector) -> str:
+    """Return the beginning of an address with TLS."""
+    if speaks_http(connector):
+        return "https://"
+    return "amqps://" if speaks_amqp(connector) else "mqtts://"
+
+
+def _check_protocol(problems: ProblemList, place: Path, connector: Connector) -> None:
+    """Check what depends on the protocol of the provider."""
+    provider = connector.provider
+    urls = urls_of(connector)
+    if len({url.protocol for url in urls}) > 1:
+        problems.key_error((*place, "failover_urls"), "speak another protocol than the url")
+    if len({url.base for url in urls}) > 1:
+        problems.key_error((*place, "failover_urls"), "have another path than the url")
+    if provider.token is None:
+        return
+    if urls and not any(url.protocol == HTTP for url in urls):
+        problems.key_error((*place, "token"), "is for an HTTP server: http:// or https://")
+    elif provider.username is not None:
+        problems.key_error((*place, "token"), "takes the place of the username: give one of them")
+    elif any(not url.tls for url in urls):
+        problems.warning((*place, "token"), "everybody on the way can read it: use https://")
+
+
+def _check_request(
+    problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink
+) -> None:
+    """Check how a link sends to an HTTP server."""
+    if not speaks_http(connector):
+        if urls_of(connector) and link.request != type(link.request)():
+            problems.key_error((*at, "request"), "is for an HTTP server: http:// or https://")
+        return
+    if link.inbound:
+        problems.error((*at, "source", "address"), "nothing comes in from an HTTP server")
+        return
+    if link.quality_of_service == "once-and-only-once":
+        problems.error(
+            (*at, "quality_of_service"),
+            "HTTP does not say whether a request that was not answered was carried out: duplicates-ok is the most",
+        )
+    try:
+        path_of(connector, link)
+    except ValueError as error:
+        problems.error((*at, "target", "address"), str(error))
+    for name, text in link.request.headers.items():
+        if name.lower() in OWN_HEADERS:
+            problems.error((*at, "request", "headers", name), "is not for links to set")
+            continue
+        try:
+            parse_header(text)
+        except ValueError as error:
+            problems.error((*at, "request", "headers", name), str(error))
+    names = [name.lower() for name in link.request.headers]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        problems.key_error((*at, "request", "headers"), f"has {name} several times")
 
 
 def _check_link(problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink) -> None:
@@ -141,6 +200,7 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
     except TopicError as error:
         target = "topic" if link.inbound else "address"
         problems.error((*at, "target", target), f"{error}{clause_of(error)}")
+    _check_request(problems, at, connector, link)
     if link.source.selector is not None:
         # Imported late: most configurations hold no selector, and start-up time counts.
         from vpnrouter.selectors import parse_selector

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
+from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final, final
 
@@ -20,6 +21,7 @@ from vpnrouter.config.configured_connector import (
 )
 from vpnrouter.connectors.amqp.client import AmqpProvider
 from vpnrouter.connectors.connector_links import ConnectorLinks
+from vpnrouter.connectors.http.provider import HttpProvider
 from vpnrouter.connectors.link_state import LinkCounters, LinkState
 from vpnrouter.connectors.machine import Machine, State
 from vpnrouter.connectors.mqtt.client import LEVELS, MqttClient
@@ -42,7 +44,7 @@ from vpnrouter.events.table import (
 from vpnrouter.server.events.event_context import raise_event_in
 from vpnrouter.server.net.dial import Proxy, TlsSettings
 from vpnrouter.server.net.reactor import flush_ready
-from vpnrouter.settings.connector import AMQP, parse_proxy, parse_url
+from vpnrouter.settings.connector import AMQP, HTTP, MQTT, parse_proxy, parse_url
 from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from vpnrouter.connectors.settings import ProviderSettings
     from vpnrouter.core.router import Router
     from vpnrouter.events.table import EventType
-    from vpnrouter.server.net.dial import Dialler
+    from vpnrouter.server.net.dial import Dialler, Transport
     from vpnrouter.settings.message_vpn import TlsServerCert
 
 
@@ -118,6 +120,8 @@ class ConnectorRunner(ConnectorCallbacks):
         self._bequeathed = False
         self._bequest: ProviderSession | None = None
         self._after = after
+        # For connections beside the first one, while the task runs.
+        self._nursery: trio.Nursery | None = None
         self.ended = trio.Event()
         self._wake = trio.Event()
         self._scope = trio.CancelScope()
@@ -191,6 +195,15 @@ class ConnectorRunner(ConnectorCallbacks):
 
     async def run(self) -> None:
         """Keep the connector connected until cancelled or removed."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            try:
+                await self._run()
+            finally:
+                self._nursery = None
+                nursery.cancel_scope.cancel()
+
+    async def _run(self) -> None:
         try:
             if self._after is not None:
                 await self._after.ended.wait()
@@ -208,7 +221,9 @@ class ConnectorRunner(ConnectorCallbacks):
 
     async def _end_session(self) -> None:
         """Have the provider forget the session of a connector that was removed, with what waits for it there."""
-        if self.configured.enabled and self.machine.attempts.urls and not self._bequeathed:
+        urls = self.machine.attempts.urls
+        kept = bool(urls) and urls[0].protocol == MQTT
+        if self.configured.enabled and kept and not self._bequeathed:
             if self.session.releasing:
                 # It has messages that are not here any more, and gives them out when they are released.
                 await self._say_goodbye()
@@ -266,9 +281,27 @@ class ConnectorRunner(ConnectorCallbacks):
 
     async def _open(self, *, leaving: bool = False) -> None:
         machine = self.machine
-        url = machine.url
-        configured = self.configured.provider
         settings = provider_settings_of(self.router.name, self.vpn.name, self.name, self.configured)
+        transport = await self._reach()
+        try:
+            self._dialler.set_clocks()
+            if not leaving:
+                machine.reached(self._clock())
+            client = self._new_client(settings, leaving=leaving)
+            self._client = client
+            connection = client.added()
+            client.begin()
+            self._dialler.serve(transport, connection)
+        except BaseException:
+            self._client = None
+            self._dialler.drop(transport)
+            raise
+        flush_ready(self.vpn.context)
+
+    async def _reach(self) -> Transport:
+        """Return a connection to the address in use. Raises OperationError."""
+        url = self.machine.url
+        configured = self.configured.provider
         tls = None
         if url.tls:
             name = configured.tls.server_name or ""
@@ -279,27 +312,46 @@ class ConnectorRunner(ConnectorCallbacks):
             for text in (configured.url, *configured.failover_urls)
             if text and parse_url(text) == url
         )
-        asked = (self.vpn.name, written)
-        transport = await self._dialler.open(
+        return await self._dialler.open(
             url.host,
             url.port,
             tls,
             lambda: None,
-            asked,
+            (self.vpn.name, written),
             configured.interface or "",
             _proxy_of(self.configured),
         )
+
+    @override
+    def more_connections(self, provider: Provider, count: int) -> None:
+        if self._nursery is not None:
+            for _ in range(count):
+                self._nursery.start_soon(self._dial_more, provider)
+
+    async def _dial_more(self, provider: Provider) -> None:
+        """Make one more connection to a provider that takes several."""
         try:
+            fault = await self._guarded(partial(self._add, provider))
+            why = f"fault {fault} of the router" if fault else ""
+        except OperationError as error:
+            why = str(error)
+        if why and provider is self._client:
             self._dialler.set_clocks()
-            if not leaving:
-                machine.reached(self._clock())
-            client = self._new_client(settings, leaving=leaving)
-            self._client = client
-            client.begin()
-            self._dialler.serve(transport, client.connection)
-        except BaseException:
-            self._client = None
+            provider.not_reached(why)
+            flush_ready(self.vpn.context)
+
+    async def _add(self, provider: Provider) -> None:
+        transport = await self._reach()
+        if provider is not self._client:
             self._dialler.drop(transport)
+            return
+        self._dialler.set_clocks()
+        connection = provider.added()
+        try:
+            self._dialler.serve(transport, connection)
+        except BaseException:
+            self._dialler.drop(transport)
+            connection.lost("it could not be served")
             raise
         flush_ready(self.vpn.context)
 
@@ -318,6 +370,16 @@ class ConnectorRunner(ConnectorCallbacks):
                 settings=settings,
                 derivations=self.router.derivations,
                 leaving=leaving,
+            )
+        if self.machine.url.protocol == HTTP:
+            return HttpProvider(
+                owner=self,
+                vpn=self.vpn,
+                peer=str(self.machine.url),
+                authority=self.machine.url.authority,
+                publisher=self.links.publisher,
+                home=self._memory,
+                settings=settings,
             )
         return MqttClient(
             owner=self,
