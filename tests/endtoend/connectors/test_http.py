@@ -643,7 +643,7 @@ def test_login(
     def answer(request: Any) -> Any:
         said = request.headers.get("authorization", "")
         if request.body == b"bad":
-            repeated = "" if login == "certificate" else TOKEN
+            repeated = {"token": LONG, "password": TOKEN, "certificate": ""}[login]
             return 302, {"Location": f"/?{said}&{repeated}"}, said.encode()
         return (204 if said == wanted else 401), {}, b""
 
