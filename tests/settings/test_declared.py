@@ -61,6 +61,7 @@ from vpnrouter.settings.schema import (
     Effect,
     Password,
     Settings,
+    Token,
     attribute,
     held_defaults,
     shown,
@@ -277,7 +278,7 @@ def written(of: type[Settings], place: AttributePath, value: Any) -> Any:
 def is_secret(of: type[Settings], place: AttributePath) -> bool:
     """Whether an attribute is a secret, which is never shown."""
     hint = hint_of(of, place)
-    return bool({SecretType, Password} & {hint, *get_args(hint)})
+    return bool({SecretType, Token, Password} & {hint, *get_args(hint)})
 
 
 def value_at(model: Any, place: AttributePath) -> Any:
@@ -285,7 +286,10 @@ def value_at(model: Any, place: AttributePath) -> Any:
     for key in place.path:
         model = None if model is None else getattr(model, key)
     if isinstance(model, dict):
-        return {name: each.reveal() for name, each in model.items()}
+        return {
+            name: each.reveal() if isinstance(each, Secret) else each
+            for name, each in model.items()
+        }
     return model.reveal() if isinstance(model, Secret) else model
 
 
@@ -359,6 +363,8 @@ def test_length(declared: Declared, place: AttributePath) -> None:
 
     def long(length: int) -> Any:
         value = begin + "a" * (length - form) + end
+        if isinstance(place.attribute.default, dict):
+            return {"a": value}
         return (value,) if "..." in str(hint_of(declared.of, place)) else value
 
     # Names of cipher suites are not of any length.

@@ -23,7 +23,7 @@ from pydantic import (
     model_validator,
 )
 
-from vpnrouter.config.secrets import Password, Secret
+from vpnrouter.config.secrets import Password, Secret, Token
 from vpnrouter.settings import names, schema
 from vpnrouter.settings.bridge import CIPHER_SUITES, DEFAULT_CIPHERS
 from vpnrouter.settings.kinds import Kind, named_in
@@ -92,7 +92,11 @@ def _check_ciphers(written: str) -> str:
 _BY_SYSTEM: Final = {CIPHER_SUITES: _check_ciphers}
 """Texts that only the system can check, and how."""
 
-_SECRETS: Value = {schema.Password: Password, schema.Secret: Secret}
+_SECRETS: Value = {
+    schema.Password: Password,
+    schema.Secret: Secret,
+    schema.Token: Token,
+}
 
 _MADE: dict[type[Settings], type[Model]] = {}
 

@@ -213,7 +213,7 @@ ENVIRONMENT: Final = "environment"
 
 HIDDEN: Final = "********"
 
-_FILE_BYTES: Final = limits.PASSWORD_BYTES + 2
+_FILE_BYTES: Final = limits.TOKEN_BYTES + 2
 """A line feed or a carriage return and a line feed may end the file."""
 
 
@@ -295,6 +295,18 @@ class Secret:
 
 
 @final
+class Token(Secret):
+    """A secret that somebody else has issued, and that is longer than a password."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _check(cls, text: str) -> None:
+        if len(text.encode()) > limits.TOKEN_BYTES:
+            raise ValueError(f"longer than {limits.TOKEN_BYTES:,} bytes")
+
+
+@final
 class Password(Secret):
     """A password that is only compared with what a client gives: plain or a hash."""
 
@@ -346,8 +358,8 @@ def _from_file(path: str, _: Mapping[str, str]) -> tuple[str, Origin]:
     """Return the file's one line, without its line end."""
     try:
         with Path(path).open("rb") as file:
-            # A hash is longer than a password; neither needs more than this.
-            raw = file.read(4 * _FILE_BYTES + 1)
+            # Nothing that is kept in one is longer than a token.
+            raw = file.read(_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise ValueError(f"cannot read {path}: {reason}") from None

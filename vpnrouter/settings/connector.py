@@ -16,6 +16,7 @@ from vpnrouter.settings.schema import (
     Secret,
     Settings,
     Text,
+    Token,
     TopicSyntax,
     attribute,
     group,
@@ -291,7 +292,7 @@ class Provider(Settings, held=False):
     password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES), sent=True)
     """Its password: text, {env: NAME} or {file: PATH}."""
 
-    token: Secret | None = attribute(None, text=Text(0, limits.TOKEN_BYTES), sent=True)
+    token: Token | None = attribute(None, text=Text(0, limits.TOKEN_BYTES), sent=True)
     """Bearer token for an HTTP server, instead of username and password: text, {env: NAME} or {file: PATH}."""
 
     client_cert: ClientCertRemoteAuthentication | None = group(

@@ -100,6 +100,10 @@ class Secret(Protocol):
         """The value itself: the secret, or its hash."""
 
 
+class Token(Secret, Protocol):
+    """A secret that somebody else has issued, and that is longer than a password."""
+
+
 class Destination(Protocol):
     """Where a connection is made to."""
 

@@ -27,6 +27,8 @@ QUEUES: Final = {"work": {"subscriptions": ["w/>"]}, DEAD: {}}
 SOON: Final = {"retry": {"initial_interval": 50, "max_interval": 200}}
 WORK: Final = {"source": {"queue": "work"}, "request": SOON}
 TOKEN: Final = "tok-3n-of-the-hook"
+LONG: Final = TOKEN + "." * 2_000
+"""As long as tokens of clouds are."""
 
 
 @pytest.fixture(scope="session")
@@ -621,7 +623,7 @@ def test_login(
     mine = authority.issue_cert("me", common_name="me")
     (tmp_path / "me.crt").write_bytes(mine.cert_chain_pems[0].bytes())
     (tmp_path / "me.key").write_bytes(mine.private_key_pem.bytes())
-    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "token").write_text(f"{LONG}\n")
     ways: dict[str, Any] = {
         "token": {"token": {"file": str(tmp_path / "token")}},
         "password": {"username": "me", "password": TOKEN},
@@ -633,7 +635,7 @@ def test_login(
         },
     }
     wanted = {
-        "token": f"Bearer {TOKEN}",
+        "token": f"Bearer {LONG}",
         "password": "Basic bWU6dG9rLTNuLW9mLXRoZS1ob29r",
         "certificate": "",
     }[login]
@@ -641,7 +643,7 @@ def test_login(
     def answer(request: Any) -> Any:
         said = request.headers.get("authorization", "")
         if request.body == b"bad":
-            repeated = "" if login == "certificate" else TOKEN
+            repeated = {"token": LONG, "password": TOKEN, "certificate": ""}[login]
             return 302, {"Location": f"/?{said}&{repeated}"}, said.encode()
         return (204 if said == wanted else 401), {}, b""
 

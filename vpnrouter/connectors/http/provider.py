@@ -317,20 +317,26 @@ class HttpProvider(Provider):
 
     def said(self, answer: AnswerReader) -> str:
         """Return what a server has answered, in one line, without a secret that it may have repeated."""
-        words = answer.reason.decode("utf-8", "replace")
-        text = f"the provider answered {answer.status} {words[:REASON_CHARS]}".strip()
+        words = self._quoted(answer.reason)
+        text = f"the provider answered {answer.status} {words}".strip()
         if 300 <= answer.status < 400:
-            place = answer.location.decode("utf-8", "replace")[:REASON_CHARS]
+            place = self._quoted(answer.location)
             text += f", to {place}" if place else ""
             text += "; redirects are not followed"
-        return self.scrubbed(text)
+        return printable(text)
 
-    def scrubbed(self, text: str) -> str:
-        """Return a text without secrets, on one line."""
+    def _quoted(self, words: bytes) -> str:
+        """Return a server's own words, cut: after secrets were taken out, since a part of one is secret too."""
+        return self.scrubbed(words.decode("utf-8", "replace"), limits.HTTP_HEAD_BYTES)[
+            :REASON_CHARS
+        ]
+
+    def scrubbed(self, text: str, most: int = limits.PRINTED_CHARS) -> str:
+        """Return a text without secrets, on one line, of at most `most` characters."""
         for secret in self._secrets:
             if len(secret) >= LEAST_SECRET:
                 text = text.replace(secret, MASK)
-        return printable(text)
+        return printable(text, most)
 
     # -- time ------------------------------------------------------------------------------------
 
