@@ -152,7 +152,7 @@ def test_an_interrupt_ends_a_report(tmp_path: Path, stage: str, number: int) -> 
             "-c",
             # What a shell begins in the background ignores ^C, and so would this.
             "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-            + "from vpnrouter.cli.app import main; main()",
+            "from vpnrouter.cli.app import main; main()",
             *("report", str(tmp_path / "traces"), "--output", str(tmp_path / "out")),
         ],
         stdout=subprocess.PIPE,
