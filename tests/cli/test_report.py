@@ -127,6 +127,15 @@ def test_a_report_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "out/spark.log").exists()
 
 
+HEARS_INTERRUPTS = """
+import signal
+from vpnrouter.cli.app import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main()
+"""
+"""The program, which hears ^C as well where a shell has begun the tests in the background."""
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -150,9 +159,7 @@ def test_an_interrupt_ends_a_report(tmp_path: Path, stage: str, number: int) -> 
         [
             sys.executable,
             "-c",
-            # What a shell begins in the background ignores ^C, and so would this.
-            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-            "from vpnrouter.cli.app import main; main()",
+            HEARS_INTERRUPTS,
             *("report", str(tmp_path / "traces"), "--output", str(tmp_path / "out")),
         ],
         stdout=subprocess.PIPE,
