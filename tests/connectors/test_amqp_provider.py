@@ -488,6 +488,42 @@ def test_a_link_that_is_detached_gives_its_messages_back(amqp_connected: Any) ->
     assert there.balanced()
 
 
+def test_direct_messages_wait_for_credit(amqp_connected: Any, amqp_kit: Any) -> None:
+    """They leave in order when there is some; with the connection they are lost, and count as that."""
+    there = amqp_connected(
+        {"out": {"source": {"topic": "d/>"}, "target": {"address": "topic://t"}, **MOST_ONCE}}
+    )
+    there.join(credit=1)
+    publish(there, "d/a", *"1234", qos=0)
+    assert [amqp_kit.body_of(payload) for _, payload in there.transfers()] == ["1"]
+    handle = there.attached["out"].handle + 100
+    there.send(Flow(1, 1_000, 0, 1, handle, 1, 1))
+    assert [amqp_kit.body_of(payload) for _, payload in there.transfers()] == ["2"]
+    there.cut()
+    counters = there.links.all["out"].counters
+    assert (counters.messages, counters.delivered) == (4, 2)
+    assert counters.discarded.counts == {"client-not-connected": 2}
+    assert there.account.held == 0
+
+
+def test_what_was_agreed_over_another_protocol_is_forgotten(amqp_connected: Any) -> None:
+    """A connector that spoke MQTT before has filters and packet identifiers in its session."""
+    there = amqp_connected({"in": {**IN["in"], **ONCE}})
+    there.world.queue("near")
+    session = there.session
+    session.level = 5
+    session.asked = {"a/#": 2}
+    session.keep()
+    session.remember(7, b"12345678")
+    session.remember(8, b"")
+    there.join()
+    assert list(there.attached) == ["in"]
+    assert (session.asked, session.received) == ({}, set())
+    there.gives("in", there_message("1", message_id="a"))
+    assert there.outcomes() == {0: "Accepted"}
+    assert there.bodies("near") == ["1"]
+
+
 # -- login -------------------------------------------------------------------------------------------
 
 LOGINS = {

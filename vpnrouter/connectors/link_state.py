@@ -160,9 +160,13 @@ class LinkStatus:
     def happened(self, event: LinkEvent, now_ns: int, reason: str = "") -> None:
         """Go to the next state for `reason`, if there is one."""
         after = TABLE.get((self._state, event))
+        before = self.state
         if after is not None:
-            before = self.state
             self._state, self._reason = after, reason
+            self._tell(before, now_ns)
+        elif event is LinkEvent.REFUSED and before is LinkState.REFUSED and reason != self._reason:
+            # It was asked for again.
+            self._reason = reason
             self._tell(before, now_ns)
 
     def hold(self, reason: str, now_ns: int) -> None:

@@ -76,6 +76,9 @@ ENDED: Final = "the provider ended the connection"
 ALONE: Final = 1
 """Messages on the way while one is suspected of ending the connection. Each answer lets one more be on the way then."""
 
+LEVEL: Final = 10
+"""What the row of the session says of its protocol; those of MQTT have their protocol level there."""
+
 STORE_BYTES: Final = 8
 """Bytes of the secret of a store that tell its messages from those of another one."""
 
@@ -216,8 +219,12 @@ class AmqpProvider(Provider):
             self.end("the subscriptions are over")
             return
         kept = self._kept
-        if kept.is_new:
+        if kept.is_new or kept.level != LEVEL:
+            # What was agreed on over another protocol means nothing here.
+            kept.lost_by_provider()
+            kept.level = LEVEL
             kept.keep()
+            self.known = KnownMessages(kept)
         self.connection.guaranteed = True
         self._timers.arm(IDLE, self.settings.keep_alive_s * SECOND_NS)
         self._watch()

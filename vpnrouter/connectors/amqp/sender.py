@@ -15,7 +15,12 @@ from vpnrouter.connectors.outward import OutwardFlow
 from vpnrouter.core.amqp.outcomes import is_outcome
 from vpnrouter.core.amqp.sections import header_of
 from vpnrouter.core.conversion import with_application_properties
-from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PARSE_ERROR, TRANSMIT_CONGESTION
+from vpnrouter.core.discard_reasons import (
+    CLIENT_NOT_CONNECTED,
+    MSG_TOO_BIG,
+    PARSE_ERROR,
+    TRANSMIT_CONGESTION,
+)
 from vpnrouter.core.tracing import leaving
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
@@ -102,7 +107,7 @@ class Sender(ProviderLink):
     def refused(self, why: str) -> None:
         self.session.forget(self)
         self.flow_out = None
-        self._drop_waiting()
+        self.drop_waiting()
         self.link.not_opened(why)
         self.session.client.retry(self.link.terms.name)
 
@@ -144,7 +149,9 @@ class Sender(ProviderLink):
         while waiting and self.has_room():
             message, topic = waiting.popleft()
             self._unpark(message)
-            self._send_settled(message, topic)
+            why = self._send_settled(message, topic)
+            if why:
+                self._was_not_sent(message, why)
         flow = self.flow_out
         if flow is not None and self.has_room():
             flow.endpoint.wake()
@@ -217,9 +224,20 @@ class Sender(ProviderLink):
         connection.outbox.parked -= size
         connection.give_back(size)
 
-    def _drop_waiting(self) -> None:
+    def drop_waiting(self) -> None:
+        """Discard what has waited for credit: the link is over."""
         while self._waiting:
-            self._unpark(self._waiting.popleft()[0])
+            message = self._waiting.popleft()[0]
+            self._unpark(message)
+            self._was_not_sent(message, CLIENT_NOT_CONNECTED)
+
+    def _was_not_sent(self, message: Message, why: str) -> None:
+        """Count as discarded a message that counts as sent, since it was to be sent as soon as there was credit."""
+        link = self.link
+        link.counters.delivered -= 1
+        link.counters.discarded.add(why)
+        if link.tap is not None:
+            link.vpn.discard(message, why, link.tap)
 
     # -- answers ---------------------------------------------------------------------------------
 

@@ -307,6 +307,8 @@ class ClientSession:
         """Let go of all: the connection has ended."""
         for link in self._links.values():
             link.over = True
+            if isinstance(link, Sender):
+                link.drop_waiting()
         while self.backlog:
             outgoing = self.backlog.popleft()
             self.client.connection.give_back(outgoing.size + OUTGOING_COST)
