@@ -567,3 +567,43 @@ def test_a_trace(configured: Configured, link: str) -> None:
     (root,) = told.steps
     assert [one.text for one in root.steps if "came to core/red" in one.text]
     assert ("core", "endpoint", "q") in [(one.router, one.kind, one.name) for one in told.arrivals]
+
+
+AMQP = "amqp://broker:5672"
+
+
+@pytest.mark.parametrize(
+    ("target", "sources", "addressed", "came"),
+    [
+        ("queue://far", ["queue://far", "queue://other"], "queue://far", ["far"]),
+        ("queue://far", ["topic://far"], "queue://far", []),
+        ("topic://{1}", ["topic://a", "topic://b"], "topic://a", ["a"]),
+        ("AS_SOURCE", ["out/a"], "out/a", ["out/a"]),
+    ],
+)
+def test_at_a_broker_of_amqp(
+    configured: Configured, target: str, sources: list[str], addressed: str, came: list[str]
+) -> None:
+    """An address is no filter: what is sent to one comes by the links that take from the same."""
+    out = {"l": {"source": {"topic": "out/*"}, "target": {"address": target}}}
+    back = {
+        str(number): {"source": {"address": source}, "target": {"topic": "back/{1}"}}
+        for number, source in enumerate(sources)
+    }
+    mesh = [
+        configured(
+            text(
+                {
+                    "blue": vpn(out, url=AMQP),
+                    "green": vpn(back, url=AMQP, queues={"q": {"subscriptions": ["back/>"]}}),
+                }
+            ),
+            "edge",
+        )
+    ]
+    told = ask(mesh, "out/a")
+    text_of_it = f"takes it to {AMQP} for {addressed}, duplicates-ok"
+    assert [one for one in steps(told) if text_of_it in one.text]
+    assert [one.topic for one in told.arrivals if one.name == "q"] == [
+        f"back/{name}" for name in came
+    ]

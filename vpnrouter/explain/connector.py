@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, final
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.config.configured_connector import links_of, place_of, urls_of
+from vpnrouter.config.configured_connector import links_of, place_of, speaks_amqp, urls_of
+from vpnrouter.connectors.amqp.brokers import kind_and_name
 from vpnrouter.connectors.connector_links import ConnectorLinks
 from vpnrouter.connectors.http.exchanges import NO_ADDRESS
 from vpnrouter.connectors.link_state import LinkEvent, LinkState
@@ -35,7 +36,7 @@ class MemoryConnector(ConnectorCallbacks):
     """The connector `name` of message VPN `vpn_name` of `node`; what leaves by it goes to `providers`.
 
     `place` is the name of its provider in paths, `address` the one in use. `why` says why it is down, "" while it is
-    up. `held` says by link why one that brings messages in sets them aside. `carries_path`: it speaks MQTT 5.
+    up. `held` says by link why one that brings messages in sets them aside. `carries_path`: it speaks MQTT 5 or AMQP.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class MemoryConnector(ConnectorCallbacks):
         protocol = seen.protocol if seen is not None else ""
         version = self.configured.provider.mqtt_version
         self.carries_path = version != "3.1.1" and protocol != "MQTT 3.1.1"
+        self.speaks_amqp = speaks_amqp(self.configured)
         self.held: dict[str, str] = {}
         self._obstacles: dict[str, str] = {}
         self._providers = providers
@@ -105,6 +107,16 @@ class MemoryConnector(ConnectorCallbacks):
             return "guaranteed messages are disabled here"
         return self._obstacles.get(terms.name, "")
 
+    def address_of(self, link: OutwardLink, topic: bytes) -> bytes:
+        """Return what a message on `topic` is addressed to at the provider, of MQTT the topic itself."""
+        target = link.terms.target
+        if not self.speaks_amqp:
+            return topic
+        if link.terms.one_target:
+            return target.encode()
+        kind, name = kind_and_name(target)
+        return (target.removesuffix(name) if kind else "").encode() + topic
+
     def link_for(self, topic: bytes, *, own: bool) -> tuple[InwardLink, bytes] | None:
         """Return the link that brings in what is published to `topic` at the provider, and its topic here (b"": none).
 
@@ -113,8 +125,13 @@ class MemoryConnector(ConnectorCallbacks):
         for link in self.links.inward:
             if link.provider is None or (own and not link.terms.source.startswith(SHARED)):
                 continue
+            name = topic
+            if self.speaks_amqp:
+                if link.terms.source.encode() != topic:
+                    continue
+                name = kind_and_name(link.terms.source)[1].encode()
             try:
-                image, terms = LinkTopics([link.terms]).of(topic)
+                image, terms = LinkTopics([link.terms]).of(name)
             except TopicError:
                 return link, b""
             if terms is not None:
@@ -154,7 +171,8 @@ class MemoryProvider(Provider):
     def send_direct(self, link: OutwardLink, message: Message, topic: bytes) -> str:
         if not _has_address(link, topic):
             return TOPIC_PARSE_ERROR
-        self.providers.take(self.connector, link, message, topic)
+        there = self.connector.address_of(link, topic)
+        self.providers.take(self.connector, link, message, there)
         if message.traced and link.tap is not None:
             outcome(link.vpn, link.tap, message, 1)
         return ""
@@ -190,7 +208,8 @@ class MemoryFlow(OutwardFlow):
             return
         self._taken = True
         provider = self._provider
-        provider.providers.take(provider.connector, self.link, message, topic, self.endpoint.name)
+        there = provider.connector.address_of(self.link, topic)
+        provider.providers.take(provider.connector, self.link, message, there, self.endpoint.name)
         self.link.accepted(self, message_id)
 
 

@@ -73,6 +73,9 @@ def taken(passage: Passage) -> str:
     if not event.reason and request is not None:
         path = request.path.target(event.topic)
         return f"{who} takes it to {connector.address} by {request.method} {path}"
+    if not event.reason and connector.speaks_amqp:
+        quality = connector.configured.links[link.terms.name].quality_of_service
+        return f"{who} takes it to {connector.address} for {event.topic}, {quality}"
     if not event.reason:
         return f"{who} takes it to {connector.address} as topic {event.topic}, QoS {link.terms.qos}"
     why = {
