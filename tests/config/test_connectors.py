@@ -20,6 +20,7 @@ LINES = """msg_vpns:
 
 GOOD = '{url: "mqtt://h"}'
 MANY = ", ".join(f"H{number}: x" for number in range(65))
+JMS = '{url: "amqp://h"}'
 HOOK = '{url: "http://h"}'
 LINK = '{source: {address: "a/#"}}'
 
@@ -34,6 +35,25 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
     [
         ("{}", LINK, "has no provider.url"),
         ('{url: "ftp://h"}', LINK, "does not begin with one of mqtt://, mqtts://, amqp://"),
+        (JMS, "{source: {address: 'queue://'}}", "source.address: has no name"),
+        (JMS, "{source: {address: 'queue://q', subscription: s}}", "is for the address of a topic"),
+        (JMS, "{source: {address: 'topic://t', shared: true}}", "needs a subscription beside it"),
+        (JMS, "{source: {address: 'topic://t', subscription: 'a|b'}}", "must not contain |"),
+        (JMS, "{source: {address: q, selector: x =}}", "source.selector"),
+        (JMS, "{source: {queue: q, subscription: s}}", "are for an address"),
+        (JMS, "{source: {queue: q}, target: {address: 'topic://'}}", "target.address: has no name"),
+        (JMS, "{source: {queue: q}, target: {address: 'queue://{2}'}}", "wildcard"),
+        (
+            '{url: "amqp://h", broker: rabbitmq}',
+            "{source: {queue: q}, target: {address: a}, quality_of_service: once-and-only-once}",
+            "rabbitmq offers nothing by which it would know a message again",
+        ),
+        ('{url: "amqp://h", broker: activemq}', LINK, "provider.broker"),
+        ('{url: "amqp://h", window: 0}', LINK, "provider.window"),
+        ('{url: "amqp://h", failover_urls: ["mqtt://h"]}', LINK, "speak another protocol"),
+        ('{url: "amqp://h", client_cert: {}}', LINK, "needs TLS to every address: amqps://"),
+        (GOOD, "{source: {address: a, subscription: s}}", "a provider of MQTT has none"),
+        (GOOD, "{source: {address: a, shared: true}}", "the address says so: $share/GROUP/FILTER"),
         (HOOK, LINK, "nothing comes in from an HTTP server"),
         (HOOK, "{source: {queue: q}, quality_of_service: once-and-only-once}", "is the most"),
         (HOOK, "{source: {queue: q}, target: {address: '/a b'}}", "percent-encode it"),
