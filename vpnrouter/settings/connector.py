@@ -47,13 +47,19 @@ AS_SOURCE: Final = "AS_SOURCE"
 
 
 class Scheme(NamedTuple):
-    """What the scheme of a provider's URL says: the `protocol`, the `port` of a URL that names none, and whether the
-    connection is encrypted.
+    """What the scheme of a provider's URL says: the `protocol`, the `port` of a URL that names none, whether the
+    connection is encrypted, and whether it is a WebSocket.
     """
 
     protocol: str
     port: int
     tls: bool
+    websocket: bool = False
+
+    @property
+    def has_path(self) -> bool:
+        """Whether a URL may have a path."""
+        return self.websocket or self.protocol == HTTP
 
 
 MQTT: Final = "mqtt"
@@ -66,6 +72,8 @@ SCHEMES: Final = {
     "mqtts": Scheme(MQTT, 8883, tls=True),
     "amqp": Scheme(AMQP, 5672, tls=False),
     "amqps": Scheme(AMQP, 5671, tls=True),
+    "amqpws": Scheme(AMQP, 80, tls=False, websocket=True),
+    "amqpwss": Scheme(AMQP, 443, tls=True, websocket=True),
     "http": Scheme(HTTP, 80, tls=False),
     "https": Scheme(HTTP, 443, tls=True),
 }
@@ -98,7 +106,7 @@ NAMED: Final = "provider://"
 
 class ProviderUrl(NamedTuple):
     """The address of a provider; `host` is an IPv6 address without its brackets. `base` is what the paths of requests
-    to an HTTP server begin with, "" for nothing.
+    to an HTTP server begin with, or the path of a WebSocket, "" for nothing.
     """
 
     scheme: str
@@ -110,6 +118,11 @@ class ProviderUrl(NamedTuple):
     def tls(self) -> bool:
         """Whether the connection is encrypted."""
         return SCHEMES[self.scheme].tls
+
+    @property
+    def websocket(self) -> bool:
+        """Whether the connection is a WebSocket."""
+        return SCHEMES[self.scheme].websocket
 
     @property
     def protocol(self) -> str:
@@ -166,7 +179,7 @@ def parse_url(text: str) -> ProviderUrl:
     if parts.username is not None or parts.password is not None:
         raise ValueError("a URL has no login in it: username and password have keys of their own")
     scheme = SCHEMES[parts.scheme]
-    based = scheme.protocol == HTTP
+    based = scheme.has_path
     base = parts.path.rstrip("/")
     if not parts.hostname or (base and not based) or parts.query or parts.fragment:
         form = f"{parts.scheme}://HOST[:PORT]{'[/BASE]' if based else ''}"

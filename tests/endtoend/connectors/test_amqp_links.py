@@ -47,12 +47,12 @@ def provide(
     """`provide(name)` runs a provider; the test is skipped where it is not installed."""
     with contextlib.ExitStack() as stack:
 
-        def begin(name: str) -> Broker:
+        def begin(name: str, scheme: str) -> Broker:
             port = free_port()
             if name == "ourselves":
                 document = {
                     "listeners": [
-                        {"protocol": "amqp", "bind": f"127.0.0.1:{port}", "msg_vpn": "red"}
+                        {"protocol": scheme, "bind": f"127.0.0.1:{port}", "msg_vpn": "red"}
                     ],
                     "msg_vpns": {"red": {**OPEN, "queues": {QUEUE: {}}}},
                 }
@@ -90,15 +90,17 @@ def document(url: str, out: dict[str, Any], back: dict[str, Any]) -> str:
 CELLS: Final = [
     pytest.param("ourselves", "queue://", "at-most-once", False),
     pytest.param("ourselves", "queue://", "duplicates-ok", False),
+    pytest.param("ourselves over amqpws", "queue://", "duplicates-ok", False),
     pytest.param("artemis", "queue://", "at-most-once", False, marks=PEERS),
     pytest.param("artemis", "queue://", "duplicates-ok", False, marks=PEERS),
     pytest.param("artemis", "queue://", "once-and-only-once", True, marks=PEERS),
+    pytest.param("artemis over amqpws", "queue://", "once-and-only-once", True, marks=PEERS),
     pytest.param("artemis", "topic://", "duplicates-ok", False, marks=PEERS),
     pytest.param("artemis", "topic://", "once-and-only-once", True, marks=PEERS),
     pytest.param("rabbitmq", "queue://", "at-most-once", False, marks=PEERS),
     pytest.param("rabbitmq", "queue://", "duplicates-ok", False, marks=PEERS),
 ]
-"""Provider, kind of address, quality of service, and whether nothing is doubled."""
+"""Provider and scheme, kind of address, quality of service, and whether nothing is doubled."""
 
 
 @pytest.mark.parametrize(("name", "kind", "quality", "exact"), CELLS)
@@ -115,7 +117,9 @@ def test_there_and_back(
     exact: bool,
 ) -> None:
     """What was published, at whatever QoS, is at the other side, as often as the quality promises."""
-    broker = provide(name)
+    name, _, scheme = name.partition(" over ")
+    scheme = scheme or "amqp"
+    broker = provide(name, scheme)
     link = network.link()
     link.target = ("127.0.0.1", broker.port)
     terms = {"quality_of_service": quality}
@@ -123,7 +127,7 @@ def test_there_and_back(
     subscription = {"subscription": "all"} if kind == "topic://" else {}
     out = {"source": {"queue": "work"}, "target": {"address": address}, **terms}
     back = {"source": {"address": address, **subscription}, "target": {"queue": "near"}, **terms}
-    text = document(f"amqp://{link.address}", out, back)
+    text = document(f"{scheme}://{link.address}", out, back)
     here = start(text, "here")
 
     def settled() -> bool:

@@ -262,3 +262,41 @@ def test_a_proxy_that_does_not_help(sites: Any, tunnel: Any, tmp_path: Path, nam
     row = sites.state("waiting")
     assert f"proxy 127.0.0.1:{proxy.port}: " in row["failure"]
     assert told in row["failure"]
+
+
+ANSWERS = {
+    "another page": (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "with status 404"),
+    "no HTTP": (b"AMQP\x03\x01\x00\x00\r\n\r\n", "broke the protocol of WebSocket"),
+    "no key": (
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
+        "broke the protocol of WebSocket",
+    ),
+    "nothing": (b"", "the remote closed the connection"),
+}
+"""What a server answers that is asked for a WebSocket, and what is told."""
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_a_server_that_gives_no_websocket(sites: Any, case: str) -> None:
+    """The attempt fails for a reason that is told."""
+    answer, told = ANSWERS[case]
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            link, _ = server.accept()
+            with link:
+                asked.append(link.recv(4_096))
+                link.sendall(answer)
+                link.shutdown(socket.SHUT_WR)
+                while link.recv(4_096):
+                    pass
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"amqpws://127.0.0.1:{server.getsockname()[1]}/a/b"
+        links = {"in": {"source": {"address": "queue://q"}}}
+        sites.connect(links, wait=False, url=url, connect={"retry_delay": 3600})
+        sites.until_failure(told)
+    assert asked[0].startswith(b"GET /a/b HTTP/1.1\r\n")
+    assert b"sec-websocket-protocol: amqp" in asked[0].lower()

@@ -42,7 +42,7 @@ from vpnrouter.events.table import (
     CONNECTOR_UP,
 )
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.dial import Proxy, TlsSettings
+from vpnrouter.server.net.dial import Proxy, TlsSettings, WebSocketTarget
 from vpnrouter.server.net.reactor import flush_ready
 from vpnrouter.settings.connector import AMQP, HTTP, MQTT, parse_proxy, parse_url
 from vpnrouter.units import SECOND_NS
@@ -320,6 +320,7 @@ class ConnectorRunner(ConnectorCallbacks):
             (self.vpn.name, written),
             configured.interface or "",
             _proxy_of(self.configured),
+            WebSocketTarget(url.authority, url.base or "/", AMQP) if url.websocket else None,
         )
 
     @override

@@ -14,7 +14,7 @@ import trio
 
 from vpnrouter.config.locations import Locations, refusal
 from vpnrouter.errors import OperationError
-from vpnrouter.server.net.layers import TlsLayer
+from vpnrouter.server.net.layers import StackedLayer, TlsLayer, WebSocketClientLayer
 from vpnrouter.server.net.reactor import shown_address
 from vpnrouter.server.net.tls import DialTls, client_context
 from vpnrouter.settings.bridge import DEFAULT_CIPHERS
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from vpnrouter.core.connection import Connection
+    from vpnrouter.server.net.layers import Layer
     from vpnrouter.server.net.reactor import Host
     from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
     from vpnrouter.settings.message_vpn import TlsServerCert
@@ -92,10 +93,18 @@ class Proxy(NamedTuple):
 
 
 class Transport(NamedTuple):
-    """A connected socket, and the TLS over it, None where it is plain."""
+    """A connected socket, and the TLS and WebSocket over it, None where it is plain."""
 
     sock: socket.socket
-    layer: TlsLayer | None
+    layer: Layer | None
+
+
+class WebSocketTarget(NamedTuple):
+    """What is asked for over a WebSocket: the server as requests name it, the path, and the subprotocol."""
+
+    host: str
+    path: str
+    subprotocol: str
 
 
 class Dialler:
@@ -120,9 +129,11 @@ class Dialler:
         asked: tuple[str, str] = ("", ""),
         interface: str = "",
         proxy: Proxy | None = None,
+        websocket: WebSocketTarget | None = None,
     ) -> Transport:
         """A connection to HOST:PORT, encrypted where there is `tls`; `resolved` is called in between. `interface` is an
         IP address of this machine or an interface from which to connect, "" for any. A `proxy` looks HOST up itself.
+        With `websocket` the connection is one.
 
         `asked` are the message VPN and the location as it is written. A location that is not allowed is not dialled,
         and the error does not tell what is there.
@@ -150,11 +161,16 @@ class Dialler:
         try:
             if proxy is not None:
                 await _go_through(sock, proxy, shown)
-            if tls is None:
-                return Transport(sock, None)
-            context = client_context(tls.server_cert, tls.client_cert, tls.ciphers, tls.alpn)
+            layer: Layer | None = None
             with trio.fail_after(CONNECT_S):
-                return Transport(sock, await shake_hands(sock, context, tls.name or host))
+                if tls is not None:
+                    context = client_context(
+                        tls.server_cert, tls.client_cert, tls.ciphers, tls.alpn
+                    )
+                    layer = await shake_hands(sock, context, tls.name or host)
+                if websocket is not None:
+                    layer = await _upgrade(sock, layer, websocket)
+            return Transport(sock, layer)
         except trio.TooSlowError as error:
             sock.close()
             raise OperationError(f"cannot shake hands with {shown}: {_why(error)}") from error
@@ -236,20 +252,9 @@ async def shake_hands(sock: socket.socket, tls: DialTls, server_name: str) -> Tl
         layer = TlsLayer(tls.context, tls.verify, server_name.partition("%")[0].removesuffix("."))
     except ValueError as error:
         raise OperationError(f"TLS handshake failed: {server_name}: not a host name") from error
-    sock.setblocking(False)
     layer.begin()
     try:
-        while True:
-            own = memoryview(layer.take_own())
-            while own:
-                own = own[await _ready(sock.send, trio.lowlevel.wait_writable, sock, own) :]
-            if layer.ready or layer.ended:
-                break
-            data = await _ready(sock.recv, trio.lowlevel.wait_readable, sock, RECEIVE_BYTES)
-            if not data:
-                raise ConnectionResetError("the remote closed the connection")
-            if layer.receive(data):
-                raise OperationError("TLS handshake failed: the remote spoke before it was asked")
+        await _begin(sock, layer, "TLS handshake failed")
     except OSError as error:
         # A plain listener of ours hangs up (LINK-11), and most others.
         why = str(error) if error.errno is None else os.strerror(error.errno)
@@ -258,6 +263,38 @@ async def shake_hands(sock: socket.socket, tls: DialTls, server_name: str) -> Tl
         raise OperationError(f"TLS handshake failed: {why}") from error
     if layer.failure:
         raise OperationError(f"TLS handshake failed: {layer.failure}")
+    return layer
+
+
+async def _begin(sock: socket.socket, layer: Layer, failed: str) -> None:
+    """Send and receive until a layer is ready, or has ended.
+
+    Raises OSError, and OperationError, beginning with `failed`, for a remote that says more than was asked.
+    """
+    sock.setblocking(False)
+    while True:
+        own = memoryview(layer.take_own())
+        while own:
+            own = own[await _ready(sock.send, trio.lowlevel.wait_writable, sock, own) :]
+        if layer.ready or layer.ended:
+            return
+        data = await _ready(sock.recv, trio.lowlevel.wait_readable, sock, RECEIVE_BYTES)
+        if not data:
+            raise ConnectionResetError("the remote closed the connection")
+        if layer.receive(data):
+            raise OperationError(f"{failed}: the remote spoke before it was asked")
+
+
+async def _upgrade(sock: socket.socket, lower: Layer | None, target: WebSocketTarget) -> Layer:
+    """Ask for a WebSocket over a connected socket, or over its TLS. Raises OperationError where there is none."""
+    upper = WebSocketClientLayer(*target)
+    layer = upper if lower is None else StackedLayer(upper, lower)
+    try:
+        await _begin(sock, layer, "no WebSocket")
+    except OSError as error:
+        raise OperationError(f"no WebSocket: {_why(error)}") from error
+    if layer.ended:
+        raise OperationError(f"no WebSocket: {layer.failure or 'the remote closed it'}")
     return layer
 
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
 from wsproto import ConnectionType, WSConnection
-from wsproto.events import AcceptConnection, RejectConnection, Request
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Ping,
+    RejectConnection,
+    Request,
+    TextMessage,
+)
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from vpnrouter.core.origin import address_of
@@ -384,6 +392,79 @@ class WebSocketLayer(Layer):
         if self.ready and not self.ended:
             self.ended = True
             self._own += close_frame(NORMAL)
+        return self.take_own()
+
+
+@final
+class WebSocketClientLayer(Layer):
+    """The bytes inside the binary frames of one WebSocket, from the client's end. `host` and `target` are the server
+    and the path that are asked for.
+    """
+
+    def __init__(self, host: str, target: str, subprotocol: str) -> None:
+        super().__init__()
+        self._subprotocol = subprotocol
+        self._connection = WSConnection(ConnectionType.CLIENT)
+        request = Request(host=host, target=target, subprotocols=[subprotocol])
+        self._own = self._connection.send(request)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take the answer, and then frames apart."""
+        self.begun = True
+        found: list[bytes] = []
+        try:
+            self._connection.receive_data(data)
+            for event in self._connection.events():
+                if isinstance(event, BytesMessage):
+                    found.append(bytes(event.data))
+                else:
+                    self._take(event)
+        except RemoteProtocolError as error:
+            self._fail(f"the peer broke the protocol of WebSocket: {error}")
+        return b"".join(found)
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, AcceptConnection):
+            self.ready = event.subprotocol == self._subprotocol
+            if not self.ready:
+                self._fail(f"the peer does not speak the subprotocol {self._subprotocol}")
+        elif isinstance(event, RejectConnection):
+            self._fail(f"the peer refused the WebSocket with status {event.status_code}")
+        elif isinstance(event, Ping):
+            self._own += self._connection.send(event.response())
+        elif isinstance(event, CloseConnection):
+            with suppress(LocalProtocolError):
+                self._own += self._connection.send(event.response())
+            self.ended = True
+        elif isinstance(event, TextMessage):
+            self._fail("the peer sent a text over a WebSocket")
+
+    def _fail(self, why: str) -> None:
+        self.ended = True
+        self.failure = self.failure or why
+
+    def send(self, data: bytes) -> bytes:
+        """Make one binary frame."""
+        if not self.ready or self.ended:
+            return b""
+        return self._connection.send(BytesMessage(data=data))
+
+    def has_own(self) -> bool:
+        """Return whether there is something to say."""
+        return len(self._own) > 0
+
+    def take_own(self) -> bytes:
+        """Return the request, and frames that answer frames."""
+        own = self._own
+        self._own = b""
+        return own
+
+    def close(self) -> bytes:
+        """Return a Close frame, where none was sent."""
+        if self.ready and not self.ended:
+            self.ended = True
+            with suppress(LocalProtocolError):
+                self._own += self._connection.send(CloseConnection(code=NORMAL))
         return self.take_own()
 
 
