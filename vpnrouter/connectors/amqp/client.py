@@ -79,9 +79,6 @@ ALONE: Final = 1
 LEVEL: Final = 10
 """What the row of the session says of its protocol; those of MQTT have their protocol level there."""
 
-STORE_BYTES: Final = 8
-"""Bytes of the secret of a store that tell its messages from those of another one."""
-
 
 @final
 class AmqpProvider(Provider):
@@ -119,7 +116,7 @@ class AmqpProvider(Provider):
         self.broker: Broker = broker_named("other")
         self.max_frame = MIN_MAX_FRAME
         spool = session.spool
-        self.store = "" if spool is None else spool.ledger.secret[:STORE_BYTES].hex()
+        self.store = "" if spool is None else spool.ledger.store_id.hex()
         self._owner = owner
         self._kept = session
         self._host = host
