@@ -288,8 +288,8 @@ class Provider(Settings, held=False):
         dials=lambda _, url: parse_url(url),
     )
     """mqtt://HOST[:PORT], or amqp:// or http://; with TLS mqtts://, amqps:// or https://, whose trust is that of
-    bridging.tls_server_cert; amqpws:// and amqpwss:// are AMQP over WebSocket. An HTTP server and a WebSocket may have a
-    path behind it."""
+    bridging.tls_server_cert; amqpws:// and amqpwss:// are AMQP over WebSocket. An HTTP server and a WebSocket may have
+    a path behind it."""
 
     failover_urls: tuple[str, ...] = attribute((), text=_URL, dials=lambda _, url: parse_url(url))
     """Further addresses of the same provider, tried in their order when the one before fails."""
