@@ -835,6 +835,10 @@ CHECKED_LINK_PAIRS: Final = 200_000
 """Pairs of links of connectors that `check` compares in one message VPN. Beyond: a warning, and the rest is not
 compared."""
 
+KNOWN_MESSAGES: Final = 16_384
+"""Messages of a provider of AMQP that a connector knows again, over all its links once-and-only-once. Beyond: the one
+that came first is forgotten."""
+
 LINK_WAITING_BYTES: Final = 8_388_608
 """Bytes of guaranteed messages of a provider that a connector's link keeps in memory, not acknowledged, because the
 message VPN refuses them and the link's own queue is full. Beyond: they are left to the provider, which sends them over

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.connectors.amqp.known import KEPT
 from vpnrouter.connectors.visited import PATH_NAME
 from vpnrouter.core.scram import salted_password, verifier_of
+from vpnrouter.limits import KNOWN_MESSAGES
 from vpnrouter.wire.amqp import frames, sasl
 from vpnrouter.wire.amqp.frames import AMQP_HEADER, SASL, SASL_HEADER
 from vpnrouter.wire.amqp.performatives import (
@@ -257,7 +257,7 @@ def test_the_last_messages_are_known(amqp_connected: Any) -> None:
     there.world.queue("near")
     there.join()
     known = there.client.known
-    for number in range(KEPT + 2):
+    for number in range(KNOWN_MESSAGES + 2):
         known.remember(b"%016d" % number)
     assert b"%016d" % 1 not in known
     assert b"%016d" % 2 in known
@@ -266,7 +266,7 @@ def test_the_last_messages_are_known(amqp_connected: Any) -> None:
     there.lose_router(there.world.restart())
     there.join()
     assert b"%016d" % 1 not in there.client.known
-    assert b"%016d" % (KEPT + 1) in there.client.known
+    assert b"%016d" % (KNOWN_MESSAGES + 1) in there.client.known
 
 
 def test_the_window_counts_what_is_not_answered(amqp_connected: Any) -> None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, final
 
+from vpnrouter import limits
+
 if TYPE_CHECKING:
     from vpnrouter.connectors.mqtt.session import ProviderSession
-
-KEPT: Final = 16_384
-"""Messages that are known again, over all links of a connector."""
 
 DIGEST_BYTES: Final = 16
 _TURN_BYTES: Final = 8
@@ -46,9 +45,9 @@ class KnownMessages:
         return digest in self._slots
 
     def remember(self, digest: bytes) -> None:
-        """Know a message from now on, in the unit being built, and forget the one that was KEPT messages before."""
+        """Know a message from now on, in the unit being built, and forget the oldest where there are too many."""
         self._turn += 1
-        slot = self._turn % KEPT
+        slot = self._turn % limits.KNOWN_MESSAGES
         before = self._session.known.get(slot)
         if before is not None:
             self._slots.pop(before[_TURN_BYTES:], 0)
