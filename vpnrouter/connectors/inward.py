@@ -232,15 +232,15 @@ class InwardLink:
             return TOPIC_PARSE_ERROR
         return MSG_TOO_BIG if len(message.payload) > vpn.limits.max_msg_size else ""
 
-    def too_large(self, size: int) -> None:
-        """Count a message, a frame of `size` bytes, that was passed over, because no message may be so large."""
+    def passed_over(self, size: int, reason: str) -> None:
+        """Count a message, `size` bytes as they came, that was passed over: it is too large, or no message at all."""
         self.counters.messages += 1
         self.counters.bytes_ += size
-        self.counters.discarded.add(MSG_TOO_BIG)
+        self.counters.discarded.add(reason)
         self.publisher.messages += 1
         self.publisher.bytes_ += size
         self.publisher.refused += 1
-        self.vpn.discards.add(MSG_TOO_BIG)
+        self.vpn.discards.add(reason)
 
     def has_retained(self, message: Message) -> bool:
         """Return whether a retained message is retained here already, the same one."""

@@ -17,7 +17,7 @@ from vpnrouter.connectors.visited import entry_of
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.amqp.incoming_message import message_of
 from vpnrouter.core.conversion import MEASURE, read_head
-from vpnrouter.core.discard_reasons import DUPLICATE, MSG_TOO_BIG, PARSE_ERROR, TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PARSE_ERROR, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.wire.amqp import conditions
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from vpnrouter.connectors.inward import InwardLink
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.conversion import MessageHead
-    from vpnrouter.core.message import Message
 
 SETTLED: Final = 1
 """Mode of a sender that settles all it sends; of one that does as it is asked to, UNSETTLED (2.8.2)."""
@@ -275,11 +274,11 @@ class Receiver(ProviderLink):
         self._drop_parts()
         if size > self._most:
             self._used()
-            self.link.too_large(size)
+            self.link.passed_over(size, MSG_TOO_BIG)
             self._reject(number, f"more than {self._most:,} bytes", settled=settled)
         elif packet.message_format:
             self._used()
-            self._count_only(length, PARSE_ERROR)
+            self.link.passed_over(length, PARSE_ERROR)
             self._reject(number, "its format is not known here", settled=settled)
         else:
             self.take(number, data, length, settled=settled)
@@ -304,7 +303,7 @@ class Receiver(ProviderLink):
             message.path = [*taken_path(message), entry_of(client.place, carries_path=True)]
         except (ProtocolError, TopicError, UnicodeError) as problem:
             parsed = isinstance(problem, ProtocolError)
-            self._count_only(length, PARSE_ERROR if parsed else TOPIC_PARSE_ERROR)
+            link.passed_over(length, PARSE_ERROR if parsed else TOPIC_PARSE_ERROR)
             self._reject(number, str(problem), settled=settled)
             return
         message.hops = len(message.path)
@@ -315,7 +314,7 @@ class Receiver(ProviderLink):
         if guaranteed and link.terms.qos == 2:
             digest = digest_of(link.terms.name, bare_of(head.content))
             if digest in client.known and (is_named(head.content) or came_before(payload)):
-                self._leave_out(number, message, length)
+                self._leave_out(number, length)
                 return
         why = link.takes(message, length)
         if why:
@@ -343,19 +342,12 @@ class Receiver(ProviderLink):
             return kind_and_name(head.to)[1].encode()
         return self._name.encode()
 
-    def _count_only(self, length: int, reason: str) -> None:
+    def _leave_out(self, number: int, length: int) -> None:
+        """Answer a message that is known, when what it is known by is synced."""
         counters = self.link.counters
         counters.messages += 1
         counters.bytes_ += length
-        counters.discarded.add(reason)
-        self.session.client.vpn.discards.add(reason)
-
-    def _leave_out(self, number: int, message: Message, length: int) -> None:
-        """Answer a message that is known, when what it is known by is synced."""
-        link = self.link
-        link.counters.messages += 1
-        link.counters.bytes_ += length
-        link.discards(message, DUPLICATE)
+        counters.duplicates += 1
         self._open += 1
         spool = self.session.client.spool
         if spool is None:

@@ -528,7 +528,7 @@ class MqttClient(Provider):
         if link is None:
             self._pass_over(packet_id, qos, MSG_TOO_BIG)
             return
-        link.too_large(length)
+        link.passed_over(length, MSG_TOO_BIG)
         if qos and not self.incoming.is_known(packet_id, qos, False, b""):
             self._leave_out(packet_id, qos)
 
