@@ -185,6 +185,32 @@ def test_no_more_is_sent_than_the_provider_has_credit_for(amqp_connected: Any) -
     assert (flow.link_credit, flow.delivery_count, flow.drain) == (0, 8, True)
 
 
+def test_a_provider_that_gives_no_credit(amqp_connected: Any) -> None:
+    """It is told of the link: the queue there is full, perhaps. It goes on by itself."""
+    there = amqp_connected(OUT, answer_timeout=10)
+    there.world.queue("work", "out/#")
+    there.join(credit=0)
+    there.world.advance(4.1)
+    assert there.state("out") == ("up", "")
+    publish(there, "out/a", "1")
+    for _ in range(3):
+        there.world.advance(2.1)
+    told = "the provider gives no credit, as one does whose queue is full"
+    assert there.state("out") == ("held", told)
+    there.cut()
+    assert there.state("out") == ("down", "")
+    there.join(credit=0)
+    for _ in range(4):
+        there.world.advance(2.1)
+    assert there.state("out") == ("held", told)
+    handle = there.attached["out"].handle + 100
+    there.send(Flow(0, 1_000, 0, 1, handle, 0, 5))
+    assert there.state("out") == ("up", "")
+    ((transfer, _),) = there.transfers()
+    there.answer(transfer)
+    assert there.balanced()
+
+
 @pytest.mark.parametrize("quality", QUALITIES)
 def test_the_link_decides_how_a_message_comes(amqp_connected: Any, quality: str) -> None:
     """What is guaranteed is accepted when it is in the synced spool; what is not is asked for as settled."""

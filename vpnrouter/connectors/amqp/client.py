@@ -409,6 +409,8 @@ class AmqpProvider(Provider):
 
     def _look(self, now_ns: int) -> None:
         """End a connection over which the provider is alive, but does not answer a message for too long."""
+        for sender in self._senders.values():
+            sender.look()
         owed = next(iter(self.session.unsettled), -1)
         if owed < 0 or owed != self._owed:
             self._owed = owed

@@ -49,6 +49,8 @@ UNSETTLED: Final = 0
 SERIAL: Final = 0xFFFF_FFFF
 HALF: Final = 0x8000_0000
 
+NO_CREDIT: Final = "the provider gives no credit, as one does whose queue is full"
+
 _ID_BYTES: Final = 8
 
 
@@ -59,7 +61,18 @@ class Sender(ProviderLink):
     `credit` is how many messages more the provider takes; `most` how many bytes of one, 0 for no bound.
     """
 
-    __slots__ = ("_count", "_kind", "_name", "_waiting", "credit", "flow_out", "link", "most")
+    __slots__ = (
+        "_count",
+        "_held",
+        "_kind",
+        "_name",
+        "_starves",
+        "_waiting",
+        "credit",
+        "flow_out",
+        "link",
+        "most",
+    )
 
     def __init__(self, session: ClientSession, link: OutwardLink, handle: int) -> None:
         super().__init__(session, link.terms.name, handle)
@@ -68,6 +81,9 @@ class Sender(ProviderLink):
         self.credit = 0
         self.most = 0
         self._count = 0
+        # Messages waited for credit when it was last looked; the link is held for that.
+        self._starves = False
+        self._held = False
         self._kind, self._name = kind_and_name(link.terms.target)
         # Direct messages that the provider has no credit for yet.
         self._waiting: deque[tuple[Message, bytes]] = deque()
@@ -106,8 +122,7 @@ class Sender(ProviderLink):
     @override
     def refused(self, why: str) -> None:
         self.session.forget(self)
-        self.flow_out = None
-        self.drop_waiting()
+        self.end()
         self.link.not_opened(why)
         self.session.client.retry(self.link.terms.name)
 
@@ -120,6 +135,8 @@ class Sender(ProviderLink):
             left = (base + packet.link_credit - self._count) & SERIAL
             # What is on its way to the provider may be more than it takes now.
             self.credit = 0 if left >= HALF else left
+        if self.credit and self._held:
+            self._hold("")
         self.wake()
         if packet.drain:
             flow = self.flow_out
@@ -155,6 +172,26 @@ class Sender(ProviderLink):
         flow = self.flow_out
         if flow is not None and self.has_room():
             flow.endpoint.wake()
+
+    def look(self) -> None:
+        """Hold the link where messages have waited for credit since the last look: the provider's queue is full,
+        perhaps.
+        """
+        flow = self.flow_out
+        starves = (
+            flow is not None
+            and not self.over
+            and self.credit <= 0
+            and not flow.unacked
+            and flow.endpoint.spooled_count > 0
+        )
+        if starves and self._starves:
+            self._hold(NO_CREDIT)
+        self._starves = starves
+
+    def _hold(self, why: str) -> None:
+        self._held = why != ""
+        self.link.status.hold(why, self.session.client.vpn.context.now_ns)
 
     def has_room(self) -> bool:
         """Whether the provider takes another message now."""
@@ -224,8 +261,11 @@ class Sender(ProviderLink):
         connection.outbox.parked -= size
         connection.give_back(size)
 
-    def drop_waiting(self) -> None:
+    def end(self) -> None:
         """Discard what has waited for credit: the link is over."""
+        self.flow_out = None
+        if self._held:
+            self._hold("")
         while self._waiting:
             message = self._waiting.popleft()[0]
             self._unpark(message)

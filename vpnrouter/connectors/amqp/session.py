@@ -308,7 +308,7 @@ class ClientSession:
         for link in self._links.values():
             link.over = True
             if isinstance(link, Sender):
-                link.drop_waiting()
+                link.end()
         while self.backlog:
             outgoing = self.backlog.popleft()
             self.client.connection.give_back(outgoing.size + OUTGOING_COST)
