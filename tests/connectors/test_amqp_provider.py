@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from vpnrouter.connectors.visited import PATH_NAME
+from vpnrouter.core.conversion import properties_of_content
 from vpnrouter.core.scram import salted_password, verifier_of
 from vpnrouter.limits import KNOWN_MESSAGES
 from vpnrouter.wire.amqp import frames, sasl
@@ -66,6 +67,10 @@ def test_the_link_decides_how_a_message_leaves(
     application = amqp_kit.application_of(payload)
     assert application[PATH_NAME] == there.world.vpn().vpn_id
     assert ("_AMQ_DUPL_ID" in application) is (quality == "once-and-only-once")
+    # Whoever gets it knows it again, though MQTT has no ids.
+    name = properties_of_content(payload).message_id
+    assert isinstance(name, str)
+    assert application.get("_AMQ_DUPL_ID", name) == name
     if not transfer.settled:
         assert len(there.held("work")) == 1
         there.answer(transfer)

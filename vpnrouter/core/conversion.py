@@ -528,12 +528,18 @@ def _string(text: str) -> str:
 
 
 def from_mqtt(
-    topic: bytes, payload: bytes, block: bytes, to: str = "", *, to_queue: bool = False
+    topic: bytes,
+    payload: bytes,
+    block: bytes,
+    to: str = "",
+    *,
+    to_queue: bool = False,
+    message_id: str = "",
 ) -> bytes:
     """Return the content of an MQTT message in AMQP's terms.
 
     It is addressed to the topic, or to the address `to` of another broker, which is that of a queue there (`to_queue`)
-    or of a topic.
+    or of a topic. One without an id gets `message_id`, "" for none.
     """
     properties = Properties()
     if block:
@@ -565,7 +571,7 @@ def from_mqtt(
         annotations[Symbol(JMS_REPLY_TO)] = _jms_kind(reply_to)
     correlation = properties.correlation_data
     said = MessageProperties(
-        message_id=named.get(_ID),
+        message_id=named.get(_ID) or message_id or None,
         user_id=named[_USER].encode() if _USER in named else None,
         to=to,
         subject=named.get(_SUBJECT),

@@ -37,14 +37,20 @@ def taken_path(message: Message) -> list[str]:
     return places_of(text)
 
 
-def outgoing(message: Message, own: str, to: str, *, to_queue: bool, readdress: bool) -> bytes:
+def outgoing(
+    message: Message, own: str, to: str, *, to_queue: bool, readdress: bool, name: str = ""
+) -> bytes:
     """Return the content of a message that leaves for a provider, with its path, `own` the last place of it.
+
+    One of MQTT that has no id gets `name` as its id, by which whoever gets it knows it again.
 
     `to` is its address there, of a queue (`to_queue`) or of a topic. A message that came by AMQP keeps the address that
     its sender gave it, unless the provider goes by that (`readdress`). Raises ProtocolError for a damaged one.
     """
     if message.encoding == MQTT:
-        content = from_mqtt(message.topic, message.payload, message.block, to, to_queue=to_queue)
+        content = from_mqtt(
+            message.topic, message.payload, message.block, to, to_queue=to_queue, message_id=name
+        )
     else:
         content = message.amqp()
         if readdress:

@@ -200,8 +200,13 @@ class Sender(ProviderLink):
 
     # -- messages --------------------------------------------------------------------------------
 
-    def content(self, message: Message, topic: bytes, named: str, client: str) -> bytes:
-        """Return the content of a message for `topic`, which is a name at the provider. Raises ProtocolError."""
+    def content(
+        self, message: Message, topic: bytes, named: str, client: str, name: str = ""
+    ) -> bytes:
+        """Return the content of a message for `topic`, which is a name at the provider. Raises ProtocolError.
+
+        It comes from the endpoint `named`, and has the id `name` where it has no other one.
+        """
         provider = self.session.client
         vpn = provider.vpn
         if message.traced:
@@ -213,7 +218,7 @@ class Sender(ProviderLink):
         one = self.link.terms.one_target
         to = self._name if one else provider.broker.target(self._kind, topic.decode())
         to_queue = self._kind == QUEUE
-        return outgoing(message, vpn.vpn_id, to, to_queue=to_queue, readdress=not one)
+        return outgoing(message, vpn.vpn_id, to, to_queue=to_queue, readdress=not one, name=name)
 
     def send(self, message: Message, content: bytes, tag: bytes = b"", owner: int = 0) -> bool:
         """Send a message; with a `tag` the provider is to settle it, the spool's message `owner`. False where it is too
@@ -336,10 +341,11 @@ class AmqpOutwardFlow(OutwardFlow):
         link = self.link
         client = sender.session.client
         try:
-            content = sender.content(message, topic, self.endpoint.name, self.client_name)
+            known = f"{client.store}-{self.endpoint.number}-{message_id}"
+            endpoint = self.endpoint.name
+            content = sender.content(message, topic, endpoint, self.client_name, known)
             if link.terms.qos == 2:
                 name = client.broker.duplicate_id
-                known = f"{client.store}-{self.endpoint.number}-{message_id}"
                 content = with_application_properties(content, {name: known})
         except ProtocolError as problem:
             link.give_up(self, message_id, f"it is damaged: {problem}")
