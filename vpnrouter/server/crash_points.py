@@ -32,7 +32,7 @@ POINTS: Final[dict[str, str]] = {
     "commit-after-sync": "a unit is written and synced, the core is not told",
     "answered": "the core is told of a commit, answers stand in outboxes and are not flushed",
     "deliver-before-flush": "a guaranteed message stands in a consumer's outbox and is not flushed",
-    "ack-received": "a consumer's PUBACK is taken, the settlement is not committed",
+    "ack-received": "the PUBACK of a consumer is taken, or the outcome of a provider, the settlement is not committed",
     "endpoint-settled": "a settlement is in the unit being built",
     "segment-deleted": "the deletion of a wholly settled segment is in the unit being built",
     "pubrec-received": "a consumer's PUBREC is taken, its record is not committed, PUBREL not sent",

@@ -157,7 +157,15 @@ def document(plant: Planter, form: str) -> dict[str, Any]:
                     "to-nowhere": {
                         "provider": provider,
                         "links": {"in": {"source": {"address": "a"}}},
-                    }
+                    },
+                    "hook": {
+                        "provider": {
+                            "url": "https://127.0.0.1:9",
+                            "token": plant.secret("msg_vpns.connectors.provider.token"),
+                            "connect": {"retry_delay": 0},
+                        },
+                        "links": {"out": {"source": {"queue": "q"}}},
+                    },
                 },
                 "bridges": {
                     "from-nowhere": {

@@ -76,7 +76,7 @@ def test_connector(sites: Any, router: Any, paho: Any) -> None:
     ("path", "body", "text"),
     [
         ("/connectors", {"connectorName": "a/b"}, "may only contain A-Z a-z 0-9 . _ -"),
-        ("/connectors", {"connectorName": "c", "providerUrl": "amqp://h"}, "does not begin with"),
+        ("/connectors", {"connectorName": "c", "providerUrl": "ftp://h"}, "does not begin with"),
         ("/connectors", {"connectorName": "c", "maxTtl": 0}, "maxTtl"),
         ("/connectors", {"connectorName": "c", "maxTTL": 3}, "did you mean maxTtl?"),
         ("/connectors/there/links", {"linkName": "in"}, "exactly one of"),

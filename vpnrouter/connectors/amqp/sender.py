@@ -297,7 +297,7 @@ class Sender(ProviderLink):
             self.link.accepted(flow, message_id)
         else:
             self.link.refused(flow, message_id, _why(state))
-        self._fault("outcome-received")
+        self._fault("ack-received")
         return True
 
     def _fault(self, point: str) -> None:
