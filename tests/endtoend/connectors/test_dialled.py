@@ -264,7 +264,7 @@ def test_a_proxy_that_does_not_help(sites: Any, tunnel: Any, tmp_path: Path, nam
     assert told in row["failure"]
 
 
-ANSWERS = {
+UPGRADES = {
     "another page": (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "with status 404"),
     "no HTTP": (b"AMQP\x03\x01\x00\x00\r\n\r\n", "broke the protocol of WebSocket"),
     "no key": (
@@ -276,10 +276,10 @@ ANSWERS = {
 """What a server answers that is asked for a WebSocket, and what is told."""
 
 
-@pytest.mark.parametrize("case", ANSWERS)
+@pytest.mark.parametrize("case", UPGRADES)
 def test_a_server_that_gives_no_websocket(sites: Any, case: str) -> None:
     """The attempt fails for a reason that is told."""
-    answer, told = ANSWERS[case]
+    answer, told = UPGRADES[case]
     asked: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
