@@ -9,8 +9,8 @@ from vpnrouter.config.connector import Connector
 from vpnrouter.connectors.connector_links import ConnectorLinks, own_queue, parking_queue
 from vpnrouter.connectors.link_state import LinkCounters
 from vpnrouter.connectors.mqtt.client import MqttClient
-from vpnrouter.connectors.mqtt.session import ProviderSession, restore_provider_sessions
 from vpnrouter.connectors.provider import ConnectorCallbacks, Loss
+from vpnrouter.connectors.provider_session import ProviderSession, restore_provider_sessions
 from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.guaranteed.endpoint_settings import CONNECTOR_LINK
 from vpnrouter.core.memory_account import MemoryAccount

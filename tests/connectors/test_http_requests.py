@@ -73,8 +73,6 @@ def test_nothing_gets_out_of_its_place(
     topic: str, payload: bytes, value: str, content_type: str, correlation: bytes
 ) -> None:
     """Whatever a message says, the request has the headers, the path and the body that it should have."""
-    # A wildcard takes no topic that begins with $ (MQTT-4.7.2-1).
-    topic = topic.lstrip("$") or "t"
     filter_ = parse_filter("#", MQTT)
     request = RequestSettings(
         parse_path("/b", filter_, "h/{1}?t={1}"),
@@ -92,7 +90,8 @@ def test_nothing_gets_out_of_its_place(
         )
     )
     message = Message(topic.encode(), payload, block)
-    if {".", ".."} & set(topic.split("/")):
+    if {".", ".."} & set(topic.split("/")) or topic.startswith("$"):
+        # A wildcard takes no topic that begins with $ (MQTT-4.7.2-1).
         assert request.path.target(topic) == ""
         return
     found, body = read(written(request, message))

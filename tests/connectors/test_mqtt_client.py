@@ -614,7 +614,9 @@ def test_what_is_too_large_is_passed_over(connected: Any, level: int) -> None:
     there.world.queue("q", "in/#")
     there.join()
     if level == 5:
-        assert there.connect_packet.properties.maximum_packet_size == there.client.client_side.most
+        assert (
+            there.connect_packet.properties.maximum_packet_size == there.client.mqtt_connection.most
+        )
     huge = encode(Publish(b"in/a", bytes(12_000_000), 1, False, False, 1), level & 0x7F)
     rest = encode(Publish(b"in/a", b"next", 1, False, False, 2), level & 0x7F)
     data = huge + rest

@@ -506,16 +506,16 @@ class OutwardFlow(Flow):
     def let_be(self, message_id: int) -> None:
         """Forget what was sent of a message over an earlier connection: it is not sent again."""
 
-    def trace_sent(self, message_id: int, message: Message) -> None:
-        """Record that a traced message was sent to the provider."""
+    def trace_sent(self, message_id: int, message: Message, *, again: bool = False) -> None:
+        """Record that a traced message was sent to the provider, `again` over the same flow."""
         provider = self.link.provider
         if not message.traced or provider is None:
             return
         endpoint = self.endpoint
-        count = endpoint.redeliveries.get(message_id, 0)
+        again = again or endpoint.redeliveries.get(message_id, 0) > 0
         trace_kept(
             endpoint.vpn,
-            REDELIVER if count else DELIVER,
+            REDELIVER if again else DELIVER,
             message,
             endpoint.name,
             "",

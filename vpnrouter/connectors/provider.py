@@ -6,12 +6,12 @@
     Provider → links          opened or refused; here is a message; it was accepted, or refused
 
 A provider is made for each connection. What has to outlive connections, so that a message is known again, is its own
-matter (mqtt/session.py).
+matter (provider_session.py).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mypy_extensions import mypyc_attr
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
+    from vpnrouter.core.vpn import MessageVpn
 
 
 class Loss(NamedTuple):
@@ -46,6 +47,16 @@ class Loss(NamedTuple):
     asked: str = ""
     blame: str = ""
     suspected: bool = False
+
+
+ENDED: Final = "the provider ended the connection"
+"""Begins why a connection ended that the provider has closed."""
+
+ALONE: Final = 1
+"""Messages on the way while one is suspected of ending the connection. Each answer lets one more be on the way then."""
+
+LOOKS: Final = 5
+"""How often it is looked within the time that a provider has for an answer."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -70,15 +81,33 @@ class ConnectorCallbacks(LinkOwner):
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Provider:
     """One connection to a provider. `protocol` is what it speaks, as people write it; `place` its name in paths, and
-    `carries_path` whether it passes these on. `unclaimed` counts messages of it that no link takes, by reason.
+    `carries_path` whether it passes these on. `identity` names its connector, and the message VPN `vpn`, in logs.
+    `unclaimed` counts messages of it that no link takes, by reason.
     """
 
-    __slots__ = ("carries_path", "connection", "place", "protocol", "unclaimed")
+    __slots__ = (
+        "carries_path",
+        "connection",
+        "identity",
+        "place",
+        "protocol",
+        "unclaimed",
+        "vpn",
+    )
 
     def __init__(
-        self, connection: Connection, protocol: str, place: str, *, carries_path: bool
+        self,
+        connection: Connection,
+        vpn: MessageVpn,
+        client_name: str,
+        protocol: str,
+        place: str,
+        *,
+        carries_path: bool,
     ) -> None:
         self.connection = connection
+        self.vpn = vpn
+        self.identity = (client_name, vpn.name)
         self.protocol = protocol
         self.place = place
         self.carries_path = carries_path
@@ -102,6 +131,10 @@ class Provider:
 
     def renew(self, why: str) -> None:
         """Log in anew, at once, for `why`: what is not acknowledged comes again."""
+        raise AssertionError(why)
+
+    def ended(self, why: str) -> None:
+        """Its connection is over, for `why`."""
         raise AssertionError(why)
 
     def on_timer(self, kind: int) -> None:

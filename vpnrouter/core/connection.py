@@ -470,8 +470,11 @@ class Connection(TimerTarget):
     def give_all_back(self, steps: list[ReleaseStep]) -> None:
         """Take the steps of the end, and have the edge close the transport once the outbox has left."""
         release(steps, self.caught_at_end)
+        self.close_when_sent()
+
+    def close_when_sent(self) -> None:
+        """Have the edge close the transport once the outbox has left, also where nothing is in it."""
         if not self.outbox.dirty:
-            # Nothing to send: the edge still has to hear that it may close.
             self.outbox.dirty = True
             self.context.ready.append(self.outbox)
 

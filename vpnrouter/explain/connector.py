@@ -146,7 +146,9 @@ class MemoryProvider(Provider):
     def __init__(self, connector: MemoryConnector, providers: Providers) -> None:
         context = connector.vpn.context
         connection = Connection(context, connector.address, limits.OUTBOX_BYTES)
-        super().__init__(connection, "", connector.place, carries_path=connector.carries_path)
+        name, place = connector.links.client_name, connector.place
+        carries_path = connector.carries_path
+        super().__init__(connection, connector.vpn, name, "", place, carries_path=carries_path)
         self.connector = connector
         self.providers = providers
 

@@ -8,14 +8,14 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.amqp.brokers import broker_named, broker_of, kind_and_name
-from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, ProviderConnection
+from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, AmqpProviderConnection
 from vpnrouter.connectors.amqp.known import KnownMessages
 from vpnrouter.connectors.amqp.link import Ending, said
 from vpnrouter.connectors.amqp.login import REFUSED, SaslLogin
 from vpnrouter.connectors.amqp.receiver import Receiver
 from vpnrouter.connectors.amqp.sender import AmqpOutwardFlow, Sender
 from vpnrouter.connectors.amqp.session import ClientSession
-from vpnrouter.connectors.provider import Loss, Provider
+from vpnrouter.connectors.provider import ALONE, ENDED, LOOKS, Loss, Provider
 from vpnrouter.connectors.provider_timers import ProviderTimers
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.discard_reasons import CLIENT_NOT_CONNECTED
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from vpnrouter.connectors.amqp.link import ProviderLink
     from vpnrouter.connectors.inward import InwardLink
     from vpnrouter.connectors.links import LinkSettings
-    from vpnrouter.connectors.mqtt.session import ProviderSession
     from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
     from vpnrouter.connectors.provider import ConnectorCallbacks
+    from vpnrouter.connectors.provider_session import ProviderSession
     from vpnrouter.connectors.settings import ProviderSettings
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
@@ -58,9 +58,6 @@ AGAIN: Final = 4
 """Kinds of timers: the login is late, a sign of life is due to the provider, or from it, a look is due whether messages
 are answered, refused links are to be asked for again."""
 
-LOOKS: Final = 5
-"""How often it is looked within the time that the provider has for an answer."""
-
 AGAIN_NS: Final = 10 * SECOND_NS
 """How soon a link that the provider has refused is asked for again."""
 
@@ -70,11 +67,6 @@ PROTOCOL: Final = "AMQP 1.0"
 
 RELAY: Final = "ANONYMOUS-RELAY"
 """Capability of a provider that takes messages over a link without an address."""
-
-ENDED: Final = "the provider ended the connection"
-
-ALONE: Final = 1
-"""Messages on the way while one is suspected of ending the connection. Each answer lets one more be on the way then."""
 
 LEVEL: Final = 10
 """What the row of the session says of its protocol; those of MQTT have their protocol level there."""
@@ -104,13 +96,13 @@ class AmqpProvider(Provider):
         *,
         leaving: bool = False,
     ) -> None:
-        connection = ProviderConnection(vpn.context, self, peer, home)
-        super().__init__(connection, PROTOCOL, settings.place, carries_path=True)
-        self.link_connection = connection
-        self.vpn = vpn
+        connection = AmqpProviderConnection(vpn.context, self, peer, home)
+        super().__init__(
+            connection, vpn, session.client_name, PROTOCOL, settings.place, carries_path=True
+        )
+        self.amqp_connection = connection
         self.settings = settings
         self.spool = session.spool
-        self.identity = (session.client_name, vpn.name)
         self.session = ClientSession(self)
         self.known = KnownMessages(session)
         self.broker: Broker = broker_named("other")
@@ -147,7 +139,7 @@ class AmqpProvider(Provider):
     @override
     def begin(self) -> None:
         self._timers.arm(GREET, limits.CONNECT_TIMEOUT_S * SECOND_NS)
-        self.link_connection.begin()
+        self.amqp_connection.begin()
 
     def login(self, packet: tuple[Any, ...]) -> None:
         """Take a frame of SASL. Raises ProtocolError, and OperationError for what ends the login."""
@@ -165,7 +157,7 @@ class AmqpProvider(Provider):
 
     def _open(self) -> None:
         settings = self.settings
-        connection = self.link_connection
+        connection = self.amqp_connection
         connection.state = AMQP_DUE
         connection.outbox.control(AMQP_HEADER)
         properties: dict[object, object] = {Symbol("product"): "vpnrouter"}
@@ -184,7 +176,7 @@ class AmqpProvider(Provider):
 
     def opened(self, packet: Open) -> None:
         """The provider has opened the connection. Where it is about to refuse it, `close` follows (Qpid JMS)."""
-        connection = self.link_connection
+        connection = self.amqp_connection
         connection.state = OPENED
         properties = packet.properties or {}
         product = properties.get(Symbol("product"), properties.get("product"))
@@ -236,13 +228,13 @@ class AmqpProvider(Provider):
 
     def closed(self, packet: Close) -> None:
         """The provider closes the connection."""
-        self.link_connection.say(Close())
+        self.amqp_connection.say(Close())
         why = said(packet.error)
         if not self._joined:
             self._by_us = True
-            self.link_connection.end(f"the provider refused the connection: {why}")
+            self.amqp_connection.end(f"the provider refused the connection: {why}")
             return
-        self.link_connection.end(f"{ENDED}: {why}")
+        self.amqp_connection.end(f"{ENDED}: {why}")
 
     # -- durable subscriptions -------------------------------------------------------------------
 
@@ -374,7 +366,7 @@ class AmqpProvider(Provider):
 
     @override
     def on_timer(self, kind: int) -> None:
-        connection = self.link_connection
+        connection = self.amqp_connection
         if connection.closing:
             return
         now_ns = connection.context.now_ns
@@ -427,7 +419,7 @@ class AmqpProvider(Provider):
     @override
     def end(self, why: str) -> None:
         self._by_us = True
-        connection = self.link_connection
+        connection = self.amqp_connection
         if connection.state == OPENED:
             connection.say(Close())
         connection.end(why)
@@ -440,13 +432,14 @@ class AmqpProvider(Provider):
     def violated(self, problem: ProtocolError) -> None:
         """End the connection for a violation of AMQP by the provider."""
         self._by_us = True
-        connection = self.link_connection
+        connection = self.amqp_connection
         if connection.state == OPENED:
             connection.say(Close(error(problem.reason_code, str(problem))))
         connection.end(f"the provider broke the protocol: {problem}")
 
+    @override
     def ended(self, why: str) -> None:
-        """Tell the owner that the connection is over; what was on the way goes back to its queues."""
+        # What was on the way goes back to its queues.
         self._timers.stop()
         oldest = None
         on_the_way = len(self.session.unsettled)

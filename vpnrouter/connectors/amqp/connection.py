@@ -8,8 +8,7 @@ from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.core.connection import Connection
-from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
+from vpnrouter.connectors.provider_connection import ProviderConnection
 from vpnrouter.errors import OperationError, ProtocolError
 from vpnrouter.wire.amqp import conditions, frames
 from vpnrouter.wire.amqp.frames import AMQP_HEADER, HEADER_BYTES, SASL_HEADER
@@ -18,6 +17,7 @@ from vpnrouter.wire.amqp.types import Budget
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.amqp.client import AmqpProvider
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.turn import TurnContext
 
 SASL_DUE: Final = 0
@@ -37,9 +37,6 @@ OPEN_DUE: Final = 4
 
 OPENED: Final = 5
 """Both sides have sent `open`."""
-
-ENDED: Final = 6
-"""Nothing more is read."""
 
 HEADERS: Final[dict[tuple[int, bytes], int]] = {
     (SASL_DUE, SASL_HEADER): MECHANISMS_DUE,
@@ -76,20 +73,18 @@ _PLAIN: Final = PlainTransfer()
 
 
 @final
-class ProviderConnection(Connection):
+class AmqpProviderConnection(ProviderConnection):
     """One connection to a provider, of `client`."""
 
-    __slots__ = ("_home", "client", "state")
+    __slots__ = ("client", "state")
 
     def __init__(
         self, context: TurnContext, client: AmqpProvider, peer: str, home: MemoryAccount
     ) -> None:
-        super().__init__(context, peer, limits.OUTBOX_BYTES)
+        super().__init__(context, client, peer, home)
         self.outbox.amqp = True
         self.client = client
         self.state = SASL_DUE
-        self._home = home
-        self.hold_in_account()
 
     # -- input -----------------------------------------------------------------------------------
 
@@ -111,7 +106,7 @@ class ProviderConnection(Connection):
 
     @override
     def consume(self, data: bytes, pos: int) -> int:
-        if self.state == ENDED:
+        if self.ended:
             return -1
         end = len(data)
         context = self.context
@@ -140,7 +135,7 @@ class ProviderConnection(Connection):
             self.client.violated(error)
             return -1
         except OperationError as error:
-            self.give_up(str(error))
+            self.client.end(str(error))
             return -1
         return pos
 
@@ -173,9 +168,9 @@ class ProviderConnection(Connection):
         if after >= 0:
             self.state = after
         elif header in (SASL_HEADER, AMQP_HEADER):
-            self.give_up("the provider wants to be logged in to in another way than by SASL")
+            self.client.end("the provider wants to be logged in to in another way than by SASL")
         else:
-            self.give_up("the provider does not speak AMQP 1.0")
+            self.client.end("the provider does not speak AMQP 1.0")
 
     def _handle(self, data: bytes, pos: int, length: int) -> None:
         most = limits.AMQP_VALUES if self.state == OPENED else limits.AMQP_LOGIN_VALUES
@@ -214,51 +209,3 @@ class ProviderConnection(Connection):
     def say(self, performative: tuple[Any, ...], channel: int = 0) -> None:
         """Send a frame of AMQP without a payload."""
         self.outbox.control(frames.encode(performative, channel))
-
-    # -- who it is -------------------------------------------------------------------------------
-
-    @property
-    @override
-    def stranger(self) -> bool:
-        return False
-
-    @override
-    def open_account(self) -> MemoryAccount | None:
-        return MemoryAccount(self.peer, 0, self._home, self)
-
-    @override
-    def log_identity(self) -> tuple[str, str]:
-        return self.client.identity
-
-    # -- the end ---------------------------------------------------------------------------------
-
-    @override
-    def crowded_out(self) -> None:
-        self.client.end(OUTGROWN)
-        self.release_resources()
-
-    @override
-    def lost(self, reason: str) -> None:
-        self.end(reason)
-        lost = self.outbox.close()
-        if lost:
-            self.client.vpn.count_lost(lost, self.outbox)
-
-    def give_up(self, why: str) -> None:
-        """End the connection, for `why`."""
-        self.client.end(why)
-
-    def end(self, why: str) -> None:
-        """Read nothing more, and close when everything has left."""
-        if self.state == ENDED:
-            return
-        self.state = ENDED
-        self.closing = True
-        try:
-            self.client.ended(why)
-        finally:
-            self.release_resources()
-            if not self.outbox.dirty:
-                # Nothing to send: the edge still has to hear that it may close.
-                self.outbox.dirty = True
-                self.context.ready.append(self.outbox)

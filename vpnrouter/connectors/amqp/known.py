@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter import limits
 
 if TYPE_CHECKING:
-    from vpnrouter.connectors.mqtt.session import ProviderSession
+    from vpnrouter.connectors.provider_session import ProviderSession
 
 DIGEST_BYTES: Final = 16
 _TURN_BYTES: Final = 8

@@ -13,6 +13,10 @@ from vpnrouter.wire.amqp.types import Symbol
 if TYPE_CHECKING:
     from vpnrouter.connectors.amqp.session import ClientSession
 
+UNSETTLED: Final = 0
+SETTLED: Final = 1
+"""Modes of a sender: the receiver settles each delivery, or all are settled as they are sent (2.8.2)."""
+
 MOST_TEXT: Final = 300
 """Characters of what a provider says of an error that are shown."""
 

@@ -19,7 +19,7 @@ from vpnrouter.wire.amqp import sasl
 from vpnrouter.wire.amqp.performatives import SaslInit, SaslResponse
 
 if TYPE_CHECKING:
-    from vpnrouter.connectors.amqp.connection import ProviderConnection
+    from vpnrouter.connectors.amqp.connection import AmqpProviderConnection
     from vpnrouter.connectors.settings import ProviderSettings
 
 REFUSED: Final[dict[int, str]] = {
@@ -50,7 +50,7 @@ class SaslLogin(Deriver):
 
     def __init__(
         self,
-        connection: ProviderConnection,
+        connection: AmqpProviderConnection,
         settings: ProviderSettings,
         nonce: str,
         derivations: list[Derivation],
@@ -132,7 +132,7 @@ class SaslLogin(Deriver):
 
     @override
     def underivable(self, why: str) -> None:
-        self._connection.give_up(why)
+        self._connection.client.end(why)
 
     def accepted(self, data: bytes) -> None:
         """The provider has accepted the login, and said this. Raises OperationError where it has not proved itself."""

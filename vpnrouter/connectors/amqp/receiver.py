@@ -10,12 +10,13 @@ from vpnrouter import limits
 from vpnrouter.connectors.amqp.brokers import GLOBAL, TOPIC, kind_and_name
 from vpnrouter.connectors.amqp.content import bare_of, came_before, is_named, taken_path
 from vpnrouter.connectors.amqp.known import digest_of
-from vpnrouter.connectors.amqp.link import ProviderLink
+from vpnrouter.connectors.amqp.link import SETTLED, UNSETTLED, ProviderLink
 from vpnrouter.connectors.links import LinkTopics
 from vpnrouter.connectors.provider import Receipts
 from vpnrouter.connectors.visited import entry_of
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.amqp.incoming_message import message_of
+from vpnrouter.core.amqp.serials import SERIAL
 from vpnrouter.core.conversion import MEASURE, read_head
 from vpnrouter.core.discard_reasons import MSG_TOO_BIG, PARSE_ERROR, TOPIC_PARSE_ERROR
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
     from vpnrouter.connectors.inward import InwardLink
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.conversion import MessageHead
-
-SETTLED: Final = 1
-"""Mode of a sender that settles all it sends; of one that does as it is asked to, UNSETTLED (2.8.2)."""
-
-UNSETTLED: Final = 0
 
 KEPT_FOR_EVER: Final = 2
 """Durability of a subscription whose messages wait for the connector (3.5.5)."""
@@ -235,7 +231,7 @@ class Receiver(ProviderLink):
         )
 
     def _used(self) -> None:
-        self._count = (self._count + 1) & 0xFFFF_FFFF
+        self._count = (self._count + 1) & SERIAL
         self._credit -= 1
         if self._credit < 0:
             raise ProtocolError(

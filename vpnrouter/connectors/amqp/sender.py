@@ -10,10 +10,11 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.connectors.amqp.brokers import QUEUE, kind_and_name
 from vpnrouter.connectors.amqp.content import outgoing
-from vpnrouter.connectors.amqp.link import ProviderLink, said
+from vpnrouter.connectors.amqp.link import SETTLED, UNSETTLED, ProviderLink, said
 from vpnrouter.connectors.outward import OutwardFlow
 from vpnrouter.core.amqp.outcomes import is_outcome
 from vpnrouter.core.amqp.sections import header_of
+from vpnrouter.core.amqp.serials import HALF, SERIAL
 from vpnrouter.core.conversion import with_application_properties
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
@@ -41,13 +42,6 @@ if TYPE_CHECKING:
     from vpnrouter.connectors.outward import OutwardLink
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
-
-SETTLED: Final = 1
-UNSETTLED: Final = 0
-"""Modes of a sender (2.8.2)."""
-
-SERIAL: Final = 0xFFFF_FFFF
-HALF: Final = 0x8000_0000
 
 NO_CREDIT: Final = "the provider gives no credit, as one does whose queue is full"
 

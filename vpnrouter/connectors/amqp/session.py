@@ -92,7 +92,7 @@ class ClientSession:
 
     def say(self, performative: tuple[Any, ...]) -> None:
         """Send a frame of this session without a payload."""
-        self.client.link_connection.say(performative, CHANNEL)
+        self.client.amqp_connection.say(performative, CHANNEL)
 
     def next_handle(self) -> int:
         """Return a handle that is not in use, -1 where the provider allows no more."""

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.http.exchanges import BROKEN, STALE, UNHEARD
-from vpnrouter.core.connection import Connection
-from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
+from vpnrouter.connectors.provider_connection import ProviderConnection
+from vpnrouter.core.memory_account import OUTGROWN
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.http1 import AnswerReader
 
@@ -28,26 +28,25 @@ JOINED_BYTES: Final = 4_096
 
 
 @final
-class HttpConnection(Connection):
-    """One connection of `provider`. `exchange` is what is under way over it, None for nothing, since when it is idle
+class HttpConnection(ProviderConnection):
+    """One connection of `server`. `exchange` is what is under way over it, None for nothing, since when it is idle
     says `idle_ns`. `used`: an answer has come over it.
     """
 
-    __slots__ = ("_how", "answer", "ended", "exchange", "idle_ns", "provider", "used")
+    __slots__ = ("_how", "answer", "exchange", "idle_ns", "server", "used")
 
     def __init__(self, provider: HttpProvider, peer: str) -> None:
         bounds = provider.vpn.limits
         most = bounds.max_msg_size + limits.HTTP_TARGET_BYTES + limits.PROPERTY_BYTES
-        super().__init__(provider.vpn.context, peer, max(limits.OUTBOX_BYTES, most))
+        context = provider.vpn.context
+        super().__init__(context, provider, peer, provider.account, max(limits.OUTBOX_BYTES, most))
         self.outbox.plain = True
-        self.provider = provider
+        self.server = provider
         self.exchange: Exchange | None = None
         self.answer = AnswerReader()
         self.used = False
-        self.ended = False
         self.idle_ns = provider.vpn.context.now_ns
         self._how = UNHEARD
-        self.hold_in_account()
 
     def send(self, exchange: Exchange, head: bytes, payload: bytes, most: int) -> None:
         """Send a request, and expect its answer; `most` bytes of its body are kept."""
@@ -84,7 +83,7 @@ class HttpConnection(Connection):
                 if answer.done:
                     context.work += ANSWER_WORK
                     self.keep_packet(0)
-                    self.provider.answered(self, keeps=answer.keeps and pos == end)
+                    self.server.answered(self, keeps=answer.keeps and pos == end)
                 elif answer.held > limits.SPARE_BYTES:
                     self.keep_packet(answer.held)
                 if self.closing:
@@ -102,21 +101,6 @@ class HttpConnection(Connection):
     @override
     def largest(self) -> int:
         return limits.HTTP_HEAD_BYTES
-
-    # -- who it is -------------------------------------------------------------------------------
-
-    @property
-    @override
-    def stranger(self) -> bool:
-        return False
-
-    @override
-    def open_account(self) -> MemoryAccount | None:
-        return MemoryAccount(self.peer, 0, self.provider.account, self)
-
-    @override
-    def log_identity(self) -> tuple[str, str]:
-        return self.provider.identity
 
     # -- the end ---------------------------------------------------------------------------------
 
@@ -136,7 +120,7 @@ class HttpConnection(Connection):
     def lost(self, reason: str) -> None:
         if not self.ended and self.exchange is not None and self.answer.closed():
             # The end of the connection is that of the body.
-            self.provider.answered(self, keeps=False)
+            self.server.answered(self, keeps=False)
         self.end(f"the connection ended before the answer was complete: {reason}", UNHEARD)
         self.outbox.close()
 
@@ -148,14 +132,11 @@ class HttpConnection(Connection):
         self.closing = True
         self._how = how
         try:
-            self.provider.gone(self, why)
+            self.server.gone(self, why)
         finally:
             self.release_resources()
             outbox = self.outbox
             # What has not left is of no use without an answer.
             outbox.chunks.clear()
             outbox.size = 0
-            if not outbox.dirty:
-                # Nothing to send: the edge still has to hear that it may close.
-                outbox.dirty = True
-                self.context.ready.append(outbox)
+            self.close_when_sent()

@@ -29,8 +29,8 @@ from vpnrouter.core.discard_reasons import (
 from vpnrouter.core.guaranteed.flow import RELEASED
 from vpnrouter.core.timers import TimerTarget
 from vpnrouter.core.tracing import leaving as with_span
-from vpnrouter.core.tracing import read, sent_out, trace_kept
-from vpnrouter.trace.events import DELIVER, EVENT_NAMES, REDELIVER
+from vpnrouter.core.tracing import read, sent_out
+from vpnrouter.trace.events import DELIVER, EVENT_NAMES
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.http.connection import HttpConnection
@@ -283,8 +283,7 @@ class LinkRequests(TimerTarget):
             return
         if not exchange.tries:
             self._count_sent(exchange.message)
-        if message.traced:
-            self._trace(exchange, flow)
+        flow.trace_sent(message_id, exchange.message, again=exchange.tries > 0)
         if exchange.once:
             self.link.accepted(flow, message_id)
             return
@@ -311,22 +310,6 @@ class LinkRequests(TimerTarget):
         if parent is None:
             return ""
         return block[parent.place : parent.place + TRACEPARENT_BYTES].decode()
-
-    def _trace(self, exchange: Exchange, flow: HttpOutwardFlow) -> None:
-        endpoint = flow.endpoint
-        message_id = exchange.message_id
-        again = exchange.tries or endpoint.redeliveries.get(message_id, 0)
-        trace_kept(
-            endpoint.vpn,
-            REDELIVER if again else DELIVER,
-            exchange.message,
-            endpoint.name,
-            "",
-            self.link.client_name,
-            endpoint.partition_of(message_id, exchange.message),
-            link=self.link.label,
-            provider=self.provider.place,
-        )
 
     # -- answers ---------------------------------------------------------------------------------
 

@@ -16,11 +16,13 @@ from vpnrouter.connectors.http.connection import HttpConnection
 from vpnrouter.connectors.http.exchanges import BROKEN, LinkRequests
 from vpnrouter.connectors.http.requests import RequestWriter, identity_of
 from vpnrouter.connectors.outward import OutwardFlow
-from vpnrouter.connectors.provider import Loss, Provider
+from vpnrouter.connectors.provider import LOOKS, Loss, Provider
+from vpnrouter.connectors.provider_connection import ProviderConnection
+from vpnrouter.connectors.provider_timers import ProviderTimers
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
-from vpnrouter.core.timers import Job, TimerTarget
+from vpnrouter.core.memory_account import MemoryAccount
+from vpnrouter.core.timers import Job
 from vpnrouter.text import printable
 from vpnrouter.units import SECOND_NS
 
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.publisher import Publisher
-    from vpnrouter.core.timers import Timer
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.wire.http1 import AnswerReader
 
@@ -45,9 +46,6 @@ IDLE_NS: Final = 50 * SECOND_NS
 
 DIAL_NS: Final = SECOND_NS
 """How soon another connection is tried, where one could not be made and there are others."""
-
-LOOKS: Final = 5
-"""How often it is looked within the time that the provider has for an answer."""
 
 REASON_CHARS: Final = 100
 """Characters of a server's own words that are told."""
@@ -81,11 +79,10 @@ class HttpProvider(Provider):
         settings: ProviderSettings,
     ) -> None:
         connection = HttpHome(vpn, peer, self, home)
-        super().__init__(connection, PROTOCOL, settings.place, carries_path=True)
+        name = publisher.subscriber.client_name
+        super().__init__(connection, vpn, name, PROTOCOL, settings.place, carries_path=True)
         connection.guaranteed = True
-        self.vpn = vpn
         self.peer = peer
-        self.identity = (publisher.subscriber.client_name, vpn.name)
         self.publisher = publisher
         self.account = home
         self.most = settings.max_connections
@@ -102,9 +99,7 @@ class HttpProvider(Provider):
         self._pumping = False
         self._joined = False
         self.over = False
-        self._watch: Timer | None = None
-        self._dial: Timer | None = None
-        self._timers = HttpTimers(self)
+        self._timers = ProviderTimers(self)
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -140,8 +135,7 @@ class HttpProvider(Provider):
         if self._open:
             now_ns = self.vpn.context.now_ns
             self._dial_ns = now_ns + DIAL_NS
-            if self._dial is None:
-                self._dial = self.vpn.context.timers.arm(self._dial_ns, self._timers, DIAL)
+            self._timers.arm(DIAL, DIAL_NS)
         elif not self._dialling:
             self.end(why)
 
@@ -150,9 +144,7 @@ class HttpProvider(Provider):
         if self.over:
             return
         self.over = True
-        for timer in (self._watch, self._dial):
-            if timer is not None:
-                timer.cancel()
+        self._timers.stop()
         for connection in list(self._open):
             connection.end(why)
         for requests in self._links:
@@ -249,8 +241,8 @@ class HttpProvider(Provider):
             silent = 0
             if not requests.send_next(connection):
                 self._idle.append(connection)
-            elif self._watch is None and self._answer_ns:
-                self._look_later()
+            elif self._answer_ns:
+                self._timers.arm(WATCH, self._answer_ns // LOOKS)
 
     def _free(self) -> HttpConnection | None:
         """Return the connection that was used last of those that are free, None where none is."""
@@ -340,20 +332,13 @@ class HttpProvider(Provider):
 
     # -- time ------------------------------------------------------------------------------------
 
-    def _look_later(self) -> None:
-        context = self.vpn.context
-        self._watch = context.timers.arm(
-            context.now_ns + self._answer_ns // LOOKS, self._timers, WATCH
-        )
-
-    def due(self, kind: int, now_ns: int) -> None:
-        """Do what is due, by the kind of the timer."""
+    @override
+    def on_timer(self, kind: int) -> None:
         if kind == DIAL:
-            self._dial = None
             self._dial_ns = 0
             self.pump()
             return
-        self._watch = None
+        now_ns = self.vpn.context.now_ns
         busy = False
         for connection in list(self._open):
             exchange = connection.exchange
@@ -363,26 +348,8 @@ class HttpProvider(Provider):
             if now_ns - exchange.began_ns >= self._answer_ns:
                 seconds = self._answer_ns // SECOND_NS
                 connection.end(f"the provider has not answered it for {seconds} s", BROKEN)
-        if busy and self._watch is None and not self.over:
-            self._look_later()
-
-
-@final
-class HttpTimers(TimerTarget):
-    """The deadlines of a provider."""
-
-    __slots__ = ("_provider",)
-
-    def __init__(self, provider: HttpProvider) -> None:
-        self._provider = provider
-
-    @override
-    def owning_connection(self) -> Connection | None:
-        return self._provider.connection
-
-    @override
-    def on_timer(self, kind: int, now_ns: int) -> None:
-        self._provider.due(kind, now_ns)
+        if busy and not self.over:
+            self._timers.arm(WATCH, self._answer_ns // LOOKS)
 
 
 @final
@@ -406,41 +373,20 @@ class Begin(Job):
 
 
 @final
-class HttpHome(Connection):
+class HttpHome(ProviderConnection):
     """What the messages of a connector to an HTTP server count for, and what ends when its work raises: no socket."""
 
-    __slots__ = ("_home", "_provider")
+    __slots__ = ()
 
     def __init__(
         self, vpn: MessageVpn, peer: str, provider: HttpProvider, home: MemoryAccount
     ) -> None:
-        super().__init__(vpn.context, peer, limits.OUTBOX_BYTES)
+        super().__init__(vpn.context, provider, peer, home)
         self.outbox.plain = True
-        self._provider = provider
-        self._home = home
-        self.hold_in_account()
-
-    @property
-    @override
-    def stranger(self) -> bool:
-        return False
 
     @override
-    def open_account(self) -> MemoryAccount | None:
-        return MemoryAccount(self.peer, 0, self._home, self)
-
-    @override
-    def log_identity(self) -> tuple[str, str]:
-        return self._provider.identity
-
-    @override
-    def crowded_out(self) -> None:
-        self._provider.end(OUTGROWN)
-
-    @override
-    def lost(self, reason: str) -> None:
-        self._provider.end(reason)
-        self.outbox.close()
+    def end(self, why: str) -> None:
+        self.provider.end(why)
 
 
 @final

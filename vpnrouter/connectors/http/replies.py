@@ -52,6 +52,8 @@ class Replies:
         # Its states are nobody's business: what it holds up is shown by the queue that is full.
         owner = LinkOwner()
         self._link = InwardLink(owner, link.vpn, provider.publisher, terms, self.counters)
+        # What waits counts for the connector.
+        self._link.provider = provider
         self._place = provider.place
         self._receipts = NoReceipts()
 

@@ -189,6 +189,8 @@ class PathTemplate:
             made = _encoded(levels, "/")
         else:
             captured = self._captured(levels)
+            if captured is None:
+                return ""
             parts = [self._texts[0]]
             query = "?" in self._texts[0]
             for index, capture in enumerate(self._captures):
@@ -207,15 +209,17 @@ class PathTemplate:
                 return ""
         return target
 
-    def _captured(self, levels: list[str]) -> list[list[str]]:
-        """Return the levels that each wildcard of the source matched."""
+    def _captured(self, levels: list[str]) -> list[list[str]] | None:
+        """Return the levels that each wildcard of the source matched, None where it does not match."""
         filter_ = self._filter
         captured: list[list[str]] = []
-        fits = match_levels(filter_.levels, filter_.kinds, levels)
+        if not self._captures:
+            return captured
+        if not match_levels(filter_.levels, filter_.kinds, levels):
+            # Out of a queue: no wildcard takes a topic that begins with $ (MQTT-4.7.2-1).
+            return None
         for index in self._wild:
-            if not fits:
-                captured.append([])
-            elif filter_.kinds[index] in (REST, ALL):
+            if filter_.kinds[index] in (REST, ALL):
                 captured.append(levels[index:])
             else:
                 captured.append([levels[index][len(filter_.levels[index]) :]])

@@ -8,11 +8,11 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.links import LinkTopics
-from vpnrouter.connectors.mqtt.connection import JOINED, ClientSideConnection
+from vpnrouter.connectors.mqtt.connection import JOINED, MqttProviderConnection
 from vpnrouter.connectors.mqtt.incoming import Incoming, digest_of
 from vpnrouter.connectors.mqtt.outgoing import MqttOutwardFlow, Outgoing
 from vpnrouter.connectors.mqtt.publishing import Publishing
-from vpnrouter.connectors.provider import Loss, Provider
+from vpnrouter.connectors.provider import ENDED, LOOKS, Loss, Provider
 from vpnrouter.connectors.provider_timers import ProviderTimers
 from vpnrouter.connectors.visited import entry_of, visited
 from vpnrouter.core.discard_reasons import (
@@ -52,9 +52,9 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBLISH, PUBREC, PUBREL
 if TYPE_CHECKING:
     from vpnrouter.connectors.inward import InwardLink
     from vpnrouter.connectors.links import LinkSettings
-    from vpnrouter.connectors.mqtt.session import ProviderSession
     from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
     from vpnrouter.connectors.provider import ConnectorCallbacks
+    from vpnrouter.connectors.provider_session import ProviderSession
     from vpnrouter.connectors.settings import ProviderSettings
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.memory_account import MemoryAccount
@@ -70,11 +70,6 @@ PROVE: Final = 2
 WATCH: Final = 3
 """Kinds of timers: CONNACK is late, PINGREQ is due for the keep-alive, PINGREQ is due for a proof, a look is due
 whether messages are answered."""
-
-LOOKS: Final = 5
-"""How often it is looked within the time that the provider has for an answer."""
-
-ENDED: Final = "the provider ended the connection"
 
 PROVE_NS: Final = 100 * MILLISECOND_NS
 """How soon it is proved that the provider has what was acknowledged to it."""
@@ -111,13 +106,16 @@ class MqttClient(Provider):
     ) -> None:
         bounds = vpn.limits
         most = bounds.max_msg_size + bounds.max_topic_bytes + limits.PROPERTY_BYTES
-        connection = ClientSideConnection(vpn.context, self, peer, home, most)
+        connection = MqttProviderConnection(vpn.context, self, peer, home, most)
         super().__init__(
-            connection, PROTOCOLS[level], settings.place, carries_path=level == LEVELS[0]
+            connection,
+            vpn,
+            session.client_name,
+            PROTOCOLS[level],
+            settings.place,
+            carries_path=level == LEVELS[0],
         )
-        self.client_side = connection
-        self.vpn = vpn
-        self.identity = (session.client_name, vpn.name)
+        self.mqtt_connection = connection
         self._owner = owner
         self._session = session
         self._settings = settings
@@ -170,7 +168,7 @@ class MqttClient(Provider):
             unfinished = not self._leaving or bool(self._session.releasing)
             properties.session_expiry_interval = NEVER_S if unfinished else 0
             properties.receive_maximum = limits.RECEIVE_MAXIMUM
-            properties.maximum_packet_size = self.client_side.most
+            properties.maximum_packet_size = self.mqtt_connection.most
         packet = Connect(
             settings.client_id,
             self._leaving and not self._session.releasing,
@@ -192,7 +190,7 @@ class MqttClient(Provider):
             self.end(f"the provider refused the login: {_said(code, properties)}")
             return
         self._timers.cancel(GREET)
-        self.client_side.state = JOINED
+        self.mqtt_connection.state = JOINED
         self._joined = True
         if self._leaving:
             self._finish(present=packet.session_present)
@@ -382,7 +380,7 @@ class MqttClient(Provider):
             self._ponged()
         elif isinstance(packet, Disconnect):
             said = _said(packet.reason_code, packet.properties)
-            self.client_side.end(f"{ENDED}: {said}")
+            self.mqtt_connection.end(f"{ENDED}: {said}")
 
     def acknowledge(self, data: bytes, pos: int, length: int) -> None:
         """Take a PUBACK, PUBREC, PUBREL or PUBCOMP in its long form. Raises ProtocolError."""
@@ -634,7 +632,7 @@ class MqttClient(Provider):
     @override
     def end(self, why: str) -> None:
         self._by_us = True
-        connection = self.client_side
+        connection = self.mqtt_connection
         if connection.state == JOINED:
             connection.outbox.control(
                 encode(Disconnect(reason.NORMAL_DISCONNECTION), self._wire_level)
@@ -648,7 +646,7 @@ class MqttClient(Provider):
 
     def violated(self, error: ProtocolError) -> None:
         """End the connection for a violation of MQTT by the provider."""
-        connection = self.client_side
+        connection = self.mqtt_connection
         # What cannot be read as an answer to CONNECT may be one of another version.
         self._refused_version = not self._joined
         self._by_us = True
@@ -664,8 +662,9 @@ class MqttClient(Provider):
         """
         return not (self._joined or self._by_us or self._session.level == self._level)
 
+    @override
     def ended(self, why: str) -> None:
-        """Tell the owner that the connection is over; what was on the way goes back to its queues."""
+        # What was on the way goes back to its queues.
         self._timers.stop()
         outgoing = self.outgoing
         oldest = None if self._by_us else outgoing.oldest()

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import i64
 from typing_extensions import override
 
-from vpnrouter import limits
-from vpnrouter.core.connection import Connection
-from vpnrouter.core.memory_account import OUTGROWN, MemoryAccount
+from vpnrouter.connectors.provider_connection import ProviderConnection
 from vpnrouter.errors import ProtocolError
 from vpnrouter.wire.mqtt import reason
 from vpnrouter.wire.mqtt.fields import frame_at
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.mqtt.client import MqttClient
+    from vpnrouter.core.memory_account import MemoryAccount
     from vpnrouter.core.turn import TurnContext
 
 GREETING: Final = 0
@@ -23,9 +22,6 @@ GREETING: Final = 0
 
 JOINED: Final = 1
 """The provider has let the router in."""
-
-ENDED: Final = 2
-"""Nothing more is read."""
 
 ALLOWED: Final[dict[tuple[int, int], str]] = {
     (GREETING, 2): "answer",
@@ -60,28 +56,26 @@ SHORT_PUBCOMP: Final = 0x70
 
 
 @final
-class ClientSideConnection(Connection):
+class MqttProviderConnection(ProviderConnection):
     """One connection to a provider, of `client`. `most` bounds a packet that it may send."""
 
-    __slots__ = ("_home", "_skipped", "client", "most", "state")
+    __slots__ = ("_skipped", "client", "most", "state")
 
     def __init__(
         self, context: TurnContext, client: MqttClient, peer: str, home: MemoryAccount, most: int
     ) -> None:
-        super().__init__(context, peer, limits.OUTBOX_BYTES)
+        super().__init__(context, client, peer, home)
         self.client = client
         self.most = most
         self.state = GREETING
-        self._home = home
         # Bytes still to come of a message that is too large to be taken.
         self._skipped = 0
-        self.hold_in_account()
 
     # -- input -----------------------------------------------------------------------------------
 
     @override
     def consume(self, data: bytes, pos: int) -> int:
-        if self.state == ENDED:
+        if self.ended:
             return -1
         end = len(data)
         context = self.context
@@ -173,50 +167,6 @@ class ClientSideConnection(Connection):
     @override
     def largest(self) -> int:
         return self.most
-
-    # -- who it is -------------------------------------------------------------------------------
-
-    @property
-    @override
-    def stranger(self) -> bool:
-        return False
-
-    @override
-    def open_account(self) -> MemoryAccount | None:
-        return MemoryAccount(self.peer, 0, self._home, self)
-
-    @override
-    def log_identity(self) -> tuple[str, str]:
-        return self.client.identity
-
-    # -- the end ---------------------------------------------------------------------------------
-
-    @override
-    def crowded_out(self) -> None:
-        self.client.end(OUTGROWN)
-        self.release_resources()
-
-    @override
-    def lost(self, reason: str) -> None:
-        self.end(reason)
-        lost = self.outbox.close()
-        if lost:
-            self.client.vpn.count_lost(lost, self.outbox)
-
-    def end(self, why: str) -> None:
-        """Read nothing more, and close when everything has left."""
-        if self.state == ENDED:
-            return
-        self.state = ENDED
-        self.closing = True
-        try:
-            self.client.ended(why)
-        finally:
-            self.release_resources()
-            if not self.outbox.dirty:
-                # Nothing to send: the edge still has to hear that it may close.
-                self.outbox.dirty = True
-                self.context.ready.append(self.outbox)
 
 
 def _length(data: bytes, pos: int, end: int) -> int:

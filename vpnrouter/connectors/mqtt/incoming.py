@@ -26,7 +26,7 @@ from vpnrouter.wire.mqtt.reason import PUBACK, PUBCOMP, PUBREC
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.mqtt.client import MqttClient
-    from vpnrouter.connectors.mqtt.session import ProviderSession
+    from vpnrouter.connectors.provider_session import ProviderSession
     from vpnrouter.core.connection import Connection
 
 RECEIVED: Final = 0x10000

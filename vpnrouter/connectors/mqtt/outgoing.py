@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, final
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.connectors.mqtt.session import KEYED, SYNCED
 from vpnrouter.connectors.outward import OutwardFlow
+from vpnrouter.connectors.provider import ALONE
+from vpnrouter.connectors.provider_session import KEYED, SYNCED
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback, UnitOfWork
 from vpnrouter.wire.mqtt import reason
@@ -28,16 +29,13 @@ from vpnrouter.wire.mqtt.reason import PUBREL
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.mqtt.publishing import Publishing
-    from vpnrouter.connectors.mqtt.session import ProviderSession
     from vpnrouter.connectors.outward import OutwardLink
+    from vpnrouter.connectors.provider_session import ProviderSession
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
 
 MOST_IDS: Final = 65_535
-
-ALONE: Final = 1
-"""Messages on the way while one is suspected of ending the connection. Each answer lets one more be on the way then."""
 
 
 @final

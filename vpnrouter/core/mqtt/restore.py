@@ -83,7 +83,7 @@ def restore_sessions(vpn: MessageVpn, store: Store) -> list[Endpoint]:
         _, rest = keys.vpn_and_rest(key)
         client_id, separator, text = rest.decode().partition(SEPARATOR)
         if client_id.startswith(CONNECTOR_PREFIX):
-            # A session at the server of somebody else (connectors/mqtt/session.py).
+            # A session at the server of somebody else (connectors/provider_session.py).
             continue
         if separator and not client_id:
             found.append(restore_handover(spool, vpn, value).endpoint)

@@ -25,8 +25,8 @@ from vpnrouter.connectors.http.provider import HttpProvider
 from vpnrouter.connectors.link_state import LinkCounters, LinkState
 from vpnrouter.connectors.machine import Machine, State
 from vpnrouter.connectors.mqtt.client import LEVELS, MqttClient
-from vpnrouter.connectors.mqtt.session import ProviderSession
 from vpnrouter.connectors.provider import ConnectorCallbacks
+from vpnrouter.connectors.provider_session import ProviderSession
 from vpnrouter.connectors.status import ConnectorLinkLook, ConnectorLook
 from vpnrouter.core.fault_barrier import CONNECTOR
 from vpnrouter.core.guaranteed.spool import spool_of

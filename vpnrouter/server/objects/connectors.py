@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.effects import Change
     from vpnrouter.config.router import RouterConfig
-    from vpnrouter.connectors.mqtt.session import ProviderSession
+    from vpnrouter.connectors.provider_session import ProviderSession
     from vpnrouter.connectors.status import ConnectorLook
     from vpnrouter.server.objects.running import Services
     from vpnrouter.settings.kinds import Kind

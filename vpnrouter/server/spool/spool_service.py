@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 import trio
 
 from vpnrouter.config.checks.listeners import SPOOL_FOLDER
-from vpnrouter.connectors.mqtt.session import restore_provider_sessions
+from vpnrouter.connectors.provider_session import restore_provider_sessions
 from vpnrouter.core.amqp.subscriptions import restore_subscriptions
 from vpnrouter.core.credentials import Credentials
 from vpnrouter.core.fault_barrier import SPOOL
@@ -35,7 +35,7 @@ from vpnrouter.units import MEGABYTE
 
 if TYPE_CHECKING:
     from vpnrouter.config.router import RouterConfig
-    from vpnrouter.connectors.mqtt.session import ProviderSession
+    from vpnrouter.connectors.provider_session import ProviderSession
     from vpnrouter.core.router import Router
     from vpnrouter.server.net.reactor import Reactor
     from vpnrouter.spool.store import Store

@@ -1,7 +1,8 @@
-"""What a connector and its MQTT provider have agreed on, over all connections, as the client has it (MQTT 5, 4.1).
+"""What a connector and its provider have agreed on, over all connections (of MQTT the client's session: MQTT 5, 4.1).
 
 It outlives the router as rows of the spool, written in the unit of what they belong to: one for the session, one for
-each outbound packet identifier of QoS 2, and one for each inbound one by which a message is known again (keys.py).
+each outbound packet identifier of QoS 2, and one for each inbound message that is known again, by its packet identifier
+or, of AMQP, by a slot (keys.py).
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ class ProviderSession:
     """The session of the client `client_name` of the message VPN `vpn`. `spool` is None where nothing is guaranteed.
 
     `number` is its key in the store, 0 for none yet. `asked` are the filters that it has subscribed to at the provider,
-    with the QoS. Outbound packet identifiers: `resend` has those of messages that may have been sent over an earlier
-    connection (and the QoS in the bits from 16 on), by message id; `releasing` those whose PUBREL is due, or sent and
-    not answered. Inbound: `received` are those of QoS 2 from PUBLISH to PUBREL, `known` those of QoS 1 by which a
-    message that comes again is known, with its digest, oldest first.
+    with the QoS, or the names of its durable subscriptions. Outbound packet identifiers: `resend` has those of messages
+    that may have been sent over an earlier connection (and the QoS in the bits from 16 on), by message id; `releasing`
+    those whose PUBREL is due, or sent and not answered. Inbound: `received` are those of QoS 2 from PUBLISH to PUBREL,
+    `known` those of QoS 1 by which a message that comes again is known, with its digest, oldest first; of AMQP slots.
     """
 
     __slots__ = (
