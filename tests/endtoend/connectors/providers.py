@@ -75,7 +75,7 @@ class ProgramProvider:
             process.wait(30)
 
 
-class ArtemisProvider:
+class ArtemisProvider(ProgramProvider):
     """Artemis with its journal in a folder; it is killed, and comes again with what it had kept."""
 
     def __init__(self, folder: Path, port: int) -> None:
@@ -90,7 +90,7 @@ class ArtemisProvider:
             str(folder),
             "keep",
         ]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = None
 
     def start(self) -> None:
         """Begin a life, and wait until it is there."""
@@ -107,16 +107,6 @@ class ArtemisProvider:
             process.communicate(timeout=30)
 
     stop = kill
-
-    def freeze(self) -> None:
-        """Let it hang."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
 
 
 class RabbitProvider:
@@ -215,3 +205,10 @@ def settled(look: Any, still_s: float = 1.0, within_s: float = 30.0) -> Any:
             return seen
         time.sleep(0.05)
     return seen
+
+
+def balances(row: dict[str, Any]) -> bool:
+    """Whether each message of a link is accounted for, as the API shows it, and none is on its way."""
+    outcomes = ("delivered", "duplicate", "returned", "deadLetter", "discarded")
+    known = sum(row[f"{name}MsgCount"] for name in outcomes)
+    return bool(row["msgCount"] == known and row["inFlightMsgCount"] == 0)

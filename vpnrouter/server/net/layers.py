@@ -277,8 +277,26 @@ def _name(url: str) -> str | None:
         return None
 
 
+class AnsweringLayer(Layer):
+    """A layer that says something of its own, which waits in `_own`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._own = b""
+
+    def has_own(self) -> bool:
+        """Return whether there is something to say."""
+        return len(self._own) > 0
+
+    def take_own(self) -> bytes:
+        """Return what is said for the handshake, and frames that answer frames."""
+        own = self._own
+        self._own = b""
+        return own
+
+
 @final
-class WebSocketLayer(Layer):
+class WebSocketLayer(AnsweringLayer):
     """The bytes inside the binary frames of one WebSocket, for pages of `allowed_origins` (`origin_allowed`).
 
     The upgrade is refused when it is no WebSocket request, offers none of the `subprotocols`, has an `Origin` that is
@@ -298,7 +316,6 @@ class WebSocketLayer(Layer):
         self._decoder = WebSocketDecoder()
         self._upgrade: WSConnection | None = WSConnection(ConnectionType.SERVER)
         self._head = b""
-        self._own = b""
 
     def receive(self, data: bytes) -> bytes:
         """Take the request, and then frames apart."""
@@ -377,16 +394,6 @@ class WebSocketLayer(Layer):
             return b""
         return frame_head(BINARY, len(data)) + data
 
-    def has_own(self) -> bool:
-        """Return whether there is an answer."""
-        return len(self._own) > 0
-
-    def take_own(self) -> bytes:
-        """Return the answer to the upgrade, and frames that answer frames."""
-        own = self._own
-        self._own = b""
-        return own
-
     def close(self) -> bytes:
         """Return a Close frame, where none was sent."""
         if self.ready and not self.ended:
@@ -396,7 +403,7 @@ class WebSocketLayer(Layer):
 
 
 @final
-class WebSocketClientLayer(Layer):
+class WebSocketClientLayer(AnsweringLayer):
     """The bytes inside the binary frames of one WebSocket, from the client's end. `host` and `target` are the server
     and the path that are asked for.
     """
@@ -406,7 +413,7 @@ class WebSocketClientLayer(Layer):
         self._subprotocol = subprotocol
         self._connection = WSConnection(ConnectionType.CLIENT)
         request = Request(host=host, target=target, subprotocols=[subprotocol])
-        self._own = self._connection.send(request)
+        self._own += self._connection.send(request)
 
     def receive(self, data: bytes) -> bytes:
         """Take the answer, and then frames apart."""
@@ -448,16 +455,6 @@ class WebSocketClientLayer(Layer):
         if not self.ready or self.ended:
             return b""
         return self._connection.send(BytesMessage(data=data))
-
-    def has_own(self) -> bool:
-        """Return whether there is something to say."""
-        return len(self._own) > 0
-
-    def take_own(self) -> bytes:
-        """Return the request, and frames that answer frames."""
-        own = self._own
-        self._own = b""
-        return own
 
     def close(self) -> bytes:
         """Return a Close frame, where none was sent."""
