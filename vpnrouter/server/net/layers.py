@@ -278,11 +278,11 @@ def _name(url: str) -> str | None:
 
 
 class AnsweringLayer(Layer):
-    """A layer that says something of its own, which waits in `_own`."""
+    """A layer that says something of its own, which waits in `_own`; it begins with `own`."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: bytes = b"") -> None:
         super().__init__()
-        self._own = b""
+        self._own = own
 
     def has_own(self) -> bool:
         """Return whether there is something to say."""
@@ -409,11 +409,11 @@ class WebSocketClientLayer(AnsweringLayer):
     """
 
     def __init__(self, host: str, target: str, subprotocol: str) -> None:
-        super().__init__()
-        self._subprotocol = subprotocol
-        self._connection = WSConnection(ConnectionType.CLIENT)
+        connection = WSConnection(ConnectionType.CLIENT)
         request = Request(host=host, target=target, subprotocols=[subprotocol])
-        self._own += self._connection.send(request)
+        super().__init__(connection.send(request))
+        self._subprotocol = subprotocol
+        self._connection = connection
 
     def receive(self, data: bytes) -> bytes:
         """Take the answer, and then frames apart."""
