@@ -478,6 +478,42 @@ def test_a_durable_subscription_ends_with_its_link(amqp_connected: Any) -> None:
     (detach,) = there.got()
     assert isinstance(detach, Detach)
     assert detach.closed
+    # Until the provider has said so, another connection asks again.
+    assert there.session.asked == {"s": 1}
+    there.send(Detach(ending.handle + 100, True))
+    assert there.session.asked == {}
+    assert there.losses[1:] == []
+
+
+@pytest.mark.parametrize("answer", ["it ends", "nobody knows it"])
+def test_durable_subscriptions_end_with_their_connector(amqp_connected: Any, answer: str) -> None:
+    """It logs in once more, has the provider end them, and goes when that is done."""
+    links = {
+        "one": {"source": {"address": "topic://t", "subscription": "s"}},
+        "two": {"source": {"address": "topic://t", "subscription": "all", "shared": True}},
+    }
+    there = amqp_connected(links)
+    there.join(product=ARTEMIS)
+    there.cut()
+    there.session.leave()
+    there.dial(leaving=True)
+    there.login()
+    there.let_in(properties={Symbol("product"): ARTEMIS})
+    endings = there.got()
+    assert {each.name: each.desired_capabilities for each in endings} == {
+        "s": None,
+        "all|global": ["shared", "global"],
+    }
+    for number, ending in enumerate(endings):
+        assert there.client.connection.closing is False
+        if answer == "it ends":
+            there.grant(ending)
+            assert [type(each).__name__ for each in there.received()] == ["Detach"]
+        else:
+            there.grant(ending, source=None)
+        there.send(Detach(ending.handle + 100, True))
+        assert there.client.connection.closing is (number == 1)
+    assert there.losses[-1].why == "the subscriptions are over"
 
 
 def test_a_link_that_is_refused_is_asked_for_again(amqp_connected: Any) -> None:

@@ -161,10 +161,12 @@ class ProviderSession:
             self.keep()
 
     def leave(self) -> None:
-        """Delete all rows: the connector was removed. What is to be released stays known for a last login."""
+        """Delete all rows: the connector was removed. What is to be ended at the provider is known for a last login."""
         releasing = dict.fromkeys(self.releasing, SYNCED | KEYED)
+        asked = self.asked
         self.erase()
         self.releasing = releasing
+        self.asked = asked
 
     def restore(self, store: Store, value: bytes) -> None:
         """Take what the store has; `value` is the row of the session. Raises SpoolError for what cannot be read."""

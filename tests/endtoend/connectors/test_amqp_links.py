@@ -175,3 +175,49 @@ def test_there_and_back(
     for vpn in ("blue", "green"):
         for row in here.api().connectors(vpn)[0]["links"]:
             assert providers.balances(row)
+
+
+def test_a_durable_subscription_goes_with_its_connector(
+    start: Any, free_port: Callable[[], int], patiently: Any, tmp_path: Path
+) -> None:
+    """The provider keeps messages for it while the router is down, and nothing when the connector is removed."""
+    port = free_port()
+    far = {
+        "listeners": [
+            {"protocol": "amqp", "bind": f"127.0.0.1:{port}", "msg_vpn": "red"},
+            {"protocol": "http", "bind": "127.0.0.1:0"},
+        ],
+        "msg_vpns": {"red": OPEN},
+    }
+    there = start(yaml.safe_dump(far), "there")
+    source = {"address": "topic://t", "subscription": "s"}
+    link = {"source": source, "target": {"queue": "near"}}
+    provider = {"url": f"amqp://127.0.0.1:{port}", "connect": {"retry_delay": 0}}
+    blue: dict[str, Any] = {
+        **OPEN,
+        "queues": {"near": {}},
+        "connectors": {"there": {"provider": provider, "links": {"l": link}}},
+    }
+    near = {
+        "listeners": [
+            {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "blue"},
+            {"protocol": "http", "bind": "127.0.0.1:0"},
+        ],
+        "msg_vpns": {"blue": blue},
+    }
+
+    def kept() -> list[str]:
+        return [row["queueName"] for row in there.api().queues("red")]
+
+    here = start(yaml.safe_dump(near), "here")
+    patiently(lambda: len(kept()) == 1, "the subscription is there")
+    here.kill()
+    here = start(yaml.safe_dump(near), "here")
+    patiently(lambda: here.api().connectors("blue")[0]["state"] == "up", "it is up again")
+    assert len(kept()) == 1
+    del blue["connectors"]
+    path = tmp_path / "here.yaml"
+    head = path.read_text(encoding="utf-8").splitlines()[0]
+    path.write_text(f"{head}\n{yaml.safe_dump(near)}", encoding="utf-8")
+    here.process.send_signal(1)
+    patiently(lambda: not kept(), "the subscription has gone")

@@ -12,7 +12,7 @@ from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, AmqpProviderC
 from vpnrouter.connectors.amqp.known import KnownMessages
 from vpnrouter.connectors.amqp.link import Ending, said
 from vpnrouter.connectors.amqp.login import REFUSED, SaslLogin
-from vpnrouter.connectors.amqp.receiver import Receiver
+from vpnrouter.connectors.amqp.receiver import Receiver, subscription_name
 from vpnrouter.connectors.amqp.sender import AmqpOutwardFlow, Sender
 from vpnrouter.connectors.amqp.session import ClientSession
 from vpnrouter.connectors.provider import ALONE, ENDED, LOOKS, Loss, Provider
@@ -117,6 +117,8 @@ class AmqpProvider(Provider):
         self._leaving = leaving
         self._senders: dict[str, Sender] = {}
         self._refused: dict[str, None] = {}
+        # Subscriptions that the provider has been asked to end.
+        self._forgetting: set[str] = set()
         self._relays = False
         self._joined = False
         self._by_us = False
@@ -203,11 +205,11 @@ class AmqpProvider(Provider):
         """The session has begun: the provider has let the router in."""
         self._timers.cancel(GREET)
         self._joined = True
-        if self._leaving:
-            self._forget(list(self._kept.asked))
-            self.end("the subscriptions are over")
-            return
         kept = self._kept
+        if self._leaving:
+            self._forget(list(kept.asked))
+            self._leave()
+            return
         if kept.is_new or kept.level != LEVEL:
             # What was agreed on over another protocol means nothing here.
             kept.lost_by_provider()
@@ -222,8 +224,8 @@ class AmqpProvider(Provider):
             if link.suspected:
                 self._proving = True
         self._most = ALONE if self._proving else 0
-        gone = [name for name in kept.asked if name not in self._subscriptions()]
-        self._forget(gone)
+        wanted = self._subscriptions()
+        self._forget([name for name in kept.asked if name not in wanted])
         self._owner.joined(self)
 
     def closed(self, packet: Close) -> None:
@@ -238,23 +240,31 @@ class AmqpProvider(Provider):
 
     # -- durable subscriptions -------------------------------------------------------------------
 
-    def _subscriptions(self) -> dict[str, InwardLink]:
-        """Return the links whose messages wait at the provider, by the names of their subscriptions there."""
-        return {
-            link.terms.subscription: link
-            for link in self._inward.values()
-            if link.terms.subscription and link.terms.enabled
-        }
+    def _subscriptions(self) -> set[str]:
+        """Return the subscriptions of links whose messages wait at the provider, by their names there."""
+        terms = [link.terms for link in self._inward.values()]
+        return {subscription_name(each, self.broker) for each in terms if each.enabled}
 
     def _forget(self, names: list[str]) -> None:
         """Have the provider end subscriptions that no link has any more."""
         for name in names:
             handle = self.session.next_handle()
             if handle >= 0:
+                self._forgetting.add(name)
                 self.session.attach(Ending(self.session, name, handle))
-            del self._kept.asked[name]
-        if names:
-            self._kept.keep()
+
+    def forgotten(self, name: str) -> None:
+        """The provider has ended a subscription."""
+        self._forgetting.discard(name)
+        kept = self._kept
+        if kept.asked.pop(name, -1) >= 0 and not self._leaving:
+            kept.keep()
+        self._leave()
+
+    def _leave(self) -> None:
+        """Log out where that is all that is to be done, and is done."""
+        if self._leaving and not self._forgetting:
+            self.end("the subscriptions are over")
 
     # -- links -----------------------------------------------------------------------------------
 
@@ -286,7 +296,7 @@ class AmqpProvider(Provider):
         if handle < 0:
             link.refused("the provider allows no more links")
             return
-        subscription = link.terms.subscription
+        subscription = subscription_name(link.terms, self.broker)
         if subscription and subscription not in self._kept.asked:
             self._kept.asked[subscription] = link.terms.qos
             self._kept.keep()

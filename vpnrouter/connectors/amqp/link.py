@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from mypy_extensions import mypyc_attr
 from typing_extensions import override
 
+from vpnrouter.connectors.amqp.brokers import GLOBAL
 from vpnrouter.wire.amqp.performatives import Attach, Detach, Error, Flow, Target
 from vpnrouter.wire.amqp.types import Symbol
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 UNSETTLED: Final = 0
 SETTLED: Final = 1
 """Modes of a sender: the receiver settles each delivery, or all are settled as they are sent (2.8.2)."""
+
+SHARED: Final[list[object]] = [Symbol("shared"), Symbol("global")]
+"""Capabilities of a subscription that clients of all containers share, as Qpid JMS and Artemis name them."""
 
 MOST_TEXT: Final = 300
 """Characters of what a provider says of an error that are shown."""
@@ -96,7 +100,10 @@ class ProviderLink:
 
 @final
 class Ending(ProviderLink):
-    """A link that only ends a durable subscription of its name: it is attached without a source, and closed."""
+    """A link that only ends a durable subscription of its name: it is attached without a source, and closed.
+
+    A provider that knows of no such subscription detaches it by itself.
+    """
 
     __slots__ = ()
 
@@ -110,7 +117,8 @@ class Ending(ProviderLink):
 
     @override
     def request(self) -> Attach:
-        return Attach(self.name, self.handle, True, source=None, target=Target())
+        shared = SHARED if self.name.endswith(GLOBAL) else None
+        return Attach(self.name, self.handle, True, target=Target(), desired_capabilities=shared)
 
     @override
     def answered(self, packet: Attach) -> None:
@@ -120,3 +128,4 @@ class Ending(ProviderLink):
     @override
     def detached(self, packet: Detach) -> None:
         self.over = True
+        self.session.client.forgotten(self.name)

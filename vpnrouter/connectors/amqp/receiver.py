@@ -10,7 +10,7 @@ from vpnrouter import limits
 from vpnrouter.connectors.amqp.brokers import GLOBAL, TOPIC, kind_and_name
 from vpnrouter.connectors.amqp.content import bare_of, came_before, is_named, taken_path
 from vpnrouter.connectors.amqp.known import digest_of
-from vpnrouter.connectors.amqp.link import SETTLED, UNSETTLED, ProviderLink
+from vpnrouter.connectors.amqp.link import SETTLED, SHARED, UNSETTLED, ProviderLink
 from vpnrouter.connectors.links import LinkTopics
 from vpnrouter.connectors.provider import Receipts
 from vpnrouter.connectors.visited import entry_of
@@ -35,8 +35,10 @@ from vpnrouter.wire.amqp.performatives import (
 from vpnrouter.wire.amqp.types import Described, Symbol
 
 if TYPE_CHECKING:
+    from vpnrouter.connectors.amqp.brokers import Broker
     from vpnrouter.connectors.amqp.session import ClientSession
     from vpnrouter.connectors.inward import InwardLink
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.conversion import MessageHead
 
@@ -53,6 +55,13 @@ OUTCOMES: Final = (
     "amqp:released:list",
     "amqp:modified:list",
 )
+
+
+def subscription_name(terms: LinkSettings, broker: Broker) -> str:
+    """Return the name of the link by which a broker knows a durable subscription, "" where it has none by that."""
+    if not terms.subscription or broker.subscription:
+        return ""
+    return terms.subscription + (GLOBAL if terms.shared and broker.capable else "")
 
 
 @final
@@ -98,7 +107,6 @@ class Receiver(ProviderLink):
     """
 
     __slots__ = (
-        "_aborted",
         "_count",
         "_credit",
         "_data",
@@ -118,10 +126,8 @@ class Receiver(ProviderLink):
 
     def __init__(self, session: ClientSession, link: InwardLink, handle: int) -> None:
         terms = link.terms
-        name = terms.subscription or terms.name
-        if terms.subscription and terms.shared and session.client.broker.capable:
-            name += GLOBAL
-        super().__init__(session, name, handle)
+        name = subscription_name(terms, session.client.broker)
+        super().__init__(session, name or terms.name, handle)
         self.link = link
         self.digests: dict[int, bytes] = {}
         client = session.client
@@ -162,11 +168,11 @@ class Receiver(ProviderLink):
         if broker.capable and self._kind:
             capabilities.append(Symbol(self._kind))
         if broker.capable and terms.shared:
-            capabilities += [Symbol("shared"), Symbol("global")]
+            capabilities += SHARED
         chosen: dict[object, object] = {}
         if terms.selector_text:
             chosen[Symbol("jms-selector")] = Described(_SELECTOR_CODE, terms.selector_text)
-        durable = terms.subscription != "" and not broker.subscription
+        durable = subscription_name(terms, broker) != ""
         source = Source(
             broker.origin(self._kind, self._name, terms.subscription),
             durable=KEPT_FOR_EVER if durable else 0,

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 CHANNEL: Final = 0
 """Our channel. The provider chooses its own."""
 
+WAKE_SHIFT: Final = 2
+"""What looks at links cost, in parts of a turn (TurnContext.work): so many bits are shifted out of their number."""
+
+OUTCOME_WORK: Final = 4
+"""What the outcome of one delivery costs."""
+
 OUTGOING_COST: Final = 256
 """Bytes that a message takes that waits for the provider's window, besides its content."""
 
@@ -47,6 +53,7 @@ class ClientSession:
         "_accepted",
         "_accepted_first",
         "_accepted_last",
+        "_asked",
         "_by_peer",
         "_deliveries",
         "_handles",
@@ -70,8 +77,9 @@ class ClientSession:
         self.backlog: deque[OutgoingTransfer] = deque()
         self.unsettled: dict[int, tuple[Sender, int]] = {}
         self._order = SerialOrder()
-        # Links by our handle, and by the provider's.
+        # Links by our handle, those that are not answered by name and direction, and others by the provider's handle.
         self._links: dict[int, ProviderLink] = {}
+        self._asked: dict[tuple[str, bool], ProviderLink] = {}
         self._by_peer: dict[int, ProviderLink] = {}
         self._next_handle = 0
         self._handles = limits.AMQP_LINKS
@@ -107,6 +115,7 @@ class ClientSession:
     def attach(self, link: ProviderLink) -> None:
         """Ask for a link."""
         self._links[link.handle] = link
+        self._asked[link.name, link.receives] = link
         self.say(link.request())
 
     def receiver(self, handle: int) -> Receiver | None:
@@ -116,7 +125,9 @@ class ClientSession:
 
     def wake(self) -> None:
         """The window is open again: have all links look for what they can send."""
-        for link in list(self._links.values()):
+        links = list(self._links.values())
+        self.client.vpn.context.work += len(links) >> WAKE_SHIFT
+        for link in links:
             link.wake()
 
     # -- what the provider sends -----------------------------------------------------------------
@@ -154,17 +165,15 @@ class ClientSession:
         self.client.begun()
 
     def _attached(self, packet: Attach) -> None:
-        for link in self._links.values():
-            # The provider's role is the other one.
-            if link.name == packet.name and link.receives != packet.role and not link.attached:
-                if packet.handle in self._by_peer:
-                    raise ProtocolError(
-                        conditions.HANDLE_IN_USE, f"2.6.2: handle {packet.handle} is attached"
-                    )
-                self._by_peer[packet.handle] = link
-                link.answered(packet)
-                return
-        raise ProtocolError(conditions.NOT_ALLOWED, "2.6.3: nobody asked for this link")
+        # The provider's role is the other one.
+        link = self._asked.pop((packet.name, not packet.role), None)
+        if link is None:
+            raise ProtocolError(conditions.NOT_ALLOWED, "2.6.3: nobody asked for this link")
+        if packet.handle in self._by_peer:
+            text = f"2.6.2: handle {packet.handle} is attached"
+            raise ProtocolError(conditions.HANDLE_IN_USE, text)
+        self._by_peer[packet.handle] = link
+        link.answered(packet)
 
     def _link(self, handle: int) -> ProviderLink:
         link = self._by_peer.get(handle)
@@ -229,7 +238,9 @@ class ClientSession:
             raise ProtocolError(conditions.INVALID_FIELD, "2.7.6: last before first")
         unsettled = self.unsettled
         self._order.catch_up(self._deliveries, unsettled)
-        for number in self._order.within(first, count, unsettled):
+        found = self._order.within(first, count, unsettled)
+        self.client.vpn.context.work += len(found) * OUTCOME_WORK
+        for number in found:
             if packet.settled or packet.state is not None:
                 sender, message_id = unsettled[number]
                 if sender.settled(message_id, packet.state, done=packet.settled):

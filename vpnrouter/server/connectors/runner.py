@@ -222,8 +222,8 @@ class ConnectorRunner(ConnectorCallbacks):
     async def _end_session(self) -> None:
         """Have the provider forget the session of a connector that was removed, with what waits for it there."""
         urls = self.machine.attempts.urls
-        kept = bool(urls) and urls[0].protocol == MQTT
-        if self.configured.enabled and kept and not self._bequeathed:
+        keeps = bool(urls) and (urls[0].protocol == MQTT or bool(self.session.asked))
+        if self.configured.enabled and keeps and not self._bequeathed:
             if self.session.releasing:
                 # It has messages that are not here any more, and gives them out when they are released.
                 await self._say_goodbye()
