@@ -1407,6 +1407,13 @@ HTTP_VALUE_BYTES: Final = 4_096
 HTTP_HEADERS: Final = 64
 """Headers that a link adds to its requests. Beyond: ConfigError."""
 
+DEAD_MSG_QUEUES: Final = 16
+"""Entries in the list of dead message queues of a bridge or a link. Beyond: ConfigError."""
+
+UNDELIVERED_BYTES: Final = 8_388_608
+"""Bytes of messages that a bridge or a link has given up and that wait for a dead message queue with room. Beyond: it
+takes no more messages, which wait where they are."""
+
 HTTP_RETRY_AFTER_S: Final = 3_600
 """Seconds that a server may ask for before the next request (Retry-After). Beyond: it is asked again after as many."""
 

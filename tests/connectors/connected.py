@@ -40,8 +40,8 @@ NAME = "there"
 class Connected(ConnectorCallbacks):
     """The connector `there` of the message VPN blue of `world`, with `links` as in a configuration.
 
-    `told` are the texts of messages that were given up, `losses` how connections ended, `asked` the filters that the
-    provider was asked for since its session began.
+    `told` are the texts of messages that were given up, `stays` of those that no dead message queue takes, `losses` how
+    connections ended, `asked` the filters that the provider was asked for since its session began.
     """
 
     def __init__(self, world: Any, links: dict[str, Any], level: int = 5, **connector: Any) -> None:
@@ -52,6 +52,7 @@ class Connected(ConnectorCallbacks):
         )
         self.counters: dict[str, LinkCounters] = {}
         self.told: list[str] = []
+        self.stays: list[str] = []
         self.changes: list[tuple[str, str]] = []
         self.losses: list[Loss] = []
         self.asked: dict[str, int] = {}
@@ -65,14 +66,18 @@ class Connected(ConnectorCallbacks):
         terms = links_of(self.configured)
         for each in terms:
             names = [own_queue(NAME, each.name)] if each.qos and not each.from_queue else []
-            if each.then == "park":
+            if each.failures.then == "park":
                 names.append(parking_queue(NAME, each.name))
             for name in names:
                 queue = vpn.endpoints.get((CONNECTOR_LINK, name))
                 if queue is None:
                     queue = world.queue(name, kind=CONNECTOR_LINK)
                 queue.local_name = f"#connector/{NAME}"
-                if not each.inbound and name == own_queue(NAME, each.name):
+                if each.dead_letters:
+                    queue.settings.redelivery_delay_enabled = True
+                    queue.settings.redelivery_delay_initial_interval = each.retry_ms
+                    queue.settings.redelivery_delay_multiplier = 100
+                elif not each.inbound and name == own_queue(NAME, each.name):
                     vpn.subscribe(
                         Subscription(
                             each.filter, queue, no_local=each.no_local, selector=each.selector
@@ -88,6 +93,9 @@ class Connected(ConnectorCallbacks):
 
     def gave_up(self, link: str, text: str) -> None:
         self.told.append(f"{link}: {text}")
+
+    def not_delivered(self, link: str, text: str) -> None:
+        self.stays.append(f"{link}: {text}")
 
     def joined(self, provider: Any) -> None:
         self.links.connected(provider)

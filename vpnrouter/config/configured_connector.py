@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
+from vpnrouter.config.configured_failures import failures_of
+from vpnrouter.config.model import changed
 from vpnrouter.connectors.amqp.brokers import kind_and_name
 from vpnrouter.connectors.http.templates import as_topic, parse_header, parse_path
 from vpnrouter.connectors.links import LinkSettings
@@ -24,12 +26,17 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.connector import Connector, ConnectorLink
     from vpnrouter.connectors.http.templates import PathTemplate
+    from vpnrouter.core.guaranteed.failure_policy import FailurePolicy
     from vpnrouter.settings.connector import ProviderUrl
+    from vpnrouter.settings.failures import DeadMsgQueue
     from vpnrouter.topics.grammar import Filter
     from vpnrouter.topics.mapping import MappingRule
 
 CAPTURE: Final = "{"
 """Begins what a template takes out of the source's topic."""
+
+DEAD: Final = "/dead/"
+"""Stands between the name of a link and the place of an entry in its list of dead message queues."""
 
 ALL_TOPICS: Final = "#"
 """What a queue may hold, as a filter of MQTT: {1} is the whole topic."""
@@ -108,11 +115,64 @@ def request_of(connector: Connector, link: ConnectorLink) -> RequestSettings | N
     )
 
 
+def all_links(connector: Connector) -> dict[str, ConnectorLink]:
+    """Return the links of a connector by name, and behind each those that take its dead letters to the provider."""
+    found: dict[str, ConnectorLink] = {}
+    for name, link in connector.links.items():
+        found[name] = link
+        entries = link.dead_msg_queues
+        for index, entry in enumerate(entries):
+            if entry.address is not None:
+                rest = entries[index + 1 :] + entries[:index]
+                found[dead_link(name, index)] = _taking_out(link, name, index, rest)
+    return found
+
+
+def dead_link(name: str, index: int) -> str:
+    """Return the name of the link that takes dead letters of the link `name` to entry `index` of its list."""
+    return f"{name}{DEAD}{index + 1}"
+
+
+def _taking_out(
+    link: ConnectorLink, name: str, index: int, rest: tuple[DeadMsgQueue, ...]
+) -> ConnectorLink:
+    """Return the link to the address of an entry; what that refuses goes to the `rest` of the list."""
+    entry = link.dead_msg_queues[index]
+    nothing = {"address": None, "topic": None, "selector": None, "subscription": None}
+    return changed(
+        link,
+        quality_of_service="duplicates-ok",
+        source=changed(link.source, queue=dead_link(name, index), shared=False, **nothing),
+        target=changed(link.target, address=entry.address, topic=AS_SOURCE, queue=None),
+        request=changed(link.request, reply=False),
+        dead_msg_queues=rest,
+        reject_attempts=entry.attempts,
+        then="dead-letter",
+        expired="deliver",
+    )
+
+
+def _failures_of(connector: Connector, name: str, link: ConnectorLink) -> FailurePolicy:
+    """Return what a link, or one that takes its dead letters, does with messages that cannot be delivered."""
+    base, _, number = name.partition(DEAD)
+    count = len(connector.links[base].dead_msg_queues)
+    first = int(number or 0)
+    queues = [dead_link(base, (first + at) % count) for at in range(len(link.dead_msg_queues))]
+    return failures_of(link, queues)
+
+
+def _retry_ms(connector: Connector, name: str) -> int:
+    """Return the milliseconds between two attempts at the address to which a link takes dead letters, 0 for others."""
+    base, _, number = name.partition(DEAD)
+    return connector.links[base].dead_msg_queues[int(number) - 1].interval if number else 0
+
+
 def links_of(connector: Connector) -> list[LinkSettings]:
     """Return the settings of a connector's links, in the order of the configuration."""
     no_local = needs_no_local(connector)
     links: list[LinkSettings] = []
-    for name, link in connector.links.items():
+    for name, link in all_links(connector).items():
+        dead_letters = name not in connector.links
         source = link.source
         selector = source.selector
         amqp = speaks_amqp(connector)
@@ -123,7 +183,9 @@ def links_of(connector: Connector) -> list[LinkSettings]:
             source=source.address or source.queue or source.topic or "",
             filter=source_filter(connector, link),
             inbound=link.inbound,
-            from_queue=source.queue is not None,
+            from_queue=source.queue is not None and not dead_letters,
+            dead_letters=dead_letters,
+            retry_ms=_retry_ms(connector, name),
             rule=rule_of(connector, link),
             selector=None if selector is None or remote else parse_selector(selector),
             no_local=no_local,
@@ -133,6 +195,7 @@ def links_of(connector: Connector) -> list[LinkSettings]:
             shared=source.shared,
             selector_text=(selector or "") if remote else "",
             request=request_of(connector, link),
+            failures=_failures_of(connector, name, link),
         )
         links.append(apply_settings(computed, connector, link))
     return links
@@ -155,7 +218,7 @@ def provider_clients_of(connectors: Mapping[str, Connector]) -> dict[str, Provid
         provided = ProviderClient(
             CONNECTOR_PREFIX + name,
             [link.filter for link in links if link.inbound],
-            [link.filter for link in links if not link.inbound],
+            [link.filter for link in links if not (link.inbound or link.dead_letters)],
         )
         found |= dict.fromkeys(connector.provider.client_names, provided)
     return found

@@ -58,6 +58,9 @@ class ConnectorLinks:
         self.inward: list[InwardLink] = []
         self.outward: list[OutwardLink] = []
         for each in terms:
+            for place in each.failures.dead_msg_queues:
+                if place.kind == CONNECTOR_LINK:
+                    place.name = own_queue(name, place.name)
             counted = counters.setdefault(each.name, LinkCounters())
             if each.inbound:
                 self.inward.append(InwardLink(owner, vpn, self.publisher, each, counted))

@@ -126,6 +126,9 @@ class LinkOwner:
     def gave_up(self, link: str, text: str) -> None:
         """A link has given up a message, as `text` says."""
 
+    def not_delivered(self, link: str, text: str) -> None:
+        """A link has given up a message, and no dead message queue takes it, as `text` says."""
+
 
 @final
 class LinkStatus:

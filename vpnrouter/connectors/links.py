@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.connectors.settings import RequestSettings
+from vpnrouter.core.guaranteed.failure_policy import FailurePolicy
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.grammar import QUEUE_PREFIX, Filter, match_levels, queue_topic
@@ -17,12 +18,6 @@ if TYPE_CHECKING:
     from vpnrouter.selectors import Selector
     from vpnrouter.topics.mapping import MappingRule
 
-DEAD_LETTER: Final = "dead-letter"
-PARK: Final = "park"
-SKIP: Final = "skip"
-STOP: Final = "stop"
-"""What a link does with a message that the provider has refused too often (`then`)."""
-
 
 @final
 @dataclass(slots=True, eq=False)
@@ -32,9 +27,11 @@ class LinkSettings:
     `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
     `filter` matches the topics of its messages. `rule` renames them, None where they keep their topics; `queue_target`
     is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
-    take out is kept. `no_local`: what came from the provider does not go back. A message that the provider has refused
-    `reject_attempts` times (0: no bound) goes where `then` says. One that has visited more than `max_ttl` places does
-    not come in. `request` is how it sends to an HTTP server, None for other providers.
+    take out is kept. `no_local`: what came from the provider does not go back. `failures` says what becomes of a
+    message that the provider refuses, or that cannot enter. One that has visited more than `max_ttl` places does not
+    come in. `request` is how it sends to an HTTP server, None for other providers. `dead_letters`: it takes out what
+    another link has given up, whose name is before the first `/` of its own; what the provider refuses of that is sent
+    again after `retry_ms`.
 
     Of AMQP: `target` is the address at the provider as written, `one_target`: all messages go there. A link inward has
     the `subscription` of this name, `shared` with others, and has the provider select by `selector_text`.
@@ -53,8 +50,9 @@ class LinkSettings:
     keeps_retained: bool = True
     selector: Selector | None = None
     no_local: bool = False
-    reject_attempts: int = 3
-    then: str = DEAD_LETTER
+    failures: FailurePolicy = field(default_factory=FailurePolicy)
+    dead_letters: bool = False
+    retry_ms: int = 0
     max_ttl: int = limits.HOPS
     target: str = ""
     one_target: bool = False
@@ -67,6 +65,11 @@ class LinkSettings:
     def direct(self) -> bool:
         """True where it takes messages from topics as they come, at most once."""
         return not (self.inbound or self.from_queue or self.qos)
+
+    @property
+    def seeks_queue(self) -> bool:
+        """True where what it gives up goes to dead message queues of its own."""
+        return self.dead_letters or bool(self.failures.dead_msg_queues)
 
     @property
     def plain(self) -> bool:

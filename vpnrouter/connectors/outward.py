@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
-from vpnrouter.connectors.links import DEAD_LETTER, PARK, SKIP, STOP, LinkTopics, label, outward
+from vpnrouter.connectors.links import LinkTopics, label, outward
 from vpnrouter.connectors.visited import has_visited
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
@@ -23,8 +23,11 @@ from vpnrouter.core.discard_reasons import (
     TOPIC_PARSE_ERROR,
 )
 from vpnrouter.core.guaranteed import refusals
+from vpnrouter.core.guaranteed.dead_letters import Passage, letter_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, DELETE
+from vpnrouter.core.guaranteed.failure_policy import DEAD_LETTER, PARK, SKIP, STOP
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
+from vpnrouter.core.guaranteed.undelivered import Undelivered, UndeliveredOwner
 from vpnrouter.core.outbox import Outbox
 from vpnrouter.core.subscriber import FRAME_OWN, Subscriber, Subscription
 from vpnrouter.core.timers import Job, TimerTarget
@@ -47,6 +50,9 @@ COUNTED_REFUSALS: Final = 1_000
 
 NEVER_SENT: Final = "it can have no topic at the provider"
 
+NO_ROOM: Final = "no dead message queue takes what it has given up"
+"""Why a link takes out no more."""
+
 LOOK_AGAIN_NS: Final = 100 * MILLISECOND_NS
 """How soon to look again for messages, where no answer of the provider may come before."""
 
@@ -61,22 +67,25 @@ _NO_DEAD_LETTER: Final = "a message was discarded, since no dead message queue t
 
 
 @final
-class OutwardLink:
+class OutwardLink(UndeliveredOwner):
     """One link outward, over all connections. `provider` is None while there is no connection.
 
     `client_name` is its name as a consumer, `label` that in traces.
 
     `endpoint` is what it consumes, None for a link that takes Direct messages, whose `tap` subscribes to its topics.
-    `parking` is where it sets messages aside. `suspected` are the ids of messages that were the next to be answered
-    when the provider ended a connection.
+    `parking` is where it sets messages aside, `undelivered` has those that wait for one of its dead message queues: so
+    many that it takes out no more where it is `crowded`. `suspected` are the ids of messages that were the next to be
+    answered when the provider ended a connection.
     """
 
     __slots__ = (
         "_condemned",
+        "_not_opened",
         "_owner",
         "_refusals",
         "client_name",
         "counters",
+        "crowded",
         "endpoint",
         "flow",
         "label",
@@ -87,6 +96,7 @@ class OutwardLink:
         "tap",
         "terms",
         "topics",
+        "undelivered",
         "vpn",
     )
 
@@ -111,6 +121,10 @@ class OutwardLink:
         self.provider: Provider | None = None
         self.endpoint: Endpoint | None = None
         self.parking: Endpoint | None = None
+        self.undelivered: Undelivered | None = None
+        self.crowded = False
+        # How often in a row the provider has not taken the link.
+        self._not_opened = 0
         self.flow: OutwardFlow | None = None
         # How often the provider has refused a message, by its id; which are given up when they are next in turn, with
         # the reason.
@@ -128,7 +142,9 @@ class OutwardLink:
     @property
     def in_flight(self) -> int:
         """Messages whose outcome is not known yet."""
-        return 0 if self.flow is None else len(self.flow.unacked)
+        undelivered = self.undelivered
+        waiting = 0 if undelivered is None else len(undelivered.unacked)
+        return waiting + (0 if self.flow is None else len(self.flow.unacked))
 
     # -- connections -----------------------------------------------------------------------------
 
@@ -149,6 +165,9 @@ class OutwardLink:
         provider = self.provider
         if provider is None:
             return
+        if self._not_opened:
+            self._not_opened = 0
+            self._let_go()
         if self.tap is not None:
             self.tap.plug(provider)
         else:
@@ -165,6 +184,12 @@ class OutwardLink:
             self.tap.unplug()
         self._unbind()
         self.status.happened(LinkEvent.REFUSED, self._now_ns, why)
+        if self.terms.dead_letters:
+            self._not_opened += 1
+            endpoint = self.endpoint
+            if self._not_opened >= self.terms.failures.reject_attempts and endpoint is not None:
+                # They go to the next entries of the list, until the provider takes them.
+                self._undelivered_of(endpoint).consume()
 
     def _bind(self, provider: Provider) -> None:
         """Consume from the queue. Raises Refused."""
@@ -210,6 +235,12 @@ class OutwardLink:
         if self.tap is not None:
             self.vpn.drop(self.tap)
         self.disconnected()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        undelivered, self.undelivered = self.undelivered, None
+        if undelivered is not None:
+            undelivered.close()
 
     # -- what became of a message ----------------------------------------------------------------
 
@@ -281,7 +312,7 @@ class OutwardLink:
     def _too_often(self, message_id: int) -> bool:
         known = self._refusals
         count = known.pop(message_id, 0) + 1
-        if 0 < self.terms.reject_attempts <= count:
+        if 0 < self.terms.failures.reject_attempts <= count:
             return True
         if len(known) >= COUNTED_REFUSALS:
             del known[next(iter(known))]
@@ -291,9 +322,10 @@ class OutwardLink:
     def has_been(self, message: Message) -> bool:
         """Return whether a message has come from the provider, by whatever way."""
         provider = self.provider
-        return provider is not None and has_visited(
-            message.path, provider.place, carries_path=provider.carries_path
-        )
+        if provider is None or self.terms.dead_letters:
+            # What a link could not bring in goes back to where it came from.
+            return False
+        return has_visited(message.path, provider.place, carries_path=provider.carries_path)
 
     def goes_round(self, flow: OutwardFlow, message_id: int) -> None:
         """Leave out a message that has come from the provider."""
@@ -301,31 +333,38 @@ class OutwardLink:
         self.counters.discarded.add(LOOP_DETECTED)
         self.vpn.discards.add(LOOP_DETECTED)
 
-    def give_up(self, flow: OutwardFlow, message_id: int, why: str) -> None:
-        """Do with a message what the link is to do with one that the provider refuses."""
+    def give_up(self, flow: OutwardFlow, message_id: int, why: str, cause: str = REFUSED) -> None:
+        """Do with a message what the link is to do with one that the provider refuses; `cause` is one of
+        discard_reasons.py.
+        """
         message = flow.unacked.get(message_id)
         if message is None:
             return
         counters = self.counters
         endpoint = flow.endpoint
-        then = self.terms.then
+        then = self.terms.failures.then
         if then == PARK and not self._park(message):
             then = DEAD_LETTER
         done = _DONE[then]
-        if then == STOP:
+        if then == DEAD_LETTER:
+            if self.terms.seeks_queue and endpoint.lets_die(message):
+                self._seek_queue(flow, message_id, message, why, cause)
+                return
+            more = self._said_of(message, message_id, cause)
+            if endpoint.reject(flow, message_id, why, more):
+                counters.dead_letters += 1
+            else:
+                done = _NO_DEAD_LETTER
+                counters.discarded.add(cause)
+        elif then == STOP:
             endpoint.settle(flow, message_id, RELEASED)
             counters.returned += 1
-        elif then == DEAD_LETTER and not endpoint.reject(flow, message_id, why):
-            done = _NO_DEAD_LETTER
-            counters.discarded.add(REFUSED)
-        elif then == DEAD_LETTER:
-            counters.dead_letters += 1
         else:
             endpoint.settle(flow, message_id, ACCEPTED)
             if then == PARK:
                 counters.dead_letters += 1
             else:
-                counters.discarded.add(REFUSED)
+                counters.discarded.add(cause)
         text = f"{message.topic.decode(errors='replace')}, id {message_id}: {why}"
         self._owner.gave_up(self.terms.name, f"{done}: {text}")
         if then == STOP:
@@ -333,6 +372,68 @@ class OutwardLink:
             # Not here: the endpoint may be going through its flows.
             flow.closed = True
             self.vpn.context.jobs.add(Stop(self))
+
+    def _seek_queue(
+        self, flow: OutwardFlow, message_id: int, message: Message, why: str, cause: str
+    ) -> None:
+        """Have a message go to the first dead message queue of the link that takes it."""
+        endpoint = flow.endpoint
+        undelivered = self._undelivered_of(endpoint)
+        letter = letter_of(message, why, endpoint.name, self._said_of(message, message_id, cause))
+        letter.expires_ns = message.expires_ns
+        undelivered.take(flow, message_id, letter, why)
+        if undelivered.full and not self.crowded:
+            self.crowded = True
+            self.status.hold(NO_ROOM, self._now_ns)
+
+    def _undelivered_of(self, endpoint: Endpoint) -> Undelivered:
+        """Return who has what the link gives up of the messages of an endpoint."""
+        undelivered = self.undelivered
+        if undelivered is None or undelivered.endpoint is not endpoint:
+            terms = self.terms
+            undelivered = Undelivered(
+                endpoint,
+                self.client_name,
+                self,
+                terms.failures.dead_msg_queues,
+                releases=terms.dead_letters,
+            )
+            self.undelivered = undelivered
+        return undelivered
+
+    def _said_of(self, message: Message, message_id: int, cause: str) -> list[tuple[str, str]]:
+        """Return what a dead letter says of the link and of the way of the message."""
+        terms = self.terms
+        vpn = self.vpn
+        provider = self.provider
+        target = terms.target
+        if not terms.one_target and terms.request is None:
+            target = self.topic_of(message).decode() or target
+        place = "" if provider is None else provider.place
+        passage = Passage(f"connector {self.label}", terms.source, vpn.vpn_id, target, place)
+        return passage.pairs(message, cause, message_id, vpn.context.wall_ns)
+
+    @override
+    def dead_letter(self, text: str) -> None:
+        self.counters.dead_letters += 1
+        self._owner.gave_up(self.terms.name, text)
+        undelivered = self.undelivered
+        if self.crowded and (undelivered is None or not undelivered.full):
+            self.crowded = False
+            self.status.hold("", self._now_ns)
+
+    @override
+    def taken(self, message: Message) -> None:
+        self.counters.messages += 1
+        self.counters.bytes_ += message.size
+
+    @override
+    def released(self, count: int) -> None:
+        self.counters.returned += count
+
+    @override
+    def no_dead_letter(self, text: str) -> None:
+        self._owner.not_delivered(self.terms.name, text)
 
     def _park(self, message: Message) -> bool:
         parking = self.parking
@@ -460,6 +561,8 @@ class OutwardFlow(Flow):
     def room(self) -> int:
         connection = self.connection
         if self.closed or connection.closing or connection.faulty:
+            return 0
+        if self.link.crowded:
             return 0
         outbox = connection.outbox
         if outbox.size > limits.GUARANTEED_AHEAD_BYTES or not self.has_budget(connection, outbox):

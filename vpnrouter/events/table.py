@@ -393,6 +393,20 @@ STALLED_CLEAR: Final = EventType(
     clears="VPN_BRIDGING_STALLED",
     label="",
 )
+BRIDGE_MESSAGE_REFUSED: Final = EventType(
+    "VPN_BRIDGING_MESSAGE_REFUSED",
+    WARNING,
+    BRIDGE,
+    "A bridge has given up a guaranteed message, and what it did with it",
+    label="",
+)
+BRIDGE_MESSAGE_STAYS: Final = EventType(
+    "VPN_BRIDGING_MESSAGE_NOT_DEAD_LETTERED",
+    WARNING,
+    BRIDGE,
+    "No dead message queue of a bridge takes a message that it has given up; it stays, and is tried again",
+    label="",
+)
 BRIDGE_TTL: Final = EventType(
     "VPN_BRIDGING_TTL_EXCEEDED",
     WARNING,
@@ -435,6 +449,12 @@ CONNECTOR_MESSAGE_REFUSED: Final = EventType(
     WARNING,
     BRIDGE,
     "A provider has refused a message too often, and what the link did with it",
+)
+CONNECTOR_MESSAGE_STAYS: Final = EventType(
+    "VPN_CONNECTOR_MESSAGE_NOT_DEAD_LETTERED",
+    WARNING,
+    BRIDGE,
+    "No dead message queue of a link takes a message that it has given up; it stays, and is tried again",
 )
 
 # -- clients -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from vpnrouter import limits
 from vpnrouter.settings import names
 from vpnrouter.settings.bridge import ClientCertRemoteAuthentication
+from vpnrouter.settings.failures import Failures, Then
 from vpnrouter.settings.schema import (
     IN_FILE,
     Effect,
@@ -20,6 +21,7 @@ from vpnrouter.settings.schema import (
     TopicSyntax,
     attribute,
     group,
+    like,
     numbered,
 )
 from vpnrouter.units import SECOND_NS
@@ -37,7 +39,6 @@ ProviderBroker = Literal[
     "vpnrouter",
     "other",
 ]
-Then = Literal["dead-letter", "park", "skip", "stop"]
 
 Method = Literal["POST", "PUT", "PATCH"]
 Order = Literal["key", "link", "none"]
@@ -460,7 +461,7 @@ class LinkRequest(Settings, held=False):
             raise ValueError(f"headers has at most {limits.HTTP_HEADERS}")
 
 
-class ConnectorLink(Settings, effect=Effect.RECONNECT):
+class ConnectorLink(Failures, effect=Effect.RECONNECT):
     """A link of a connector: messages go from its source to its target, one way."""
 
     enabled: bool = attribute(True)
@@ -474,14 +475,15 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
     duplicates-ok: a message is acknowledged when the other side has it, and may come twice then.
     once-and-only-once: neither."""
 
-    reject_attempts: int = attribute(3, least=0, most=1_000_000)
+    reject_attempts: int = like(Failures, "reject_attempts")
     """How often the provider may refuse a message that the link takes out, by a code or by ending the connection,
     before `then` is done with it; 0 is without end. A connection that ends counts where the next attempt to connect
     succeeds: else the provider had gone."""
 
-    then: Then = attribute("dead-letter")
-    """What is done with it then. dead-letter: it goes to the dead message queue of its queue; park: to the queue
-    #connector/CONNECTOR/LINK/parked; skip: it is discarded; stop: it stays, and the link stops."""
+    then: Then = like(Failures, "then")
+    """What is done with it then. dead-letter: it goes to dead_msg_queues, or without that to the dead message queue of
+    its queue; park: to the queue #connector/CONNECTOR/LINK/parked; skip: it is discarded; stop: it stays, and the link
+    stops."""
 
     retained: Retained = attribute(
         "keep", held="keeps_retained", codes={"keep": True, "clear": False}

@@ -248,7 +248,8 @@ def _places(declared: Mapping[str, Attribute], above: AttributePath) -> Iterator
 
 
 class Settings:
-    """Base of what is declared. `effect` holds for all attributes of the class that have none of their own.
+    """Base of what is declared. `effect` holds for all attributes of the class, inherited ones too, that have none of
+    their own.
 
     An attribute in a group that names no effect has that of the group. With `held` False a running object has only
     those that name what they are called there.
@@ -277,7 +278,11 @@ class Settings:
                 found[name] = replace(value, effect=value.effect or effect, held=known)
                 delattr(cls, name)
         if found:
-            cls.declared = MappingProxyType({**cls.declared, **found})
+            inherited = {
+                name: replace(one, effect=one.effect or effect)
+                for name, one in cls.declared.items()
+            }
+            cls.declared = MappingProxyType({**inherited, **found})
             cls.places = tuple(
                 _places(cls.declared, AttributePath((), Attribute(), None, _SAME, ours=False))
             )

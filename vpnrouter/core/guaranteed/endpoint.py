@@ -23,7 +23,7 @@ from vpnrouter.core.guaranteed.dead_letters import (
     CONSUMER,
     EXPIRED,
     REDELIVERED,
-    addressed,
+    letter_of,
     sources,
 )
 from vpnrouter.core.guaranteed.dispatch import DispatchOrder
@@ -106,9 +106,9 @@ class Endpoint(EndpointSubscriber):
 
     `spooled_count` and `spooled_bytes` are all messages that it holds: waiting by partition (`waiting`), for a time
     (`schedule`), to be sorted into other partitions or priorities (`order`), ahead of all in a replay (`ahead`),
-    delivered and not acknowledged (`Flow.unacked`), on their way back from consumers that ended (`returning`),
-    settled in transactions that outlast their consumers (`enlisted`), and on their way into the synced spool (`pending`
-    of them).
+    delivered and not acknowledged (`Flow.unacked`), on their way back from consumers that ended (`returning`), held by
+    those who are no consumers (`enlisted`: of transactions that outlast theirs, and of what was given up), and on their
+    way into the synced spool (`pending` of them).
     `redeliveries` counts failed deliveries by id. Messages up to the id `marked` may have been delivered before a
     crash; up to the id `mark` the spool has noted it, so that they may be delivered now. `newest` is the last message,
     which a last value queue keeps. `bridges` are names of bridges that ever consumed from it, `lent` what went out to
@@ -544,6 +544,14 @@ class Endpoint(EndpointSubscriber):
         self.enlisted[holder] = None
         return holder
 
+    def hand_over(self, flow: Flow, message_id: int, holder: Flow) -> None:
+        """Have `holder`, which is no consumer, hold a message from now on that a consumer holds."""
+        message = flow.settles(message_id)
+        if message is not None:
+            holder.delivers(message_id, message)
+            self.enlisted[holder] = None
+            self.wake()
+
     def discharged(self, holder: Flow) -> None:
         """All that it held for a transaction has been settled."""
         self.enlisted.pop(holder, None)
@@ -656,8 +664,10 @@ class Endpoint(EndpointSubscriber):
         self.wake()
         return True
 
-    def reject(self, flow: Flow, message_id: int, why: str) -> bool:
-        """Settle a message that a consumer holds as REJECTED; as a dead letter it says `why`.
+    def reject(
+        self, flow: Flow, message_id: int, why: str, more: list[tuple[str, str]] | None = None
+    ) -> bool:
+        """Settle a message that a consumer holds as REJECTED; as a dead letter it says `why`, and `more`.
 
         True when the dead message queue has it; else it was discarded, or the consumer holds no such message.
         """
@@ -667,12 +677,34 @@ class Endpoint(EndpointSubscriber):
         try:
             flow.settles(message_id)
             self._trace_settled(flow.client_name, message_id, message, REJECTED)
-            moved = self._dead_letter(message_id, message, CONSUMER, why)
+            moved = self._dead_letter(message_id, message, CONSUMER, why, more)
         except Exception:
             self.mend(message_id, message)
             raise
         self.wake()
         return moved
+
+    def left(self, flow: Flow, message_id: int, before: tuple[int, int]) -> None:
+        """Note that a message which a flow holds is a dead letter elsewhere, in the unit being built: it leaves here.
+
+        `before` is a mark of the unit without it, in case that this raises.
+        """
+        message = flow.unacked[message_id]
+        spool = self.spool
+        try:
+            flow.settles(message_id)
+            self._trace_settled(flow.client_name, message_id, message, REJECTED)
+            self.forget(message_id, message.size, MOVED)
+        except Exception:
+            if not (spool.gone_id == message_id and spool.gone_from is self):
+                spool.take_back(before)
+            self.mend(message_id, message)
+            raise
+        counts = self.counters.to_dmq
+        counts[CONSUMER] = counts.get(CONSUMER, 0) + 1
+        if message.traced:
+            self.trace(DEAD_LETTER, message_id, message, CONSUMER)
+        self.wake()
 
     def mend(self, message_id: int, message: Message) -> None:
         """Repair the endpoint after work on a message raised: unless it has left or is held, it waits again."""
@@ -719,10 +751,21 @@ class Endpoint(EndpointSubscriber):
             self.mend(message_id, message)
             raise
 
-    def _dead_letter(self, message_id: int, message: Message, reason: str, why: str = "") -> bool:
+    def lets_die(self, message: Message) -> bool:
+        """Return whether a message that is given up becomes a dead letter, and is not discarded."""
+        return message.dmq_eligible or not self.settings.respect_dmq_eligible_enabled
+
+    def _dead_letter(
+        self,
+        message_id: int,
+        message: Message,
+        reason: str,
+        why: str = "",
+        more: list[tuple[str, str]] | None = None,
+    ) -> bool:
         """Move a message to the dead message queue, in the unit in which it leaves here; else discard it.
 
-        It says `why`, or the `reason`, by which it is counted. True when it was moved.
+        It says `why`, or the `reason`, by which it is counted, and `more`. True when it was moved.
 
         It goes to no queue that gave it up before, so that two queues that name each other do not exchange it for ever.
         """
@@ -730,14 +773,10 @@ class Endpoint(EndpointSubscriber):
         traced = message.traced
         if traced and reason == EXPIRED:
             self.trace(EXPIRE, message_id, message, reason)
-        if message.dmq_eligible or not self.settings.respect_dmq_eligible_enabled:
+        if self.lets_die(message):
             queue = cast("Endpoint | None", self.vpn.queue(self.settings.dead_msg_queue))
             if queue is not None and queue is not self and queue.name not in sources(message.block):
-                copy = message.copy()
-                copy.expires_ns = 0
-                # It arrives anew: the queue's own life time begins now.
-                copy.ingress_ns = 0
-                copy.block = addressed(message.block, why or reason, self.name)
+                copy = letter_of(message, why or reason, self.name, more)
                 if not self.spool.place(queue, copy, even_down=True):
                     counters.to_dmq[reason] = counters.to_dmq.get(reason, 0) + 1
                     self.forget(message_id, message.size, MOVED)

@@ -39,6 +39,7 @@ from vpnrouter.events.table import (
     CONNECTOR_LINK_REFUSED,
     CONNECTOR_LINK_RELEASED,
     CONNECTOR_MESSAGE_REFUSED,
+    CONNECTOR_MESSAGE_STAYS,
     CONNECTOR_UP,
 )
 from vpnrouter.server.events.event_context import raise_event_in
@@ -460,6 +461,10 @@ class ConnectorRunner(ConnectorCallbacks):
     @override
     def gave_up(self, link: str, text: str) -> None:
         self._tell(CONNECTOR_MESSAGE_REFUSED, f"link {link}: {text}")
+
+    @override
+    def not_delivered(self, link: str, text: str) -> None:
+        self._tell(CONNECTOR_MESSAGE_STAYS, f"link {link}: {text}")
 
     def _failed(self, why: str) -> None:
         machine = self.machine

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, final
 
 from vpnrouter.config.configured_connector import links_of
 from vpnrouter.connectors.connector_links import own_queue, parking_queue
-from vpnrouter.connectors.links import PARK
 from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
@@ -19,6 +18,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     EndpointSettings,
     endpoint_settings_of,
 )
+from vpnrouter.core.guaranteed.failure_policy import PARK
 from vpnrouter.core.guaranteed.refusals import NOT_CONFIGURED
 from vpnrouter.core.guaranteed.replay import ReplayLog
 from vpnrouter.core.login import rights_of
@@ -86,29 +86,38 @@ class Endpoints:
         found: dict[str, LinkSettings] = {}
         for connector, each in configured.connectors.items():
             for link in links_of(each):
-                if not link.inbound and link.then == PARK:
+                if not link.inbound and link.failures.then == PARK:
                     name = parking_queue(connector, link.name)
                     found[name] = link
-                    self._have_link_queue(vpn, connector, name)
+                    self._have_link_queue(vpn, connector, name, link)
                 if link.qos and not link.from_queue:
                     name = own_queue(connector, link.name)
                     found[name] = link
-                    endpoint = self._have_link_queue(vpn, connector, name)
+                    endpoint = self._have_link_queue(vpn, connector, name, link)
                     self._attract(endpoint, link)
         return found
 
-    def _have_link_queue(self, vpn: MessageVpn, connector: str, name: str) -> Endpoint:
+    def _have_link_queue(
+        self, vpn: MessageVpn, connector: str, name: str, link: LinkSettings
+    ) -> Endpoint:
         terms = vpn.session_terms.copy()
         terms.exclusive = True
+        if link.dead_letters:
+            terms.redelivery_delay_enabled = True
+            terms.redelivery_delay_initial_interval = link.retry_ms
+            terms.redelivery_delay_max_interval = link.retry_ms
+            terms.redelivery_delay_multiplier = 100
         endpoint = self.have(vpn, CONNECTOR_LINK, name, terms)
         endpoint.local_name = CONNECTOR_PREFIX + connector
         return endpoint
 
     def _attract(self, endpoint: Endpoint, link: LinkSettings) -> None:
-        """Let the queue of a link have what the topics of the link bring; nothing where it brings messages in."""
+        """Let the queue of a link have what the topics of the link bring; nothing where it brings messages in, or gets
+        dead letters.
+        """
         vpn = endpoint.vpn
         wanted = ""
-        if not link.inbound:
+        if not (link.inbound or link.dead_letters):
             subscription = Subscription(
                 link.filter, endpoint, no_local=link.no_local, selector=link.selector
             )
