@@ -153,6 +153,60 @@ def test_one_mistake_is_one_problem(
     assert told in found
 
 
+DEAD = "{{source: {source}, dead_msg_queues: [{entry}]}}"
+
+WRONG_LISTS = {
+    "no place": ("{queue: q}", "{}", "exactly one of queue, topic and address"),
+    "two places": ("{queue: q}", "{queue: d, topic: t}", "exactly one of queue, topic and address"),
+    "its own queue": ("{queue: q}", "{queue: q}", "queue: is the queue that the link takes from"),
+    "a filter": ("{queue: q}", "{topic: 'a/#'}", "topic: a topic published by MQTT has no + or #"),
+    "its own topics": ("{topic: 'a/>'}", "{topic: a/b}", "topic: is what the link takes"),
+    "its own address": ("{address: 'a/#'}", "{address: a/b}", "address: is what the link takes"),
+    "an address that is none": ("{queue: q}", "{address: 'a/{2}'}", "to names {2}"),
+    "a negative interval": (
+        "{queue: q}",
+        "{queue: d, interval: -1}",
+        "interval: must be from 10 to 3600000",
+    ),
+    "no attempt": ("{queue: q}", "{topic: t, attempts: 0}", "attempts: must be from 1 to 1000"),
+    "a negative life time": ("{queue: q}", "{topic: t, ttl: -1}", "ttl: must be from 0 to"),
+    "something else": ("{queue: q}", "{topic: t, retries: 1}", "retries"),
+}
+"""The source of a link and an entry of its list of dead message queues, and what is told of that."""
+
+
+@pytest.mark.parametrize("name", WRONG_LISTS)
+def test_wrong_lists_of_dead_message_queues(
+    problems_of: Callable[[str], list[str]], name: str
+) -> None:
+    """Each is told once, at its place in the list."""
+    source, entry, told = WRONG_LISTS[name]
+    found = problems_of(text(link=DEAD.format(source=source, entry=entry)))
+    (problem,) = [one for one in found if "dead_msg_queues" in one]
+    assert "connectors.c.links.l.dead_msg_queues[0]" in problem
+    assert told in problem
+
+
+def test_an_address_of_amqp(problems_of: Callable[[str], list[str]]) -> None:
+    """It has a name, and is another one than that of the source."""
+    for entry, told in (("'queue://'", "has no name"), ("'queue://q'", "is what the link takes")):
+        link = DEAD.format(source="{address: 'queue://q'}", entry=f"{{address: {entry}}}")
+        (problem,) = [one for one in problems_of(text(JMS, link)) if "dead_msg_queues" in one]
+        assert told in problem
+
+
+def test_doubtful_lists_of_dead_message_queues(warnings_of: Callable[[str], list[str]]) -> None:
+    """A queue that is not there, and a list that takes nothing, are warned of."""
+    entries = "dead_msg_queues: [{queue: d}]"
+    found = {
+        f"{{source: {{queue: q}}, {entries}}}": "there is no queue d: the next entry has its turn",
+        f"{{source: {{queue: q}}, then: skip, dead_msg_queues: [{{topic: t}}]}}": "then is skip",
+        f"{{source: {{topic: a}}, quality_of_service: at-most-once, {entries}}}": "takes nothing",
+    }
+    for link, told in found.items():
+        assert any(told in one and "dead_msg_queues" in one for one in warnings_of(text(link=link)))
+
+
 @pytest.mark.parametrize(
     "link",
     [
@@ -160,6 +214,8 @@ def test_one_mistake_is_one_problem(
         "{source: {address: $share/g/a/+}, target: {topic: 'b/{1}'}}",
         "{source: {queue: q}, target: {address: 'b/{1}'}, quality_of_service: once-and-only-once}",
         "{source: {topic: a/*/>, selector: x > 1}, target: {address: '{2}/{1}'}}",
+        "{source: {queue: q}, dead_msg_queues: [{topic: t}, {address: 'dead/{1}', ttl: 60}]}",
+        "{source: {address: a/+}, dead_msg_queues: [{queue: q}, {address: dead}]}",
     ],
 )
 def test_what_is_good(problems_of: Callable[[str], list[str]], link: str) -> None:

@@ -409,3 +409,65 @@ def test_what_an_address_refuses_goes_round_the_list(connected: Any) -> None:
     there.got()
     assert places(there) == {"full": [b"bad"]}
     assert there.balanced()
+
+
+# -- what has expired --------------------------------------------------------------------------------
+
+
+EXPIRED = {
+    ("deliver", False): "crosses",
+    ("deliver", True): "of its queue",
+    ("discard", False): "discarded",
+    ("discard", True): "of its queue",
+    ("dead-letter", False): "takes",
+    ("dead-letter", True): "of its queue",
+}
+"""What becomes of a message whose life time is over, by the policy of the link and whether its queue respects that."""
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("quality", ["at-most-once", "duplicates-ok", "once-and-only-once"])
+@pytest.mark.parametrize(("policy", "respected"), EXPIRED)
+def test_expired_before_it_could_leave(
+    connected: Any, policy: str, respected: bool, quality: str, listed: bool
+) -> None:
+    """The queue goes first where it respects life times; then the policy of the link decides, and it is counted."""
+    there = linked(
+        connected,
+        *([entry("takes")] if listed else []),
+        source={"queue": "work"},
+        expired=policy,
+        quality_of_service=quality,
+    )
+    there.world.queue("#DEAD_MSG_QUEUE")
+    there.cut()
+    there.world.vpn().queue("work").settings.respect_ttl_enabled = respected
+    publish(there, message_expiry_interval=5)
+    there.world.advance(6)
+    crossed = [each for each in there.join(present=True) if isinstance(each, Publish)]
+    what = EXPIRED[policy, respected]
+    dead = "takes" if listed and what == "takes" else "#DEAD_MSG_QUEUE"
+    counters = there.counters["out"]
+    assert [each.payload for each in crossed] == [b"bad"] * (what == "crosses")
+    assert there.held(dead) == [b"bad"] * (what in ("takes", "of its queue"))
+    assert counters.discarded.counts == ({"ttl-expired": 1} if what == "discarded" else {})
+    assert counters.dead_letters == (what == "takes")
+    if what == "takes":
+        ((row,),) = (there.world.vpn().queue(dead).browse(0, 10),)
+        assert said(row.message)["dead-letter-cause"] == ["ttl-expired"]
+        assert row.message.expires_ns == 0
+    if what != "crosses":
+        assert there.balanced()
+
+
+def test_what_the_provider_may_have_is_not_expired(connected: Any) -> None:
+    """Sent once and only once, a message that may have arrived is sent again, however old it is."""
+    once = {"quality_of_service": "once-and-only-once", "reject_attempts": 0}
+    there = linked(connected, entry("takes"), expired="dead-letter", **once)
+    publish(there, message_expiry_interval=5)
+    (first,) = there.published()
+    there.cut()
+    there.world.advance(6)
+    (again,) = [each for each in there.join(present=True) if isinstance(each, Publish)]
+    assert (again.packet_id, again.dup) == (first.packet_id, True)
+    assert places(there) == {}

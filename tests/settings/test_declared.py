@@ -31,6 +31,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     default_session_settings,
     endpoint_settings_of,
 )
+from vpnrouter.core.guaranteed.failure_policy import FailurePolicy
 from vpnrouter.core.profile import ClientProfile as RunningProfile
 from vpnrouter.core.vpn import VpnLimits
 from vpnrouter.management.answers.rows import names_of
@@ -51,6 +52,7 @@ from vpnrouter.settings.endpoint import (
     SessionQueue,
     TopicEndpoint,
 )
+from vpnrouter.settings.failures import Failures
 from vpnrouter.settings.kinds import KINDS
 from vpnrouter.settings.logging import Logging
 from vpnrouter.settings.management import Management
@@ -143,6 +145,7 @@ RUNNING = (
     Running(BridgeFacts("r", "v", "b"), (Bridge,), ("facts",)),
     Running(BridgeSettings(), (Bridge,), ("settings", "_settings")),
     Running(FlowSettings(), (Bridge,), ("flow", "terms")),
+    Running(FailurePolicy(), (Failures,), ("failures",)),
     Running(Remote(), (RemoteMsgVpn,), ("remote", "r", "now")),
     Running(RemoteSettings(), (Bridge, RemoteMsgVpn), ("terms",)),
     Running(Attempts(), (Connector,), ("attempts",)),
@@ -420,6 +423,7 @@ def of_bridge(bridge: Any, remote: Any) -> list[Any]:
         configured.settings(vpn_enabled=True),
         configured.terms(configured.remotes[0]),
         flow_settings_of(bridge),
+        flow_settings_of(bridge).failures,
         configured.remotes[0],
     ]
 
@@ -431,6 +435,7 @@ def of_connector(connector: Any, link: Any) -> list[Any]:
         attempts_of(configured, vpn_enabled=True),
         provider_settings_of("r", "v", "c", configured),
         *links_of(configured),
+        *(each.failures for each in links_of(configured)),
     ]
 
 
@@ -578,6 +583,7 @@ READERS = tuple(
     for name in (
         "config/configured_bridge.py",
         "config/configured_connector.py",
+        "config/configured_failures.py",
         "config/locations.py",
         "settings/router.py",
     )

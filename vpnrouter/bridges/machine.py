@@ -63,7 +63,7 @@ _WAITING: Final = (Inbound.NOT_READY_WAIT_NEXT, Inbound.NOT_READY_WAIT_BRIDGE_VE
 @dataclass(slots=True)
 class BridgeSettings:
     """When and where a bridge connects, from the configuration. Delays are nanoseconds; a `failback_delay_ns` of 0
-    means no automatic fail-back.
+    means no automatic fail-back, a `give_up_after` of 0 that tries may fail without end.
     """
 
     remotes: tuple[Remote, ...] = ()
@@ -72,6 +72,7 @@ class BridgeSettings:
     retry_count: int = 0
     retry_delay_ns: int = 3 * SECOND_NS
     failback_delay_ns: int = 30 * SECOND_NS
+    give_up_after: int = 0
 
 
 class ConnectionEnds(NamedTuple):

@@ -10,11 +10,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
+from vpnrouter.core.guaranteed.failure_policy import FailurePolicy
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.link.frames import BASIC, LANES_TOPIC, ON_REJECT_BLOCK
 
 if TYPE_CHECKING:
     from vpnrouter.topics.mapping import TopicMapping
+
+
+def _never() -> FailurePolicy:
+    """Return the policy of a bridge that gives nothing up."""
+    return FailurePolicy(reject_attempts=0)
 
 
 @final
@@ -23,7 +29,7 @@ class FlowSettings:
     """How a bridge handles guaranteed messages, from whichever remote they come.
 
     `on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in. A message that is refused
-    is tried again after `retry_ms` at the latest.
+    is tried again after `retry_ms` at the latest, and `failures` says what becomes of it if it is refused for good.
     """
 
     on_reject: int = ON_REJECT_BLOCK
@@ -32,6 +38,7 @@ class FlowSettings:
     max_ttl: int = limits.HOPS
     mapping: TopicMapping | None = None
     selector: str = ""
+    failures: FailurePolicy = field(default_factory=_never)
 
 
 WINDOW: Final = 255

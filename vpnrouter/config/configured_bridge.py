@@ -12,6 +12,7 @@ from vpnrouter.bridges.machine import BridgeSettings
 from vpnrouter.bridges.remote_links import ConfiguredRemotes
 from vpnrouter.bridges.remote_order import Remote
 from vpnrouter.bridges.remote_settings import FlowSettings, RemoteSettings
+from vpnrouter.config.configured_failures import failures_of
 from vpnrouter.config.model import changed
 from vpnrouter.settings.address import router_of
 from vpnrouter.settings.bridge import DEFAULT_WINDOW
@@ -143,7 +144,8 @@ def window_of(remote: RemoteMsgVpn) -> int:
 
 def flow_settings_of(bridge: Bridge) -> FlowSettings:
     """Return how the bridge handles guaranteed messages, from whichever remote they come."""
-    return apply_settings(FlowSettings(mapping=mapping_of(bridge, "in")), bridge)
+    computed = FlowSettings(mapping=mapping_of(bridge, "in"), failures=failures_of(bridge))
+    return apply_settings(computed, bridge)
 
 
 def mapping_of(bridge: Bridge, direction: str) -> TopicMapping | None:

@@ -21,11 +21,12 @@ from vpnrouter.core.discard_reasons import (
     NO_LOCAL_DELIVERY,
     REFUSED,
     TOPIC_PARSE_ERROR,
+    TTL_EXPIRED,
 )
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import Passage, letter_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, DELETE
-from vpnrouter.core.guaranteed.failure_policy import DEAD_LETTER, PARK, SKIP, STOP
+from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER, PARK, SKIP, STOP
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
 from vpnrouter.core.guaranteed.undelivered import Undelivered, UndeliveredOwner
 from vpnrouter.core.outbox import Outbox
@@ -52,6 +53,8 @@ NEVER_SENT: Final = "it can have no topic at the provider"
 
 NO_ROOM: Final = "no dead message queue takes what it has given up"
 """Why a link takes out no more."""
+
+EXPIRED: Final = "its life time was over before it could cross"
 
 LOOK_AGAIN_NS: Final = 100 * MILLISECOND_NS
 """How soon to look again for messages, where no answer of the provider may come before."""
@@ -333,10 +336,8 @@ class OutwardLink(UndeliveredOwner):
         self.counters.discarded.add(LOOP_DETECTED)
         self.vpn.discards.add(LOOP_DETECTED)
 
-    def give_up(self, flow: OutwardFlow, message_id: int, why: str, cause: str = REFUSED) -> None:
-        """Do with a message what the link is to do with one that the provider refuses; `cause` is one of
-        discard_reasons.py.
-        """
+    def give_up(self, flow: OutwardFlow, message_id: int, why: str) -> None:
+        """Do with a message what the link is to do with one that the provider refuses."""
         message = flow.unacked.get(message_id)
         if message is None:
             return
@@ -345,18 +346,10 @@ class OutwardLink(UndeliveredOwner):
         then = self.terms.failures.then
         if then == PARK and not self._park(message):
             then = DEAD_LETTER
-        done = _DONE[then]
         if then == DEAD_LETTER:
-            if self.terms.seeks_queue and endpoint.lets_die(message):
-                self._seek_queue(flow, message_id, message, why, cause)
-                return
-            more = self._said_of(message, message_id, cause)
-            if endpoint.reject(flow, message_id, why, more):
-                counters.dead_letters += 1
-            else:
-                done = _NO_DEAD_LETTER
-                counters.discarded.add(cause)
-        elif then == STOP:
+            self._dead_letter(flow, message_id, message, why, REFUSED)
+            return
+        if then == STOP:
             endpoint.settle(flow, message_id, RELEASED)
             counters.returned += 1
         else:
@@ -364,14 +357,49 @@ class OutwardLink(UndeliveredOwner):
             if then == PARK:
                 counters.dead_letters += 1
             else:
-                counters.discarded.add(cause)
+                counters.discarded.add(REFUSED)
         text = f"{message.topic.decode(errors='replace')}, id {message_id}: {why}"
-        self._owner.gave_up(self.terms.name, f"{done}: {text}")
+        self._owner.gave_up(self.terms.name, f"{_DONE[then]}: {text}")
         if then == STOP:
             self.status.happened(LinkEvent.STOP, self._now_ns, text)
             # Not here: the endpoint may be going through its flows.
             flow.closed = True
             self.vpn.context.jobs.add(Stop(self))
+
+    def expires(self, flow: OutwardFlow, message_id: int, message: Message, count: int) -> bool:
+        """Do with a message whose life time is over what the link is to do with such ones; False where it may cross.
+
+        One that the provider may have, since it was sent it `count` times before, is not to be doubled.
+        """
+        policy = self.terms.failures.expired
+        sent = count and self.terms.qos == 2
+        if policy == CROSS or sent or message.expires_ns > self._now_ns:
+            return False
+        flow.let_be(message_id)
+        if policy == DEAD_LETTER:
+            self._dead_letter(flow, message_id, message, EXPIRED, TTL_EXPIRED)
+            return True
+        flow.endpoint.settle(flow, message_id, ACCEPTED)
+        self.counters.discarded.add(TTL_EXPIRED)
+        self.vpn.discard(message, TTL_EXPIRED)
+        return True
+
+    def _dead_letter(
+        self, flow: OutwardFlow, message_id: int, message: Message, why: str, cause: str
+    ) -> None:
+        """Give a message up for `why`; `cause` is one of discard_reasons.py."""
+        endpoint = flow.endpoint
+        if self.terms.seeks_queue and endpoint.lets_die(message):
+            self._seek_queue(flow, message_id, message, why, cause)
+            return
+        done = _DONE[DEAD_LETTER]
+        if endpoint.reject(flow, message_id, why, self._said_of(message, message_id, cause)):
+            self.counters.dead_letters += 1
+        else:
+            done = _NO_DEAD_LETTER
+            self.counters.discarded.add(cause)
+        text = f"{message.topic.decode(errors='replace')}, id {message_id}: {why}"
+        self._owner.gave_up(self.terms.name, f"{done}: {text}")
 
     def _seek_queue(
         self, flow: OutwardFlow, message_id: int, message: Message, why: str, cause: str
@@ -593,6 +621,8 @@ class OutwardFlow(Flow):
         counters.bytes_ += message.size
         if message.path and link.has_been(message):
             link.goes_round(self, message_id)
+            return
+        if message.expires_ns and link.expires(self, message_id, message, count):
             return
         verdict = link.verdict(message_id)
         topic = b"" if verdict else link.topic_of(message)

@@ -9,6 +9,8 @@ TOPIC_PARSE_ERROR: Final = "topic-parse-error"
 PARSE_ERROR: Final = "parse-error"
 MSG_TOO_BIG: Final = "msg-too-big"
 TTL_EXCEEDED: Final = "ttl-exceeded"
+TTL_EXPIRED: Final = "ttl-expired"
+"""Of what a bridge or a connector was to carry: its life time was over, and `expired` is discard."""
 PUBLISH_TOPIC_ACL: Final = "publish-topic-acl"
 SUBSCRIBE_TOPIC_ACL: Final = "subscribe-topic-acl"
 """Kept for a client in its endpoint when its ACL profile still allowed it to be sent."""
@@ -34,6 +36,7 @@ REASONS: Final = (
     PARSE_ERROR,
     MSG_TOO_BIG,
     TTL_EXCEEDED,
+    TTL_EXPIRED,
     PUBLISH_TOPIC_ACL,
     SUBSCRIBE_TOPIC_ACL,
     TRANSMIT_CONGESTION,

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Literal
 from vpnrouter import limits
 from vpnrouter.settings import names
 from vpnrouter.settings.address import LOCATION, Address, parse_location, router_of
+from vpnrouter.settings.failures import Failures, Then
 from vpnrouter.settings.schema import (
     CHILDREN,
     Effect,
@@ -16,6 +17,7 @@ from vpnrouter.settings.schema import (
     TopicSyntax,
     attribute,
     group,
+    like,
     numbered,
 )
 from vpnrouter.units import SECOND_NS
@@ -127,6 +129,10 @@ class RemoteConnection(Settings):
 
     retry_delay: int = attribute(3, least=0, most=255, held="retry_delay_ns", scale=SECOND_NS)
     """Seconds between two tries, before jitter."""
+
+    give_up_after: int = attribute(0, least=0, most=1_000_000, held="give_up_after", ours=True)
+    """Tries in a row that may fail, of all remote message VPNs together, before the bridge stops until it is
+    reconnected or changed; 0 never stops it."""
 
     failback_delay: int = attribute(
         30, least=0, most=86_400, held="failback_delay_ns", scale=SECOND_NS, ours=True
@@ -244,7 +250,7 @@ class RemoteSubscription(Settings, effect=Effect.IN_PLACE, held=False):
     messages that fulfil it come."""
 
 
-class Bridge(Settings, effect=Effect.IN_PLACE):
+class Bridge(Failures, effect=Effect.IN_PLACE):
     """A bridge into the message VPN that it stands in."""
 
     # The bridge comes up or goes down, and nobody else notices.
@@ -270,8 +276,12 @@ class Bridge(Settings, effect=Effect.IN_PLACE):
     on_reject: OnReject = attribute("block", codes=numbered(OnReject), ours=True)
     """What happens to a guaranteed message that this message VPN refuses. block: it is tried again,
     and no later one passes it. park: it and what follows it in its lane are set aside in the spool and
-    tried again, and the rest goes on. skip: it is counted, and goes to the dead message queue of the
-    remote queue."""
+    tried again, and the rest goes on. skip: it is given up at once: it goes to dead_msg_queues, or without that to the
+    dead message queue of the remote queue."""
+
+    reject_attempts: int = like(Failures, "reject_attempts", default=0)
+    """How often a guaranteed message may be refused here before `then` is done with it; 0 is without end. Refusals
+    within guaranteed_retry_interval count as one."""
 
     remote_authentication: RemoteAuthentication = group(RemoteAuthentication, held=None)
     """How it logs in."""
@@ -297,6 +307,11 @@ class Bridge(Settings, effect=Effect.IN_PLACE):
     retained: Retained = attribute("ignore", held=None, ours=True)
     """What becomes of messages that the remote retains before this bridge subscribes: replay has them
     sent, ignore leaves them there. What is published with RETAIN later comes in any case."""
+
+    then: Then = like(Failures, "then")
+    """What is done with it then. dead-letter: it goes to dead_msg_queues, or without that to the dead message queue of
+    the remote queue; park: as on_reject: park; skip: it is discarded and counted; stop: it stays there, and the bridge
+    stops until it is reconnected or changed."""
 
     tls_cipher_suite_list: str = attribute(
         DEFAULT_CIPHERS,

@@ -22,7 +22,7 @@ class DeadMsgQueue(Settings, held=False):
     """A topic of this message VPN, on which the message is published. A queue has to take it: subscribers alone do
     not keep it."""
 
-    address: str | None = attribute(None, examples=("queue://dead",))
+    address: str | None = attribute(None)
     """Of a link: an address at its provider. The message waits for that in the queue #connector/CONNECTOR/LINK/dead/N,
     and may come twice."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter.config.bridge import Bridge
+from vpnrouter.config.checks.failures import check_failures
 from vpnrouter.config.checks.message_vpns import (
     DIALECTS,
     FilterRules,
@@ -164,6 +165,13 @@ def check_bridges(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> 
         check_attraction(problems, path, bridge, rules)
         _check_remotes(problems, path, bridge)
         _check_parking(problems, path, bridge)
+        check_failures(problems, path, bridge, None)
+        for index, entry in enumerate(bridge.dead_msg_queues):
+            if entry.address is not None:
+                problems.error(
+                    (*path, "dead_msg_queues", index, "address"),
+                    "is at a provider, which a connector has: a bridge has queues and topics here",
+                )
         _check_authentication(
             problems, path, bridge, server_certificate(config.listeners) is not None
         )

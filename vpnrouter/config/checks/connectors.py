@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from vpnrouter import limits
+from vpnrouter.config.checks.failures import check_failures
 from vpnrouter.config.checks.message_vpns import check_dialect, clause_of
 from vpnrouter.config.configured_connector import (
+    all_links,
+    dead_link,
     login_of,
     path_of,
     place_of,
@@ -20,7 +23,7 @@ from vpnrouter.connectors.amqp.brokers import TOPIC, broker_named, kind_and_name
 from vpnrouter.connectors.http.templates import OWN_HEADERS, parse_header
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE, HTTP
-from vpnrouter.topics.algebra import witness
+from vpnrouter.topics.algebra import matches, witness
 from vpnrouter.topics.grammar import MQTT, parse_filter
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
         for link_name, link in connector.links.items():
             at = (*path, "links", link_name)
             _check_link(problems, at, connector, link)
+            check_failures(problems, at, link, link.source.queue)
+            _check_dead_letters(problems, at, connector, link_name)
             queue = link.source.queue or link.target.queue
             side = "source" if link.source.queue else "target"
             if queue is not None and not problems.is_configured(
@@ -209,6 +214,42 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
             parse_selector(link.source.selector)
         except SelectorError as error:
             problems.error((*at, "source", "selector"), str(error))
+
+
+def _check_dead_letters(
+    problems: ProblemList, at: Path, connector: Connector, link_name: str
+) -> None:
+    """Check where the dead letters of a link go, as far as the link itself and its provider decide that."""
+    link = connector.links[link_name]
+    source = link.source
+    entries = link.dead_msg_queues
+    if entries and source.topic is not None and link.quality_of_service == "at-most-once":
+        problems.key_warning(
+            (*at, "dead_msg_queues"), "takes nothing: what is sent at most once is not given up"
+        )
+    try:
+        filter_ = source_filter(connector, link)
+    except TopicError:
+        return  # told where the link is checked
+    plain = source.queue is None and (source.topic is not None or not speaks_amqp(connector))
+    for index, entry in enumerate(entries):
+        place = (*at, "dead_msg_queues", index)
+        here = entry.address if link.inbound else entry.topic
+        key = "address" if link.inbound else "topic"
+        if here is not None and (here == source.address if not plain else matches(filter_, here)):
+            problems.error((*place, key), "is what the link takes: the message would come back")
+        if entry.address is None:
+            continue
+        taking = all_links(connector)[dead_link(link_name, index)]
+        try:
+            rule_of(connector, taking)
+            if speaks_http(connector):
+                path_of(connector, taking)
+        except (TopicError, ValueError) as error:
+            clause = clause_of(error) if isinstance(error, TopicError) else ""
+            problems.error((*place, "address"), f"{error}{clause}")
+        if speaks_amqp(connector) and not kind_and_name(entry.address)[1]:
+            problems.error((*place, "address"), "has no name")
 
 
 def _check_outbound(

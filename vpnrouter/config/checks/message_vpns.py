@@ -249,13 +249,18 @@ def _check_reserved_names(problems: ProblemList, path: Path, vpn: MsgVpn) -> Non
         *vpn.topic_endpoints.values(),
         vpn.mqtt.session_queue,
     )
-    used = {DEAD_MSG_QUEUE, *(endpoint.dead_msg_queue for endpoint in endpoints)}
+    used: set[str | None] = {DEAD_MSG_QUEUE, *(one.dead_msg_queue for one in endpoints)}
+    for connector in vpn.connectors.values():
+        for link in connector.links.values():
+            used.update(entry.queue for entry in link.dead_msg_queues)
+    for bridge in vpn.bridges.values():
+        used.update(entry.queue for entry in bridge.dead_msg_queues)
     for name in reserved:
         if name not in used and not vpn.queues[name].subscriptions:
             problems.key_warning(
                 (*path, "queues", name),
                 "gets no messages: clients cannot send to a name that begins with #, it has no"
-                " subscriptions, and it is no dead_msg_queue",
+                " subscriptions, and it is no dead message queue",
             )
 
 

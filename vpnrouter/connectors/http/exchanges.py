@@ -255,8 +255,11 @@ class LinkRequests(TimerTarget):
         why, exchange.accused = exchange.accused, ""
         if why and not link.tolerates(flow, exchange.message_id, why):
             return False
+        message = exchange.message
+        if message.expires_ns and link.expires(flow, exchange.message_id, message, 0):
+            return False
         endpoint = flow.endpoint
-        if endpoint.is_over(exchange.message):
+        if endpoint.is_over(message):
             # Its queue does with it what it does with those that have expired.
             if endpoint.settle(flow, exchange.message_id, RELEASED):
                 link.counters.returned += 1

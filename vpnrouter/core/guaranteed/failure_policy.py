@@ -14,7 +14,7 @@ SKIP: Final = "skip"
 STOP: Final = "stop"
 """What is done with a message that was refused too often (`then`)."""
 
-DELIVER: Final = "deliver"
+CROSS: Final = "deliver"
 DISCARD: Final = "discard"
 """What is done with one that has expired (`expired`), beside DEAD_LETTER."""
 
@@ -50,5 +50,5 @@ class FailurePolicy:
 
     reject_attempts: int = 3
     then: str = DEAD_LETTER
-    expired: str = DELIVER
+    expired: str = CROSS
     dead_msg_queues: list[DeadMsgQueue] = field(default_factory=list)

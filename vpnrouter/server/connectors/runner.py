@@ -14,6 +14,7 @@ from typing_extensions import override
 from vpnrouter import limits
 from vpnrouter.bridges.status import Rate, RateMeter
 from vpnrouter.config.configured_connector import (
+    all_links,
     attempts_of,
     links_of,
     login_of,
@@ -508,7 +509,7 @@ class ConnectorRunner(ConnectorCallbacks):
             written=self.configured,
             machine=self.machine,
             provider=client,
-            links=[self._link(name, link) for name, link in self.configured.links.items()],
+            links=[self._link(name, link) for name, link in all_links(self.configured).items()],
             carried=self._carried(),
             unclaimed=0 if client is None else sum(client.unclaimed.values()),
             memory_bytes=self._memory.held,
