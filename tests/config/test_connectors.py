@@ -165,7 +165,7 @@ WRONG_LISTS = {
     "an address that is none": ("{queue: q}", "{address: 'a/{2}'}", "to names {2}"),
     "a negative interval": (
         "{queue: q}",
-        "{queue: d, interval: -1}",
+        "{topic: t, interval: -1}",
         "interval: must be from 10 to 3600000",
     ),
     "no attempt": ("{queue: q}", "{topic: t, attempts: 0}", "attempts: must be from 1 to 1000"),
@@ -200,7 +200,7 @@ def test_doubtful_lists_of_dead_message_queues(warnings_of: Callable[[str], list
     entries = "dead_msg_queues: [{queue: d}]"
     found = {
         f"{{source: {{queue: q}}, {entries}}}": "there is no queue d: the next entry has its turn",
-        f"{{source: {{queue: q}}, then: skip, dead_msg_queues: [{{topic: t}}]}}": "then is skip",
+        "{source: {queue: q}, then: skip, dead_msg_queues: [{topic: t}]}": "then is skip",
         f"{{source: {{topic: a}}, quality_of_service: at-most-once, {entries}}}": "takes nothing",
     }
     for link, told in found.items():
