@@ -12,11 +12,31 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.bridges import receive
-from vpnrouter.bridges.parking_lot import ENTERED, LATER, LaneActions, LaneOrder
+from vpnrouter.bridges.dead_letters import EXPIRED
+from vpnrouter.bridges.parking_lot import (
+    BLOCK,
+    DROP,
+    ENTERED,
+    LATER,
+    PARK,
+    SKIP,
+    LaneActions,
+    LaneOrder,
+)
 from vpnrouter.bridges.parking_lot import REFUSED as NOT_NOW
 from vpnrouter.bridges.received_positions import AcceptedPositions, PositionSet
-from vpnrouter.core.discard_reasons import DUPLICATE, REFUSED, RETURNED, TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import (
+    DUPLICATE,
+    REFUSED,
+    RETURNED,
+    TOPIC_PARSE_ERROR,
+    TTL_EXPIRED,
+)
 from vpnrouter.core.guaranteed import unit_of_work as outcomes
+from vpnrouter.core.guaranteed.dead_letters import Passage
+from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER, STOP
+from vpnrouter.core.guaranteed.failure_policy import PARK as PARK_THEN
+from vpnrouter.core.guaranteed.failure_policy import SKIP as SKIP_THEN
 from vpnrouter.core.guaranteed.flow_selection import FlowSelection
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, CompletionCallback
 from vpnrouter.core.timers import TimerTarget
@@ -27,6 +47,7 @@ from vpnrouter.wire.link.codes import PROTOCOL_ERROR, QUOTA_EXCEEDED
 from vpnrouter.wire.link.ranges import ranges_of
 
 if TYPE_CHECKING:
+    from vpnrouter.bridges.dead_letters import DeadLetters
     from vpnrouter.bridges.flow_sender import FlowCallbacks
     from vpnrouter.bridges.link_client import LinkClient
     from vpnrouter.bridges.parking_lot import ParkingLot
@@ -45,6 +66,9 @@ _OUTCOMES: Final[dict[int, int]] = {
     outcomes.UNMATCHED: frames.NO_ELIGIBLE_DESTINATION,
 }
 """What the spool made of a message → outcome of SETTLED; the others are in an endpoint."""
+
+_FATES: Final[dict[str, int]] = {DEAD_LETTER: SKIP, PARK_THEN: PARK, SKIP_THEN: DROP}
+"""What is done with a message that was refused too often → what that is in its lane."""
 
 
 @final
@@ -318,14 +342,21 @@ class FlowLaneActions(LaneActions):
         """Have the flow set the message at `position` aside under `number`; False when it could not."""
         return self._flow.park(position, number)
 
+    def fate(self, position: int, policy: int) -> int:
+        """Have the flow count a refusal of the message at `position`; BLOCK, PARK, SKIP or DROP."""
+        return self._flow.fate(position, policy)
+
     def skip(self, position: int) -> bool:
-        """Have the flow give the message at `position` back for good; False when it could not."""
+        """Have the flow give the message at `position` up for good; False when it could not."""
         return self._flow.skip(position)
+
+    def drop(self, position: int) -> bool:
+        """Have the flow discard the message at `position`."""
+        return self._flow.drop(position)
 
     def leave(self, number: int) -> int:
         """Let the message that is parked under `number` enter the message VPN: ENTERED, REFUSED or LATER."""
-        lot = self._flow.lot
-        return NOT_NOW if lot is None else lot.leave(number, self._flow.selection)
+        return self._flow.leave(number)
 
 
 @final
@@ -392,7 +423,8 @@ _BIND: Final = -16
 @final
 class FlowReceiver:
     """The flow of one bridge of `vpn`. `key` is where `accepted` is stored. `lot` is its parking lot, if it
-    has one: set it right after construction, and call `flush`, so that what is parked is tried again.
+    has one: set it right after construction, and call `flush`, so that what is parked is tried again. `dead_letters`
+    has what `name`, the bridge, has given up, None where that goes back to the remote.
 
     `received` counts messages, `taken` those that were accepted, `refusals` times that the message VPN said
     no, `duplicates` messages that came again after they were accepted.
@@ -409,11 +441,14 @@ class FlowReceiver:
         "_path",
         "_retry",
         "_taken",
+        "_times_refused",
         "_told",
         "accepted",
+        "dead_letters",
         "duplicates",
         "lanes",
         "lot",
+        "name",
         "received",
         "refusals",
         "selection",
@@ -431,14 +466,20 @@ class FlowReceiver:
         key: bytes,
         accepted: ReceivedPositions,
         terms: FlowSettings,
+        name: str = "",
     ) -> None:
         self.vpn = vpn
+        self.name = name
         self.spool = spool
         self.accepted = accepted
         self.terms = terms
         self.lanes = LaneOrder(FlowLaneActions(self), terms.on_reject)
         self.selection = FlowLaneSelection(self, vpn, spool)
         self.lot: ParkingLot | None = None
+        self.dead_letters: DeadLetters | None = None
+        # How often a message was refused, and when that was counted last: by position, or less than 0 by the number
+        # under which it is parked.
+        self._times_refused: dict[int, tuple[int, int]] = {}
         self.received = 0
         self.taken = 0
         self.refusals = 0
@@ -605,6 +646,8 @@ class FlowReceiver:
         # All of them wait in the lanes, unless handling one of them raised.
         dropped = len(self._messages)
         self._messages.clear()
+        for position in [one for one in self._times_refused if one >= 0]:
+            del self._times_refused[position]
         owner = self._answers.owner
         if dropped and owner is not None:
             owner.returned(dropped, RETURNED)
@@ -637,7 +680,7 @@ class FlowReceiver:
         self._messages[position] = message
         reason = receive.enters(message, self.vpn, self.terms, self._binding.queue)
         if reason in receive.NEVER:
-            self._refuse(position, reason)
+            self._refuse(position, reason, receive.NEVER[reason])
         elif reason:
             self._discard(position, reason)
         else:
@@ -648,6 +691,8 @@ class FlowReceiver:
         whose topic is not valid here is rejected for good, which counts as ENTERED.
         """
         message = self._messages[position]
+        if message.expires_ns and self._expires(position, message):
+            return ENTERED
         try:
             route = self.vpn.route(message.topic)
             if route.selector_cost:
@@ -661,13 +706,15 @@ class FlowReceiver:
                 outcome = self._publish(position, message)
         except TopicError:
             # Good enough for the sender's VPN but not for ours, and never will be.
-            self._refuse(position, TOPIC_PARSE_ERROR)
+            self._refuse(position, TOPIC_PARSE_ERROR, receive.NEVER[TOPIC_PARSE_ERROR])
             return ENTERED
         if outcome == REJECTED:
             self.refusals += 1
             self._due = True
             return NOT_NOW
         del self._messages[position]
+        if self._times_refused:
+            self._times_refused.pop(position, (0, 0))
         self.taken += 1
         if outcome == outcomes.UNMATCHED:
             self.unmatched += 1
@@ -704,13 +751,55 @@ class FlowReceiver:
         if owner is not None:
             owner.entered(outcome)
 
+    def fate(self, position: int, policy: int) -> int:
+        """Return what is done with the message at `position`, which was refused, under `policy`: BLOCK, PARK, SKIP or
+        DROP.
+        """
+        then = self._too_often(position)
+        if then == STOP:
+            self._stop(self._why_refused(self._messages[position]))
+            return BLOCK
+        return policy if then == "" else _FATES[then]
+
+    def _too_often(self, number: int) -> str:
+        """Count that a message was refused, by its position or less than 0; return what is to be done with it then, ""
+        where it is to be tried again.
+        """
+        policy = self.terms.failures
+        if not policy.reject_attempts or self.spool.down:
+            return ""
+        count, counted_ns = self._times_refused.get(number, (0, 0))
+        now_ns = self.vpn.context.now_ns
+        if count and now_ns - counted_ns < self.terms.retry_ms * MILLISECOND_NS:
+            # Room anywhere has it tried again: that says nothing of this message.
+            return ""
+        count += 1
+        self._times_refused[number] = (count, now_ns)
+        return policy.then if count >= policy.reject_attempts else ""
+
+    def _why_refused(self, message: Message) -> str:
+        try:
+            return self.spool.foreseen(self.vpn, message) or REFUSED
+        except TopicError as error:
+            return str(error)
+
+    def _stop(self, why: str) -> None:
+        owner = self._answers.owner
+        if owner is not None:
+            owner.stopped(
+                f"a message was refused {self.terms.failures.reject_attempts} times: {why}"
+            )
+
     def skip(self, position: int) -> bool:
-        """Give the message at `position` back for good; False while the spool is down.
+        """Give the message at `position` up for good; False while the spool is down.
 
         A spool that takes nothing at all is no fault of the message.
         """
         if self.spool.down:
             return False
+        if self.dead_letters is not None:
+            return self._bury(position, self._why_refused(self._messages[position]), REFUSED)
+        self._times_refused.pop(position, (0, 0))
         del self._messages[position]
         self._answers.give_up(position)
         owner = self._answers.owner
@@ -718,16 +807,111 @@ class FlowReceiver:
             owner.returned(1, REFUSED)
         return True
 
-    def _refuse(self, position: int, reason: str) -> None:
-        """Give a message back for good: someone is to find it in the dead message queue (LINK-43)."""
-        message = self._messages.pop(position)
+    def drop(self, position: int) -> bool:
+        """Discard the message at `position`."""
+        self._discard(position, REFUSED)
+        return True
+
+    def _expires(self, position: int, message: Message) -> bool:
+        """Do with a message whose life time is over what the bridge is to do with such ones; False where it enters."""
+        policy = self.terms.failures.expired
+        if policy == CROSS or message.expires_ns > self.vpn.context.now_ns:
+            return False
+        if policy == DEAD_LETTER:
+            self._refuse(position, TTL_EXPIRED, EXPIRED)
+        else:
+            self._discard(position, TTL_EXPIRED)
+        return True
+
+    def _bury(self, position: int, why: str, reason: str) -> bool:
+        """Have the message at `position` be a dead letter here; False where there is no room for it."""
+        dead_letters = self.dead_letters
+        message = self._messages[position]
+        if dead_letters is None or not dead_letters.put(
+            message, why, self._said_of(message, position, reason)
+        ):
+            return False
+        self._answers.will_be(position, frames.PARKED)
+        self._accept(position)
+        self.spool.when_synced(self._told, position)
+        owner = self._answers.owner
+        if owner is not None:
+            owner.returned(1, reason)
+        return True
+
+    def _said_of(self, message: Message, number: int, reason: str) -> list[tuple[str, str]]:
+        client = self._client
+        remote = "" if client is None else client.vpn_id
+        context = self.vpn.context
+        topic = message.topic.decode(errors="replace")
+        passage = Passage(
+            f"bridge {self.name}", self._binding.queue, remote, topic, self.vpn.vpn_id
+        )
+        return passage.pairs(message, reason, number, context.wall_ns)
+
+    def _refuse(self, position: int, reason: str, why: str) -> None:
+        """Give a message up, as a dead letter here, or back for good: someone is to find it in the dead message queue
+        (LINK-43).
+        """
         self.refusals += 1
         self._due = True
+        if self._bury(position, why, reason):
+            return
+        message = self._messages.pop(position)
         self._answers.give_up(position)
-        self._answers.refused(position, receive.NEVER[reason], held=False)
+        self._answers.refused(position, why, held=False)
         owner = self._answers.owner
         if owner is not None:
             owner.discarded(message, reason)
+
+    # -- what is parked --------------------------------------------------------------------------
+
+    def leave(self, number: int) -> int:
+        """Let the message that is parked under `number` enter the message VPN: ENTERED, REFUSED or LATER. One that has
+        been refused too often, or has expired, is given up, which counts as ENTERED.
+        """
+        lot = self.lot
+        if lot is None:
+            return NOT_NOW
+        parked = lot.message(number)
+        policy = self.terms.failures
+        now_ns = self.vpn.context.now_ns
+        if parked is not None and policy.expired != CROSS and 0 < parked.expires_ns <= now_ns:
+            dies = policy.expired == DEAD_LETTER
+            return self._give_up_parked(lot, number, parked, TTL_EXPIRED, EXPIRED, dies=dies)
+        answer = lot.leave(number, self.selection)
+        if answer != NOT_NOW:
+            self._times_refused.pop(-number, (0, 0))
+            return answer
+        then = "" if parked is None else self._too_often(-number)
+        if parked is None or then in ("", PARK_THEN):
+            return answer
+        why = self._why_refused(parked)
+        if then == STOP:
+            self._stop(why)
+            return answer
+        return self._give_up_parked(lot, number, parked, REFUSED, why, dies=then == DEAD_LETTER)
+
+    def _give_up_parked(
+        self, lot: ParkingLot, number: int, message: Message, reason: str, why: str, *, dies: bool
+    ) -> int:
+        """Give up what is parked under `number`. It has left the remote: its dead message queue is one here."""
+        dead_letters = self.dead_letters
+        more = self._said_of(message, 0, reason)
+        if dies and dead_letters is not None:
+            before = self.spool.unit.mark()
+            if not dead_letters.put(message, why, more):
+                return NOT_NOW
+            lot.move(number, before)
+        elif dies:
+            lot.reject(number, why, more)
+        else:
+            lot.discard(number)
+            self.vpn.discard(message, reason)
+        self._times_refused.pop(-number, (0, 0))
+        return ENTERED
+
+    # -- what is left out ------------------------------------------------------------------------
 
     def _discard(self, position: int, reason: str) -> None:
         message = self._messages[position]
@@ -740,6 +924,8 @@ class FlowReceiver:
 
     def _accept(self, position: int) -> None:
         del self._messages[position]
+        if self._times_refused:
+            self._times_refused.pop(position, (0, 0))
         self._taken.add(position)
         self.taken += 1
         self._due = True

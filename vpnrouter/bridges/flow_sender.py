@@ -16,14 +16,16 @@ from vpnrouter.bridges.link_client import expiry_ms, may_enter, path_for
 from vpnrouter.core.discard_reasons import (
     LOOP_DETECTED,
     MSG_TOO_BIG,
+    REFUSED,
     TOPIC_PARSE_ERROR,
     TTL_EXCEEDED,
 )
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.counters import ACKED
+from vpnrouter.core.guaranteed.dead_letters import Passage
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, QUEUE
-from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, REJECTED, Flow
+from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, Flow
 from vpnrouter.core.guaranteed.refusals import PERMISSION_DENIED, not_there
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.message import AMQP
@@ -58,6 +60,8 @@ LARGE: Final = 65_536
 
 HOPS_MOST: Final = 255
 """Hops that the link header can say."""
+
+NEVER_FITS: Final = "it is larger than a frame of the link"
 
 _FORGET: Final = 1
 _BOUND: Final = 2
@@ -104,6 +108,9 @@ class FlowCallbacks:
 
     def released(self) -> None:
         """A message that was refused before was accepted."""
+
+    def stopped(self, reason: str) -> None:
+        """A message was refused as often as the bridge tolerates, which is to stop then."""
 
     def bound(self) -> None:
         """The flow was bound."""
@@ -314,7 +321,7 @@ class FlowSender(Flow):
                 reason = TOPIC_PARSE_ERROR
         if len(frame) > self.max_frame:
             # LINK-37: it will never fit.
-            self.endpoint.settle(self, message_id, REJECTED)
+            self._reject(message_id, NEVER_FITS, MSG_TOO_BIG)
             self._owner.discarded(message, MSG_TOO_BIG)
         elif reason:
             if self.endpoint.watched is not None:
@@ -440,7 +447,21 @@ class FlowSender(Flow):
         elif frame.fate == frames.AGAIN:
             self.endpoint.settle(self, frame.position, FAILED)
         else:
-            self.endpoint.settle(self, frame.position, REJECTED)
+            self._reject(frame.position, frame.reason, REFUSED)
+
+    def _reject(self, position: int, why: str, cause: str) -> None:
+        """Give a message up that the bridge of the peer cannot have, and say so on the dead letter."""
+        message = self.unacked.get(position)
+        if message is None:
+            return
+        vpn = self.endpoint.vpn
+        topic = message.topic.decode(errors="replace")
+        bridge = self._taker.rpartition("\0")[2]
+        passage = Passage(
+            f"bridge {bridge}", self.endpoint.name, vpn.vpn_id, topic, self._client.vpn_id
+        )
+        more = passage.pairs(message, cause, position, vpn.context.wall_ns)
+        self.endpoint.reject(self, position, why, more)
 
     def on_settled(self, frame: frames.Settled) -> None:
         """Act on SETTLED (LINK-43). Positions that are not unacknowledged are ignored."""

@@ -30,6 +30,8 @@ class HalfEvent(StrEnum):
     """A guaranteed message is refused here and holds back those behind it."""
     RELEASED = "released"
     """No message is held any more."""
+    STOPPED = "stopped"
+    """A guaranteed message was refused as often as the bridge tolerates, and it is to stop then."""
     PARTED = "parted"
     """Another connection has taken this one's place: nothing more is attracted, and what was sent still arrives."""
     LOST = "lost"
@@ -37,7 +39,13 @@ class HalfEvent(StrEnum):
 
 
 FLOW_EVENTS: Final = frozenset(
-    {HalfEvent.BOUND, HalfEvent.UNBOUND, HalfEvent.STALLED, HalfEvent.RELEASED}
+    {
+        HalfEvent.BOUND,
+        HalfEvent.UNBOUND,
+        HalfEvent.STALLED,
+        HalfEvent.RELEASED,
+        HalfEvent.STOPPED,
+    }
 )
 """What is about guaranteed messages."""
 

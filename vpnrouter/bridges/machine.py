@@ -208,6 +208,8 @@ class _Draining:
 class Machine:
     """One bridge. All times are nanoseconds of one clock that never goes back.
 
+    `stopped` says why it does nothing more until it is configured anew, "" while it goes on.
+
     `use` is the login in use or on its way, `standby` one at a better remote, `mover` the one that takes the place of
     `use`. `failures` say by (message VPN, location) why a remote does not serve, "" where it does.
     """
@@ -220,12 +222,15 @@ class Machine:
         self.standby: Login | None = None
         self.mover: Login | None = None
         self.removed = False
+        self.stopped = ""
         self.wake_ns = -1
         self._settings = settings
         self._backoff = Backoff()
         self._todo: list[Action] = []
         self._number = 0
         self._refused = False
+        # Tries in a row that have failed.
+        self._failed_tries = 0
         self._reconnect = False
         self._draining: _Draining | None = None
         self._next_ns = -1
@@ -267,6 +272,8 @@ class Machine:
     ) -> list[Action]:
         """Go on under other settings; `reconnect` where the connection itself changes."""
         self.record.facts = facts
+        self.stopped = ""
+        self._failed_tries = 0
         kept = self._take(settings)
         # What was opened under the settings before is out of date.
         self._give_up(self.standby)
@@ -350,6 +357,7 @@ class Machine:
             self._not_reached(why, now_ns)
             self._backoff.down(now_ns)
             self.remotes.failed()
+            self._count_failed(why)
         elif login is self.mover:
             self._tell(table.NOT_CONNECTED, f"not connected: {why}")
 
@@ -456,6 +464,8 @@ class Machine:
                 self._tell(table.STALLED_CLEAR, "goes on")
             if in_sync:
                 self._subscribed("", now_ns)
+        elif event == HalfEvent.STOPPED:
+            self._stop(why)
 
     def _subscribed(self, refusal: str, now_ns: int) -> None:
         record = self.record
@@ -539,6 +549,8 @@ class Machine:
             why = "Bridge disabled"
         elif not self._settings.vpn_enabled:
             why = "Local message-vpn is disabled"
+        elif self.stopped:
+            why = self.stopped
         if why:
             if record.inbound_state is not Inbound.DISABLED:
                 record.handle(Input.DISABLE, now_ns)
@@ -627,6 +639,7 @@ class Machine:
             self._backoff.refused(now_ns)
             self.remotes.failed()
             self._next_ns = now_ns + VERSION_WAIT_NS
+            self._count_failed(record.inbound_failure_reason)
             return True
         if record.inbound_state is Inbound.NOT_READY_WAIT_CLEANUP:
             record.handle(Input.CLEANED, now_ns)
@@ -642,7 +655,19 @@ class Machine:
             else:
                 self._backoff.down(now_ns)
             self.remotes.failed()
+            self._count_failed(record.inbound_failure_reason)
         return True
+
+    def _count_failed(self, why: str) -> None:
+        """Count a try that has failed for `why`, and stop after as many as are allowed."""
+        self._failed_tries += 1
+        if self._failed_tries == self._settings.give_up_after:
+            self._stop(f"gave up after {self._failed_tries} attempts: {why}")
+
+    def _stop(self, why: str) -> None:
+        """Do nothing more, for `why`, until the bridge is configured anew or reconnected."""
+        self.stopped = why
+        self._tell(table.STOPPED, f"stopped: {why}")
 
     # -- with a login ----------------------------------------------------------------------------
 
@@ -809,6 +834,7 @@ class Machine:
     def _up(self, login: Login, now_ns: int) -> None:
         """The bridge is logged in."""
         self._backoff.up(now_ns)
+        self._failed_tries = 0
         self._failure("")
         record = self.record
         record.remote_router_name = login.router

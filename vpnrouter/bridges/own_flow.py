@@ -216,6 +216,10 @@ class OwnFlow(FlowCallbacks):
         """Report that no message is held any more."""
         self._tell(HalfEvent.RELEASED, "")
 
+    def stopped(self, reason: str) -> None:
+        """Report that the bridge is to stop."""
+        self._tell(HalfEvent.STOPPED, reason)
+
     def _tell(self, event: HalfEvent, reason: str) -> None:
         self._half.owner.on_half_event(self._half, event, reason)
 

@@ -10,7 +10,9 @@ message VPN in their order; the policy says which ones wait:
 |---|---|---|
 | block | is held | all of it is held, whatever its lane |
 | park | is set aside | that of its lane is set aside, the rest goes on; no room there: as block |
-| skip | goes back for good | goes on |
+| skip | is given up: it is a dead letter here, or goes back for good | goes on |
+
+After so many refusals as the bridge tolerates, another policy holds for the one message.
 
 A message of which nobody knows yet who wants it, since that is much work, is held under each policy, and all that comes
 behind it; where it is set aside, that of its lane goes on waiting. It is tried again as soon as that is known.
@@ -124,6 +126,26 @@ class ParkingLot(Flow):
         del self.ids[number]
         return ENTERED
 
+    def message(self, number: int) -> Message | None:
+        """Return what is parked under `number`, None where it is not there, or not synced yet."""
+        return self.unacked.get(self.ids.get(number, 0))
+
+    def discard(self, number: int) -> None:
+        """Take out what is parked under `number`: it is given up."""
+        self.endpoint.settle(self, self.ids.pop(number), ACCEPTED)
+
+    def move(self, number: int, before: tuple[int, int]) -> None:
+        """Take out what is parked under `number` and is a dead letter in the unit being built; `before` is a mark of
+        that without it.
+        """
+        self.endpoint.left(self, self.ids.pop(number), before)
+
+    def reject(self, number: int, why: str, more: list[tuple[str, str]]) -> bool:
+        """Let what is parked under `number` go to the dead message queue of this message VPN; False where it is
+        discarded, since there is none.
+        """
+        return self.endpoint.reject(self, self.ids.pop(number), why, more)
+
     def close(self) -> None:
         """Let go of the endpoint: what is in it waits there for another lot."""
         self.endpoint.unbind(self, counts=False)
@@ -141,6 +163,9 @@ PARK: Final = 1
 SKIP: Final = 2
 """The values of `on_reject`, with the numbers of LINK-40."""
 
+DROP: Final = 3
+"""Of a message that was refused too often: it is discarded."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LaneActions:
@@ -156,8 +181,16 @@ class LaneActions:
         """Set the message aside under a `number` of its own."""
         raise AssertionError(position)
 
+    def fate(self, position: int, policy: int) -> int:
+        """Return what is done with a message that was refused: the `policy`, or what is due after so many times."""
+        return policy
+
     def skip(self, position: int) -> bool:
-        """Give the message back for good."""
+        """Give the message up for good."""
+        raise AssertionError(position)
+
+    def drop(self, position: int) -> bool:
+        """Discard the message."""
         raise AssertionError(position)
 
     def leave(self, number: int) -> int:
@@ -263,10 +296,15 @@ class LaneOrder:
             answer = self._steps.enter(position)
             if answer == ENTERED:
                 return True
-            if answer == LATER or self.policy == BLOCK:
+            if answer == LATER:
                 return False
-            if self.policy == SKIP:
+            fate = self._steps.fate(position, self.policy)
+            if fate == BLOCK:
+                return False
+            if fate == SKIP:
                 return self._steps.skip(position)
+            if fate == DROP:
+                return self._steps.drop(position)
         number = self._number()
         if not self._steps.park(position, number):
             return False

@@ -378,6 +378,13 @@ NOT_BOUND: Final = EventType(
     "The remote queue lets a bridge not consume",
     label="",
 )
+STOPPED: Final = EventType(
+    "VPN_BRIDGING_STOPPED",
+    WARNING,
+    BRIDGE,
+    "A bridge does nothing more until it is reconnected or changed, and why",
+    label="",
+)
 STALLED: Final = EventType(
     "VPN_BRIDGING_STALLED",
     WARNING,

@@ -226,7 +226,7 @@ def _check_parking(problems: ProblemList, path: Path, bridge: Bridge) -> None:
     """Warn of keys for guaranteed messages that have no effect."""
     quota = (*path, "max_parked_msg_spool_usage")
     default = Bridge.model_fields["max_parked_msg_spool_usage"].default
-    if bridge.on_reject == "park":
+    if bridge.on_reject == "park" or (bridge.reject_attempts and bridge.then == "park"):
         if not bridge.max_parked_msg_spool_usage:
             problems.warning(
                 quota, "leaves no room to set anything aside: on_reject: park is block"

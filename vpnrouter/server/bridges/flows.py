@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, final
 
 from vpnrouter import limits
+from vpnrouter.bridges.dead_letters import DeadLetters, dead_letters_of
 from vpnrouter.bridges.flow_receiver import FlowReceiver
 from vpnrouter.bridges.parking_lot import ParkingLot
 from vpnrouter.bridges.received_positions import ReceivedPositions, decode_positions
@@ -20,6 +21,7 @@ from vpnrouter.units import MEGABYTE
 if TYPE_CHECKING:
     from vpnrouter.config.bridge import Bridge
     from vpnrouter.config.msg_vpn import MsgVpn
+    from vpnrouter.core.guaranteed.failure_policy import DeadMsgQueue
     from vpnrouter.core.guaranteed.spool import Spool
     from vpnrouter.core.vpn import MessageVpn
     from vpnrouter.server.spool.endpoints import Endpoints
@@ -43,8 +45,17 @@ def have_lots(endpoints: Endpoints, vpn: MessageVpn, configured: MsgVpn) -> None
     A bridge that parks no more may have left something in its own.
     """
     for name, bridge in configured.bridges.items():
-        if bridge.on_reject == "park" or endpoints.knows(vpn, PARKING, name):
+        if parks(bridge) or endpoints.knows(vpn, PARKING, name):
             endpoints.have(vpn, PARKING, name, lot_terms(bridge))
+        dead = dead_letters_of(name)
+        if bridge.dead_msg_queues or endpoints.knows(vpn, PARKING, dead):
+            endpoints.have(vpn, PARKING, dead, EndpointSettings())
+
+
+def parks(configured: Bridge) -> bool:
+    """Return whether a bridge sets messages aside that are refused, at once or after some attempts."""
+    then = configured.reject_attempts > 0 and configured.then == "park"
+    return configured.on_reject == "park" or then
 
 
 @final
@@ -68,7 +79,7 @@ class BridgeFlow:
             # What is parked is found again, in its new lanes.
             self._close()
         endpoint = endpoints_of(taker.vpn).get((PARKING, name))
-        if configured.on_reject == "park":
+        if parks(configured):
             endpoint = endpoints.have(taker.vpn, PARKING, name, lot_terms(configured))
         elif endpoint is not None and not endpoint.spooled_count:
             self._close()
@@ -79,14 +90,38 @@ class BridgeFlow:
             endpoints.have(taker.vpn, PARKING, name, lot_terms(configured))
         if endpoint is not None and taker.lot is None:
             taker.lot = ParkingLot(endpoint, name, limits.LINK_PARKED, taker.lanes, settings.lanes)
+        self._have_dead_letters(settings.failures.dead_msg_queues)
         taker.flush()
+
+    def _have_dead_letters(self, places: list[DeadMsgQueue]) -> None:
+        """Let the bridge keep what it gives up, for these dead message queues; without any, nothing new."""
+        taker, endpoints = self.taker, self._endpoints
+        name = dead_letters_of(self._name)
+        if places and taker.dead_letters is not None:
+            taker.dead_letters.take(places)
+            return
+        endpoint = endpoints_of(taker.vpn).get((PARKING, name))
+        if places:
+            endpoint = endpoints.have(taker.vpn, PARKING, name, EndpointSettings())
+            taker.dead_letters = DeadLetters(endpoint, self._name, places)
+            return
+        self._close_dead_letters()
+        if endpoint is not None and not endpoint.spooled_count:
+            endpoints.delete(endpoint)
+
+    def _close_dead_letters(self) -> None:
+        dead_letters, self.taker.dead_letters = self.taker.dead_letters, None
+        if dead_letters is not None:
+            dead_letters.close()
 
     def remove(self) -> None:
         """The bridge is not configured any more: what is parked stays, shut down, as queues do."""
         self._close()
-        endpoint = endpoints_of(self.taker.vpn).get((PARKING, self._name))
-        if endpoint is not None:
-            self._endpoints.let_go(endpoint)
+        self._close_dead_letters()
+        for name in (self._name, dead_letters_of(self._name)):
+            endpoint = endpoints_of(self.taker.vpn).get((PARKING, name))
+            if endpoint is not None:
+                self._endpoints.let_go(endpoint)
         self._flows.gone(self.taker, self._name)
 
     def _close(self) -> None:
@@ -123,7 +158,8 @@ class BridgeFlows:
             key = keys.bridge(vpn.name, name)
             # The message VPN may have been removed, and be there again.
             accepted = self._stored(key, vpn.name, name) if taker is None else taker.accepted
-            taker = FlowReceiver(vpn, self._spool, key, accepted, flow_settings_of(configured))
+            terms = flow_settings_of(configured)
+            taker = FlowReceiver(vpn, self._spool, key, accepted, terms, name)
             self._takers[vpn.name, name] = taker
         if self._gone.pop((vpn.name, name), 0.0):
             self._write_gone()
