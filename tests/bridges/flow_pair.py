@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from vpnrouter.bridges.dead_letters import DeadLetters
 from vpnrouter.bridges.flow_receiver import FlowReceiver
 from vpnrouter.bridges.flow_sender import FlowCallbacks, FlowSender
 from vpnrouter.bridges.link_client import LinkClient
@@ -16,6 +17,7 @@ from vpnrouter.bridges.received_positions import decode_positions
 from vpnrouter.bridges.remote_settings import FlowSettings
 from vpnrouter.core.access import AclProfile
 from vpnrouter.core.credentials import Credentials
+from vpnrouter.core.discard_reasons import RETURNED
 from vpnrouter.core.guaranteed.endpoint import Endpoint
 from vpnrouter.core.guaranteed.endpoint_settings import (
     ALWAYS,
@@ -24,6 +26,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     QUEUE,
     EndpointSettings,
 )
+from vpnrouter.core.guaranteed.failure_policy import FailurePolicy
 from vpnrouter.core.guaranteed.recover import recover
 from vpnrouter.core.guaranteed.spool import Spool
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
@@ -65,6 +68,7 @@ class Wire(FlowCallbacks):
         self.said: list[Any] = []
         self.told: list[tuple[str, Any]] = []
         self.packed = False
+        self.gave_up = 0
 
     def say(self, data: bytes) -> None:
         self.frames.append(data)
@@ -85,8 +89,15 @@ class Wire(FlowCallbacks):
     def unbound(self, code: int, reason: str) -> None:
         self.told.append(("unbound", (code, reason)))
 
+    def stopped(self, reason: str) -> None:
+        self.told.append(("stopped", reason))
+
     def discarded(self, message: Message, reason: str) -> None:
         self.told.append(("discarded", reason))
+
+    def returned(self, count: int, reason: str) -> None:
+        self.gave_up += count * (reason != RETURNED)
+        self.told.append(("returned", reason))
 
     def kinds(self) -> list[str]:
         """Names of the frames that were said, runs of one kind once."""
@@ -126,12 +137,13 @@ class Node:
         self.context.spool = self.spool
         self.sealed = None
         self.ends: dict[str, Endpoint] = {}
-        for number, (queue, topics) in enumerate([*self.queues.items(), ("lot", "")], 1):
+        own = {"lot": "", "dead": ""}
+        for number, (queue, topics) in enumerate([*self.queues.items(), *own.items()], 1):
             terms = EndpointSettings()
             terms.reject_behavior = ALWAYS
             terms.max_spooled_msg_count = LOT_MOST if queue == "lot" else 0
             terms.ingress_enabled = queue not in self.shut
-            kind = PARKING if queue == "lot" else QUEUE
+            kind = PARKING if queue in own else QUEUE
             end = Endpoint(self.spool, self.vpn, kind, queue, number, terms)
             self.ends[queue] = end
             self.vpn.endpoints[(kind, queue)] = end
@@ -177,9 +189,14 @@ class FlowPair:
     """The sender's node, the receiver's, and the link, when there is one."""
 
     def __init__(
-        self, on_reject: int = 0, queues: dict[str, str] | None = None, window: int = 4
+        self,
+        on_reject: int = 0,
+        queues: dict[str, str] | None = None,
+        window: int = 4,
+        failures: FailurePolicy | None = None,
     ) -> None:
         self.window = window
+        self.failures = failures or FailurePolicy(reject_attempts=0)
         self.on_reject = on_reject
         self.edge = Node("edge", "blue", b"e" * 16)
         self.edge.queues = {"out": "t/>"}
@@ -201,10 +218,13 @@ class FlowPair:
         core = self.core
         self.key = keys.bridge("red", "b")
         accepted = decode_positions(core.store.get(self.key) or b"")
-        terms = FlowSettings(on_reject=self.on_reject)
-        self.taker = FlowReceiver(core.vpn, core.spool, self.key, accepted, terms)
+        terms = FlowSettings(on_reject=self.on_reject, failures=self.failures)
+        self.taker = FlowReceiver(core.vpn, core.spool, self.key, accepted, terms, "b")
         lot = ParkingLot(core.ends["lot"], "b", LOT_MOST, self.taker.lanes, terms.lanes)
         self.taker.lot = lot
+        places = self.failures.dead_msg_queues
+        if places:
+            self.taker.dead_letters = DeadLetters(core.ends["dead"], "b", places)
         self.taker.flush()
 
     def publish(self, topic: str = "t/a", **more: Any) -> None:
