@@ -972,3 +972,71 @@ def test_what_is_configured_in_a_move_that_fails() -> None:
     world.lose(new, "403 Forbidden")
     world.run()
     assert world.halves[old].asked == world.version
+
+
+def fail(world: World, how: str) -> None:
+    """The try that is under way fails: no connection, no answer to HELLO, a refusal, another version."""
+    if not world.halves:
+        world.pass_time(world.machine.wake_ns)
+    (number,) = world.halves
+    if how == "unreachable":
+        del world.halves[number]
+        world.machine.failed(number, how, world.now_ns)
+    else:
+        world.hello(number)
+        event = {"refused": HalfEvent.REFUSED, "version": HalfEvent.VERSION_MISMATCH}.get(how)
+        if event is not None:
+            world.perform(world.machine.on_half_event(number, event, how, world.now_ns))
+        world.lose(number, how)
+    world.run()
+
+
+@pytest.mark.parametrize("how", ["unreachable", "closed", "refused", "version"])
+@pytest.mark.parametrize("remotes", [(ONE,), (ONE, TWO)])
+def test_it_gives_up_after_so_many_attempts(how: str, remotes: tuple[Remote, ...]) -> None:
+    """Whatever fails, over all remotes together; then nothing is dialled until it is configured anew."""
+    world = World(BridgeSettings(remotes, give_up_after=3))
+    world.run()
+    record = world.machine.record
+    for _ in range(2):
+        fail(world, how)
+        assert (world.machine.stopped, record.inbound_state is Inbound.DISABLED) == ("", False)
+    fail(world, how)
+    why = f"gave up after 3 attempts: {how}"
+    assert (record.inbound_state, record.inbound_failure_reason) == (Inbound.DISABLED, why)
+    world.came_in.add("one")
+    world.machine.incoming(world.now_ns)
+    world.pass_time(world.now_ns + 3_600 * SECOND_NS)
+    assert (world.halves, world.machine.wake_ns) == ({}, -1)
+    world.came_in.clear()
+    world.perform(world.machine.configure(FACTS, world.settings, world.now_ns))
+    world.run()
+    if not world.halves:
+        world.pass_time(world.machine.wake_ns)
+    # Once it is up, it begins to count anew.
+    (number,) = world.halves
+    world.hello(number)
+    world.welcome(number)
+    world.now_ns += 60 * SECOND_NS
+    world.lose(number)
+    world.run()
+    for _ in range(2):
+        fail(world, how)
+    assert world.machine.stopped == ""
+
+
+def test_stopping_is_told_and_ends_the_link() -> None:
+    """A bridge that is to stop leaves its link, says why once, and does nothing more."""
+    world = world_of(ONE)
+    let_in(world, "one")
+    (number,) = world.halves
+    why = "a message was refused 3 times: q: 503 Queue Shutdown"
+    actions = world.machine.on_half_event(number, HalfEvent.STOPPED, why, world.now_ns)
+    (event,) = [one for one in actions if isinstance(one, RaiseEvent)]
+    assert (event.kind, event.text.endswith(f": stopped: {why}")) == (table.STOPPED, True)
+    assert world.machine.on_half_event(number, HalfEvent.STOPPED, why, world.now_ns) == []
+    world.settings = BridgeSettings((ONE,), enabled=False)
+    world.pass_time(world.now_ns + 3_600 * SECOND_NS)
+    assert world.halves == {}
+    record = world.machine.record
+    assert (record.inbound_state, record.inbound_failure_reason) == (Inbound.DISABLED, why)

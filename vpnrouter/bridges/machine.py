@@ -666,6 +666,8 @@ class Machine:
 
     def _stop(self, why: str) -> None:
         """Do nothing more, for `why`, until the bridge is configured anew or reconnected."""
+        if self.stopped:
+            return
         self.stopped = why
         self._tell(table.STOPPED, f"stopped: {why}")
 
