@@ -54,7 +54,7 @@ def lacking(
         half=half,
         taker=None,
         links=SimpleNamespace(vpn=SimpleNamespace(enabled=msg_vpn_enabled)),
-        machine=SimpleNamespace(remotes=remotes, failures={}, reconnecting=False),
+        machine=SimpleNamespace(remotes=remotes, failures={}, reconnecting=False, stopped=""),
     )
     link = SimpleNamespace(client=None, peer_half=None, features=0)
     return {"driver": driver, "link": link, **more}

@@ -251,7 +251,8 @@ class BridgeLook:
         if not self.msg_vpn_enabled:
             return HEALTH_VPN_DISABLED
         if inbound is Inbound.DISABLED:
-            return HEALTH_DISABLED
+            stopped = self.driver is not None and self.driver.machine.stopped
+            return HEALTH_DOWN if stopped else HEALTH_DISABLED
         if inbound is Inbound.STALLED:
             return HEALTH_STALLED
         if inbound not in UP and inbound is not Inbound.NOT_APPLICABLE:

@@ -208,7 +208,7 @@ class _Draining:
 class Machine:
     """One bridge. All times are nanoseconds of one clock that never goes back.
 
-    `stopped` says why it does nothing more until it is configured anew, "" while it goes on.
+    `stopped` says why it does nothing more until it is to `go_on`, "" while it works.
 
     `use` is the login in use or on its way, `standby` one at a better remote, `mover` the one that takes the place of
     `use`. `failures` say by (message VPN, location) why a remote does not serve, "" where it does.
@@ -272,8 +272,7 @@ class Machine:
     ) -> list[Action]:
         """Go on under other settings; `reconnect` where the connection itself changes."""
         self.record.facts = facts
-        self.stopped = ""
-        self._failed_tries = 0
+        self.go_on()
         kept = self._take(settings)
         # What was opened under the settings before is out of date.
         self._give_up(self.standby)
@@ -304,6 +303,11 @@ class Machine:
         delay_ns = settings.retry_delay_ns
         self._backoff = Backoff(delay_ns, max(SLOWEST_NS, SPREAD * delay_ns))
         return self.remotes.replace(settings.remotes, settings.retry_count)
+
+    def go_on(self) -> None:
+        """Begin anew where the bridge has stopped by itself."""
+        self.stopped = ""
+        self._failed_tries = 0
 
     def remove(self) -> list[Action]:
         """End all logins: the bridge was removed from the configuration, or the router stops."""
@@ -665,7 +669,7 @@ class Machine:
             self._stop(f"gave up after {self._failed_tries} attempts: {why}")
 
     def _stop(self, why: str) -> None:
-        """Do nothing more, for `why`, until the bridge is configured anew or reconnected."""
+        """Do nothing more, for `why`, until `go_on`."""
         if self.stopped:
             return
         self.stopped = why

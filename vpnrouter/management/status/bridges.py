@@ -172,8 +172,13 @@ class OwnBridge:
         return None if taker is None or base is None or base[0] is not taker else base[1]
 
     def disconnect(self) -> bool:
-        """Say goodbye on the link; False when none is up or on its way."""
-        half = self.runner.half
+        """Say goodbye on the link, or have a bridge go on that has stopped; False when no link is up or on its way."""
+        runner = self.runner
+        if runner.machine.stopped:
+            runner.machine.go_on()
+            runner.poke()
+            return True
+        half = runner.half
         if half is None or half.over:
             return False
         half.link.goodbye(codes.ADMINISTRATIVE, DISCONNECTED)
